@@ -1,0 +1,73 @@
+# Two commands for a fresh machine with Python 3.11+ and a C++ compiler: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NATIVE := CMakeLists.txt $(wildcard src/native/*)
+SOURCES := pyproject.toml $(NATIVE) $(shell find src/exactrank -name '*.py' -o -name '*.pyi')
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export NO_MKDOCS_2_WARNING := 1
+
+.PHONY: demo test check docs bench fuzz sanitize clean
+
+demo: $(VENV)/.installed
+	rm -rf build/demo && mkdir -p build/demo
+	exactrank generate build/demo/train.txt --queries 1000 --noise 0.5
+	exactrank convert build/demo/train.txt build/demo/train.xr
+	exactrank info build/demo/train.xr
+	exactrank evaluate build/demo/train.xr --feature 1 -m nDCG@10 -m AP -m RR -m ERR@10
+
+test: $(VENV)/.tested
+	$(BIN)/python -m pytest
+
+# Format, lint, types, direction of imports, strict docs.
+check: $(VENV)/.checked
+	ruff format --check .
+	ruff check .
+	mypy
+	lint-imports
+	mkdocs build --strict --quiet --site-dir build/site
+
+docs: $(VENV)/.checked
+	mkdocs build --strict --site-dir build/site
+
+# Every claim of speed, as ratios against peers measured in the same run.
+bench: $(VENV)/.benched
+	for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+# Random text for the parser and damaged files for the cache, a minute each.
+fuzz: $(VENV)/.tested
+	$(BIN)/python tests/fuzz.py --seconds 60
+
+# The kernels' tests under AddressSanitizer and UndefinedBehaviorSanitizer.
+sanitize: $(VENV)/.tested
+	rm -rf build/sanitize
+	$(PIP) --no-build-isolation --no-deps --target build/sanitize . -C cmake.define.EXACTRANK_SANITIZE=ON -C build-dir=build/sanitize-objects
+	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+	  PYTHONPATH=build/sanitize $(BIN)/python -m pytest -p no:cacheprovider tests/test_measures.py tests/test_letor.py tests/test_cache.py tests/test_synthetic.py
+
+clean:
+	rm -rf build $(VENV)
+
+$(VENV)/.tools:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip
+	$(PIP) $(BUILD_TOOLS)
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.tools $(SOURCES)
+	$(PIP) --no-build-isolation .
+	touch $@
+
+$(VENV)/.tested: $(VENV)/.tools $(SOURCES)
+	$(PIP) --no-build-isolation '.[test]'
+	touch $@
+
+$(VENV)/.checked: $(VENV)/.tools $(SOURCES)
+	$(PIP) --no-build-isolation '.[all,check]'
+	touch $@
+
+$(VENV)/.benched: $(VENV)/.tools $(SOURCES)
+	$(PIP) --no-build-isolation '.[bench]'
+	touch $@

@@ -1,0 +1,69 @@
+"""exactrank: learning to rank, trained on the measure you report.
+
+Names are imported when first used, so that ``import exactrank`` and the command line start at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from exactrank.data.describe import describe as describe
+    from exactrank.data.folds import Fold as Fold
+    from exactrank.data.folds import read_folds as read_folds
+    from exactrank.data.format import Columns as Columns
+    from exactrank.data.formats import read as read
+    from exactrank.data.formats import write as write
+    from exactrank.data.ranking_data import RankingData as RankingData
+    from exactrank.data.trec import from_trec as from_trec
+    from exactrank.data.trec import read_qrels as read_qrels
+    from exactrank.data.trec import read_run as read_run
+    from exactrank.errors import DataError as DataError
+    from exactrank.errors import ExactRankError as ExactRankError
+    from exactrank.errors import IncompatibleError as IncompatibleError
+    from exactrank.errors import MeasureError as MeasureError
+    from exactrank.errors import OutputExistsError as OutputExistsError
+    from exactrank.measures import AP as AP
+    from exactrank.measures import DCG as DCG
+    from exactrank.measures import ERR as ERR
+    from exactrank.measures import NDCG as NDCG
+    from exactrank.measures import RBP as RBP
+    from exactrank.measures import RR as RR
+    from exactrank.measures import Bpref as Bpref
+    from exactrank.measures import Measure as Measure
+    from exactrank.measures import PairwiseCorrect as PairwiseCorrect
+    from exactrank.measures import Precision as Precision
+    from exactrank.measures import Recall as Recall
+    from exactrank.measures import Success as Success
+    from exactrank.measures.evaluate import evaluate as evaluate
+    from exactrank.measures.parse import parse_measure as parse_measure
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "exactrank.data.describe": ("describe",),
+    "exactrank.data.folds": ("Fold", "read_folds"),
+    "exactrank.data.format": ("Columns",),
+    "exactrank.data.formats": ("read", "write"),
+    "exactrank.data.ranking_data": ("RankingData",),
+    "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
+    "exactrank.errors": ("DataError", "ExactRankError", "IncompatibleError", "MeasureError", "OutputExistsError"),
+    "exactrank.measures": (
+        "AP", "Bpref", "DCG", "ERR", "Measure", "NDCG", "PairwiseCorrect", "Precision", "RBP", "RR", "Recall", "Success",
+    ),
+    "exactrank.measures.evaluate": ("evaluate",),
+    "exactrank.measures.parse": ("parse_measure",),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+__all__ = list(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'exactrank' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

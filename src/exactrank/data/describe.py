@@ -1,0 +1,55 @@
+"""What ranking data holds, at a glance."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactrank import _core
+from exactrank.data.ranking_data import RankingData
+from exactrank.threads import thread_count
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Counts that tell whether data is what one thinks it is."""
+
+    queries: int
+    documents: int
+    features: int
+    grades: dict[float, int]  #: documents of each grade, lowest first
+    list_lengths: tuple[int, float, int]  #: least, median, most documents a query
+    constant_features: tuple[str, ...]
+    single_grade_queries: int  #: nothing to rank in these
+    irrelevant_queries: int  #: those without a grade above 0
+    missing_values: dict[str, int]  #: NaN of each feature that has any
+    interleaved: bool  #: rows of a query did not stand together
+    weights: tuple[str, ...]  #: which of sample_weight and query_weight there are
+    has_docid: bool
+
+
+def describe(data: RankingData, threads: int | None = None) -> Summary:
+    """
+    >>> data = RankingData.from_arrays([[1.0, 5.0], [2.0, 5.0], [0.5, 5.0]], [0, 2, 0], qid=[1, 1, 2])
+    >>> summary = describe(data)
+    >>> summary.queries, summary.grades, summary.constant_features, summary.single_grade_queries
+    (2, {0.0: 2, 2.0: 1}, ('x1',), 1)
+    """
+    least, most, nans, _ = _core.summarise_columns(data.X, thread_count(threads))
+    grades, counts = np.unique(data.y, return_counts=True)
+    lengths = np.diff(data.indptr)
+    lowest, highest = np.minimum.reduceat(data.y, data.indptr[:-1]), np.maximum.reduceat(data.y, data.indptr[:-1])
+    constant = (least >= most) & ((nans == 0) | (nans == data.n_documents))
+    return Summary(
+        queries=data.n_queries,
+        documents=data.n_documents,
+        features=data.n_features,
+        grades=dict(zip(grades.tolist(), counts.tolist(), strict=True)),
+        list_lengths=(int(lengths.min()), float(np.median(lengths)), int(lengths.max())),
+        constant_features=tuple(data.feature_names[j] for j in np.flatnonzero(constant)),
+        single_grade_queries=int(np.sum(lowest == highest)),
+        irrelevant_queries=int(np.sum(highest <= 0)),
+        missing_values={data.feature_names[j]: int(nans[j]) for j in np.flatnonzero(nans)},
+        interleaved=data.order is not None,
+        weights=tuple(name for name in ("sample_weight", "query_weight") if getattr(data, name) is not None),
+        has_docid=data.docid is not None,
+    )

@@ -1,0 +1,49 @@
+"""The ``Fold1..Fold5/{train,vali,test}.txt`` tree in which LETOR sets are published."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from exactrank.data.format import ReadOptions
+from exactrank.data.letor import LetorFormat
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One division of the queries into three parts."""
+
+    name: str
+    train: RankingData
+    valid: RankingData
+    test: RankingData
+
+
+def read_folds(path: str | os.PathLike[str], *, missing: bool = False, threads: int | None = None) -> list[Fold]:
+    """Every ``FoldN`` below ``path``, in order of N; all parts are given the width of the widest."""
+    root = Path(path)
+    folders = sorted((f for f in root.glob("Fold*") if _number(f) is not None), key=lambda f: _number(f) or 0)
+    if not folders:
+        raise DataError(f"{root} holds no folder named Fold1, Fold2, ...; give the folder that contains them")
+    parts = {(folder.name, part): _part(folder, part) for folder in folders for part in ("train", "vali", "test")}
+    options = ReadOptions(missing=missing, threads=threads)
+    data = {key: LetorFormat().read(file, options) for key, file in parts.items()}
+    names = max((d.feature_names for d in data.values()), key=len)
+    if any(d.feature_names != names for d in data.values()):
+        same = ReadOptions(missing=missing, threads=threads, n_features=len(names), first_feature=int(names[0]))
+        data = {key: LetorFormat().read(file, same) for key, file in parts.items()}
+    return [Fold(f.name, data[f.name, "train"], data[f.name, "vali"], data[f.name, "test"]) for f in folders]
+
+
+def _number(folder: Path) -> int | None:
+    found = re.fullmatch(r"Fold(\d+)", folder.name)
+    return int(found[1]) if found else None
+
+
+def _part(folder: Path, part: str) -> Path:
+    for name in (f"{part}.txt", f"{part}.txt.gz"):
+        if (folder / name).exists():
+            return folder / name
+    raise DataError(f"{folder} has no {part}.txt; a fold needs train.txt, vali.txt and test.txt (each may be .gz)")

@@ -1,0 +1,116 @@
+"""Reading and writing any format by the name of the file."""
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from exactrank.data.cache import MAGIC, CacheFormat
+from exactrank.data.csv import CsvFormat
+from exactrank.data.format import Columns, Format, ReadOptions
+from exactrank.data.letor import LetorFormat
+from exactrank.data.parquet import ParquetFormat
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.stream import Block, Stream, stream_of
+from exactrank.data.trec import QrelsFormat, looks_like_qrels
+from exactrank.errors import DataError
+from exactrank.files import open_bytes, whole_file
+
+FORMATS: tuple[Format, ...] = (LetorFormat(), CacheFormat(), ParquetFormat(), CsvFormat(), QrelsFormat())
+BINARY = (".xr", ".parquet", ".pq")
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    missing: bool = False,
+    n_features: int | None = None,
+    first_feature: int | None = None,
+    columns: Columns | None = None,
+    verify: bool | None = None,
+    threads: int | None = None,
+) -> RankingData:
+    """Read ranking data from LETOR text, an ``.xr`` cache, Parquet, CSV or TREC qrels, by the file's name.
+
+    ``missing`` keeps nan, inf and NULL in text as missing values (NaN); ``n_features`` and ``first_feature`` fix how many
+    features text has and whether their ids count from 0 or 1; ``columns`` names the columns of a table; ``verify`` checks
+    every byte of a cache. A file with an unknown suffix is taken for LETOR text, or for qrels if its first line has four
+    columns.
+    """
+    options = ReadOptions(missing, n_features, first_feature, columns or Columns(), verify, threads)
+    source = _existing(path)
+    return _input_format(source).read(source, options)
+
+
+def write(data: RankingData, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write ``data`` in the format that the path's suffix names; an existing file is replaced only with ``force``."""
+    write_stream(stream_of(data), path, force=force)
+
+
+def stream(path: str | os.PathLike[str], options: ReadOptions) -> Stream:
+    """The file as a stream of blocks."""
+    source = _existing(path)
+    return _input_format(source).stream(source, options)
+
+
+def write_stream(
+    stream: Stream, path: str | os.PathLike[str], *, force: bool = False, progress: Callable[[int], None] = lambda rows: None
+) -> None:
+    """Write a stream in the format that the path's suffix names; ``progress`` hears how many rows went by."""
+    target = Path(path)
+    format_ = _output_format(target)
+
+    def watched(block: Block) -> Block:
+        progress(len(block.y))
+        return block
+
+    passing = Stream(stream.feature_names, (watched(block) for block in stream.blocks))
+    with whole_file(target, force=force) as file:
+        if target.suffix == ".gz":
+            with gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") as packed:
+                format_.write(cast(BinaryIO, packed), passing)
+        else:
+            format_.write(file, passing)
+
+
+def _existing(path: str | os.PathLike[str]) -> Path:
+    source = Path(path)
+    if source.is_dir():
+        raise DataError(f"{source} is a folder; give a file, or read a Fold1..Fold5 tree with xr.read_folds")
+    if not source.exists():
+        raise DataError(f"{source} does not exist; check the path")
+    if source.stat().st_size == 0:
+        raise DataError(f"{source} is empty; expected lines such as '2 qid:7 1:0.5', a table or a cache")
+    return source
+
+
+def _suffix(path: Path) -> str:
+    """The suffix that names the format: that before ``.gz``."""
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+
+
+def _by_suffix(path: Path) -> Format | None:
+    return next((f for f in FORMATS if _suffix(path) in f.suffixes), None)
+
+
+def _input_format(path: Path) -> Format:
+    """By what the file starts with where that is plain, else by its name."""
+    with open_bytes(path) as file:
+        start = file.read(1 << 16)
+    for magic, binary in ((MAGIC, CacheFormat()), (b"PAR1", ParquetFormat())):
+        if start.startswith(magic):
+            return binary
+    named = _by_suffix(path)
+    if named is not None and not isinstance(named, LetorFormat):
+        return named
+    first = next((line for line in start.splitlines() if line.strip()), b"")
+    return QrelsFormat() if looks_like_qrels(first) else LetorFormat()
+
+
+def _output_format(path: Path) -> Format:
+    named = _by_suffix(path)
+    if named is None or (path.suffix == ".gz" and _suffix(path) in BINARY):
+        known = ", ".join(s for f in FORMATS if not isinstance(f, QrelsFormat) for s in f.suffixes)
+        raise DataError(f"{path}: the suffix {''.join(path.suffixes)!r} names no format to write; use one of {known} (text also with .gz)")
+    return named

@@ -1,0 +1,176 @@
+"""LETOR / SVMlight ranking text: ``2 qid:10 1:0.5 7:1e-3 # docid = GX1``, plain or gzip.
+
+A row is a grade, a query id and features with increasing ids; an absent feature is 0. Ids count from 1, or from 0 if
+that id occurs. The comment is kept, and the document id in it. See `src/native/letor.hpp` for the parser.
+"""
+
+import codecs
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.arrays import Ids, Matrix, PerDocument, Rows
+from exactrank.data.format import ReadOptions
+from exactrank.data.ranking_data import RankingData, group_rows
+from exactrank.data.stream import Block, Stream
+from exactrank.data.text_column import TextColumn
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.files import open_bytes
+from exactrank.threads import thread_count
+
+TEXT_BLOCK = 1 << 22
+
+
+class LetorFormat:
+    """The format's reader and writer."""
+
+    name = "LETOR text"
+    suffixes: tuple[str, ...] = (".txt", ".letor", ".svm", ".dat")
+
+    def read(self, path: Path, options: ReadOptions) -> RankingData:
+        """Parse straight into one matrix; peak memory is that matrix and two blocks of text."""
+        parser = _parser(options)
+        with _located(path):
+            for text in _text_blocks(path, ahead=thread_count(options.threads) > 1):
+                parser.feed(text)
+            parser.finish()
+        X, y, query, docid, comment = _taken(parser)
+        if len(y) == 0:
+            raise DataError(f"{path}: holds no documents; expected lines such as '2 qid:7 1:0.5'")
+        order, indptr, numbers = group_rows(query)
+        if order is not None:
+            _core.permute_rows(X, order)
+        return RankingData(
+            X=X,
+            y=y if order is None else y[order],
+            indptr=indptr,
+            qid=_query_ids(parser)[numbers],
+            feature_names=_feature_names(parser, X.shape[1]),
+            docid=docid if order is None or docid is None else docid.take(order),
+            comment=comment if order is None or comment is None else comment.take(order),
+            order=order,
+        )
+
+    def stream(self, path: Path, options: ReadOptions) -> Stream:
+        """Read the text once for its width, its query ids and whether it has comments, then again for the blocks."""
+        width, rows, has_docid, has_comment = 0, 0, False, False
+        scan = _parser(options)
+        for X, _, _, docid, comment in _parsed(path, scan):
+            width, rows = max(width, X.shape[1]), rows + len(X)
+            has_docid, has_comment = has_docid or docid is not None, has_comment or comment is not None
+        if rows == 0:
+            raise DataError(f"{path}: holds no documents; expected lines such as '2 qid:7 1:0.5'")
+        ids = _query_ids(scan)
+        parser = _core.LetorParser(options.missing, width, scan.first_feature, thread_count(options.threads))
+
+        def block(X: Matrix, y: PerDocument, query: Rows, docid: TextColumn | None, comment: TextColumn | None) -> Block:
+            none = TextColumn.of([b""] * len(y)) if has_comment else None
+            return Block(X, y, ids[query], docid or none if has_docid else None, comment or none)
+
+        return Stream(_feature_names(scan, width), (block(*taken) for taken in _parsed(path, parser)))
+
+    def write(self, file: BinaryIO, stream: Stream) -> None:
+        """Write the shortest numbers that read back alike; features are numbered from 1."""
+        for block in stream.blocks:
+            if block.sample_weight is not None or block.query_weight is not None:
+                raise IncompatibleError("LETOR text has no place for weights; write .xr or .parquet, or drop the weights first")
+            comment = block.comment or _docid_comment(block.docid)
+            starts = np.concatenate([[0], np.flatnonzero(block.qid[1:] != block.qid[:-1]) + 1])
+            query = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(block.qid))))
+            names = [_query_token(q) for q in block.qid[starts].tolist()]
+            text, start, stop = (None, None, None) if comment is None else (comment.buffer, comment.start, comment.stop)
+            file.write(_core.letor_text(block.X, block.y, query, names, text, start, stop, thread_count(None)))
+
+
+def _parser(options: ReadOptions) -> _core.LetorParser:
+    features = -1 if options.n_features is None else options.n_features
+    first = -1 if options.first_feature is None else options.first_feature
+    if first not in (-1, 0, 1):
+        raise DataError(f"first_feature must be 0 or 1, got {first}")
+    if features < -1 or features == 0:
+        raise DataError(f"n_features must be positive, got {features}")
+    return _core.LetorParser(options.missing, features, first, thread_count(options.threads))
+
+
+@contextmanager
+def _located(path: Path) -> Iterator[None]:
+    """Turns the parser's (line, message) into a `DataError` that names the file."""
+    try:
+        yield
+    except DataError:
+        raise
+    except ValueError as error:
+        line, message = error.args
+        raise DataError(f"{path}:{line}: {message.decode('utf-8', 'backslashreplace')}") from None
+
+
+def _text_blocks(path: Path, *, ahead: bool) -> Iterator[npt.NDArray[np.uint8]]:
+    """The file's bytes in blocks, without a byte order mark; with ``ahead`` the next is read while the caller works."""
+    with open_bytes(path) as file:
+        start = file.read(3)
+        if start != codecs.BOM_UTF8:
+            yield np.frombuffer(start, np.uint8)
+        buffers = [np.empty(TEXT_BLOCK, np.uint8) for _ in range(2 if ahead else 1)]
+        if not ahead:
+            while size := file.readinto(buffers[0]):
+                yield buffers[0][:size]
+            return
+        with ThreadPoolExecutor(1) as reader:
+            coming = reader.submit(file.readinto, buffers[0])
+            while size := coming.result():
+                coming = reader.submit(file.readinto, buffers[1])
+                yield buffers[0][:size]
+                buffers.reverse()
+
+
+_Taken = tuple[Matrix, PerDocument, Rows, TextColumn | None, TextColumn | None]
+
+
+def _taken(parser: _core.LetorParser) -> _Taken:
+    X, y, query, comments, comment, docid = parser.take()
+    if comments is None or comment is None or docid is None:
+        return X, y, query, None, None
+    ids = TextColumn(comments, *docid)
+    return X, y, query, ids if np.any(ids.stop > ids.start) else None, TextColumn(comments, *comment)
+
+
+def _parsed(path: Path, parser: _core.LetorParser) -> Iterator[_Taken]:
+    with _located(path):
+        for text in _text_blocks(path, ahead=False):
+            parser.feed(text)
+            taken = _taken(parser)
+            if len(taken[1]):
+                yield taken
+        parser.finish()
+        taken = _taken(parser)
+        if len(taken[1]):
+            yield taken
+
+
+def _feature_names(parser: _core.LetorParser, width: int) -> tuple[str, ...]:
+    return tuple(str(parser.first_feature + j) for j in range(width))
+
+
+def _query_ids(parser: _core.LetorParser) -> Ids:
+    """The query ids as integers if all of them are written so, else as strings."""
+    names = [name.decode("utf-8", "surrogateescape") for name in parser.query_names()]
+    if all(name.isascii() and name.isdigit() and len(name) < 19 and (name[0] != "0" or name == "0") for name in names):
+        return np.array([int(name) for name in names], np.int64)
+    return np.array(names, dtype=object)
+
+
+def _query_token(qid: object) -> bytes:
+    token = str(qid).encode("utf-8", "surrogateescape")
+    if not token or any(c in token for c in b" \t\r\n#"):
+        raise DataError(f"query id {qid!r} cannot stand in LETOR text, where blanks and '#' end it; rename it or write .parquet or .xr")
+    return token
+
+
+def _docid_comment(docid: TextColumn | None) -> TextColumn | None:
+    return None if docid is None else TextColumn.of(b"docid = " + docid.encoded(i) if docid[i] else b"" for i in range(len(docid)))

@@ -1,0 +1,289 @@
+"""Judged documents, grouped by query.
+
+Documents of a query stand together: query ``q`` holds rows ``indptr[q]`` to ``indptr[q + 1]``. Rows may arrive in any
+order; they are grouped stably by the first appearance of their query, and ``order`` remembers where each came from, so
+that scores go in and come out in the caller's order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
+from exactrank.data.text_column import TextColumn
+from exactrank.errors import DataError
+from exactrank.threads import thread_count
+
+if TYPE_CHECKING:
+    from exactrank.data.format import Columns
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankingData:
+    """Immutable, ragged ranking data; build it with [`xr.read`][exactrank.read], `from_arrays` or `from_frame`.
+
+    ``X`` is float32, may be memory-mapped, and may hold NaN for a missing value; each consumer says what it does with
+    those. ``y`` holds any finite grades. ``sample_weight`` is one a document, ``query_weight`` one a query.
+    """
+
+    X: Matrix
+    y: PerDocument
+    indptr: Boundaries
+    qid: Ids
+    feature_names: tuple[str, ...]
+    docid: TextColumn | None = None
+    comment: TextColumn | None = None
+    sample_weight: PerDocument | None = None
+    query_weight: PerQuery | None = None
+    order: Rows | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("X", "y", "indptr", "qid", "sample_weight", "query_weight", "order"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, _read_only(array))
+        if self.indptr[0] != 0 or self.indptr[-1] != len(self.y) or np.any(np.diff(self.indptr) <= 0):
+            raise DataError("indptr must rise from 0 to the number of documents")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: npt.ArrayLike,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        docid: Sequence[object] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        query_weight: npt.ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> "RankingData":
+        """Rows of a NumPy or SciPy matrix, their grades, and either a query id a row or the size of each query.
+
+        ``qid`` may be of any type and in any order. ``query_weight`` is one a query in order of first appearance, or
+        one a row, equal within a query. ``X=None`` stands for no features, which is all that evaluation needs.
+
+        >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["b", "a", "b"])
+        >>> data.qid.tolist(), data.indptr.tolist(), data.y.tolist(), data.order.tolist()
+        (['b', 'a'], [0, 2, 3], [0.0, 2.0, 1.0], [0, 2, 1])
+        """
+        grades = _numbers("y", y)
+        matrix = _matrix(X, len(grades))
+        names = tuple(feature_names) if feature_names is not None else tuple(f"x{j}" for j in range(matrix.shape[1]))
+        if len(names) != matrix.shape[1]:
+            raise DataError(f"feature_names has {len(names)} names for {matrix.shape[1]} features")
+        if docid is not None and len(docid) != len(grades):
+            raise DataError(f"docid has {len(docid)} entries for {len(grades)} rows")
+        order, indptr, ids = _grouping(qid, group, len(grades))
+        return cls(
+            X=matrix if order is None else matrix[order],
+            y=_in_order(grades, order),
+            indptr=indptr,
+            qid=ids,
+            feature_names=names,
+            docid=None if docid is None else TextColumn.of(docid if order is None else [docid[i] for i in order]),
+            sample_weight=None if sample_weight is None else _in_order(_weights("sample_weight", sample_weight, len(grades)), order),
+            query_weight=None if query_weight is None else per_query_weight(query_weight, order, indptr),
+            order=order,
+        )
+
+    @classmethod
+    def from_frame(cls, frame: Any, columns: "Columns | None" = None) -> "RankingData":
+        """Rows of a pandas, polars or Arrow frame; ``columns`` says which column is what."""
+        from exactrank.data.format import Columns
+        from exactrank.data.frame import from_frame
+
+        return from_frame(frame, columns or Columns())
+
+    @property
+    def n_documents(self) -> int:
+        """How many documents there are."""
+        return len(self.y)
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries there are."""
+        return len(self.qid)
+
+    @property
+    def n_features(self) -> int:
+        """How many features a document has."""
+        return int(self.X.shape[1])
+
+    def __repr__(self) -> str:
+        return f"RankingData({self.n_queries:,} queries, {self.n_documents:,} documents, {self.n_features:,} features)"
+
+    def grouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """One value a row in the caller's order, put into the order of this object's documents."""
+        return _in_order(values, self.order)
+
+    def ungrouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """One value a document of this object, put back into the caller's row order."""
+        if self.order is None:
+            return values
+        back = np.empty_like(values)
+        back[self.order] = values
+        return back
+
+    def feature(self, name: str) -> PerDocument:
+        """A feature by its name, in the caller's row order: scores to compare with."""
+        if name not in self.feature_names:
+            known = ", ".join(self.feature_names[:10]) + (", ..." if self.n_features > 10 else "")
+            raise DataError(f"there is no feature {name!r}; the data has {known or 'none'}")
+        return self.ungrouped(self.X[:, self.feature_names.index(name)].astype(np.float64))
+
+    def take_queries(self, which: npt.ArrayLike) -> "RankingData":
+        """The queries numbered ``which``, in that order and with repeats (a fold, a bootstrap sample).
+
+        The result's rows count as the caller's order of their own.
+
+        >>> data = RankingData.from_arrays(None, [0, 1, 2], qid=[7, 8, 8])
+        >>> data.take_queries([1, 1]).y.tolist()
+        [1.0, 2.0, 1.0, 2.0]
+        """
+        given = np.asarray(which)
+        chosen = np.flatnonzero(given) if given.dtype == bool and len(given) == self.n_queries else given
+        if chosen.ndim != 1 or len(chosen) == 0 or chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= self.n_queries:
+            raise DataError(f"take_queries needs at least one query number from 0 to {self.n_queries - 1}, or a mask of all queries")
+        sizes = np.diff(self.indptr)[chosen]
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        rows = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], sizes)
+        return RankingData(
+            X=self.X[rows],
+            y=self.y[rows],
+            indptr=indptr,
+            qid=self.qid[chosen],
+            feature_names=self.feature_names,
+            docid=None if self.docid is None else self.docid.take(rows),
+            comment=None if self.comment is None else self.comment.take(rows),
+            sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
+            query_weight=None if self.query_weight is None else self.query_weight[chosen],
+        )
+
+
+def group_rows(qid: Ids) -> tuple[Rows | None, Boundaries, Ids]:
+    """Which row goes where so that queries stand together: (order or None, boundaries, the queries' ids).
+
+    >>> group_rows(np.array([5, 5, 9, 5]))
+    (array([0, 1, 3, 2]), array([0, 3, 4]), array([5, 9]))
+    """
+    starts = np.concatenate([[0], np.flatnonzero(qid[1:] != qid[:-1]) + 1])
+    number_of: dict[Any, int] = {}
+    runs = [number_of.setdefault(name, len(number_of)) for name in qid[starts].tolist()]
+    first_run = np.unique(runs, return_index=True)[1]
+    if len(number_of) == len(runs):
+        return None, np.append(starts, len(qid)), qid[starts]
+    numbers = np.repeat(runs, np.diff(np.append(starts, len(qid))))
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(numbers))])
+    return np.argsort(numbers, kind="stable"), indptr, qid[starts[first_run]]
+
+
+def per_query_weight(weight: npt.ArrayLike, order: Rows | None, indptr: Boundaries) -> PerQuery:
+    """Query weights from one a query, or from one a row that agrees within each query."""
+    queries, rows = len(indptr) - 1, int(indptr[-1])
+    given = _numbers("query_weight", weight)
+    if len(given) == queries:
+        return _weights("query_weight", given, queries)
+    if len(given) != rows:
+        raise DataError(f"query_weight has {len(given)} entries; expected one a query ({queries}) or one a row ({rows})")
+    grouped = _in_order(_weights("query_weight", given, rows), order)
+    first = grouped[indptr[:-1]]
+    differs = np.flatnonzero(grouped != np.repeat(first, np.diff(indptr)))
+    if len(differs):
+        row = differs[0] if order is None else order[differs[0]]
+        raise DataError(f"query_weight of row {row} is {given[row]:g} but its query began with another; give one weight a query")
+    return first
+
+
+def check_grades(y: PerDocument) -> None:
+    """Raise at the first grade that is not a finite number."""
+    bad = np.flatnonzero(~np.isfinite(y))
+    if len(bad):
+        raise DataError(f"grade of row {bad[0]} is {y[bad[0]]}; grades must be finite numbers, so drop the row or judge it")
+
+
+def _grouping(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, rows: int) -> tuple[Rows | None, Boundaries, Ids]:
+    if (qid is None) == (group is None):
+        raise DataError(
+            "give either qid (one query id a row) or group (the size of each query), not " + ("both" if group is not None else "neither")
+        )
+    if qid is not None:
+        ids = np.asarray(qid)
+        if ids.ndim != 1 or len(ids) != rows:
+            raise DataError(f"qid has shape {ids.shape} but y has {rows} rows; give one query id a row")
+        missing = _missing_ids(ids)
+        if len(missing):
+            raise DataError(f"query id of row {missing[0]} is missing ({ids[missing[0]]}); give every row a query id")
+        return group_rows(ids)
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or np.any(sizes < 1) or sizes.sum() != rows:
+        raise DataError(
+            f"group must hold positive whole sizes that add up to {rows} rows, got a sum of {sizes.sum()} over {sizes.size} queries"
+        )
+    return None, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]), np.arange(len(sizes))
+
+
+def _missing_ids(ids: Ids) -> Rows:
+    """Rows whose id is None or not a number or time."""
+    if ids.dtype == object:
+        return np.array([i for i, q in enumerate(ids) if q is None or q != q], np.int64)
+    return np.flatnonzero(ids != ids) if ids.dtype.kind in "fcmM" else np.empty(0, np.int64)
+
+
+def _matrix(given: Any, rows: int) -> Matrix:
+    """A C-ordered float32 copy or view of the features, checked for infinities."""
+    if given is None:
+        return np.empty((rows, 0), np.float32)
+    if hasattr(given, "toarray"):
+        given = given.toarray()
+    given = np.asarray(given)
+    if given.ndim != 2 or given.dtype.kind not in "fiub":
+        raise DataError(f"X must be a table of numbers, documents x features; got shape {given.shape} of {given.dtype}")
+    if len(given) != rows:
+        raise DataError(f"X has {len(given)} rows but y has {rows}; they must agree")
+    with np.errstate(over="ignore"):
+        matrix = np.ascontiguousarray(given, dtype=np.float32)
+    bad = _core.summarise_columns(matrix, thread_count(None))[3]
+    if bad >= 0:
+        row, column = divmod(bad, matrix.shape[1])
+        raise DataError(f"X[{row}, {column}] is {given[row, column]}, which is not a finite float32; use NaN for a missing value")
+    return matrix
+
+
+def _numbers(name: str, values: npt.ArrayLike) -> PerDocument:
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must hold numbers: {error}") from None
+    if numbers.ndim != 1 or len(numbers) == 0:
+        raise DataError(f"{name} must be a list of at least one number, got shape {numbers.shape}")
+    if name == "y":
+        check_grades(numbers)
+    return numbers
+
+
+def _weights(name: str, values: npt.ArrayLike, count: int) -> PerDocument:
+    weights = _numbers(name, values)
+    if len(weights) != count:
+        raise DataError(f"{name} has {len(weights)} entries; expected {count}")
+    bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
+    if len(bad):
+        raise DataError(f"{name}[{bad[0]}] is {weights[bad[0]]}; weights must be finite and not negative")
+    if not np.any(weights > 0):
+        raise DataError(f"{name} is zero everywhere; at least one must be positive")
+    return weights
+
+
+def _in_order(values: npt.NDArray[Any], order: Rows | None) -> npt.NDArray[Any]:
+    return values if order is None else values[order]
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A view that cannot be written through; the caller's own array stays as it is."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

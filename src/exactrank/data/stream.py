@@ -1,0 +1,62 @@
+"""Data as a stream of blocks of rows, the currency between formats: what `convert` and `generate` pass along.
+
+A block keeps the rows as they came, not yet grouped by query; a stream never holds more than a block or two, so data
+larger than memory goes through.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactrank.arrays import Ids, Matrix, PerDocument
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.text_column import TextColumn
+
+#: About how many cells of X a block holds.
+BLOCK_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some rows in the order in which they came."""
+
+    X: Matrix
+    y: PerDocument
+    qid: Ids
+    docid: TextColumn | None = None
+    comment: TextColumn | None = None
+    sample_weight: PerDocument | None = None
+    query_weight: PerDocument | None = None  #: one a row, equal within a query
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Blocks that share their features."""
+
+    feature_names: tuple[str, ...]
+    blocks: Iterator[Block]
+
+
+def stream_of(data: RankingData) -> Stream:
+    """The rows of ``data`` in the caller's order, so that scores made for them go on fitting."""
+    return Stream(data.feature_names, _blocks_of(data))
+
+
+def _blocks_of(data: RankingData) -> Iterator[Block]:
+    step = max(1, BLOCK_CELLS // max(1, data.n_features))
+    where = None if data.order is None else np.argsort(data.order)
+    for first in range(0, data.n_documents, step):
+        near = slice(first, min(first + step, data.n_documents))
+        at = np.arange(near.start, near.stop) if where is None else where[near]
+        rows = near if where is None else at  # a slice is a view
+        query = np.searchsorted(data.indptr, at, side="right") - 1
+        yield Block(
+            X=data.X[rows],
+            y=data.y[rows],
+            qid=data.qid[query],
+            docid=None if data.docid is None else data.docid.take(rows),
+            comment=None if data.comment is None else data.comment.take(rows),
+            sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
+            query_weight=None if data.query_weight is None else data.query_weight[query],
+        )

@@ -1,0 +1,372 @@
+"""TREC files: judgments (qrels) and ranked lists (runs), plain or gzip, columns apart by blanks.
+
+    qrels   301 0 FT911-3 1                  query, iteration (unused), document, grade
+    run     301 Q0 FT911-3 1 14.89 bm25      query, unused, document, rank (unused), score, tag
+
+The order within a run is that of its scores, as in trec_eval; the rank column is not looked at. A judged document that
+a run lacks was not retrieved: its score is -inf. A retrieved document without a judgment has grade -1, which is no
+grade of relevance but tells it from a document judged 0 (bpref and the condensed measures need that).
+
+Lines are split many at once, and each column is every fourth or sixth of their tokens; beside it NumPy counts the tokens of
+each line.
+"""
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, count, pairwise
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.arrays import PerDocument, Rows
+from exactrank.data.format import ReadOptions
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.stream import Stream, stream_of
+from exactrank.data.text_column import TextColumn
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.files import open_bytes
+
+UNJUDGED = -1.0
+TEXT_BLOCK = 1 << 18
+BLANKS = np.isin(np.arange(256), list(b" \t\n\r\v\f"))  # what bytes.split() takes for blanks
+
+#: Of each query, each document's number, both in the order of the file.
+ByQuery = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Judgments:
+    """The lines of a qrels file: document ``docid[i]`` has ``grade[i]`` for query ``qid[i]``."""
+
+    qid: Sequence[str]
+    docid: Sequence[str]
+    grade: PerDocument
+
+    @cached_property
+    def by_query(self) -> ByQuery:
+        """The grades of each query's documents."""
+        return _by_query(self.qid, self.docid, self.grade)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The lines of a run: document ``docid[i]`` has ``score[i]`` for query ``qid[i]``; ``tag`` names what ranked them."""
+
+    qid: Sequence[str]
+    docid: Sequence[str]
+    score: PerDocument
+    tag: str
+
+    @cached_property
+    def by_query(self) -> ByQuery:
+        """The scores of each query's documents."""
+        return _by_query(self.qid, self.docid, self.score)
+
+
+def read_qrels(path: str | os.PathLike[str]) -> Judgments:
+    """The judgments in a qrels file."""
+    columns = _columns(path, QRELS)
+    judgments = Judgments(columns.qid, columns.docid, np.array(columns.number))
+    _check_distinct(path, columns, judgments.by_query)
+    return judgments
+
+
+def read_run(path: str | os.PathLike[str]) -> Run:
+    """The ranked documents in a run file; its tag is that of the first line."""
+    columns = _columns(path, RUN)
+    run = Run(columns.qid, columns.docid, np.array(columns.number), columns.tag[0])
+    _check_distinct(path, columns, run.by_query)
+    return run
+
+
+def from_trec(qrels: Judgments, runs: Sequence[Run] = (), *, unjudged: float = UNJUDGED) -> RankingData:
+    """The documents that are judged or that a run retrieved, for the queries of ``qrels``; each run is a feature.
+
+    A feature is a run's score, named by its tag, and NaN where the run lacks the document. The judged documents of a query
+    come first, then the others in the order of the runs; those have grade ``unjudged``. Queries that only a run has are
+    left out.
+
+    >>> qrels = Judgments(["1", "1"], ["a", "b"], np.array([2.0, 0.0]))
+    >>> data = from_trec(qrels, [Run(["1", "1"], ["c", "a"], np.array([9.0, 8.0]), "bm25")])
+    >>> data.docid.tolist(), data.y.tolist(), data.X.ravel().tolist()
+    (['a', 'b', 'c'], [2.0, 0.0, -1.0], [8.0, nan, 9.0])
+    """
+    for run in runs:
+        _check_shared("the qrels", qrels.by_query, run)
+    documents = [(query, _union(judged, *(run.by_query.get(query, {}) for run in runs))) for query, judged in qrels.by_query.items()]
+    grades = _aligned(documents, qrels.by_query, unjudged)
+    X = np.empty((len(grades), len(runs)), np.float32)
+    for j, run in enumerate(runs):
+        X[:, j] = _as_feature(run, _aligned(documents, run.by_query, np.nan))
+    return RankingData.from_arrays(
+        X,
+        grades,
+        qid=np.repeat(np.array(list(qrels.by_query), dtype=object), [len(ids) for _, ids in documents]),
+        docid=[document for _, ids in documents for document in ids],
+        feature_names=_distinct_tags(runs),
+    )
+
+
+def scores_of(data: RankingData, run: Run) -> tuple[RankingData, PerDocument]:
+    """``data`` with the unjudged documents that ``run`` retrieved for its queries, and every document's score in the run.
+
+    The added documents follow the others of their query, with grade -1, missing features and sample weight 1; in the
+    caller's order they follow all rows. The scores are in that order. A document that the run lacks has score -inf: it was
+    not retrieved. Query ids are compared as strings. Queries that only the run has are left out.
+
+    >>> data = RankingData.from_arrays(None, [1, 0], qid=[7, 7], docid=["a", "b"])
+    >>> extended, scores = scores_of(data, Run(["7", "7"], ["c", "b"], np.array([3.0, 2.0]), "bm25"))
+    >>> extended.docid.tolist(), extended.y.tolist(), scores.tolist()
+    (['a', 'b', 'c'], [1.0, 0.0, -1.0], [-inf, 2.0, 3.0])
+    """
+    if data.docid is None:
+        raise DataError("the data has no document ids, by which a run names its documents; read it from a source that has them")
+    queries = [str(query) for query in data.qid.tolist()]
+    _check_shared("the data", dict.fromkeys(queries), run)
+    docid, ends = data.docid.tolist(), data.indptr.tolist()
+    known = (docid[first:stop] for first, stop in pairwise(ends))
+    documents = [(query, _union(ids, run.by_query.get(query, {}))) for query, ids in zip(queries, known, strict=True)]
+    extended = _extended(data, [ids for _, ids in documents])
+    return extended, extended.ungrouped(_aligned(documents, run.by_query, -np.inf))
+
+
+class QrelsFormat:
+    """Judgments as data without features: what evaluation of a run needs."""
+
+    name = "TREC qrels"
+    suffixes: tuple[str, ...] = (".qrels",)
+
+    def read(self, path: Path, options: ReadOptions) -> RankingData:
+        """All of the file."""
+        return from_trec(read_qrels(path))
+
+    def stream(self, path: Path, options: ReadOptions) -> Stream:
+        """The file query by query."""
+        return stream_of(self.read(path, options))
+
+    def write(self, file: BinaryIO, stream: Stream) -> None:
+        """Refuse: the format has no place for features."""
+        raise IncompatibleError("TREC qrels hold grades but no features; write .xr, .parquet or .txt instead")
+
+
+def looks_like_qrels(line: bytes) -> bool:
+    """
+    >>> looks_like_qrels(b"301 0 FT911-3 1"), looks_like_qrels(b"2 qid:7 1:0.5 2:1")
+    (True, False)
+    """
+    tokens = line.split()
+    return len(tokens) == 4 and not tokens[1].startswith(b"qid:") and math.isfinite(_number(tokens[3]))
+
+
+def looks_like_run(line: bytes) -> bool:
+    """
+    >>> looks_like_run(b"301 Q0 FT911-3 1 14.89 bm25"), looks_like_run(b"2 qid:7 1:0.5 2:1 # x")
+    (True, False)
+    """
+    tokens = line.split()
+    return len(tokens) == 6 and math.isfinite(_number(tokens[4]))
+
+
+# ---- lines of a file
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a line of a file looks like: an example of it, and which of its columns is a number and of what."""
+
+    example: str
+    number: int
+    what: str
+
+    @property
+    def width(self) -> int:
+        return len(self.example.split())
+
+
+QRELS = _Kind("301 0 FT911-3 1", 3, "grade")
+RUN = _Kind("301 Q0 FT911-3 1 14.89 bm25", 4, "score")
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a file so far, and on which line each entry stands."""
+
+    qid: list[str] = field(default_factory=list)
+    docid: list[str] = field(default_factory=list)
+    number: list[float] = field(default_factory=list)
+    line: list[int] = field(default_factory=list)
+    tag: list[str] = field(default_factory=list)  # the last column, of the first line of each block only
+
+
+def _columns(path: str | os.PathLike[str], kind: _Kind) -> _Columns:
+    columns, lines = _Columns(), 0
+    for text in _text_blocks(path):
+        counts = _token_counts(text)
+        _check_counts(path, counts, lines, kind)
+        tokens = text.split()
+        columns.line.extend((lines + 1 + np.flatnonzero(counts)).tolist())
+        columns.number.extend(_numbers(path, tokens[kind.number :: kind.width], columns.line[len(columns.number) :], kind))
+        columns.qid.extend(_texts(tokens[0 :: kind.width]))
+        columns.docid.extend(_texts(tokens[2 :: kind.width]))
+        columns.tag.extend(_texts(tokens[kind.width - 1 : kind.width]))
+        lines += len(counts) - 1
+    if not columns.qid:
+        raise DataError(f"{path}: is empty; expected lines such as {kind.example!r}")
+    return columns
+
+
+def _text_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """The file in blocks of whole lines, small enough that their tokens stay in the processor's cache."""
+    rest = b""
+    with open_bytes(path) as file:
+        while block := file.read(TEXT_BLOCK):
+            whole, newline, tail = block.rpartition(b"\n")
+            if newline:
+                yield rest + whole + newline
+                rest = tail
+            else:
+                rest += tail
+    if rest:
+        yield rest
+
+
+def _check_counts(path: str | os.PathLike[str], counts: Rows, lines: int, kind: _Kind) -> None:
+    wrong = np.flatnonzero((counts != 0) & (counts != kind.width))
+    if len(wrong):
+        line, found = lines + wrong[0] + 1, counts[wrong[0]]
+        raise DataError(f"{path}:{line}: has {found} columns where {kind.width} belong; expected e.g. {kind.example!r}")
+
+
+def _texts(tokens: list[bytes]) -> list[str]:
+    joined = b"\n".join(tokens)  # to decode once is several times as fast
+    return joined.decode("utf-8", "surrogateescape").split("\n") if tokens else []
+
+
+def _numbers(path: str | os.PathLike[str], tokens: list[bytes], lines: list[int], kind: _Kind) -> list[float]:
+    with suppress(ValueError):
+        numbers = [float(token) for token in tokens]
+        if all(map(math.isfinite, numbers)) and b"_" not in b"".join(tokens):
+            return numbers
+    line, token = next((line, token) for line, token in zip(lines, tokens, strict=True) if not math.isfinite(_number(token)))
+    shown = token.decode("utf-8", "backslashreplace")
+    raise DataError(f"{path}:{line}: {kind.what} {shown!r} is not a finite number; expected e.g. {kind.example!r}")
+
+
+def _check_distinct(path: str | os.PathLike[str], columns: _Columns, by_query: ByQuery) -> None:
+    """Raise where a query has a document twice: ``by_query`` has it once, and so comes out smaller."""
+    if sum(map(len, by_query.values())) == len(columns.qid):
+        return
+    first_line: dict[tuple[str, str], int] = {}
+    for query, document, line in zip(columns.qid, columns.docid, columns.line, strict=True):
+        before = first_line.setdefault((query, document), line)
+        if before != line:
+            raise DataError(f"{path}:{line}: query {query!r} has document {document!r} already on line {before}; remove one of them")
+
+
+def _token_counts(content: bytes) -> Rows:
+    """How many tokens each line has; what follows the last newline counts as a line.
+
+    >>> _token_counts(b"a b\\n\\n c").tolist()
+    [2, 0, 1]
+    """
+    text = np.frombuffer(content, np.uint8)
+    blank = BLANKS[text]
+    starts = np.flatnonzero(~blank & np.append(True, blank[:-1])[: len(text)])
+    ends = np.append(np.flatnonzero(text == ord("\n")), len(text))
+    return np.diff(np.searchsorted(starts, ends), prepend=0)
+
+
+def _number(token: bytes) -> float:
+    """The number that ``token`` writes, or NaN; Python's float() alone would take '1_0' as well."""
+    try:
+        return float(token) if b"_" not in token else np.nan
+    except ValueError:
+        return np.nan
+
+
+# ---- documents by query
+
+
+def _by_query(qid: Sequence[str], docid: Sequence[str], values: PerDocument) -> ByQuery:
+    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for query, document, value in zip(qid, docid, values.tolist(), strict=True):
+        found[query][document] = value
+    return dict(found)
+
+
+def _check_shared(name: str, queries: Mapping[str, object], run: Run) -> None:
+    if run.by_query.keys().isdisjoint(queries):
+        theirs, ours = next(iter(run.by_query), ""), next(iter(queries), "")
+        raise DataError(f"no query of run {run.tag!r} (such as {theirs!r}) is in {name} (such as {ours!r}); pass files of the same topics")
+
+
+def _union(first: Iterable[str], *others: Iterable[str]) -> list[str]:
+    """The ids of ``first`` as they are, then those of the others that are new."""
+    ids = list(first)
+    known = set(ids)
+    for document in chain.from_iterable(others):
+        if document not in known:
+            known.add(document)
+            ids.append(document)
+    return ids
+
+
+def _aligned(documents: Iterable[tuple[str, list[str]]], values: ByQuery, absent: float) -> PerDocument:
+    """One number a document, query by query."""
+    numbers: list[float] = []
+    for query, ids in documents:
+        known = values.get(query, {})
+        numbers += [known.get(document, absent) for document in ids]
+    return np.array(numbers, np.float64)
+
+
+def _as_feature(run: Run, scores: PerDocument) -> npt.NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        feature = scores.astype(np.float32)
+    bad = np.flatnonzero(np.isinf(feature))
+    if len(bad):
+        raise DataError(f"run {run.tag!r}: score {scores[bad[0]]} is not a finite float32, as a feature must be; rescale the run")
+    return feature
+
+
+def _distinct_tags(runs: Sequence[Run]) -> list[str]:
+    names: list[str] = []
+    for run in runs:
+        candidates = chain([run.tag], (f"{run.tag}-{n}" for n in count(2)))
+        names.append(next(name for name in candidates if name not in names))
+    return names
+
+
+def _extended(data: RankingData, documents: list[list[str]]) -> RankingData:
+    """``data`` with each query's documents as given: its own, then unjudged ones."""
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(ids) for ids in documents], dtype=np.int64)])
+    rows, old_rows = int(indptr[-1]), data.n_documents
+    if rows == old_rows:
+        return data
+    at = np.arange(old_rows) + np.repeat(indptr[:-1] - data.indptr[:-1], np.diff(data.indptr))  # where each document goes
+
+    def placed(values: npt.NDArray[Any], fill: Any) -> npt.NDArray[Any]:
+        out = np.full((rows, *values.shape[1:]), fill, values.dtype)
+        out[at] = values
+        return out
+
+    order = placed(np.arange(old_rows) if data.order is None else data.order, -1)
+    order[order < 0] = np.arange(old_rows, rows)
+    source = placed(np.arange(old_rows), old_rows)
+    return replace(
+        data,
+        X=placed(data.X, np.nan),
+        y=placed(data.y, UNJUDGED),
+        indptr=indptr,
+        docid=TextColumn.of(chain.from_iterable(documents)),
+        comment=None if data.comment is None else TextColumn.concatenated([data.comment, TextColumn.of([""])]).take(source),
+        sample_weight=None if data.sample_weight is None else placed(data.sample_weight, 1.0),
+        order=order,
+    )

@@ -1,0 +1,21 @@
+"""What can go wrong, by whose remedy it is. Every message names the place, the value and what to do."""
+
+
+class ExactRankError(Exception):
+    """The base of all errors that the caller can mend."""
+
+
+class DataError(ExactRankError, ValueError):
+    """Data that cannot be used as it is: a bad value, a wrong length, a damaged file."""
+
+
+class MeasureError(ExactRankError, ValueError):
+    """A measure that does not exist or cannot have the given settings."""
+
+
+class IncompatibleError(ExactRankError, TypeError):
+    """Two components that do not go together, or data that lacks what a component needs."""
+
+
+class OutputExistsError(ExactRankError, FileExistsError):
+    """An output path that is already taken."""

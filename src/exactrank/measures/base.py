@@ -1,0 +1,124 @@
+"""What a measure is: a frozen value that says everything on which its numbers depend.
+
+A measure turns the grades of one query's documents, in ranked order, into a number. Its fields are its definition, its
+``repr`` prints all of them in the notation of ir_measures, and `parse_measure` reads that back:
+
+>>> from exactrank.measures import NDCG
+>>> NDCG(k=10)
+nDCG(gain='exp2', discount='log2', short='pad', empty=0, ties='input')@10
+>>> str(NDCG(k=10, ties="expected"))
+"nDCG(ties='expected')@10"
+
+``empty``: the value of a query with nothing relevant: 0, 1, or ``'skip'`` to leave it out of the mean.
+``ties``: how documents of equal score are ranked: ``'input'`` in the order given; ``'pessimistic'`` lowest grade first;
+``'expected'`` the mean over all their orders; ``'docid'`` as trec_eval does, scores compared in single precision and
+then document ids descending.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.arrays import PerDocument
+from exactrank.errors import MeasureError
+
+Empty = Literal[0, 1, "skip"]
+Ties = Literal["input", "pessimistic", "expected", "docid"]
+NO_CUTOFF = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, repr=False)
+class Measure(ABC):
+    """The base of all measures; ``k`` is the cutoff, None for the whole list."""
+
+    k: int | None = None
+    empty: Empty = 0
+    ties: Ties = "input"
+
+    name: ClassVar[str]  #: in the notation of ir_measures
+    aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  #: other names, with the settings they imply
+    has_cutoff: ClassVar[bool] = True
+    registry: ClassVar[dict[str, tuple[type["Measure"], Mapping[str, Any]]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            for name, implied in {cls.name: {}, cls.__name__: {}, **cls.aliases}.items():
+                Measure.registry[name.lower()] = (cls, implied)
+
+    def __post_init__(self) -> None:
+        if self.k is not None and not self.has_cutoff:
+            raise MeasureError(f"{self.name} has no cutoff; write it without @{self.k}")
+        if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1):
+            raise MeasureError(f"{self.name}: the cutoff k must be a whole number of at least 1, got {self.k!r}")
+        self._expect("empty", (0, 1, "skip"))
+        self._expect("ties", ("input", "pessimistic", "expected", "docid"))
+
+    @classmethod
+    def from_notation(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Settings as they may be written, in terms of the fields."""
+        return settings
+
+    @abstractmethod
+    def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
+        """The native measure and what it reads for grades: ``y``, or a usefulness made from it.
+
+        ``longest`` is the most documents that a query has.
+        """
+
+    @abstractmethod
+    def swap_deltas(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """The change of the measure when positions i and j exchange, for all pairs; ``y`` are grades in ranked order."""
+
+    @property
+    def cutoff(self) -> int:
+        """``k``, or more than any list is long."""
+        return NO_CUTOFF if self.k is None else min(self.k, NO_CUTOFF)
+
+    @property
+    def empty_value(self) -> float:
+        """``empty`` as the kernels take it: NaN to skip."""
+        return float("nan") if self.empty == "skip" else float(self.empty)
+
+    def __repr__(self) -> str:
+        return self._notation(self._settings())
+
+    def __str__(self) -> str:
+        defaults = {f.name: f.default for f in fields(self)}
+        return self._notation({name: value for name, value in self._settings().items() if value != defaults[name]})
+
+    def _settings(self) -> dict[str, Any]:
+        policies = ("empty", "ties")
+        own = [f.name for f in fields(self) if f.name not in ("k", *policies)]
+        return {name: getattr(self, name) for name in (*own, *policies)}
+
+    def _notation(self, settings: Mapping[str, Any]) -> str:
+        inside = ", ".join(f"{name}={_shown(value)}" for name, value in settings.items())
+        return self.name + (f"({inside})" if inside else "") + ("" if self.k is None else f"@{self.k}")
+
+    def _expect(self, field: str, allowed: tuple[Any, ...]) -> None:
+        value = getattr(self, field)
+        if not any(value == a and type(value) is type(a) for a in allowed):
+            raise MeasureError(f"{self.name}: {field}={value!r} is not one of {', '.join(map(repr, allowed))}")
+
+    def _expect_number(self, field: str, least: float = -math.inf, most: float = math.inf) -> None:
+        value = getattr(self, field)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not least <= value <= most:
+            between = f" between {least:g} and {most:g}" if math.isfinite(most) else ""
+            raise MeasureError(f"{self.name}: {field} must be a number{between}, got {value!r}")
+
+
+def _shown(value: Any) -> str:
+    """A setting as written in a measure's notation: 1.0 as 1, a table of pairs as a dictionary."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, tuple) and value and isinstance(value[0], tuple):
+        return "{" + ", ".join(f"{_shown(k)}: {_shown(v)}" for k, v in value) + "}"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_shown, value)) + "]"
+    return repr(value)

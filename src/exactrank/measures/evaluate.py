@@ -1,0 +1,153 @@
+"""The value of measures on scored data: `xr.evaluate`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.arrays import Ids, PerDocument, PerQuery
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError, IncompatibleError, MeasureError
+from exactrank.measures.base import Measure, Ties
+from exactrank.measures.bootstrap import bootstrap_intervals
+from exactrank.measures.parse import parse_measure
+from exactrank.measures.presets import find_preset
+from exactrank.threads import thread_count
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measure's value: the mean, its 95% interval, and the value of each query (NaN where it was skipped)."""
+
+    measure: Measure
+    mean: float
+    interval: tuple[float, float]
+    values: PerQuery
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Mapping[str, Result]):
+    """Results by the measures' names as they were given; intervals are computed when first asked for."""
+
+    measures: Mapping[str, Measure]
+    per_query: npt.NDArray[np.float64]  #: measures x queries, NaN where a query was skipped
+    qid: Ids
+    weight: PerQuery
+    seed: int
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The weighted mean over queries of each measure."""
+        counted = np.where(np.isnan(self.per_query), 0.0, 1.0) * self.weight
+        with np.errstate(invalid="ignore"):
+            means = np.nansum(self.per_query * counted, axis=1) / counted.sum(axis=1)
+        return dict(zip(self.measures, means.tolist(), strict=True))
+
+    @cached_property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """The bootstrap 95% interval of each mean."""
+        ends = bootstrap_intervals(self.per_query, self.weight, seed=self.seed)
+        return {name: (low, high) for name, (low, high) in zip(self.measures, ends.tolist(), strict=True)}
+
+    def __getitem__(self, name: str) -> Result:
+        index = list(self.measures).index(name) if name in self.measures else -1
+        if index < 0:
+            raise KeyError(f"{name!r} was not evaluated; there are {', '.join(self.measures)}")
+        return Result(self.measures[name], self.means[name], self.intervals[name], self.per_query[index])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.measures)
+
+    def __len__(self) -> int:
+        return len(self.measures)
+
+    def __repr__(self) -> str:
+        return "Evaluation(" + ", ".join(f"{name}={mean:.4f}" for name, mean in self.means.items()) + ")"
+
+
+def evaluate(
+    measures: str | Measure | Sequence[str | Measure],
+    data: RankingData,
+    scores: npt.ArrayLike,
+    *,
+    preset: str | None = None,
+    complete: bool | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Evaluation:
+    """Evaluate ``scores``, one a row in the caller's order, by each of ``measures``.
+
+    A score of -inf says that the document was not retrieved: it has no rank, but counts among what could have been
+    found. With ``complete=False`` queries of which nothing was retrieved are left out (trec_eval without -c). The mean
+    over queries is weighted by ``data.query_weight``; ``preset`` supplies the conventions of another tool.
+
+    >>> data = RankingData.from_arrays(None, [0, 2, 1, 0], qid=["a", "a", "a", "b"])
+    >>> evaluate(["nDCG@10", "RR"], data, [0.3, 0.2, 0.1, 0.9])
+    Evaluation(nDCG@10=0.3295, RR=0.2500)
+    """
+    given = list(measures) if isinstance(measures, Sequence) and not isinstance(measures, str) else [measures]
+    if not given:
+        raise MeasureError("name at least one measure, e.g. nDCG@10")
+    named = {str(m): parse_measure(m, preset) for m in given}
+    if complete is None:
+        complete = True if preset is None else find_preset(preset).complete
+    in_order = data.grouped(_checked_scores(data, scores))
+    values = np.empty((len(named), data.n_queries))
+    for ties in {m.ties for m in named.values()}:
+        which = [i for i, m in enumerate(named.values()) if m.ties == ties]
+        values[which], retrieved = values_per_query([list(named.values())[i] for i in which], data, in_order, ties, threads)
+        if not complete:
+            values[np.ix_(which, retrieved == 0)] = np.nan
+    _check_finite(named, values, data)
+    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+    return Evaluation(named, values, data.qid, weight, seed)
+
+
+def values_per_query(
+    measures: Sequence[Measure], data: RankingData, scores: PerDocument, ties: Ties, threads: int | None = None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+    """Values (measures x queries) and how many documents of each query have a rank; scores in the order of the documents."""
+    tie_key = data.y if ties == "pessimistic" else None
+    if ties == "docid":
+        tie_key = _docid_key(data)
+        scores = scores.astype(np.float32).astype(np.float64)
+    longest = int(np.diff(data.indptr).max())
+    kernels = [m.kernel(data.y, longest) for m in measures]
+    try:
+        values, retrieved = _core.evaluate(scores, data.indptr, tie_key, ties == "expected", kernels, thread_count(threads))
+    except IndexError as error:
+        at = int(str(error))
+        row = at if data.order is None else int(data.order[at])
+        raise DataError(f"score of row {row} is {scores[at]}; scores must be numbers, or -inf for a document not retrieved") from None
+    return values.reshape(len(kernels), data.n_queries), retrieved
+
+
+def _check_finite(named: Mapping[str, Measure], values: npt.NDArray[np.float64], data: RankingData) -> None:
+    for name, row in zip(named, values, strict=True):
+        if np.isinf(row).any():
+            raise DataError(
+                f"{name} is infinite: the gain of grade {data.y.max():g} overflows; use gain='linear', or nDCG, which has no limit"
+            )
+
+
+def _checked_scores(data: RankingData, scores: npt.ArrayLike) -> PerDocument:
+    try:
+        checked = np.ascontiguousarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"scores must be numbers: {error}") from None
+    if checked.shape != (data.n_documents,):
+        raise DataError(f"scores has shape {checked.shape} for {data.n_documents} documents; give one score a row")
+    return checked
+
+
+def _docid_key(data: RankingData) -> PerDocument:
+    """A number a document that is smaller the later its id comes in the order of bytes."""
+    if data.docid is None:
+        raise IncompatibleError("ties='docid' needs document ids, which the data lacks; use ties='input', or give docid")
+    encoded = [data.docid.encoded(i) for i in range(len(data.docid))]
+    key = np.empty(len(encoded))
+    key[sorted(range(len(encoded)), key=encoded.__getitem__)] = -np.arange(len(encoded))
+    return key

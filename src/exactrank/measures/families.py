@@ -1,0 +1,118 @@
+"""The four families of measures; a new member of the first two needs only its usefulness and its discounts.
+
+With u the usefulness of the documents in ranked order, exchanging ranks i < j changes the measure by
+
+    delta_ij = (u_j - u_i) * omega_ij                                                                       (1)
+
+| family            | value                                | omega_ij                                              |
+|-------------------|--------------------------------------|-------------------------------------------------------|
+| positional        | sum_r u_r d_r / N                    | (d_i - d_j) / N                                       |
+| cascade           | sum_r c_r u_r prod_{t<r} (1 - u_t)   | P_{i-1} (c_i - B_ij - c_j Q_ij)                       |
+| average precision | sum_r w_r u_r C_r / N                | (w_i (C_{i-1} + 1) - w_j C_j + sum_{i<r<j} w_r u_r)/N |
+
+where P_i = prod_{t<=i} (1 - u_t), Q_ij = prod_{i<t<j} (1 - u_t), B_ij = sum_{i<r<j} c_r u_r prod_{i<t<r} (1 - u_t), C_r is
+the number of relevant documents down to rank r, w_r = 1/r, and d, c, w are 0 beyond the cutoff. Pair counts change by
+one pair with each adjacent swap.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.arrays import PerDocument
+from exactrank.measures.base import Measure
+
+Square = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Discounted(Measure):
+    """A measure made of a usefulness a grade and a discount a rank."""
+
+    @abstractmethod
+    def usefulness(self, y: PerDocument) -> PerDocument:
+        """What a document of grade ``y`` is worth, elementwise."""
+
+    @abstractmethod
+    def discounts(self, n: int) -> PerDocument:
+        """The discounts of ranks 1 to ``n``; the cutoff is applied elsewhere."""
+
+    @property
+    def native_gain(self) -> _core.Gain | None:
+        """`usefulness` as the kernels know it; None has it computed here first."""
+        return None
+
+    def _gain_and_grades(self, y: PerDocument) -> tuple[_core.Gain, PerDocument]:
+        gain = self.native_gain
+        return (_core.Gain("identity"), np.ascontiguousarray(self.usefulness(y), np.float64)) if gain is None else (gain, y)
+
+    def _discount_table(self, longest: int) -> PerDocument:
+        return np.ascontiguousarray(self.discounts(min(self.cutoff, longest)), np.float64)
+
+    def _cut_discounts(self, n: int) -> PerDocument:
+        return np.where(np.arange(n) < self.cutoff, self.discounts(n), 0.0)
+
+
+@dataclass(frozen=True, repr=False)
+class Positional(Discounted):
+    """sum_r u_r d_r / N, with N as `normaliser` says."""
+
+    @property
+    def normaliser(self) -> Literal["one", "length", "total", "ideal"]:
+        """N: 1, min(k, documents), the sum of all u, or the largest value that any order has."""
+        return "one"
+
+    @property
+    def short_is_zero(self) -> bool:
+        """Is a list shorter than the cutoff worth nothing?"""
+        return False
+
+    def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
+        gain, grades = self._gain_and_grades(y)
+        discounts = self._discount_table(longest)
+        return _core.positional(gain, discounts, self.cutoff, self.normaliser, self.short_is_zero, self.empty_value), grades
+
+    def swap_deltas(self, y: npt.ArrayLike) -> Square:
+        u = self.usefulness(np.asarray(y, np.float64))
+        d = self._cut_discounts(len(u))
+        total = {"one": 1.0, "length": min(self.cutoff, len(u)), "total": u.sum(), "ideal": np.sort(u)[::-1] @ d}[self.normaliser]
+        if not np.any(u > 0) or (self.short_is_zero and len(u) < self.cutoff):
+            return np.zeros((len(u), len(u)))
+        return np.asarray((u[None, :] - u[:, None]) * (d[:, None] - d[None, :]) / total)
+
+
+@dataclass(frozen=True, repr=False)
+class Cascade(Discounted):
+    """sum_r c_r u_r prod_{t<r} (1 - u_t): a reader goes down the list and stops at rank r with chance u_r."""
+
+    def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
+        gain, grades = self._gain_and_grades(y)
+        return _core.cascade(gain, self._discount_table(longest), self.cutoff, self.empty_value), grades
+
+    def swap_deltas(self, y: npt.ArrayLike) -> Square:
+        u = self.usefulness(np.asarray(y, np.float64))
+        n, c = len(u), self._cut_discounts(len(u))
+        reach = np.concatenate([[1.0], np.cumprod(1 - u)[:-1]])  # P_{i-1}
+        omega = np.zeros((n, n))
+        for i in range(n - 1):
+            pass_between = np.concatenate([[1.0], np.cumprod(1 - u[i + 1 : -1])])  # Q_ij for j > i
+            gained_between = np.concatenate([[0.0], np.cumsum(c[i + 1 : -1] * u[i + 1 : -1] * pass_between[:-1])])  # B_ij
+            omega[i, i + 1 :] = reach[i] * (c[i] - gained_between - c[i + 1 :] * pass_between)
+        return mirrored((u[None, :] - u[:, None]) * omega)
+
+
+@dataclass(frozen=True, repr=False)
+class PairCount(Measure):
+    """A count of pairs of documents in the right order."""
+
+    has_cutoff: ClassVar[bool] = False
+
+
+def mirrored(upper: Square) -> Square:
+    """The symmetric matrix with the given upper triangle and nothing on the diagonal."""
+    strict = np.triu(upper, 1)
+    return strict + strict.T

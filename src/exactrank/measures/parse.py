@@ -1,0 +1,79 @@
+"""Measures from text: ``nDCG@10``, ``AP(rel=2)``, ``nDCG(dcg='exp-log2')@10``, ``ERR@20``; names in any case.
+
+The notation is that of ir_measures, with one difference: nDCG's default gain is 2^grade - 1, as in LightGBM, XGBoost,
+RankLib and the LETOR scripts. Write ``nDCG(dcg='log2')`` for linear gain.
+"""
+
+import ast
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from exactrank.errors import MeasureError
+from exactrank.measures.base import Measure
+from exactrank.measures.presets import preset_settings
+
+_FORM = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<inside>.*)\))?\s*(?:@\s*(?P<k>[^@\s]+))?\s*", re.DOTALL)
+
+
+def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
+    """The measure that ``text`` names; ``preset`` supplies the settings that it does not state.
+
+    >>> parse_measure("ndcg@10") == parse_measure("nDCG(dcg='exp-log2')@10")
+    True
+    >>> parse_measure("nDCG@10", preset="trec_eval")
+    nDCG(gain='linear', discount='log2', short='pad', empty=0, ties='docid')@10
+    """
+    if isinstance(text, Measure):
+        return text
+    form = _FORM.fullmatch(text) if isinstance(text, str) else None
+    if form is None:
+        raise MeasureError(f"{text!r} is not a measure; write e.g. nDCG@10 or AP(rel=2)")
+    kind, implied = _named(form["name"])
+    stated = _arguments(text, form["inside"] or "", kind)
+    settings: dict[str, Any] = {**preset_settings(preset, kind), **implied, **stated}
+    if form["k"] is not None:
+        settings["k"] = _cutoff(text, form["k"], stated)
+    return kind(**settings)
+
+
+def known_measures() -> list[str]:
+    """The names of all measures."""
+    return sorted({kind.name for kind, _ in Measure.registry.values()}, key=str.lower)
+
+
+def _named(name: str) -> tuple[type[Measure], Mapping[str, Any]]:
+    try:
+        return Measure.registry[name.lower()]
+    except KeyError:
+        close = difflib.get_close_matches(name.lower(), Measure.registry, n=1)
+        hint = f" (did you mean {Measure.registry[close[0]][0].name}?)" if close else ""
+        raise MeasureError(f"unknown measure {name!r}{hint}; known: {', '.join(known_measures())}") from None
+
+
+def _cutoff(text: str, k: str, stated: Mapping[str, Any]) -> int:
+    if "k" in stated:
+        raise MeasureError(f"{text!r}: the cutoff is given twice, as k={stated['k']!r} and as @{k}; leave one out")
+    try:
+        return int(k)
+    except ValueError:
+        raise MeasureError(f"{text!r}: the cutoff {k!r} is not a whole number; write e.g. nDCG@10") from None
+
+
+def _arguments(text: str, inside: str, kind: type[Measure]) -> dict[str, Any]:
+    """``rel=2, empty='skip'`` as a dictionary of the measure's fields."""
+    try:
+        call = ast.parse(f"f({inside})", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError("settings are written name=value")
+        given = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        given = kind.from_notation(given)
+    except (SyntaxError, ValueError) as error:
+        raise MeasureError(f"{text!r}: cannot read the settings ({error}); write e.g. AP(rel=2) or nDCG(dcg='exp-log2')@10") from None
+    known = [f.name for f in fields(kind)]
+    for name in given:
+        if name not in known:
+            raise MeasureError(f"{text!r}: {kind.name} has no setting {name!r}; it has {', '.join(known)}")
+    return given

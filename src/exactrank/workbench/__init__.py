@@ -1,0 +1,1 @@
+"""Experiments: artificial data, and in time comparisons, probes and reports."""

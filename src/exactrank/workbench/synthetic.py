@@ -1,0 +1,86 @@
+"""Artificial ranking data after Burges, Ragno & Le (2006), section 6.3.1.
+
+Documents are Gaussian vectors; a random polynomial of degree three, shared by all queries, says how good each is:
+
+    f(x) = sum_i a_i x_i + sum_{i>=j} b_ij x_i x_j + sum_{i>=j>=k} c_ijk x_i x_j x_k                            (1)
+
+The coefficients are Gaussian, scaled so that each degree has the same say. f is standardised, noise is added, and the
+result is cut into grades so that each grade is 0.4 times as common as the one below it, about as in web search. The cuts
+come from a sample of their own, so data of any size streams, and query q is the same whatever the size.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from exactrank import _core
+from exactrank.arrays import Matrix, PerDocument
+from exactrank.data.stream import Block, Stream
+from exactrank.errors import DataError
+from exactrank.threads import thread_count
+
+GRADE_RATIO = 0.4
+SAMPLE = 20_000
+QUERIES_PER_BLOCK = 64
+
+
+@dataclass(frozen=True)
+class CubicPolynomial:
+    """Random cubic polynomial data, (1); ``noise`` is in units of f's standard deviation."""
+
+    features: int = 50
+    documents: int = 50
+    grades: int = 5
+    noise: float = 0.0
+    seed: int = 0
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("features", 1), ("documents", 1), ("grades", 2), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise DataError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if not 0 <= self.noise < np.inf:
+            raise DataError(f"noise must be a number of at least 0, got {self.noise}")
+
+    def stream(self, queries: int, first: int = 1) -> Stream:
+        """``queries`` queries with the ids from ``first`` on: disjoint ranges make training and test sets."""
+        if queries < 1 or first < 1:
+            raise DataError(f"queries and the first query id must be at least 1, got {queries} and {first}")
+        return Stream(tuple(str(j + 1) for j in range(self.features)), self._blocks(first - 1, first - 1 + queries))
+
+    def _blocks(self, first: int, last: int) -> Iterator[Block]:
+        """Blocks begin at multiples of their size, each with a generator of its own."""
+        for start in range(first - first % QUERIES_PER_BLOCK, last, QUERIES_PER_BLOCK):
+            X, goodness = self._drawn(np.random.default_rng([self.seed, 2, start]), QUERIES_PER_BLOCK * self.documents)
+            qid = np.repeat(np.arange(start, start + QUERIES_PER_BLOCK), self.documents)
+            rows = slice(*np.searchsorted(qid, [first, last]))
+            yield Block(X[rows], np.searchsorted(self._cuts, goodness[rows]).astype(np.float64), qid[rows] + 1)
+
+    def _drawn(self, rng: np.random.Generator, count: int) -> tuple[Matrix, PerDocument]:
+        X = rng.standard_normal((count, self.features), dtype=np.float32)
+        noise = self.noise * rng.standard_normal(count)
+        return X, _core.cubic(X, self._coefficients, thread_count(self.threads)) + noise
+
+    @cached_property
+    def _coefficients(self) -> PerDocument:
+        """In the order of `src/native/cubic.hpp`: for each i: a_i, then for each j <= i: b_ij, then c_ijk for k <= j.
+
+        Degree three has degree-one parts (x_i^3 and so on), so the standardisation is done on a sample.
+        """
+        rng = np.random.default_rng([self.seed, 0])
+        d = self.features
+        degree = np.concatenate([[1, *(g for j in range(i + 1) for g in [2] + [3] * (j + 1))] for i in range(d)])
+        raw = rng.standard_normal(_core.cubic_terms(d))
+        sample = np.random.default_rng([self.seed, 3]).standard_normal((SAMPLE // 10, d), dtype=np.float32)
+        for g in (1, 2, 3):
+            part = np.where(degree == g, raw, 0.0)
+            raw[degree == g] /= _core.cubic(sample, part, thread_count(self.threads)).std() * np.sqrt(3)
+        return raw
+
+    @cached_property
+    def _cuts(self) -> PerDocument:
+        share = GRADE_RATIO ** np.arange(self.grades)
+        _, goodness = self._drawn(np.random.default_rng([self.seed, 1]), SAMPLE)
+        return np.asarray(np.quantile(goodness, np.cumsum(share / share.sum())[:-1]))

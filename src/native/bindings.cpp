@@ -1,0 +1,248 @@
+// The Python face of the kernels: flat arrays in and out, the GIL released while they run.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <utility>
+
+#include "columns.hpp"
+#include "cubic.hpp"
+#include "letor.hpp"
+#include "letor_text.hpp"
+#include "measures.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace exactrank;
+
+namespace {
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using InMatrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+template <class T>
+Out<T> array(std::vector<T>&& values) {
+    auto* kept = new std::vector<T>(std::move(values));
+    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return Out<T>(kept->data(), {kept->size()}, owner);
+}
+
+// An array that the kernel will fill: not zeroed first.
+template <class T>
+Out<T> empty(std::size_t size) {
+    auto* cells = new T[size];
+    const nb::capsule owner(cells, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return Out<T>(cells, {size}, owner);
+}
+
+nb::ndarray<nb::numpy, float, nb::ndim<2>> matrix(GrowingMatrix::Block block, std::size_t rows, std::size_t width) {
+    float* cells = block.release();
+    const nb::capsule owner(cells, [](void* p) noexcept { std::free(p); });
+    return {cells, {rows, width}, owner};
+}
+
+nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
+void require(bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(what);
+}
+
+// ---- measures ----
+
+using OwnedKernel = std::unique_ptr<Kernel>;
+
+std::vector<double> copied(const In<double>& values) { return {values.data(), values.data() + values.size()}; }
+
+Normaliser normaliser_named(const std::string& name) {
+    if (name == "one") return Normaliser::one;
+    if (name == "length") return Normaliser::length;
+    if (name == "total") return Normaliser::total;
+    if (name == "ideal") return Normaliser::ideal;
+    throw std::invalid_argument("unknown normaliser: " + name);
+}
+
+OwnedKernel make_positional(const Gain& gain, In<double> discount, std::int32_t cutoff, const std::string& normaliser, bool short_is_zero, double empty) {
+    const Positional measure{copied(discount), cutoff, normaliser_named(normaliser), short_is_zero};
+    return with_gain(gain, [&](auto function) -> OwnedKernel { return std::make_unique<PositionalKernel<decltype(function)>>(measure, function, empty); });
+}
+
+OwnedKernel make_cascade(const Gain& gain, In<double> discount, std::int32_t cutoff, double empty) {
+    const Cascade measure{copied(discount), cutoff};
+    return with_gain(gain, [&](auto function) -> OwnedKernel { return std::make_unique<CascadeKernel<decltype(function)>>(measure, function, empty); });
+}
+
+OwnedKernel make_average_precision(double rel, std::int32_t cutoff, bool limit_to_cutoff, double empty) {
+    return std::make_unique<AveragePrecisionKernel>(AveragePrecision{rel, cutoff, limit_to_cutoff}, empty);
+}
+
+OwnedKernel make_bpref(double rel, double empty) { return std::make_unique<BprefKernel>(rel, empty); }
+
+OwnedKernel make_pairwise_correct(const Gain& gain, double empty) {
+    return with_gain(gain, [&](auto function) -> OwnedKernel { return std::make_unique<PairwiseCorrectKernel<decltype(function)>>(function, empty); });
+}
+
+using Measures = std::vector<std::pair<const Kernel*, In<double>>>;
+
+nb::tuple evaluate_all(In<double> scores, In<std::int64_t> indptr, std::optional<In<double>> tie_key, bool mark_ties, const Measures& measures, int threads) {
+    const std::size_t n = scores.size(), queries = indptr.size() - 1;
+    require(indptr.size() >= 1 && indptr(0) == 0 && indptr(queries) == static_cast<std::int64_t>(n), "indptr does not cover the scores");
+    require(!tie_key || tie_key->size() == n, "tie_key and scores differ in length");
+    std::vector<MeasureOf> asked;
+    for (const auto& [kernel, grades] : measures) {
+        require(grades.size() == n, "grades and scores differ in length");
+        asked.push_back({kernel, grades.data()});
+    }
+    auto values = empty<double>(measures.size() * queries);
+    auto retrieved = empty<std::int32_t>(queries);
+    std::int64_t bad;
+    {
+        nb::gil_scoped_release release;
+        bad = evaluate({scores.data(), tie_key ? tie_key->data() : nullptr, mark_ties, indptr.data(), queries}, asked, threads, values.data(), retrieved.data());
+    }
+    if (bad >= 0) throw nb::index_error(std::to_string(bad).c_str());
+    return nb::make_tuple(values, retrieved);
+}
+
+void bind_measures(nb::module_& m) {
+    nb::class_<Gain>(m, "Gain").def(nb::init<std::string, double>(), "kind"_a, "parameter"_a = 0.0);
+    nb::class_<Kernel>(m, "Kernel");
+    m.def("positional", &make_positional, "gain"_a, "discount"_a, "cutoff"_a, "normaliser"_a, "short_is_zero"_a, "empty"_a);
+    m.def("cascade", &make_cascade, "gain"_a, "discount"_a, "cutoff"_a, "empty"_a);
+    m.def("average_precision", &make_average_precision, "rel"_a, "cutoff"_a, "limit_to_cutoff"_a, "empty"_a);
+    m.def("bpref", &make_bpref, "rel"_a, "empty"_a);
+    m.def("pairwise_correct", &make_pairwise_correct, "gain"_a, "empty"_a);
+    m.def("evaluate", &evaluate_all, "scores"_a, "indptr"_a, "tie_key"_a.none(), "mark_ties"_a, "measures"_a, "threads"_a);
+}
+
+// ---- LETOR text ----
+
+nb::tuple spans(const std::vector<Span>& given, std::size_t rows) {
+    std::vector<std::int64_t> start(rows), stop(rows);
+    for (std::size_t i = 0; i < given.size(); ++i) start[i] = given[i].start, stop[i] = given[i].stop;
+    return nb::make_tuple(array(std::move(start)), array(std::move(stop)));
+}
+
+nb::tuple taken(LetorParser& parser) {
+    LetorRows rows = parser.take();
+    nb::object comments = nb::none(), comment = nb::none(), docid = nb::none();
+    if (!rows.comment.empty()) {
+        comments = nb::cast(array(std::vector<std::uint8_t>(rows.comments.begin(), rows.comments.end())));
+        comment = spans(rows.comment, rows.rows);
+        docid = spans(rows.docid, rows.rows);
+    }
+    return nb::make_tuple(matrix(std::move(rows.x), rows.rows, rows.width), array(std::move(rows.y)), array(std::move(rows.query)), comments, comment, docid);
+}
+
+std::vector<std::string> strings(const nb::sequence& items) {
+    std::vector<std::string> out;
+    for (nb::handle item : items) {
+        const auto bytes = nb::cast<nb::bytes>(item);
+        out.emplace_back(bytes.c_str(), bytes.size());
+    }
+    return out;
+}
+
+void bind_letor(nb::module_& m) {
+    nb::class_<LetorParser>(m, "LetorParser")
+        .def(
+            "__init__",
+            [](LetorParser* self, bool missing, std::int64_t features, std::int64_t first_feature, int threads) {
+                new (self) LetorParser(LetorOptions{missing, features, first_feature, threads});
+            },
+            "missing"_a, "features"_a, "first_feature"_a, "threads"_a)
+        .def(
+            "feed",
+            [](LetorParser& self, In<std::uint8_t> block) {
+                nb::gil_scoped_release release;
+                self.feed({reinterpret_cast<const char*>(block.data()), block.size()});
+            },
+            "block"_a)
+        .def("finish", &LetorParser::finish, nb::call_guard<nb::gil_scoped_release>())
+        .def("take", &taken)
+        .def("query_names",
+             [](const LetorParser& self) {
+                 nb::list names;
+                 for (const std::string& name : self.query_names()) names.append(to_bytes(name));
+                 return names;
+             })
+        .def_prop_ro("lines", &LetorParser::lines)
+        .def_prop_ro("first_feature", &LetorParser::first_feature);
+    m.def(
+        "letor_text",
+        [](InMatrix<float> x, In<double> y, In<std::int64_t> query, const nb::sequence& query_names, std::optional<In<std::uint8_t>> comments,
+           std::optional<In<std::int64_t>> start, std::optional<In<std::int64_t>> stop, int threads) {
+            const std::vector<std::string> names = strings(query_names);
+            require(y.size() == x.shape(0) && query.size() == x.shape(0), "x, y and query differ in length");
+            const LetorTable table{x.data(), y.data(), query.data(), x.shape(0), x.shape(1), names,
+                                   comments ? reinterpret_cast<const char*>(comments->data()) : nullptr,
+                                   start ? start->data() : nullptr, stop ? stop->data() : nullptr};
+            std::string text;
+            {
+                nb::gil_scoped_release release;
+                text = letor_text(table, threads);
+            }
+            return to_bytes(text);
+        },
+        "x"_a, "y"_a, "query"_a, "query_names"_a, "comments"_a.none(), "start"_a.none(), "stop"_a.none(), "threads"_a);
+}
+
+// ---- matrices ----
+
+void bind_matrices(nb::module_& m) {
+    m.def(
+        "summarise_columns",
+        [](InMatrix<float> x, int threads) {
+            ColumnSummary summary;
+            {
+                nb::gil_scoped_release release;
+                summary = summarise_columns(x.data(), x.shape(0), x.shape(1), threads);
+            }
+            return nb::make_tuple(array(std::move(summary.least)), array(std::move(summary.most)), array(std::move(summary.nans)), summary.first_infinite);
+        },
+        "x"_a, "threads"_a);
+    m.def(
+        "permute_rows",
+        [](nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, In<std::int64_t> order) {
+            require(order.size() == x.shape(0), "order and rows differ in length");
+            nb::gil_scoped_release release;
+            permute_rows(x.data(), x.shape(0), x.shape(1), order.data());
+        },
+        "x"_a, "order"_a);
+    m.def("cubic_terms", &cubic_terms, "dimension"_a);
+    m.def(
+        "cubic",
+        [](InMatrix<float> points, In<double> coefficients, int threads) {
+            require(coefficients.size() == cubic_terms(points.shape(1)), "wrong number of coefficients");
+            Out<double> out = empty<double>(points.shape(0));
+            nb::gil_scoped_release release;
+            cubic(points.data(), points.shape(0), points.shape(1), coefficients.data(), threads, out.data());
+            return out;
+        },
+        "points"_a, "coefficients"_a, "threads"_a);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    m.doc() = "Native kernels of exactrank.";
+    nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+        try {
+            std::rethrow_exception(p);
+        } catch (const ParseError& e) {
+            const nb::object arguments = nb::make_tuple(e.line, to_bytes(e.message));
+            PyErr_SetObject(PyExc_ValueError, arguments.ptr());
+        }
+    });
+    bind_measures(m);
+    bind_letor(m);
+    bind_matrices(m);
+}

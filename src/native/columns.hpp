@@ -1,0 +1,67 @@
+// What each column of a matrix holds, and its rows put into another order in place.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "threads.hpp"
+
+namespace exactrank {
+
+struct ColumnSummary {
+    std::vector<float> least, most;        // over the numbers; least > most where there are none
+    std::vector<std::int64_t> nans;
+    std::int64_t first_infinite = -1;      // row * width + column
+};
+
+inline ColumnSummary summarise_columns(const float* x, std::size_t rows, std::size_t width, int threads) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const std::size_t weight = std::max<std::size_t>(1, (std::size_t{1} << 20) / std::max<std::size_t>(width, 1));
+    std::vector<ColumnSummary> parts((rows + weight - 1) / weight);
+    auto fresh = [&] {
+        return ColumnSummary{std::vector<float>(width, infinity), std::vector<float>(width, -infinity), std::vector<std::int64_t>(width, 0), -1};
+    };
+    for_each_block(rows, weight, threads, [&](std::size_t first, std::size_t last) {
+        ColumnSummary part = fresh();
+        for (std::size_t i = first; i < last; ++i)
+            for (std::size_t j = 0; j < width; ++j) {
+                const float value = x[i * width + j];
+                part.least[j] = value < part.least[j] ? value : part.least[j];
+                part.most[j] = value > part.most[j] ? value : part.most[j];
+                part.nans[j] += value != value;
+            }
+        for (std::size_t j = 0; j < width; ++j)
+            if (part.most[j] == infinity || part.least[j] == -infinity)
+                for (std::size_t at = first * width + j; at < last * width; at += width)
+                    if (std::isinf(x[at]) && (part.first_infinite < 0 || static_cast<std::int64_t>(at) < part.first_infinite))
+                        part.first_infinite = static_cast<std::int64_t>(at);
+        parts[first / weight] = std::move(part);
+    });
+    ColumnSummary all = fresh();
+    for (const ColumnSummary& part : parts) {
+        for (std::size_t j = 0; j < width; ++j) {
+            all.least[j] = std::min(all.least[j], part.least[j]);
+            all.most[j] = std::max(all.most[j], part.most[j]);
+            all.nans[j] += part.nans[j];
+        }
+        if (all.first_infinite < 0) all.first_infinite = part.first_infinite;
+    }
+    return all;
+}
+
+// Row i becomes what row order[i] was, following each cycle of the permutation with one row of room.
+inline void permute_rows(float* x, std::size_t rows, std::size_t width, const std::int64_t* order) {
+    std::vector<bool> placed(rows, false);
+    std::vector<float> held(width);
+    for (std::size_t start = 0; start < rows; ++start) {
+        if (placed[start]) continue;
+        std::copy_n(x + start * width, width, held.begin());
+        std::size_t to = start;
+        for (std::size_t from; placed[to] = true, (from = order[to]) != start; to = from)
+            std::copy_n(x + from * width, width, x + to * width);
+        std::copy_n(held.begin(), width, x + to * width);
+    }
+}
+
+}  // namespace exactrank

@@ -1,0 +1,61 @@
+// A float32 matrix that grows by rows and, seldom, by columns, without ever holding two copies of itself.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace exactrank {
+
+class GrowingMatrix {
+public:
+    struct Free {
+        void operator()(float* p) const { std::free(p); }
+    };
+    using Block = std::unique_ptr<float[], Free>;
+
+    std::size_t stride() const { return stride_; }
+    float* row(std::size_t i) { return data_.get() + i * stride_; }
+
+    // Room for `rows` rows; large blocks are remapped by the C library, not copied.
+    void reserve(std::size_t rows) {
+        if (rows * stride_ <= capacity_) return;
+        resize_storage(std::max(rows * stride_, capacity_ + capacity_ / 2));
+    }
+    // Widens the first `rows` rows to `stride`, moving their cells right by `shift`; the new cells are zero.
+    void widen(std::size_t rows, std::size_t stride, std::size_t shift) {
+        const std::size_t old = stride_;
+        stride_ = stride;
+        reserve(rows);
+        for (std::size_t i = rows; i-- > 0;) {
+            float* to = data_.get() + i * stride;
+            std::memmove(to + shift, data_.get() + i * old, old * sizeof(float));
+            std::fill(to, to + shift, 0.0f);
+            std::fill(to + shift + old, to + stride, 0.0f);
+        }
+    }
+    // Gives the storage away as rows x width, keeping the stride for what follows.
+    Block take(std::size_t rows, std::size_t width) {
+        if (width < stride_)
+            for (std::size_t i = 1; i < rows; ++i) std::memmove(data_.get() + i * width, row(i), width * sizeof(float));
+        resize_storage(std::max<std::size_t>(rows * width, 1));
+        capacity_ = 0;
+        return std::move(data_);
+    }
+
+private:
+    void resize_storage(std::size_t cells) {
+        auto* moved = static_cast<float*>(std::realloc(data_.get(), cells * sizeof(float)));
+        if (!moved) throw std::bad_alloc();
+        static_cast<void>(data_.release());
+        data_.reset(moved);
+        capacity_ = cells;
+    }
+    Block data_;
+    std::size_t stride_ = 0, capacity_ = 0;
+};
+
+}  // namespace exactrank

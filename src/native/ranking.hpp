@@ -1,0 +1,68 @@
+// The ranking of every query's documents by score: largest first, ties by `tie_key` (smallest first) where given,
+// then by input order.
+//
+// A key holds the score, rounded down to a grid between the query's least and largest, above the document's number; so
+// one sort of integers carries the documents along, and only those that share a grid point are compared again by their
+// whole scores. A score of -inf means the document was not retrieved: it has no rank.
+#pragma once
+
+#include <cmath>
+#include <numeric>
+
+#include "doubles.hpp"
+#include "sort.hpp"
+#include "threads.hpp"
+
+namespace exactrank {
+
+struct QueryScores {
+    const double* score;
+    const double* tie_key;  // may be null
+    std::int32_t count;
+};
+
+// Lists up to this length are sorted by the network, longer ones by std::sort.
+constexpr std::int32_t network_limit = 4096;
+
+// Fills order (and tied, unless null); returns how many documents have a rank, or -1 - i if score i is NaN or +inf.
+static XR_CLONES std::int64_t rank_query(network::Buffer& buffer, const QueryScores& query, std::int32_t* order, std::uint8_t* tied) {
+    const double* s = query.score;
+    const std::int32_t n = query.count;
+    const Range range = range_of(s, n);
+    if (!range.sound) return -1 - (std::find_if(s, s + n, [](double x) { return !(x < HUGE_VAL); }) - s);
+    auto before = [&](std::int32_t a, std::int32_t b) {
+        if (s[a] != s[b]) return s[a] > s[b];
+        if (query.tie_key && query.tie_key[a] != query.tie_key[b]) return query.tie_key[a] < query.tie_key[b];
+        return a < b;
+    };
+    if (n > network_limit) {
+        std::iota(order, order + n, 0);
+        std::sort(order, order + n, before);
+    } else {
+        const int number_bits = std::bit_width(static_cast<std::uint32_t>(n));
+        const std::int32_t numbers = (1 << number_bits) - 1;
+        const double spread = range.most - range.least;
+        const double scale = spread > 0 ? ((1 << (31 - number_bits)) - 1) / spread : 0.0;
+        std::int32_t* keys = buffer.keys(n);
+        for (std::int32_t i = 0; i < n; ++i) {
+            const auto grid = static_cast<std::int32_t>(s[i] > -HUGE_VAL ? (s[i] - range.least) * scale : -1.0);
+            keys[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(grid) << number_bits) | (numbers - i);
+        }
+        buffer.sort_descending();
+        for (std::int32_t r = 0; r < n; ++r) order[r] = numbers - (keys[r] & numbers);
+        std::int32_t close = 0;
+        for (std::int32_t r = 1; r < n; ++r) close += (keys[r] >> number_bits) == (keys[r - 1] >> number_bits);
+        for (std::int32_t first = 0, last; close > 0; first = last) {
+            for (last = first + 1; last < n && keys[last] >> number_bits == keys[first] >> number_bits; ++last) {}
+            close -= last - first - 1;
+            if (!std::is_sorted(order + first, order + last, before)) std::sort(order + first, order + last, before);
+        }
+    }
+    if (tied)
+        for (std::int32_t r = 0; r < n; ++r) tied[r] = r > 0 && s[order[r]] == s[order[r - 1]];
+    std::int64_t retrieved = 0;
+    for (std::int32_t i = 0; i < n; ++i) retrieved += s[i] > -HUGE_VAL;
+    return retrieved;
+}
+
+}  // namespace exactrank

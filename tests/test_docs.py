@@ -1,0 +1,155 @@
+"""The documentation is run: every Python block, every `$ exactrank` line, and the output that is shown for them.
+
+A page is a session: its blocks share a namespace and a folder of their own. A ```text block right after a ```python block
+is what it prints; the lines under a command are what the command prints. ``...`` stands for anything. A command ends
+with code 0 unless it carries the comment ``# exit code N``.
+
+``python -m tests.test_docs`` writes what is printed now into the pages, except where they have ``...``.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+import exactrank as xr
+from exactrank.cli import app
+from exactrank.measures.base import Measure
+from exactrank.measures.parse import known_measures
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^```$\s*", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ (?P<line>exactrank\b.*)\n(?P<shown>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+TERMINAL = {"COLUMNS": "100", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to run, and the part of the page that shows what it prints (None: nothing is shown)."""
+
+    where: str
+    source: str
+    shown: slice | None
+
+    def output(self, namespace: dict) -> str:
+        text = self.printed(namespace)
+        return "".join(line.rstrip() + "\n" for line in text.splitlines())
+
+
+class PythonBlock(Step):
+    def printed(self, namespace):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(self.source, self.where, "exec"), namespace)
+        return printed.getvalue()
+
+
+class Command(Step):
+    def printed(self, namespace):
+        words = shlex.split(self.source, comments=True)
+        kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "GITHUB_ACTIONS")}
+        command = [Path(sys.executable).with_name(words[0]), *words[1:]]
+        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", env=kept | TERMINAL)
+        said = re.search(r"# exit code (\d)", self.source)
+        assert done.returncode == (int(said[1]) if said else 0), f"{self.where}: {self.source}\n{done.stdout}"
+        return done.stdout
+
+
+def steps(page: Path) -> Iterator[Step]:
+    text = page.read_text()
+    fences = list(FENCE.finditer(text))
+    for fence, follower in zip_longest(fences, fences[1:]):
+        where = f"{page.name}:{text.count(chr(10), 0, fence.start()) + 1}"
+        if fence["kind"] == "python":
+            shows = follower is not None and follower.start() == fence.end() and follower["kind"] == "text"
+            yield PythonBlock(where, fence["text"], slice(*follower.span("text")) if shows else None)
+        if fence["kind"] == "console":
+            for command in COMMAND.finditer(text, *fence.span("text")):
+                yield Command(where, command["line"], slice(*command.span("shown")) if command["shown"] else None)
+
+
+def pattern(shown: str) -> str:
+    """``shown`` as a regular expression: a line of three dots is any lines, dots within a line are any characters."""
+
+    def line_pattern(line: str) -> str:
+        return r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()).replace(r"\.\.\.", ".*") + r"\n"
+
+    return "".join(map(line_pattern, shown.splitlines()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page_runs_and_shows_what_it_prints(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Measure, "registry", dict(Measure.registry))  # pages may define measures
+    text, namespace = page.read_text(), {"__name__": "__main__"}
+    for step in steps(page):
+        ours = step.output(namespace)
+        if step.shown is not None:
+            shown = text[step.shown]
+            assert re.fullmatch(pattern(shown), ours), f"{step.where} shows\n{shown}\nbut prints\n{ours}"
+
+
+def test_something_is_run_and_compared():
+    found = [step for page in PAGES for step in steps(page)]
+    for kind in (PythonBlock, Command):
+        assert sum(isinstance(step, kind) and step.shown is not None for step in found) >= 10
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "agree"), [("a 1...\n", "a 1234\n", True), ("a\n...\nz\n", "a\nb\nc\nz\n", True), ("a.b\n", "axb\n", False)]
+)
+def test_what_three_dots_mean(shown, printed, agree):
+    assert bool(re.fullmatch(pattern(shown), printed)) == agree
+
+
+def test_every_public_name_is_in_the_reference():
+    documented = set(re.findall(r"^::: exactrank\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE))
+    assert documented == set(xr.__all__)
+
+
+def test_every_measure_has_a_heading():
+    headings = set(re.findall(r"^#+ (\w+)$", (ROOT / "docs" / "measures.md").read_text(), re.MULTILINE))
+    assert headings >= set(known_measures())
+
+
+def test_every_command_and_option_is_described():
+    text = (ROOT / "docs" / "cli.md").read_text()
+    for name, command in get_command(app).commands.items():
+        assert f"## {name}\n" in text
+        for option in (o for p in command.params for o in (*p.opts, *p.secondary_opts) if o.startswith("-")):
+            assert f"`{option}" in text, f"{name} {option} is not in docs/cli.md"
+
+
+def test_links_lead_somewhere():
+    """Those inside docs/ are checked by mkdocs too, the README's only here."""
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def refresh(page: Path) -> None:
+    """Write what the page's blocks print now over what it shows."""
+    text, namespace = page.read_text(), {"__name__": "__main__"}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        printed = [(step.shown, step.output(namespace)) for step in steps(page)]
+    for shown, output in reversed(printed):
+        if shown is not None and "..." not in text[shown]:
+            text = text[: shown.start] + output + text[shown.stop :]
+    page.write_text(text)
+
+
+if __name__ == "__main__":
+    for each in PAGES:
+        refresh(each)

@@ -1,0 +1,217 @@
+"""Laws of measures: they equal their definitions, whatever the ties, the cutoff and the policies."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import exactrank as xr
+from exactrank.measures.parse import known_measures
+from tests.reference import measures as reference
+from tests.strategies import GRADES, MEASURES, queries
+
+
+def per_query(measure, y, s, qid, threads=1, docid=None):
+    data = xr.RankingData.from_arrays(None, y, qid=qid, docid=docid)
+    return dict(zip(data.qid.tolist(), xr.evaluate(measure, data, s, threads=threads).per_query[0], strict=True))
+
+
+@settings(max_examples=600)
+@given(measure=MEASURES, rows=queries())
+def test_value_equals_definition(measure, rows):
+    y, s, qid = rows
+    ours = per_query(measure, y, s, qid)
+    for q, value in ours.items():
+        theirs = reference.query_value(measure, y[qid == q], s[qid == q])
+        assert value == pytest.approx(theirs, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+@settings(max_examples=300)
+@given(measure=MEASURES, y=st.lists(GRADES, min_size=1, max_size=9))
+def test_swap_deltas_equal_brute_force(measure, y):
+    ours = measure.swap_deltas(y)
+    before = reference.value(measure, y)
+    for i in range(len(y)):
+        for j in range(len(y)):
+            swapped = list(y)
+            swapped[i], swapped[j] = y[j], y[i]
+            theirs = 0.0 if math.isnan(before) else reference.value(measure, swapped) - before
+            assert ours[i, j] == pytest.approx(theirs, abs=1e-12)
+
+
+@given(measure=MEASURES)
+def test_repr_and_str_parse_back(measure):
+    assert xr.parse_measure(repr(measure)) == measure
+    assert xr.parse_measure(str(measure)) == measure
+
+
+@given(y=st.lists(GRADES, min_size=1, max_size=40), k=st.integers(1, 50), gain=st.sampled_from(["exp2", "linear"]))
+def test_ideal_order_is_worth_one(y, k, gain):
+    measure = xr.NDCG(k=k, gain=gain, empty=1)
+    assert per_query(measure, y, y, [0] * len(y))[0] == pytest.approx(1, abs=1e-15)
+
+
+@settings(max_examples=50)
+@given(measure=MEASURES, seed=st.integers(0, 1000))
+def test_long_lists_and_threads(measure, seed):
+    """Lists beyond the sorting network's limit, near-ties, and the same bits for any number of threads."""
+    rng = np.random.default_rng(seed)
+    sizes = np.array([1, 5000, 16, 17, 33, 4096, 4097, 700])
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    y = rng.choice([-1.0, 0, 0, 0, 1, 2, 3], size=len(qid))
+    s = rng.normal(size=len(qid)) + rng.integers(0, 2, len(qid)) * 1e9
+    if measure.ties == "expected":
+        s = np.where(rng.random(len(s)) < 0.1, np.round(s, 1), s)
+    one, two = per_query(measure, y, s, qid, threads=1), per_query(measure, y, s, qid, threads=2)
+    assert np.array_equal(list(one.values()), list(two.values()), equal_nan=True)
+    if measure.ties != "expected":
+        for q in (0, 2, 3, 4, 7):
+            theirs = reference.query_value(measure, y[qid == q], s[qid == q])
+            assert one[q] == pytest.approx(theirs, rel=1e-11, abs=1e-12, nan_ok=True)
+
+
+@given(rows=queries(), measure=MEASURES, seed=st.integers(0, 100))
+def test_order_of_queries_does_not_matter(rows, measure, seed):
+    y, s, qid = rows
+    renamed = np.random.default_rng(seed).permutation(4)[qid]
+    order = np.argsort(renamed, kind="stable")
+    before, after = per_query(measure, y, s, qid), per_query(measure, y[order], s[order], qid[order])
+    assert {q: before[q] for q in sorted(before)} == pytest.approx({q: after[q] for q in sorted(after)}, abs=0, nan_ok=True)
+
+
+def test_docid_ties_are_descending_and_single_precision():
+    y, qid, docid = [0, 1, 2], [1, 1, 1], ["a", "c", "b"]
+    ranked = [0.5, 0.5 + 1e-12, 0.5]
+    measure = xr.RR(rel=2, ties="docid")
+    assert per_query(measure, y, ranked, qid, docid=docid)[1] == 1 / 2
+    with pytest.raises(xr.IncompatibleError, match="document ids"):
+        per_query(measure, y, ranked, qid)
+
+
+def test_huge_grades_have_no_cap():
+    data = xr.RankingData.from_arrays(None, [40, 1000, 5000, 4999], qid=[1] * 4)
+    assert xr.evaluate("nDCG@2", data, [1.0, 2.0, 3.0, 4.0]).means["nDCG@2"] == pytest.approx(
+        (0.5 + 1 / math.log2(3)) / (1 + 0.5 / math.log2(3))
+    )
+    assert xr.evaluate("nDCG@2", data, [1.0, 2.0, 4.0, 3.0]).means["nDCG@2"] == 1
+
+
+def test_overflow_is_explained_where_it_cannot_be_avoided():
+    data = xr.RankingData.from_arrays(None, [2000, 0], qid=[1, 1])
+    with pytest.raises(xr.DataError, match="gain of grade 2000 overflows; use gain='linear'"):
+        xr.evaluate("DCG", data, [1.0, 0.0])
+    assert xr.evaluate("nDCG@99999999999999", data, [1.0, 0.0]).means == {"nDCG@99999999999999": 1.0}
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_but_skipped_queries_has_no_mean():
+    data = xr.RankingData.from_arrays(None, [0, 0], qid=[1, 2])
+    result = xr.evaluate("RR(empty='skip')", data, [1.0, 0.0])["RR(empty='skip')"]
+    assert math.isnan(result.mean)
+    assert all(map(math.isnan, result.interval))
+
+
+def test_infinitely_bad_is_not_retrieved():
+    data = xr.RankingData.from_arrays(None, [1, 1, 0], qid=[1] * 3)
+    values = xr.evaluate(["P@3", "R@3", "AP"], data, [-np.inf, 1.0, 0.0]).means
+    assert values == pytest.approx({"P@3": 1 / 3, "R@3": 1 / 2, "AP": 1 / 2})
+
+
+def test_weighted_mean_and_skipped_queries():
+    data = xr.RankingData.from_arrays(None, [1, 0, 0, 1, 0], qid=[1, 1, 2, 3, 3], query_weight=[1.0, 5.0, 3.0])
+    result = xr.evaluate("RR(empty='skip')", data, [2.0, 1.0, 1.0, 1.0, 2.0])["RR(empty='skip')"]
+    assert result.mean == (1 * 1 + 3 * 0.5) / 4
+    assert np.isnan(result.values[1])
+
+
+def test_intervals_cover_the_mean_and_repeat():
+    rng = np.random.default_rng(1)
+    qid = np.repeat(np.arange(200), 10)
+    data = xr.RankingData.from_arrays(None, rng.integers(0, 3, 2000), qid=qid)
+    scores = rng.normal(size=2000)
+    one, two = (xr.evaluate(["nDCG@5", "AP"], data, scores, seed=3).intervals for _ in range(2))
+    assert one == two
+    evaluation = xr.evaluate("nDCG@5", data, scores)
+    low, high = evaluation["nDCG@5"].interval
+    error = evaluation.per_query[0].std(ddof=1) / math.sqrt(200)
+    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.1)
+    assert low < evaluation.means["nDCG@5"] < high
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nDCGG@10", "did you mean nDCG.*; known: AP, Bpref, DCG"),
+        ("foo", "known: AP"),
+        ("nDCG@0", "at least 1"),
+        ("nDCG@ten", "not a whole number"),
+        ("nDCG@-3", "at least 1"),
+        ("AP(relevance=2)", "no setting 'relevance'; it has k, empty, ties, rel, norm"),
+        ("AP(2)", "name=value"),
+        ("nDCG(dcg='exp')@10", "not one of 'log2', 'exp-log2'"),
+        ("nDCG(gain='cubic')", "not one of 'exp2'"),
+        ("nDCG(empty=2)", "not one of 0, 1, 'skip'"),
+        ("nDCG(ties='random')", "not one of 'input'"),
+        ("Bpref@10", "has no cutoff"),
+        ("P", "needs a cutoff"),
+        ("RBP(p=1.5)", "between 0 and 1"),
+        ("nDCG@10 AP", "not a measure"),
+        ("AP(rel=__import__('os'))", "cannot read the settings"),
+        ("AP(rel='x')", "rel must be a number, got 'x'"),
+        ("AP(rel=True)", "rel must be a number"),
+        ("AUC(rel='x')", "rel must be a number"),
+        ("RBP(p='x')", "p must be a number between 0 and 1"),
+        ("ERR(max_grade=2000)", "max_grade must be a number between 0 and 1000"),
+        ("nDCG(gain={})", "a table of numbers"),
+        ("nDCG(gain={1: 'a'})", "a table of numbers"),
+        ("nDCG(gain=3)", "a table of numbers"),
+        ("nDCG(discount=[])", "a table of numbers"),
+        ("nDCG(discount=[1, 'a'])", "a table of numbers"),
+        ("nDCG(k=5)@10", "given twice"),
+        (3, "is not a measure"),
+        (None, "is not a measure"),
+    ],
+)
+def test_bad_measures_are_explained(text, said):
+    with pytest.raises(xr.MeasureError, match=said):
+        xr.parse_measure(text)
+
+
+def test_notation_of_ir_measures():
+    assert xr.parse_measure("nDCG(dcg='exp-log2')@10") == xr.NDCG(k=10)
+    assert xr.parse_measure("nDCG(dcg='log2')@10") == xr.NDCG(k=10, gain="linear")
+    assert xr.parse_measure("nDCG(gains={0: 0, 1: 3, 2: 9})@5") == xr.NDCG(k=5, gain={0: 0, 1: 3, 2: 9})
+    assert xr.parse_measure("MAP(rel=2)") == xr.AP(rel=2)
+    assert xr.parse_measure("wta") == xr.Success(k=1)
+    assert xr.parse_measure("auc") == xr.PairwiseCorrect(rel=1)
+    assert xr.parse_measure("Precision@5") == xr.Precision(k=5)
+    assert known_measures() == ["AP", "Bpref", "DCG", "ERR", "nDCG", "P", "PairwiseCorrect", "R", "RBP", "RR", "Success"]
+
+
+@pytest.mark.parametrize("scores", [[1.0, np.nan, 0.0], [1.0, np.inf, 0.0]])
+def test_bad_score_names_the_callers_row(scores):
+    data = xr.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
+    with pytest.raises(xr.DataError, match="score of row 1 is"):
+        xr.evaluate("AP", data, scores)
+
+
+def test_wrong_number_of_scores():
+    data = xr.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
+    with pytest.raises(xr.DataError, match=r"shape \(2,\) for 3 documents"):
+        xr.evaluate("AP", data, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("measures", [None, 3, [], [3]])
+def test_things_that_are_no_measures(measures):
+    data = xr.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
+    with pytest.raises(xr.MeasureError, match="measure"):
+        xr.evaluate(measures, data, [1.0, 2.0, 3.0])
+
+
+def test_err_refuses_grades_beyond_its_scale():
+    data = xr.RankingData.from_arrays(None, [7, 0], qid=[2, 1])
+    with pytest.raises(xr.DataError, match=r"ERR\(max_grade=7\)"):
+        xr.evaluate("ERR", data, [1.0, 2.0])
+    assert xr.evaluate("ERR(max_grade=7)", data, [1.0, 2.0])["ERR(max_grade=7)"].values[0] == 127 / 128

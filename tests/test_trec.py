@@ -1,0 +1,280 @@
+"""TREC judgments and runs: what the files say, how they join, and what is wrong with bad ones."""
+
+import gzip
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from exactrank.data import trec
+from exactrank.data.format import ReadOptions
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.stream import stream_of
+from exactrank.data.text_column import TextColumn
+from exactrank.data.trec import Judgments, QrelsFormat, Run, from_trec, looks_like_qrels, looks_like_run, read_qrels, read_run, scores_of
+from exactrank.errors import DataError, IncompatibleError
+
+quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def file_of(folder: Path, text: str | bytes, name: str = "data.qrels") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def judgments(*lines: tuple[str, str, float]) -> Judgments:
+    return Judgments([q for q, _, _ in lines], [d for _, d, _ in lines], np.array([g for _, _, g in lines], np.float64))
+
+
+def run(*lines: tuple[str, str, float], tag: str = "bm25") -> Run:
+    return Run([q for q, _, _ in lines], [d for _, d, _ in lines], np.array([s for _, _, s in lines], np.float64), tag)
+
+
+def documents(data: RankingData) -> list[tuple[Any, str, float]]:
+    """(query, document, grade) in the order of the data."""
+    assert data.docid is not None
+    query = np.repeat(data.qid, np.diff(data.indptr)).tolist()
+    return list(zip(query, data.docid.tolist(), data.y.tolist(), strict=True))
+
+
+# ---- random lines: tokens of anything but ASCII blanks, each (query, document) once
+
+tokens = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" \t\n\r\v\f"), min_size=1, max_size=3)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+blanks = st.text(" \t", min_size=1, max_size=3)
+endings = st.sampled_from(["\n", "\r\n", "\n\n", " \n \t\n"])
+
+
+def lines_of(ids: st.SearchStrategy[str], docs: st.SearchStrategy[str], number: st.SearchStrategy[float]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.tuples(ids, docs, number), min_size=1, max_size=12, unique_by=lambda line: line[:2])
+
+
+@quick
+@given(lines=lines_of(tokens, tokens, finite), gap=blanks, end=endings, block=st.integers(1, 40), packed=st.booleans())
+def test_files_say_what_was_written(lines: list[Any], gap: str, end: str, block: int, packed: bool, tmp_path: Path) -> None:
+    def written(rows: list[list[str]]) -> Path:
+        text = end.join(gap.join(row) for row in rows).encode()
+        return file_of(tmp_path, gzip.compress(text) if packed else text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trec, "TEXT_BLOCK", block)
+        qrels = read_qrels(written([[q, "0", d, repr(g)] for q, d, g in lines]))
+        ranked = read_run(written([[q, "Q0", d, "1", repr(s), "né"] for q, d, s in lines]))
+    assert list(zip(qrels.qid, qrels.docid, qrels.grade.tolist(), strict=True)) == lines
+    assert list(zip(ranked.qid, ranked.docid, ranked.score.tolist(), strict=True)) == lines
+    assert ranked.tag == "né"
+
+
+few_ids, few_docs = st.sampled_from(["1", "2", "3"]), st.sampled_from("abcd")
+
+
+@quick
+@given(
+    judged=lines_of(few_ids, few_docs, finite),
+    runs=st.lists(lines_of(few_ids, few_docs, st.floats(width=32, allow_nan=False, allow_infinity=False)), max_size=3),
+)
+def test_from_trec_is_the_union(judged: list[Any], runs: list[list[Any]]) -> None:
+    known = list(dict.fromkeys(q for q, _, _ in judged))
+    shared = [lines for lines in runs if any(q in known for q, _, _ in lines)]
+    data = from_trec(judgments(*judged), [run(*lines, tag=f"r{i}") for i, lines in enumerate(shared)], unjudged=-5.0)
+    keys = [(q, d) for q, d, _ in judged] + [(q, d) for lines in shared for q, d, _ in lines if q in known]
+    keys = sorted(dict.fromkeys(keys), key=lambda key: known.index(key[0]))  # stable: judged first, then run by run
+    grade = {(q, d): g for q, d, g in judged}
+    assert documents(data) == [(q, d, grade.get((q, d), -5.0)) for q, d in keys]
+    assert data.qid.tolist() == known
+    assert data.order is None
+    assert data.X.dtype == np.float32
+    for j, lines in enumerate(shared):
+        score = {(q, d): s for q, d, s in lines}
+        np.testing.assert_array_equal(data.X[:, j], [score.get(key, np.nan) for key in keys])
+
+
+@quick
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from([1, 2, 3]), few_docs, st.integers(0, 3)), min_size=1, max_size=10, unique_by=lambda row: row[:2]
+    ),
+    lines=lines_of(few_ids, few_docs, finite),
+)
+def test_scores_of_gives_every_document_its_score(rows: list[Any], lines: list[Any]) -> None:
+    known = {str(q) for q, _, _ in rows}
+    lines = [*lines, (str(rows[0][0]), "extra", 0.1)]
+    weight = np.arange(1.0, len(rows) + 1)
+    X = np.arange(len(rows), dtype=np.float32)[:, None]
+    data = RankingData.from_arrays(X, [g for *_, g in rows], qid=[q for q, *_ in rows], docid=[d for _, d, _ in rows], sample_weight=weight)
+    extended, scores = scores_of(data, run(*lines))
+    score = {(q, d): s for q, d, s in lines if q in known}
+    new = score.keys() - {(str(q), d) for q, d, _ in rows}
+    assert set(documents(extended)) == set(rows) | {(int(q), d, -1.0) for q, d in new}
+    assert extended.n_documents == len(scores) == len(rows) + len(new)
+    # The caller's rows come first and as they were; the scores are in that order.
+    assert scores[: len(rows)].tolist() == [score.get((str(q), d), -np.inf) for q, d, _ in rows]
+    assert extended.ungrouped(extended.X)[: len(rows)].tolist() == X.tolist()
+    assert np.isnan(extended.ungrouped(extended.X)[len(rows) :]).all()
+    theirs = [(str(q), d) for q, d, _ in documents(extended)]
+    assert extended.grouped(scores).tolist() == [score.get(key, -np.inf) for key in theirs]
+    assert extended.sample_weight is not None
+    assert extended.ungrouped(extended.sample_weight).tolist() == [*weight, *[1.0] * len(new)]
+    assert extended.qid.tolist() == data.qid.tolist()
+
+
+# ---- examples
+
+
+def test_qrels_and_run_by_hand(tmp_path: Path) -> None:
+    qrels = read_qrels(file_of(tmp_path, "301 0 a 1\n301 0 b 0\n302 0 a 2\n"))
+    lists = read_run(file_of(tmp_path, "302 Q0 z 1 0.5 dense\n999 Q0 a 1 9 dense\n301 Q0 c 1 7 dense\n301 Q0 a 2 6 dense\n"))
+    data = from_trec(qrels, [lists])
+    assert documents(data) == [("301", "a", 1), ("301", "b", 0), ("301", "c", -1), ("302", "a", 2), ("302", "z", -1)]
+    np.testing.assert_array_equal(data.X[:, 0], np.array([6, np.nan, 7, np.nan, 0.5], np.float32))
+    assert data.feature_names == ("dense",)
+
+
+def test_interleaved_queries_keep_the_order_of_the_file() -> None:
+    data = from_trec(judgments(("2", "x", 1), ("1", "y", 2), ("2", "w", 3)))
+    assert documents(data) == [("2", "x", 1), ("2", "w", 3), ("1", "y", 2)]
+    assert data.n_features == 0
+
+
+def test_repeated_tags_are_told_apart() -> None:
+    lists = [run(("1", "a", 1), tag=tag) for tag in ("t", "t", "t-2", "t")]
+    assert from_trec(judgments(("1", "a", 1)), lists).feature_names == ("t", "t-2", "t-2-2", "t-3")
+
+
+def test_scores_keep_double_precision() -> None:
+    data = from_trec(judgments(("1", "a", 1)))
+    score = 1 + 2**-50
+    assert scores_of(data, run(("1", "a", score)))[1].tolist() == [score]
+
+
+def test_nothing_to_add_returns_the_data_itself() -> None:
+    data = from_trec(judgments(("1", "a", 1), ("1", "b", 0)))
+    extended, scores = scores_of(data, run(("1", "b", 3)))
+    assert extended is data
+    assert scores.tolist() == [-np.inf, 3]
+
+
+def test_scores_of_repeated_queries_and_comments() -> None:
+    """A bootstrap sample may have a query twice: each time it gets the run's documents."""
+    data = from_trec(judgments(("1", "a", 1), ("2", "b", 0))).take_queries([0, 0, 1])
+    data = replace(data, comment=TextColumn.of(["x", "y", "z"]), query_weight=np.array([1.0, 2.0, 3.0]))
+    extended, scores = scores_of(data, run(("1", "new", 4), ("1", "a", 3)))
+    assert documents(extended) == [("1", "a", 1), ("1", "new", -1), ("1", "a", 1), ("1", "new", -1), ("2", "b", 0)]
+    assert extended.grouped(scores).tolist() == [3, 4, 3, 4, -np.inf]
+    assert scores.tolist() == [3, 3, -np.inf, 4, 4]
+    assert extended.comment is not None
+    assert extended.comment.tolist() == ["x", "", "y", "", "z"]
+    assert extended.query_weight is not None
+    assert extended.query_weight.tolist() == [1, 2, 3]
+
+
+def test_bytes_that_are_not_utf8_survive(tmp_path: Path) -> None:
+    data = from_trec(read_qrels(file_of(tmp_path, b"1 0 caf\xe9 1\n")))
+    assert data.docid is not None
+    assert data.docid.encoded(0) == b"caf\xe9"
+
+
+def test_the_format_reads_and_streams(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "2 0 a 1\n1 0 b 0\n2 0 c 3\n")
+    data = QrelsFormat().read(path, ReadOptions())
+    assert documents(data) == [("2", "a", 1), ("2", "c", 3), ("1", "b", 0)]
+    (ours,), (theirs,) = list(QrelsFormat().stream(path, ReadOptions()).blocks), list(stream_of(data).blocks)
+    assert (ours.qid.tolist(), ours.y.tolist()) == (theirs.qid.tolist(), theirs.y.tolist()) == (["2", "2", "1"], [1, 3, 0])
+
+
+def test_the_format_cannot_be_written() -> None:
+    with pytest.raises(IncompatibleError, match=r"TREC qrels hold grades but no features; write \.xr, \.parquet or \.txt"):
+        QrelsFormat().write(io.BytesIO(), stream_of(from_trec(judgments(("1", "a", 1)))))
+
+
+@pytest.mark.parametrize(
+    ("line", "qrels", "ranked"),
+    [
+        (b"301 0 FT911-3 1\n", True, False),
+        (b"301\t0\td\t-1.5", True, False),
+        (b"301 Q0 d 1 14.89 bm25", False, True),
+        (b"2 qid:7 1:0.5 2:1", False, False),
+        (b"2 qid:7 1:0.5 4", False, False),
+        (b"301 0 d relevant", False, False),
+        (b"301 0 d 1_0", False, False),
+        (b"301 Q0 d 1 high bm25", False, False),
+        (b"2 qid:7 1:0.5 # docid x", False, False),
+        (b"", False, False),
+    ],
+)
+def test_what_lines_look_like(line: bytes, qrels: bool, ranked: bool) -> None:
+    assert (looks_like_qrels(line), looks_like_run(line)) == (qrels, ranked)
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize("block", [1, 1 << 18])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 0 a 1\n\n1 0 b\n", r"data\.qrels:3: has 3 columns where 4 belong; expected e\.g\. '301 0 FT911-3 1'"),
+        ("1 0 a 1\n1 0 b 1 9\n1 0 c\n", r"data\.qrels:2: has 5 columns where 4 belong"),
+        ("1 0 a 1\n \n1 0 b x\n1 0 c y\n", r"data\.qrels:3: grade 'x' is not a finite number; expected e\.g\."),
+        ("1 0 a nan\n", r"data\.qrels:1: grade 'nan' is not a finite number"),
+        ("1 0 a 1\n1 0 b -inf", r"data\.qrels:2: grade '-inf' is not a finite number"),
+        ("1 0 a 1_0\n", r"data\.qrels:1: grade '1_0' is not a finite number"),
+        ("1 0 a 1\n2 0 a 1\n\n1 0 a 2\n", r"data\.qrels:4: query '1' has document 'a' already on line 1; remove one"),
+        ("", r"data\.qrels: is empty; expected lines such as '301 0 FT911-3 1'"),
+        (" \n\n", r"data\.qrels: is empty"),
+    ],
+)
+def test_bad_qrels(text: str, message: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec, "TEXT_BLOCK", block)
+    with pytest.raises(DataError, match=message):
+        read_qrels(file_of(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 Q0 a 1 2.5\n", r"data\.run:1: has 5 columns where 6 belong; expected e\.g\. '301 Q0 FT911-3 1 14\.89 bm25'"),
+        ("1 0 a 1\n", r"data\.run:1: has 4 columns where 6 belong"),
+        ("1 Q0 a 1 high t\n", r"data\.run:1: score 'high' is not a finite number"),
+        ("1 Q0 a 1 2 t\n1 Q0 b 1 inf t\n", r"data\.run:2: score 'inf' is not a finite number"),
+        ("1 Q0 a 1 2 t\n1 Q0 a 2 1 t\n", r"data\.run:2: query '1' has document 'a' already on line 1"),
+        ("", r"data\.run: is empty; expected lines such as '301 Q0"),
+    ],
+)
+def test_bad_runs(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        read_run(file_of(tmp_path, text, "data.run"))
+
+
+def test_damaged_gzip(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"data\.qrels: the gzip stream is damaged"):
+        read_qrels(file_of(tmp_path, gzip.compress(b"1 0 a 1\n" * 99)[:-9]))
+
+
+def test_no_query_in_common() -> None:
+    ranked = run(("q7", "a", 1))
+    with pytest.raises(DataError, match=r"no query of run 'bm25' \(such as 'q7'\) is in the qrels \(such as '7'\)"):
+        from_trec(judgments(("7", "a", 1)), [run(("7", "a", 1)), ranked])
+    with pytest.raises(DataError, match=r"no query of run 'bm25' \(such as 'q7'\) is in the data \(such as '8'\)"):
+        scores_of(RankingData.from_arrays(None, [1], qid=[8], docid=["a"]), ranked)
+
+
+def test_data_without_document_ids() -> None:
+    with pytest.raises(DataError, match="the data has no document ids"):
+        scores_of(RankingData.from_arrays(None, [1], qid=[1]), run(("1", "a", 1)))
+
+
+def test_a_score_too_large_for_a_feature() -> None:
+    with pytest.raises(DataError, match=r"run 'bm25': score 1e\+300 is not a finite float32"):
+        from_trec(judgments(("1", "a", 1)), [run(("1", "a", 1e300))])
+
+
+def test_an_unjudged_grade_must_be_finite() -> None:
+    with pytest.raises(DataError, match="grade of row 1 is nan"):
+        from_trec(judgments(("1", "a", 1)), [run(("1", "b", 1))], unjudged=float("nan"))
