@@ -17,12 +17,14 @@ import exactrank as xr
 
 FEATURES, DOCUMENTS, SIZE = 136, 120, 140_000_000
 MEMORY = """
-import sys, resource
+import sys
 import exactrank as xr
 import numpy, exactrank.data.formats
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-data = xr.read(sys.argv[1], threads=1)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / data.X.nbytes)
+def high_water():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
+before = high_water()
+data = xr.read(sys.argv[1], threads=int(sys.argv[2]))
+print((high_water() - before) / data.X.nbytes)
 """
 
 
@@ -97,7 +99,8 @@ def main() -> None:
         rows.append(["exactrank, 2 threads", f"{megabytes / threads[2]:.0f}", f"{threads[2] / ours:.2f}"])
         table(f"Parsing {megabytes:.0f} MB of LETOR text, {FEATURES} features", ["reader", "MB/s", "time / ours"], rows)
         print(f"\ntwo threads: {threads[1] / threads[2]:.2f}x one thread")
-        print(f"peak memory over the float32 matrix: {float(in_new_process(MEMORY, str(path))):.2f}")
+        peaks = [float(in_new_process(MEMORY, str(path), str(n))) for n in (1, 2)]
+        print(f"peak memory over the float32 matrix: {peaks[0]:.2f} with one thread, {peaks[1]:.2f} with two")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Timing and tables shared by the benchmarks: the best of several runs, ratios within one run, one core pinned."""
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -30,11 +29,6 @@ def interleaved(works: dict[str, Callable[[], object]], repeats: int = 5) -> dic
 def pin(cores: int) -> None:
     """Confine this process to its first ``cores`` cores."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-
-
-def peak_memory() -> int:
-    """The largest resident size so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def in_new_process(code: str, *arguments: str) -> str:

@@ -7,6 +7,9 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -163,9 +166,30 @@ void bind_letor(nb::module_& m) {
             "feed",
             [](LetorParser& self, In<std::uint8_t> block) {
                 nb::gil_scoped_release release;
-                self.feed({reinterpret_cast<const char*>(block.data()), block.size()});
+                self.feed({reinterpret_cast<const char*>(block.data()), block.size()}, [] {});
             },
             "block"_a)
+        .def(
+            "feed_while_reading",
+            [](LetorParser& self, In<std::uint8_t> block, int descriptor, nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> next) {
+                ssize_t size = 0;
+                int failure = 0;
+                {
+                    nb::gil_scoped_release release;
+                    self.feed({reinterpret_cast<const char*>(block.data()), block.size()}, [&] {
+                        do size = ::read(descriptor, next.data(), next.size());
+                        while (size < 0 && errno == EINTR);
+                        failure = errno;
+                    });
+                }
+                if (size < 0) {
+                    errno = failure;
+                    PyErr_SetFromErrno(PyExc_OSError);
+                    throw nb::python_error();
+                }
+                return size;
+            },
+            "block"_a, "descriptor"_a, "next"_a)
         .def("finish", &LetorParser::finish, nb::call_guard<nb::gil_scoped_release>())
         .def("take", &taken)
         .def("query_names",

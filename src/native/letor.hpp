@@ -54,26 +54,27 @@ public:
         }
     }
 
-    // Parses the whole lines of `text`, and keeps the rest for the next call.
-    void feed(std::string_view text) {
+    // Parses the whole lines of `text`, and keeps the rest for the next call; `beside` runs once meanwhile.
+    template <class Beside>
+    void feed(std::string_view text, Beside&& beside) {
         bytes_ += text.size();
         const std::size_t first_end = text.find('\n');
         if (first_end == text.npos) {
             carry_ += text;
-            return;
+            return beside();
         }
         if (!carry_.empty()) {
             carry_ += text.substr(0, first_end + 1);
             text.remove_prefix(first_end + 1);
-            parse(std::exchange(carry_, {}));
+            parse(std::exchange(carry_, {}), [] {});
         }
         const std::size_t whole = text.rfind('\n') + 1;  // npos + 1 == 0
-        parse(text.substr(0, whole));
+        parse(text.substr(0, whole), beside);
         carry_ = text.substr(whole);
     }
     // Parses what is left after the last line end.
     void finish() {
-        if (!carry_.empty()) parse(std::exchange(carry_, {}) + '\n');
+        if (!carry_.empty()) parse(std::exchange(carry_, {}) + '\n', [] {});
     }
     LetorRows take() {
         out_.rows = rows_;
@@ -118,10 +119,12 @@ private:
         return false;
     }
 
-    void parse(std::string_view text) {
-        if (text.empty()) return;
+    template <class Beside>
+    void parse(std::string_view text, Beside&& beside) {
+        constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+        if (lines_ == 0 && text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
         std::vector<Piece> pieces = cut(text);
-        parallel_for(pieces.size(), options_.threads, [&](std::size_t i) { count_lines(pieces[i]); });
+        for (Piece& piece : pieces) count_lines(piece);
         std::size_t row = rows_;
         for (Piece& piece : pieces) {
             piece.first_row = piece.row = row;
@@ -132,17 +135,15 @@ private:
         refuse_emptiness(matrix_.stride(), row);
         out_.y.resize(row);
         matrix_.reserve(row);
-        for (bool again = true; again;) {
-            parallel_for(pieces.size(), options_.threads, [&](std::size_t i) { parse_piece(pieces[i]); });
-            again = settle(pieces, row);
-        }
+        parallel_for(pieces.size() + 1, options_.threads, [&](std::size_t i) { i == 0 ? beside() : parse_piece(pieces[i - 1]); });
+        while (settle(pieces, row)) parallel_for(pieces.size(), options_.threads, [&](std::size_t i) { parse_piece(pieces[i]); });
         rows_ = row;
         for (Piece& piece : pieces) gather(piece);
     }
 
     std::vector<Piece> cut(std::string_view text) const {
-        constexpr std::size_t least = 65536;
-        const std::size_t count = options_.threads == 1 ? 1 : std::clamp<std::size_t>(text.size() / least, 1, 4 * options_.threads);
+        constexpr std::size_t least = 32768;
+        const std::size_t count = options_.threads == 1 ? 1 : std::clamp<std::size_t>(text.size() / least, 1, 32 * options_.threads);
         std::vector<Piece> pieces;
         for (std::size_t i = 1; !text.empty(); ++i) {
             const std::size_t near = i < count ? std::min(text.size() - 1, text.size() / (count - i + 1)) : text.size() - 1;

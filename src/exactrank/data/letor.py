@@ -4,7 +4,7 @@ A row is a grade, a query id and features with increasing ids; an absent feature
 that id occurs. The comment is kept, and the document id in it. See `src/native/letor.hpp` for the parser.
 """
 
-import codecs
+import io
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -37,9 +37,7 @@ class LetorFormat:
         """Parse straight into one matrix; peak memory is that matrix and two blocks of text."""
         parser = _parser(options)
         with _located(path):
-            for text in _text_blocks(path, ahead=thread_count(options.threads) > 1):
-                parser.feed(text)
-            parser.finish()
+            _feed(parser, path, thread_count(options.threads))
         X, y, query, docid, comment = _taken(parser)
         if len(y) == 0:
             raise DataError(f"{path}: holds no documents; expected lines such as '2 qid:7 1:0.5'")
@@ -110,23 +108,31 @@ def _located(path: Path) -> Iterator[None]:
         raise DataError(f"{path}:{line}: {message.decode('utf-8', 'backslashreplace')}") from None
 
 
-def _text_blocks(path: Path, *, ahead: bool) -> Iterator[npt.NDArray[np.uint8]]:
-    """The file's bytes in blocks, without a byte order mark; with ``ahead`` the next is read while the caller works."""
+def _feed(parser: _core.LetorParser, path: Path, threads: int) -> None:
+    """Feed all of the file; with several threads, the next block is read (and decompressed) while this one is parsed."""
+    if threads == 1:
+        for text in _text_blocks(path):
+            parser.feed(text)
+        return parser.finish()
+    here, there = np.empty(TEXT_BLOCK, np.uint8), np.empty(TEXT_BLOCK, np.uint8)
+    with open_bytes(path) as file, ThreadPoolExecutor(1) as reader:
+        size = file.readinto(here)
+        while size:
+            if isinstance(file, io.FileIO):
+                size = parser.feed_while_reading(here[:size], file.fileno(), there)
+            else:
+                coming = reader.submit(file.readinto, there)
+                parser.feed(here[:size])
+                size = coming.result()
+            here, there = there, here
+    return parser.finish()
+
+
+def _text_blocks(path: Path) -> Iterator[npt.NDArray[np.uint8]]:
     with open_bytes(path) as file:
-        start = file.read(3)
-        if start != codecs.BOM_UTF8:
-            yield np.frombuffer(start, np.uint8)
-        buffers = [np.empty(TEXT_BLOCK, np.uint8) for _ in range(2 if ahead else 1)]
-        if not ahead:
-            while size := file.readinto(buffers[0]):
-                yield buffers[0][:size]
-            return
-        with ThreadPoolExecutor(1) as reader:
-            coming = reader.submit(file.readinto, buffers[0])
-            while size := coming.result():
-                coming = reader.submit(file.readinto, buffers[1])
-                yield buffers[0][:size]
-                buffers.reverse()
+        buffer = np.empty(TEXT_BLOCK, np.uint8)
+        while size := file.readinto(buffer):
+            yield buffer[:size]
 
 
 _Taken = tuple[Matrix, PerDocument, Rows, TextColumn | None, TextColumn | None]
@@ -142,7 +148,7 @@ def _taken(parser: _core.LetorParser) -> _Taken:
 
 def _parsed(path: Path, parser: _core.LetorParser) -> Iterator[_Taken]:
     with _located(path):
-        for text in _text_blocks(path, ahead=False):
+        for text in _text_blocks(path):
             parser.feed(text)
             taken = _taken(parser)
             if len(taken[1]):
