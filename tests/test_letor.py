@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import os
 
 import numpy as np
 import pytest
@@ -243,6 +244,20 @@ def test_wide_and_sparse_text_is_taken_while_it_is_worth_it(tmp_path):
     data = xr.read(write(tmp_path, "1 qid:1 100000:1\n0 qid:1 5:2\n"))
     assert data.n_features == 100_000
     assert np.count_nonzero(data.X) == 2
+
+
+def test_absurd_numbers_of_features(tmp_path):
+    path = write(tmp_path, "1 qid:1 1:1\n0 qid:1 5:2\n")
+    with pytest.raises(MemoryError):
+        xr.read(path, n_features=2**62)
+    with pytest.raises(xr.DataError, match="n_features must be positive"):
+        xr.read(path, n_features=0)
+
+
+def test_pipes_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(xr.DataError, match="not a regular file"):
+        xr.read(tmp_path / "pipe.txt")
 
 
 def test_no_documents(tmp_path):

@@ -1,6 +1,8 @@
 """Laws of measures: they equal their definitions, whatever the ties, the cutoff and the policies."""
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import exactrank as xr
+from exactrank.measures.families import Positional
 from exactrank.measures.parse import known_measures
 from tests.reference import measures as reference
 from tests.strategies import GRADES, MEASURES, queries
@@ -208,6 +211,27 @@ def test_things_that_are_no_measures(measures):
     data = xr.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
     with pytest.raises(xr.MeasureError, match="measure"):
         xr.evaluate(measures, data, [1.0, 2.0, 3.0])
+
+
+def test_a_new_measure_needs_only_usefulness_and_discounts():
+    @dataclass(frozen=True, repr=False)
+    class Ripeness(Positional):
+        name: ClassVar[str] = "Ripeness"
+        length: int | None = None
+
+        def usefulness(self, y):
+            return np.sqrt(np.maximum(y, 0))
+
+        def discounts(self, n):
+            return np.full(self.length or n, 0.5)
+
+    try:
+        data = xr.RankingData.from_arrays(None, [4, 0, 9], qid=[1, 1, 1])
+        assert xr.evaluate("ripeness@2", data, [3.0, 2.0, 1.0]).means == {"ripeness@2": 1.0}
+        with pytest.raises(xr.MeasureError, match=r"Ripeness\.discounts must give 2 finite numbers, got shape \(1,\)"):
+            xr.evaluate("Ripeness(length=1)@2", data, [3.0, 2.0, 1.0])
+    finally:
+        del xr.Measure.registry["ripeness"]
 
 
 def test_err_refuses_grades_beyond_its_scale():

@@ -22,6 +22,7 @@ public:
 
     // Room for `rows` rows; large blocks are remapped by the C library, not copied.
     void reserve(std::size_t rows) {
+        if (stride_ > 0 && rows > most_cells / stride_) throw std::bad_alloc();
         if (rows * stride_ <= capacity_) return;
         resize_storage(std::max(rows * stride_, capacity_ + capacity_ / 2));
     }
@@ -47,6 +48,7 @@ public:
     }
 
 private:
+    static constexpr std::size_t most_cells = std::size_t{1} << 60;
     void resize_storage(std::size_t cells) {
         auto* moved = static_cast<float*>(std::realloc(data_.get(), cells * sizeof(float)));
         if (!moved) throw std::bad_alloc();

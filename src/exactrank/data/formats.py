@@ -80,6 +80,8 @@ def _existing(path: str | os.PathLike[str]) -> Path:
         raise DataError(f"{source} is a folder; give a file, or read a Fold1..Fold5 tree with xr.read_folds")
     if not source.exists():
         raise DataError(f"{source} does not exist; check the path")
+    if not source.is_file():
+        raise DataError(f"{source} is not a regular file, and is read more than once; write it to a file first")
     if source.stat().st_size == 0:
         raise DataError(f"{source} is empty; expected lines such as '2 qid:7 1:0.5', a table or a cache")
     return source

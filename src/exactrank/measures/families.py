@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import PerDocument
+from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 
 Square = npt.NDArray[np.float64]
@@ -48,10 +49,18 @@ class Discounted(Measure):
 
     def _gain_and_grades(self, y: PerDocument) -> tuple[_core.Gain, PerDocument]:
         gain = self.native_gain
-        return (_core.Gain("identity"), np.ascontiguousarray(self.usefulness(y), np.float64)) if gain is None else (gain, y)
+        return (_core.Gain("identity"), self._one_each("usefulness", self.usefulness(y), len(y))) if gain is None else (gain, y)
 
     def _discount_table(self, longest: int) -> PerDocument:
-        return np.ascontiguousarray(self.discounts(min(self.cutoff, longest)), np.float64)
+        ranks = min(self.cutoff, longest)
+        return self._one_each("discounts", self.discounts(ranks), ranks)
+
+    def _one_each(self, method: str, given: PerDocument, count: int) -> PerDocument:
+        """What a method of the measure gave, once it is known to have as many numbers as the kernel reads."""
+        numbers = np.ascontiguousarray(given, np.float64)
+        if numbers.shape != (count,) or not np.isfinite(numbers).all():
+            raise MeasureError(f"{type(self).__name__}.{method} must give {count} finite numbers, got shape {numbers.shape}")
+        return numbers
 
     def _cut_discounts(self, n: int) -> PerDocument:
         return np.where(np.arange(n) < self.cutoff, self.discounts(n), 0.0)
