@@ -66,7 +66,7 @@ def lines(draw):
 def parsed(text, **options):
     """What the native parser makes of text fed in pieces of the given size."""
     size, threads = options.get("size", 7), options.get("threads", 1)
-    parser = _core.LetorParser(options.get("missing", False), -1, -1, threads)
+    parser = _core.LetorParser(options.get("missing", False), -1, -1, options.get("expected", 0), threads)
     for at in range(0, len(text), size):
         parser.feed(np.frombuffer(text[at : at + size], np.uint8))
     parser.finish()
@@ -74,12 +74,17 @@ def parsed(text, **options):
 
 
 @settings(max_examples=400)
-@given(text=st.lists(lines(), min_size=1, max_size=12).map("".join), size=st.integers(1, 300), final=st.booleans())
-def test_parser_equals_twin(text, size, final):
+@given(
+    text=st.lists(lines(), min_size=1, max_size=12).map("".join),
+    size=st.integers(1, 300),
+    final=st.booleans(),
+    expected=st.integers(0, 3000),
+)
+def test_parser_equals_twin(text, size, final, expected):
     text = text.encode() if final else text.rstrip("\n").encode()
     rows = reference.parse(text)
     X, first = reference.matrix(rows)
-    parser, (x, y, query, comments, comment, docid) = parsed(text, size=size)
+    parser, (x, y, query, comments, comment, docid) = parsed(text, size=size, expected=expected)
     assert parser.first_feature == first or X.shape[1] == 0
     np.testing.assert_array_equal(x, X)
     assert y.tolist() == [row[0] for row in rows]

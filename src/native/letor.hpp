@@ -22,6 +22,7 @@ struct LetorOptions {
     bool missing = false;           // accept nan, inf and NULL as missing values
     std::int64_t features = -1;     // the number of columns; -1: as many as the text has
     std::int64_t first_feature = -1;  // the id of the first column, 0 or 1; -1: 0 if that id occurs, else 1
+    std::int64_t expected_bytes = 0;  // the length of the text, where it is known
     int threads = 1;
 };
 
@@ -134,6 +135,8 @@ private:
         }
         refuse_emptiness(matrix_.stride(), row);
         out_.y.resize(row);
+        if (const auto expected = static_cast<double>(options_.expected_bytes); expected > static_cast<double>(bytes_))
+            matrix_.expect(static_cast<std::size_t>(1.01 * static_cast<double>(row) * expected / static_cast<double>(bytes_)));
         matrix_.reserve(row);
         parallel_for(pieces.size() + 1, options_.threads, [&](std::size_t i) { i == 0 ? beside() : parse_piece(pieces[i - 1]); });
         while (settle(pieces, row)) parallel_for(pieces.size(), options_.threads, [&](std::size_t i) { parse_piece(pieces[i]); });

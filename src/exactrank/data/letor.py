@@ -35,7 +35,7 @@ class LetorFormat:
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
         """Parse straight into one matrix; peak memory is that matrix and two blocks of text."""
-        parser = _parser(options)
+        parser = _parser(options, expected_bytes=_plain_size(path))
         with _located(path):
             _feed(parser, path, thread_count(options.threads))
         X, y, query, docid, comment = _taken(parser)
@@ -65,7 +65,7 @@ class LetorFormat:
         if rows == 0:
             raise DataError(f"{path}: holds no documents; expected lines such as '2 qid:7 1:0.5'")
         ids = _query_ids(scan)
-        parser = _core.LetorParser(options.missing, width, scan.first_feature, thread_count(options.threads))
+        parser = _core.LetorParser(options.missing, width, scan.first_feature, 0, thread_count(options.threads))
 
         def block(X: Matrix, y: PerDocument, query: Rows, docid: TextColumn | None, comment: TextColumn | None) -> Block:
             none = TextColumn.of([b""] * len(y)) if has_comment else None
@@ -86,14 +86,14 @@ class LetorFormat:
             file.write(_core.letor_text(block.X, block.y, query, names, text, start, stop, thread_count(None)))
 
 
-def _parser(options: ReadOptions) -> _core.LetorParser:
+def _parser(options: ReadOptions, expected_bytes: int = 0) -> _core.LetorParser:
     features = -1 if options.n_features is None else options.n_features
     first = -1 if options.first_feature is None else options.first_feature
     if first not in (-1, 0, 1):
         raise DataError(f"first_feature must be 0 or 1, got {first}")
     if features < -1 or features == 0:
         raise DataError(f"n_features must be positive, got {features}")
-    return _core.LetorParser(options.missing, features, first, thread_count(options.threads))
+    return _core.LetorParser(options.missing, features, first, expected_bytes, thread_count(options.threads))
 
 
 @contextmanager
@@ -126,6 +126,12 @@ def _feed(parser: _core.LetorParser, path: Path, threads: int) -> None:
                 size = coming.result()
             here, there = there, here
     return parser.finish()
+
+
+def _plain_size(path: Path) -> int:
+    """How many bytes of text the file holds, or 0 where compression hides it."""
+    with open_bytes(path) as file:
+        return path.stat().st_size if isinstance(file, io.FileIO) else 0
 
 
 def _text_blocks(path: Path) -> Iterator[npt.NDArray[np.uint8]]:
