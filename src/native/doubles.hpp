@@ -21,16 +21,18 @@ XR_INLINE Doubles load_eight(const double* p) {
 struct Range {
     double least = HUGE_VAL, most = -HUGE_VAL;  // over the finite values
     bool sound = true;                          // no NaN and no +inf
+    bool finite = true;                         // nor -inf
 };
 
 XR_INLINE Range range_of(const double* x, std::size_t n) {
     constexpr double inf = HUGE_VAL;
     Doubles least = Doubles{} + inf, most = Doubles{} - inf;
-    decltype(least < most) bad{};
+    decltype(least < most) bad{}, infinite{};
     std::size_t i = 0;
     for (; i + 8 <= n; i += 8) {
         const Doubles v = load_eight(x + i);
         bad |= ~(v < inf);
+        infinite |= v == -inf;
         most = v > most ? v : most;
         const Doubles finite = v > -inf ? v : Doubles{} + inf;
         least = finite < least ? finite : least;
@@ -38,11 +40,13 @@ XR_INLINE Range range_of(const double* x, std::size_t n) {
     Range range;
     for (std::size_t lane = 0; lane < 8; ++lane) {
         range.sound &= !bad[lane];
+        range.finite &= !bad[lane] && !infinite[lane];
         range.least = least[lane] < range.least ? least[lane] : range.least;
         range.most = most[lane] > range.most ? most[lane] : range.most;
     }
     for (; i < n; ++i) {
         range.sound &= x[i] < inf;
+        range.finite &= std::isfinite(x[i]);
         if (x[i] > range.most) range.most = x[i];
         if (x[i] > -inf && x[i] < range.least) range.least = x[i];
     }

@@ -213,8 +213,14 @@ struct AveragePrecision {
     bool limit_to_cutoff;  // N = min(relevant, cutoff) rather than relevant
 };
 
+struct PrecisionSum {
+    double sum;
+    std::int32_t found;  // relevant documents down to the cutoff
+};
+
 // The ranks of the relevant documents come first, without a branch on which those are; then eight precisions at a time.
-static XR_CLONES double precision_sum(const double* at, std::int32_t top, double rel, std::vector<std::int32_t>& room) {
+static XR_CLONES PrecisionSum precision_sum(const double* at, std::int32_t top, double rel, std::vector<std::int32_t>& room) {
+    using Ranks = std::int32_t __attribute__((vector_size(32)));
     room.resize(static_cast<std::size_t>(top) + 8);
     std::int32_t* const ranks = room.data();
     std::int32_t found = 0;
@@ -222,15 +228,15 @@ static XR_CLONES double precision_sum(const double* at, std::int32_t top, double
         ranks[found] = r + 1;
         found += at[r] >= rel;
     }
-    std::fill(ranks + found, ranks + found + 7, std::numeric_limits<std::int32_t>::max());
+    std::fill(ranks + found, ranks + found + 8, std::numeric_limits<std::int32_t>::max());
     Doubles sums{}, number{1, 2, 3, 4, 5, 6, 7, 8};
     const Doubles limit = Doubles{} + found;
     for (std::int32_t i = 0; i < found; i += 8, number += 8.0) {
-        Doubles rank;
-        for (int lane = 0; lane < 8; ++lane) rank[lane] = ranks[i + lane];
-        sums += number <= limit ? number / rank : Doubles{};
+        Ranks eight;
+        std::memcpy(&eight, ranks + i, sizeof eight);
+        sums += number <= limit ? number / __builtin_convertvector(eight, Doubles) : Doubles{};
     }
-    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    return {((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7])), found};
 }
 
 // A group of g tied documents of which m are relevant puts one at each of its positions with chance m/g, and then
@@ -256,9 +262,10 @@ public:
 private:
     double value_of(const Ranked& query, Scratch& scratch) const override {
         const std::int32_t top = std::min(measure_.cutoff, query.retrieved);
-        const double sum = query.tied ? tied_precision_sum(query, top, measure_.rel) : precision_sum(query.at, top, measure_.rel, scratch.ranks);
-        std::int32_t relevant = 0;
-        for (std::int32_t i = 0; i < query.count; ++i) relevant += query.grade[i] >= measure_.rel;
+        auto [sum, relevant] = precision_sum(query.at, top, measure_.rel, scratch.ranks);
+        if (query.tied) sum = tied_precision_sum(query, top, measure_.rel);
+        if (top < query.count)
+            relevant = static_cast<std::int32_t>(std::count_if(query.grade, query.grade + query.count, [&](double y) { return y >= measure_.rel; }));
         return sum / (measure_.limit_to_cutoff ? std::min(relevant, measure_.cutoff) : relevant);
     }
     AveragePrecision measure_;

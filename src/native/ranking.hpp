@@ -60,9 +60,7 @@ static XR_CLONES std::int64_t rank_query(network::Buffer& buffer, const QuerySco
     }
     if (tied)
         for (std::int32_t r = 0; r < n; ++r) tied[r] = r > 0 && s[order[r]] == s[order[r - 1]];
-    std::int64_t retrieved = 0;
-    for (std::int32_t i = 0; i < n; ++i) retrieved += s[i] > -HUGE_VAL;
-    return retrieved;
+    return range.finite ? n : std::count_if(s, s + n, [](double x) { return x > -HUGE_VAL; });
 }
 
 }  // namespace exactrank

@@ -5,7 +5,7 @@
 
 The order within a run is that of its scores, as in trec_eval; the rank column is not looked at. A judged document that
 a run lacks was not retrieved: its score is -inf. A retrieved document without a judgment has grade -1, which is no
-grade of relevance but tells it from a document judged 0 (bpref and the condensed measures need that).
+grade of relevance but tells it from a document judged 0 (bpref needs that).
 
 Lines are split many at once, and each column is every fourth or sixth of their tokens; beside it NumPy counts the tokens of
 each line.

@@ -18,18 +18,8 @@ from exactrank.measures.presets import find_preset
 from exactrank.threads import thread_count
 
 
-@dataclass(frozen=True)
-class Result:
-    """One measure's value: the mean, its 95% interval, and the value of each query (NaN where it was skipped)."""
-
-    measure: Measure
-    mean: float
-    interval: tuple[float, float]
-    values: PerQuery
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Mapping[str, Result]):
+class Evaluation(Mapping[str, "Result"]):
     """Results by the measures' names as they were given; intervals are computed when first asked for."""
 
     measures: Mapping[str, Measure]
@@ -52,11 +42,10 @@ class Evaluation(Mapping[str, Result]):
         ends = bootstrap_intervals(self.per_query, self.weight, seed=self.seed)
         return {name: (low, high) for name, (low, high) in zip(self.measures, ends.tolist(), strict=True)}
 
-    def __getitem__(self, name: str) -> Result:
-        index = list(self.measures).index(name) if name in self.measures else -1
-        if index < 0:
+    def __getitem__(self, name: str) -> "Result":
+        if name not in self.measures:
             raise KeyError(f"{name!r} was not evaluated; there are {', '.join(self.measures)}")
-        return Result(self.measures[name], self.means[name], self.intervals[name], self.per_query[index])
+        return Result(name, self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.measures)
@@ -66,6 +55,34 @@ class Evaluation(Mapping[str, Result]):
 
     def __repr__(self) -> str:
         return "Evaluation(" + ", ".join(f"{name}={mean:.4f}" for name, mean in self.means.items()) + ")"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an evaluation found by one of its measures."""
+
+    name: str
+    evaluation: Evaluation
+
+    @property
+    def measure(self) -> Measure:
+        """The measure itself; its ``repr`` is its definition."""
+        return self.evaluation.measures[self.name]
+
+    @property
+    def mean(self) -> float:
+        """The weighted mean over queries."""
+        return self.evaluation.means[self.name]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The bootstrap 95% interval of the mean."""
+        return self.evaluation.intervals[self.name]
+
+    @property
+    def values(self) -> PerQuery:
+        """The value of each query, NaN where it was skipped."""
+        return np.asarray(self.evaluation.per_query[list(self.evaluation.measures).index(self.name)])
 
 
 def evaluate(
