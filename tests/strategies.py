@@ -5,7 +5,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from exactrank import AP, DCG, ERR, NDCG, RBP, RR, Bpref, PairwiseCorrect, Precision, Recall, Success
+from exactrank import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, PairwiseCorrect, Precision, Recall, Success
 
 GRADES = st.one_of(st.integers(0, 4).map(float), st.sampled_from([-1.0, 0.0, 0.5, 1.0, 1.7, 3.25]))
 SCORES = st.one_of(
@@ -26,6 +26,7 @@ _DISCOUNTS = st.sampled_from(["log2", "letor", (1.0, 0.5, 0.25)])
 MEASURES = st.one_of(
     st.builds(DCG, k=_MAYBE_K, gain=_GAINS, discount=_DISCOUNTS, **_POLICY),
     st.builds(NDCG, k=_MAYBE_K, gain=_GAINS, discount=_DISCOUNTS, short=st.sampled_from(["pad", "zero"]), **_POLICY),
+    st.builds(MeanNDCG, k=_MAYBE_K, gain=_GAINS, discount=_DISCOUNTS, **_POLICY),
     st.builds(Precision, k=_K, rel=_REL, norm=st.sampled_from(["cutoff", "list"]), **_POLICY),
     st.builds(Recall, k=_K, rel=_REL, **_POLICY),
     st.builds(Success, k=_K, rel=_REL, **_POLICY),

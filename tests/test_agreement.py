@@ -151,10 +151,12 @@ def letor_value(y, s, k):
 def test_letor(seed, real):
     y, s, qid = hard_data(seed, real=real)
     data = xr.RankingData.from_arrays(None, y, qid=qid)
-    evaluation = xr.evaluate(names("nDCG"), data, s, preset="letor")
+    evaluation = xr.evaluate([*names("nDCG"), "MeanNDCG"], data, s, preset="letor")
     for q in range(50):
         for k in CUTOFFS:
             agree(evaluation[f"nDCG@{k}"].values[q], letor_value(y[qid == q], s[qid == q], k))
+        cutoffs = range(1, np.sum(qid == q) + 1)
+        agree(evaluation["MeanNDCG"].values[q], np.mean([letor_value(y[qid == q], s[qid == q], k) for k in cutoffs]))
 
 
 IR_MEASURES = ["nDCG(dcg='log2')@10", "AP(rel=2)", "RR", "P(rel=2)@5", "R@10", "Success@3", "Bpref"]

@@ -190,7 +190,7 @@ def test_notation_of_ir_measures():
     assert xr.parse_measure("wta") == xr.Success(k=1)
     assert xr.parse_measure("auc") == xr.PairwiseCorrect(rel=1)
     assert xr.parse_measure("Precision@5") == xr.Precision(k=5)
-    assert known_measures() == ["AP", "Bpref", "DCG", "ERR", "nDCG", "P", "PairwiseCorrect", "R", "RBP", "RR", "Success"]
+    assert known_measures() == ["AP", "Bpref", "DCG", "ERR", "MeanNDCG", "nDCG", "P", "PairwiseCorrect", "R", "RBP", "RR", "Success"]
 
 
 @pytest.mark.parametrize("scores", [[1.0, np.nan, 0.0], [1.0, np.inf, 0.0]])

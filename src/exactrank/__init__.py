@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from exactrank.measures import RBP as RBP
     from exactrank.measures import RR as RR
     from exactrank.measures import Bpref as Bpref
+    from exactrank.measures import MeanNDCG as MeanNDCG
     from exactrank.measures import Measure as Measure
     from exactrank.measures import PairwiseCorrect as PairwiseCorrect
     from exactrank.measures import Precision as Precision
@@ -48,7 +49,7 @@ _HOME = {
     "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
     "exactrank.errors": ("DataError", "ExactRankError", "IncompatibleError", "MeasureError", "OutputExistsError"),
     "exactrank.measures": (
-        "AP", "Bpref", "DCG", "ERR", "Measure", "NDCG", "PairwiseCorrect", "Precision", "RBP", "RR", "Recall", "Success",
+        "AP", "Bpref", "DCG", "ERR", "MeanNDCG", "Measure", "NDCG", "PairwiseCorrect", "Precision", "RBP", "RR", "Recall", "Success",
     ),
     "exactrank.measures.evaluate": ("evaluate",),
     "exactrank.measures.parse": ("parse_measure",),

@@ -70,6 +70,7 @@ Normaliser normaliser_named(const std::string& name) {
     if (name == "length") return Normaliser::length;
     if (name == "total") return Normaliser::total;
     if (name == "ideal") return Normaliser::ideal;
+    if (name == "mean_ideal") return Normaliser::mean_ideal;
     throw std::invalid_argument("unknown normaliser: " + name);
 }
 

@@ -93,7 +93,7 @@ private:
 
 // ---- (1) positional -----------------------------------------------------------------------------------------------
 
-enum class Normaliser { one, length, total, ideal };
+enum class Normaliser { one, length, total, ideal, mean_ideal };
 
 struct Positional {
     std::vector<double> discount;  // by position; at least min(cutoff, longest list) of them
@@ -139,6 +139,7 @@ private:
                 for (std::int32_t i = 0; i < query.count; ++i) total += this->gain_(query.grade[i]);
                 break;
             case Normaliser::ideal: return share_of_ideal(query, scratch, top);
+            case Normaliser::mean_ideal: return mean_share_of_ideal(query, scratch, top);
         }
         return discounted_sum(query, this->gain_, discount, top) / total;
     }
@@ -154,6 +155,22 @@ private:
             for (const std::size_t end = std::min(ideal_top, r + level.count); r < end; ++r) ideal += useful * discount[r];
         }
         return discounted_sum(query, gain, discount, top) / ideal;
+    }
+    // The mean over cutoffs 1 to n of the share of the ideal: a sum with discounts w_r = d_r / n sum_{k>=r} 1 / ideal_k.
+    double mean_share_of_ideal(const Ranked& query, Scratch& scratch, std::int32_t top) const {
+        const std::size_t cutoffs = std::min(measure_.cutoff, query.count);
+        levels_from_top(query.grade, query.count, cutoffs, scratch.levels);
+        const GainFunction gain = scaled_to(this->gain_, scratch.levels[0].value);
+        std::vector<double>& weight = scratch.values;
+        weight.resize(cutoffs);
+        double ideal = 0, rest = 0;
+        std::size_t r = 0;
+        for (const Level& level : scratch.levels) {
+            const double useful = gain(level.value);
+            for (const std::size_t end = std::min(cutoffs, r + level.count); r < end; ++r) weight[r] = ideal += useful * measure_.discount[r];
+        }
+        for (; r-- > 0;) weight[r] = measure_.discount[r] * (rest += weight[r] > 0 ? 1 / weight[r] : 0.0) / static_cast<double>(cutoffs);
+        return discounted_sum(query, gain, weight.data(), top);
     }
     Positional measure_;
 };

@@ -7,7 +7,7 @@ averaging over every order of tied documents where the measure says so.
 import itertools
 import math
 
-from exactrank.measures import AP, DCG, ERR, NDCG, RBP, RR, Bpref, PairwiseCorrect, Precision, Recall, Success
+from exactrank.measures import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, PairwiseCorrect, Precision, Recall, Success
 
 
 def gain(measure, y):
@@ -32,6 +32,12 @@ def ndcg(measure, ranked, rest):
     if measure.short == "zero" and measure.k is not None and len(everything) < measure.k:
         return 0
     return dcg(measure, ranked[: measure.k], rest) / dcg(measure, everything[: measure.k], [])
+
+
+def mean_ndcg(measure, ranked, rest):
+    everything = sorted(ranked + rest, key=lambda y: gain(measure, y), reverse=True)
+    cutoffs = range(1, min(measure.k or len(everything), len(everything)) + 1)
+    return sum(dcg(measure, ranked[:k], rest) / dcg(measure, everything[:k], []) for k in cutoffs) / len(cutoffs)
 
 
 def relevant(measure, grades):
@@ -98,6 +104,7 @@ def pairwise_correct(measure, ranked, rest):
 DEFINITION = {
     DCG: lambda m, ranked, rest: dcg(m, ranked[: m.k], rest),
     NDCG: ndcg,
+    MeanNDCG: mean_ndcg,
     Precision: precision,
     Recall: recall,
     Success: success,

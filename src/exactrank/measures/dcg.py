@@ -2,6 +2,7 @@
 
     DCG@k  = sum_{r<=k} gain(y_r) discount(r)                                                               (1)
     nDCG@k = DCG@k / (DCG@k of the documents in order of grade)                                             (2)
+    MeanNDCG = (nDCG@1 + ... + nDCG@n) / n, n documents                                                     (3)
 
 ``short='zero'`` gives 0 to a list with fewer than k documents, as the LETOR scripts do; ``'pad'`` takes it as it is.
 """
@@ -81,3 +82,14 @@ class NDCG(DCG):
     @property
     def short_is_zero(self) -> bool:
         return self.short == "zero" and self.k is not None
+
+
+@dataclass(frozen=True, repr=False)
+class MeanNDCG(DCG):
+    """nDCG averaged over all cutoffs (up to ``k``, where given), (3): the MeanNDCG of the LETOR scripts."""
+
+    name: ClassVar[str] = "MeanNDCG"
+
+    @property
+    def normaliser(self) -> Literal["mean_ideal"]:
+        return "mean_ideal"

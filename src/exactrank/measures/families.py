@@ -71,8 +71,11 @@ class Positional(Discounted):
     """sum_r u_r d_r / N, with N as `normaliser` says."""
 
     @property
-    def normaliser(self) -> Literal["one", "length", "total", "ideal"]:
-        """N: 1, min(k, documents), the sum of all u, or the largest value that any order has."""
+    def normaliser(self) -> Literal["one", "length", "total", "ideal", "mean_ideal"]:
+        """N: 1, min(k, documents), the sum of all u, or the largest value that any order has.
+
+        ``mean_ideal`` is the mean of the measure over all cutoffs up to k, each as a share of its own ideal.
+        """
         return "one"
 
     @property
@@ -87,11 +90,19 @@ class Positional(Discounted):
 
     def swap_deltas(self, y: npt.ArrayLike) -> Square:
         u = self.usefulness(np.asarray(y, np.float64))
-        d = self._cut_discounts(len(u))
-        total = {"one": 1.0, "length": min(self.cutoff, len(u)), "total": u.sum(), "ideal": np.sort(u)[::-1] @ d}[self.normaliser]
         if not np.any(u > 0) or (self.short_is_zero and len(u) < self.cutoff):
             return np.zeros((len(u), len(u)))
-        return np.asarray((u[None, :] - u[:, None]) * (d[:, None] - d[None, :]) / total)
+        d = self._weights(u)
+        return np.asarray((u[None, :] - u[:, None]) * (d[:, None] - d[None, :]))
+
+    def _weights(self, u: PerDocument) -> PerDocument:
+        """What each rank's usefulness is multiplied by: d_r / N."""
+        d, cutoff = self._cut_discounts(len(u)), min(self.cutoff, len(u))
+        ideal = np.cumsum(np.sort(u)[::-1] * d)
+        if self.normaliser == "mean_ideal":
+            inverse = np.divide(1, ideal[:cutoff], out=np.zeros(cutoff), where=ideal[:cutoff] > 0)
+            return np.pad(np.cumsum(inverse[::-1])[::-1] / cutoff, (0, len(u) - cutoff)) * d
+        return np.asarray(d / {"one": 1.0, "length": cutoff, "total": u.sum(), "ideal": ideal[-1]}[self.normaliser])
 
 
 @dataclass(frozen=True, repr=False)

@@ -32,7 +32,12 @@ class Preset:
 PRESETS: Mapping[str, Preset] = {
     "letor": Preset(
         {"empty": 0, "ties": "input"},
-        {"nDCG": {"gain": "exp2", "discount": "letor", "short": "zero"}, "AP": {}, "P": {}},
+        {
+            "nDCG": {"gain": "exp2", "discount": "letor", "short": "zero"},
+            "MeanNDCG": {"gain": "exp2", "discount": "letor"},
+            "AP": {},
+            "P": {},
+        },
     ),
     "trec_eval": Preset(
         {"empty": 0, "ties": "docid"},
