@@ -1,6 +1,7 @@
 """RankingData from arrays: any order, any type of id, and a clear word about what does not fit."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given
@@ -40,6 +41,13 @@ def test_group_sizes_and_sparse_features():
     data = xr.RankingData.from_arrays(X, [1, 0, 2], group=[2, 1])
     assert data.X.tolist() == [[1, 0], [0, 2], [3, 0]]
     assert data.indptr.tolist() == [0, 2, 3]
+
+
+def test_a_frame_of_features_names_them():
+    frame = pd.DataFrame({"bm25": [1.0, 2.0], "age": [3, 4]})
+    data = xr.RankingData.from_arrays(frame, pd.Series([1, 0]), qid=pd.Series(["a", "a"]))
+    assert data.feature_names == ("bm25", "age")
+    assert data.X.tolist() == [[1, 3], [2, 4]]
 
 
 def test_the_callers_arrays_stay_as_they_are():

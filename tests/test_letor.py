@@ -66,7 +66,7 @@ def lines(draw):
 def parsed(text, **options):
     """What the native parser makes of text fed in pieces of the given size."""
     size, threads = options.get("size", 7), options.get("threads", 1)
-    parser = _core.LetorParser(options.get("missing", False), -1, -1, options.get("expected", 0), threads)
+    parser = _core.LetorParser(options.get("missing", False), True, -1, -1, options.get("expected", 0), threads)
     for at in range(0, len(text), size):
         parser.feed(np.frombuffer(text[at : at + size], np.uint8))
     parser.finish()
@@ -294,6 +294,34 @@ def test_numbers_are_rounded_as_python_does():
     with np.errstate(under="ignore"):
         assert x[:, 0].tobytes() == np.array([np.float32(float(t)) for t in texts]).tobytes()
     assert math.isfinite(x.sum())
+
+
+@pytest.mark.parametrize("suffix", [".query", ".group"])
+def test_query_sizes_beside_the_text(tmp_path, suffix):
+    path = write(tmp_path, "# sizes are beside\n2 1:5 # d1\n0 1:6\n1 2:7\n", "rank.train")
+    with pytest.raises(xr.DataError, match=r"rank\.train:2: no query id.*; or give the query sizes in rank\.train\.query"):
+        xr.read(path)
+    write(tmp_path, "2\n1\n", f"rank.train{suffix}")
+    data = xr.read(path)
+    assert data.indptr.tolist() == [0, 2, 3]
+    assert data.X.tolist() == [[5, 0], [6, 0], [0, 7]]
+    assert data.docid.tolist() == ["d1", "", ""]
+    xr.data.formats.write_stream(letor.LetorFormat().stream(path, xr.data.format.ReadOptions()), tmp_path / "all.txt")
+    assert xr.read(tmp_path / "all.txt").qid.tolist() == [0, 1]
+    (tmp_path / "rank.train.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert xr.read(tmp_path / "rank.train.gz").n_queries == 2
+    write(tmp_path, "2\n2\n", f"rank.train{suffix}")
+    with pytest.raises(xr.DataError, match="has 3 rows but the query sizes beside it add up to 4"):
+        xr.read(path)
+    write(tmp_path, "2\nx\n", f"rank.train{suffix}")
+    with pytest.raises(xr.DataError, match="'x' is not the size of a query"):
+        xr.read(path)
+
+
+def test_query_ids_in_the_text_win(tmp_path):
+    path = write(tmp_path, "2 qid:8 1:5\n0\tqid:9 1:6\n", "rank.train")
+    write(tmp_path, "2\n", "rank.train.query")
+    assert xr.read(path).qid.tolist() == [8, 9]
 
 
 def test_weights_have_no_place_in_text(tmp_path):

@@ -159,10 +159,10 @@ void bind_letor(nb::module_& m) {
     nb::class_<LetorParser>(m, "LetorParser")
         .def(
             "__init__",
-            [](LetorParser* self, bool missing, std::int64_t features, std::int64_t first_feature, std::int64_t expected_bytes, int threads) {
-                new (self) LetorParser(LetorOptions{missing, features, first_feature, expected_bytes, threads});
+            [](LetorParser* self, bool missing, bool queries, std::int64_t features, std::int64_t first_feature, std::int64_t expected_bytes, int threads) {
+                new (self) LetorParser(LetorOptions{missing, queries, features, first_feature, expected_bytes, threads});
             },
-            "missing"_a, "features"_a, "first_feature"_a, "expected_bytes"_a, "threads"_a)
+            "missing"_a, "queries"_a, "features"_a, "first_feature"_a, "expected_bytes"_a, "threads"_a)
         .def(
             "feed",
             [](LetorParser& self, In<std::uint8_t> block) {

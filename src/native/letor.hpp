@@ -19,8 +19,9 @@
 namespace exactrank {
 
 struct LetorOptions {
-    bool missing = false;           // accept nan, inf and NULL as missing values
-    std::int64_t features = -1;     // the number of columns; -1: as many as the text has
+    bool missing = false;             // accept nan, inf and NULL as missing values
+    bool queries = true;              // each row names its query
+    std::int64_t features = -1;       // the number of columns; -1: as many as the text has
     std::int64_t first_feature = -1;  // the id of the first column, 0 or 1; -1: 0 if that id occurs, else 1
     std::int64_t expected_bytes = 0;  // the length of the text, where it is known
     int threads = 1;
@@ -187,6 +188,11 @@ private:
         const char* end = read_number(p, y);
         if (!end || !ends_token(*end))
             return fail(piece, "grade '" + token(p) + "' is not a finite number; expected e.g. '2 qid:7 1:0.5'");
+        if (!options_.queries) {
+            p = end;
+            if (!parse_features(piece, p)) return false;
+            return keep_row(piece, p, y, {});
+        }
         const char* qid = skip_blanks(end);
         if (!std::string_view(qid, piece.end - qid).starts_with("qid:") || ends_token(qid[4]))
             return fail(piece, "no query id after the grade; expected e.g. '2 qid:7 1:0.5', found '" + token(qid) + "'");
@@ -194,8 +200,10 @@ private:
         while (!ends_token(*qid_end)) ++qid_end;
         p = qid_end;
         if (!parse_features(piece, p)) return false;
-        const std::string_view name(qid + 4, qid_end - qid - 4);
-        if (piece.queries.empty() || piece.queries.back().second != name) piece.queries.emplace_back(piece.row, name);
+        return keep_row(piece, p, y, std::string_view(qid + 4, qid_end - qid - 4));
+    }
+    bool keep_row(Piece& piece, const char* p, double y, std::string_view query) {
+        if (piece.queries.empty() || piece.queries.back().second != query) piece.queries.emplace_back(piece.row, query);
         out_.y[piece.row] = y;
         if (*p == '#') keep_comment(piece, p + 1);
         return true;

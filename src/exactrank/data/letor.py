@@ -2,12 +2,16 @@
 
 A row is a grade, a query id and features with increasing ids; an absent feature is 0. Ids count from 1, or from 0 if
 that id occurs. The comment is kept, and the document id in it. See `src/native/letor.hpp` for the parser.
+
+Text without query ids is read if a file beside it, named as LightGBM (``.query``) and XGBoost (``.group``) expect it, holds the
+size of each query, one a line.
 """
 
 import io
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,12 +39,12 @@ class LetorFormat:
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
         """Parse straight into one matrix; peak memory is that matrix and two blocks of text."""
-        parser = _parser(options, expected_bytes=_plain_size(path))
+        sizes = _sizes_beside(path)
+        parser = _parser(options, queries=sizes is None, expected_bytes=_plain_size(path))
         with _located(path):
             _feed(parser, path, thread_count(options.threads))
         X, y, query, docid, comment = _taken(parser)
-        if len(y) == 0:
-            raise DataError(f"{path}: holds no documents; expected lines such as '2 qid:7 1:0.5'")
+        query, ids = _queries(path, parser, query, sizes)
         order, indptr, numbers = group_rows(query)
         if order is not None:
             _core.permute_rows(X, order)
@@ -48,7 +52,7 @@ class LetorFormat:
             X=X,
             y=y if order is None else y[order],
             indptr=indptr,
-            qid=_query_ids(parser)[numbers],
+            qid=ids[numbers],
             feature_names=_feature_names(parser, X.shape[1]),
             docid=docid if order is None or docid is None else docid.take(order),
             comment=comment if order is None or comment is None else comment.take(order),
@@ -57,21 +61,25 @@ class LetorFormat:
 
     def stream(self, path: Path, options: ReadOptions) -> Stream:
         """Read the text once for its width, its query ids and whether it has comments, then again for the blocks."""
-        width, rows, has_docid, has_comment = 0, 0, False, False
-        scan = _parser(options)
-        for X, _, _, docid, comment in _parsed(path, scan):
-            width, rows = max(width, X.shape[1]), rows + len(X)
+        sizes = _sizes_beside(path)
+        scan = _parser(options, queries=sizes is None)
+        width, queries, has_docid, has_comment = 0, [], False, False
+        for X, _, query, docid, comment in _parsed(path, scan):
+            width = max(width, X.shape[1])
+            queries.append(query)
             has_docid, has_comment = has_docid or docid is not None, has_comment or comment is not None
-        if rows == 0:
-            raise DataError(f"{path}: holds no documents; expected lines such as '2 qid:7 1:0.5'")
-        ids = _query_ids(scan)
-        parser = _core.LetorParser(options.missing, width, scan.first_feature, 0, thread_count(options.threads))
+        every, ids = _queries(path, scan, np.concatenate(queries) if queries else np.empty(0, np.int64), sizes)
+        fixed = replace(options, n_features=width or None, first_feature=scan.first_feature)
 
-        def block(X: Matrix, y: PerDocument, query: Rows, docid: TextColumn | None, comment: TextColumn | None) -> Block:
-            none = TextColumn.of([b""] * len(y)) if has_comment else None
-            return Block(X, y, ids[query], docid or none if has_docid else None, comment or none)
+        def blocks() -> Iterator[Block]:
+            first = 0
+            for X, y, _, docid, comment in _parsed(path, _parser(fixed, queries=sizes is None)):
+                none = TextColumn.of([b""] * len(y)) if has_comment else None
+                qid = ids[every[first : first + len(y)]]
+                first += len(y)
+                yield Block(X, y, qid, docid or none if has_docid else None, comment or none)
 
-        return Stream(_feature_names(scan, width), (block(*taken) for taken in _parsed(path, parser)))
+        return Stream(_feature_names(scan, width), blocks())
 
     def write(self, file: BinaryIO, stream: Stream) -> None:
         """Write the shortest numbers that read back alike; features are numbered from 1."""
@@ -86,14 +94,44 @@ class LetorFormat:
             file.write(_core.letor_text(block.X, block.y, query, names, text, start, stop, thread_count(None)))
 
 
-def _parser(options: ReadOptions, expected_bytes: int = 0) -> _core.LetorParser:
+def _parser(options: ReadOptions, *, queries: bool = True, expected_bytes: int = 0) -> _core.LetorParser:
+    if options.first_feature not in (None, 0, 1):
+        raise DataError(f"first_feature must be 0 or 1, got {options.first_feature}")
+    if options.n_features is not None and options.n_features < 1:
+        raise DataError(f"n_features must be positive, got {options.n_features}")
     features = -1 if options.n_features is None else options.n_features
     first = -1 if options.first_feature is None else options.first_feature
-    if first not in (-1, 0, 1):
-        raise DataError(f"first_feature must be 0 or 1, got {first}")
-    if features < -1 or features == 0:
-        raise DataError(f"n_features must be positive, got {features}")
-    return _core.LetorParser(options.missing, features, first, expected_bytes, thread_count(options.threads))
+    return _core.LetorParser(options.missing, queries, features, first, expected_bytes, thread_count(options.threads))
+
+
+def _sizes_beside(path: Path) -> Rows | None:
+    """The query sizes in a file beside text that names no queries, or None where there is none."""
+    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    beside = [plain.with_name(plain.name + suffix) for suffix in (".query", ".query.gz", ".group", ".group.gz")]
+    side = next((file for file in beside if file.exists()), None)
+    if side is None:
+        return None
+    with open_bytes(path) as text:
+        first = next((line for line in text.read(1 << 16).splitlines() if line.strip() and not line.lstrip().startswith(b"#")), b"")
+    if b" qid:" in first.replace(b"\t", b" "):
+        return None
+    with open_bytes(side) as file:
+        words = file.read().split()
+    wrong = next((word for word in words if not word.isdigit() or int(word) == 0), None)
+    if wrong is not None:
+        raise DataError(f"{side}: {wrong.decode('utf-8', 'backslashreplace')!r} is not the size of a query; give one whole number a line")
+    return np.array(words, np.int64)
+
+
+def _queries(path: Path, parser: _core.LetorParser, query: Rows, sizes: Rows | None) -> tuple[Rows, Ids]:
+    """The number of each row's query, from the text or from the sizes beside it, and the ids of the queries."""
+    if len(query) == 0:
+        raise DataError(f"{path}: holds no documents; expected lines such as '2 qid:7 1:0.5'")
+    if sizes is None:
+        return query, _query_ids(parser)
+    if sizes.sum() != len(query):
+        raise DataError(f"{path}: has {len(query):,} rows but the query sizes beside it add up to {sizes.sum():,}; they must agree")
+    return np.repeat(np.arange(len(sizes)), sizes), np.arange(len(sizes))
 
 
 @contextmanager
@@ -105,7 +143,8 @@ def _located(path: Path) -> Iterator[None]:
         raise
     except ValueError as error:
         line, message = error.args
-        raise DataError(f"{path}:{line}: {message.decode('utf-8', 'backslashreplace')}") from None
+        advice = f"; or give the query sizes in {path.name.removesuffix('.gz')}.query" if message.startswith(b"no query id") else ""
+        raise DataError(f"{path}:{line}: {message.decode('utf-8', 'backslashreplace')}{advice}") from None
 
 
 def _feed(parser: _core.LetorParser, path: Path, threads: int) -> None:

@@ -62,7 +62,7 @@ class RankingData:
         query_weight: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> "RankingData":
-        """Rows of a NumPy or SciPy matrix, their grades, and either a query id a row or the size of each query.
+        """Rows of a NumPy or SciPy matrix or of a frame of features, their grades, and either a query id a row or the size of each query.
 
         ``qid`` may be of any type and in any order. ``query_weight`` is one a query in order of first appearance, or
         one a row, equal within a query. ``X=None`` stands for no features, which is all that evaluation needs.
@@ -73,7 +73,7 @@ class RankingData:
         """
         grades = _numbers("y", y)
         matrix = _matrix(X, len(grades))
-        names = tuple(feature_names) if feature_names is not None else tuple(f"x{j}" for j in range(matrix.shape[1]))
+        names = tuple(map(str, feature_names if feature_names is not None else getattr(X, "columns", _numbered_names(matrix))))
         if len(names) != matrix.shape[1]:
             raise DataError(f"feature_names has {len(names)} names for {matrix.shape[1]} features")
         if docid is not None and len(docid) != len(grades):
@@ -225,6 +225,10 @@ def _grouping(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, rows: int)
             f"group must hold positive whole sizes that add up to {rows} rows, got a sum of {sizes.sum()} over {sizes.size} queries"
         )
     return None, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]), np.arange(len(sizes))
+
+
+def _numbered_names(matrix: Matrix) -> list[str]:
+    return [f"x{j}" for j in range(matrix.shape[1])]
 
 
 def _missing_ids(ids: Ids) -> Rows:
