@@ -13,11 +13,15 @@
 #include <optional>
 #include <utility>
 
+#include "average_precision.hpp"
+#include "cascade.hpp"
 #include "columns.hpp"
 #include "cubic.hpp"
+#include "evaluate.hpp"
 #include "letor.hpp"
 #include "letor_text.hpp"
-#include "measures.hpp"
+#include "pair_counts.hpp"
+#include "positional.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -11,7 +11,6 @@
 
 #include "doubles.hpp"
 #include "sort.hpp"
-#include "threads.hpp"
 
 namespace exactrank {
 

@@ -1,0 +1,75 @@
+// Average precision: sum_r u_r C_r / r / N, with u_r = [y_r >= rel], C_r = sum_{t<=r} u_t and N the number of relevant documents.
+#pragma once
+
+#include <cstring>
+#include <limits>
+
+#include "kernel.hpp"
+
+namespace exactrank {
+
+struct AveragePrecision {
+    double rel;  // the least relevant grade
+    std::int32_t cutoff;
+    bool limit_to_cutoff;  // N = min(relevant, cutoff) rather than relevant
+};
+
+struct PrecisionSum {
+    double sum;
+    std::int32_t found;  // relevant documents down to the cutoff
+};
+
+// The ranks of the relevant documents come first, without a branch on which those are; then eight precisions at a time.
+static XR_CLONES PrecisionSum precision_sum(const double* at, std::int32_t top, double rel, std::vector<std::int32_t>& room) {
+    using Ranks = std::int32_t __attribute__((vector_size(32)));
+    room.resize(static_cast<std::size_t>(top) + 8);
+    std::int32_t* const ranks = room.data();
+    std::int32_t found = 0;
+    for (std::int32_t r = 0; r < top; ++r) {
+        ranks[found] = r + 1;
+        found += at[r] >= rel;
+    }
+    std::fill(ranks + found, ranks + found + 8, std::numeric_limits<std::int32_t>::max());
+    Doubles sums{}, number{1, 2, 3, 4, 5, 6, 7, 8};
+    const Doubles limit = Doubles{} + found;
+    for (std::int32_t i = 0; i < found; i += 8, number += 8.0) {
+        Ranks eight;
+        std::memcpy(&eight, ranks + i, sizeof eight);
+        sums += number <= limit ? number / __builtin_convertvector(eight, Doubles) : Doubles{};
+    }
+    return {((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7])), found};
+}
+
+// A group of g tied documents of which m are relevant puts one at each of its positions with chance m/g, and then
+// (i - 1)(m - 1)/(g - 1) of the others stand above it within the group.
+inline double tied_precision_sum(const Ranked& query, std::int32_t top, double rel) {
+    double sum = 0, above = 0;
+    for (std::int32_t first = 0, last; first < top; first = last) {
+        last = query.tie_end(first);
+        const std::int32_t group = last - first;
+        const auto relevant = static_cast<double>(std::count_if(query.at + first, query.at + last, [&](double y) { return y >= rel; }));
+        const double step = group > 1 ? (relevant - 1) / (group - 1) : 0.0;
+        for (std::int32_t r = first; r < std::min(last, top); ++r)
+            sum += relevant / group * (above + 1 + (r - first) * step) / (r + 1);
+        above += relevant;
+    }
+    return sum;
+}
+
+class AveragePrecisionKernel final : public GainKernel<Threshold> {
+public:
+    AveragePrecisionKernel(const AveragePrecision& measure, double empty) : GainKernel(Threshold{measure.rel}, empty), measure_(measure) {}
+
+private:
+    double value_of(const Ranked& query, Scratch& scratch) const override {
+        const std::int32_t top = std::min(measure_.cutoff, query.retrieved);
+        auto [sum, relevant] = precision_sum(query.at, top, measure_.rel, scratch.ranks);
+        if (query.tied) sum = tied_precision_sum(query, top, measure_.rel);
+        if (top < query.count)
+            relevant = static_cast<std::int32_t>(std::count_if(query.grade, query.grade + query.count, [&](double y) { return y >= measure_.rel; }));
+        return sum / (measure_.limit_to_cutoff ? std::min(relevant, measure_.cutoff) : relevant);
+    }
+    AveragePrecision measure_;
+};
+
+}  // namespace exactrank

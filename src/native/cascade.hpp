@@ -1,0 +1,55 @@
+// Cascade measures (ERR, RR, success): a reader goes down the list and stops at rank r with chance u_r.
+//
+//   sum_r c_r u_r prod_{t<r} (1 - u_t)                                                                              (1)
+#pragma once
+
+#include "kernel.hpp"
+
+namespace exactrank {
+
+struct Cascade {
+    std::vector<double> discount;
+    std::int32_t cutoff;
+};
+
+// With S_r the chance of reading past rank r, (1) is sum_r c_r (S_{r-1} - S_r). In a group of g tied documents the mean
+// of S after m of them is the mean product of m of the g factors 1 - u, built up one document at a time:
+//   S(n, m) = (n - m)/n S(n-1, m) + m/n (1 - u_n) S(n-1, m-1).                                                     (2)
+template <class GainFunction>
+class CascadeKernel final : public GainKernel<GainFunction> {
+public:
+    CascadeKernel(Cascade measure, const GainFunction& gain, double empty) : GainKernel<GainFunction>(gain, empty), measure_(std::move(measure)) {}
+
+private:
+    double value_of(const Ranked& query, Scratch& scratch) const override {
+        const std::int32_t top = std::min(measure_.cutoff, query.retrieved);
+        double sum = 0, reach = 1;
+        for (std::int32_t first = 0, last; first < top && reach > 0; first = last) {
+            last = query.tie_end(first);
+            if (last - first == 1) {
+                const double u = this->gain_(query.at[first]);
+                sum += measure_.discount[first] * u * reach;
+                reach *= 1 - u;
+                continue;
+            }
+            const std::vector<double>& survival = mean_survival(query, first, last, scratch.values);
+            for (std::int32_t r = first; r < std::min(last, top); ++r)
+                sum += measure_.discount[r] * reach * (survival[r - first] - survival[r - first + 1]);
+            reach *= survival[last - first];
+        }
+        return sum;
+    }
+    // (2)
+    const std::vector<double>& mean_survival(const Ranked& query, std::int32_t first, std::int32_t last, std::vector<double>& survival) const {
+        survival.assign(static_cast<std::size_t>(last - first) + 1, 0.0);
+        survival[0] = 1;
+        for (std::int32_t n = 1; n <= last - first; ++n) {
+            const double pass = 1 - this->gain_(query.at[first + n - 1]);
+            for (std::int32_t m = n; m > 0; --m) survival[m] = ((n - m) * survival[m] + m * pass * survival[m - 1]) / n;
+        }
+        return survival;
+    }
+    Cascade measure_;
+};
+
+}  // namespace exactrank
