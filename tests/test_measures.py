@@ -143,6 +143,18 @@ def test_intervals_cover_the_mean_and_repeat():
     assert low < evaluation.means["nDCG@5"] < high
 
 
+def test_intervals_are_weighted():
+    rng = np.random.default_rng(2)
+    y, scores = rng.integers(0, 2, 600), rng.normal(size=600)
+    qid = np.repeat(np.arange(60), 10)
+    weight = np.repeat([1.0, 0.0], [40, 20])  # the last queries count for nothing
+    low, high = xr.evaluate("AP", xr.RankingData.from_arrays(None, y, qid=qid, query_weight=weight), scores)["AP"].interval
+    alone = xr.evaluate("AP", xr.RankingData.from_arrays(None, y[:400], qid=qid[:400]), scores[:400])["AP"].interval
+    assert (low, high) == pytest.approx(alone, abs=0.02)
+    whole = xr.evaluate("AP", xr.RankingData.from_arrays(None, y, qid=qid), scores)["AP"].interval
+    assert (low, high) != pytest.approx(whole, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
