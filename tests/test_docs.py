@@ -1,6 +1,6 @@
 """The documentation is run: every Python block, every `$ exactrank` line, and the output that is shown for them.
 
-A page is a session: its blocks share a namespace and a folder of their own. A ```text block right after a ```python block
+A page is one sitting: its blocks share a namespace and a folder of their own. A ```text block right after a ```python block
 is what it prints; the lines under a command are what the command prints. ``...`` stands for anything. A command ends
 with code 0 unless it carries the comment ``# exit code N``.
 
