@@ -108,6 +108,16 @@ def test_evaluate_a_run(letor, tmp_path):
     assert (shown["queries"], shown["skipped"]) == (1, 1)
 
 
+def test_scores_from_a_pipe(letor):
+    program = f"{PROGRAM} evaluate {letor} <(printf '0.1\\n0.2\\n1\\n0.3\\n') -m RR --json"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["measures"]["RR"]["mean"] == pytest.approx(2 / 3)
+    program = f"{PROGRAM} evaluate {letor} <(echo '10 Q0 A 1 2.5 bm25') -m RR"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "not a regular file" in done.stderr
+
+
 def test_qrels_and_runs(tmp_path):
     (tmp_path / "qrels.txt").write_text("1 0 a 2\n1 0 b 0\n2 0 a 1\n")
     (tmp_path / "bm25.run").write_text("1 Q0 b 1 5 bm25\n1 Q0 a 2 4 bm25\n2 Q0 a 1 1 bm25\n")

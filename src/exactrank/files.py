@@ -36,7 +36,10 @@ def whole_file(path: str | os.PathLike[str], *, force: bool = False) -> Iterator
         raise IsADirectoryError(f"{path} is a folder; give the path of a file")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: the folder {path.parent} does not exist; create it first")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     try:
         with open(handle, "w+b") as file:
             os.fchmod(handle, 0o666 & ~_umask())
@@ -80,14 +83,16 @@ def open_bytes(path: str | os.PathLike[str]) -> Iterator[Readable]:
     """The bytes of a file, decompressed if it is gzip; a damaged gzip stream is a `DataError`."""
     if not os.path.exists(path):
         raise DataError(f"{path} does not exist; check the path")
-    with open(path, "rb", buffering=0) as raw:
-        compressed = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        if not compressed:
-            yield cast(Readable, raw)
+    with open(path, "rb") as file:
+        if file.peek(2)[:2] != b"\x1f\x8b":
+            if file.seekable():
+                file.raw.seek(0, os.SEEK_SET)  # past the buffer, which large reads do better without
+                yield cast(Readable, file.raw)
+            else:
+                yield cast(Readable, file)
             return
         try:
-            with gzip.open(raw) as file:
-                yield cast(Readable, file)
+            with gzip.open(file) as unpacked:
+                yield cast(Readable, unpacked)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise DataError(f"{path}: the gzip stream is damaged or cut short ({error}); copy or download the file again") from None

@@ -21,6 +21,8 @@ def read_scores(path: str | os.PathLike[str], data: RankingData) -> tuple[Rankin
         raise DataError(f"{path} is empty; expected one score a line or a TREC run")
     columns = len(lines[0].split())
     if looks_like_run(lines[0]) or columns == 6:
+        if not os.path.isfile(path):
+            raise DataError(f"{path} is not a regular file, and a run is read more than once; write it to a file first")
         return scores_of(data, read_run(path))
     if columns != 1:
         raise DataError(f"{path}:1: has {columns} columns; expected one score a line, or the six columns of a TREC run")
