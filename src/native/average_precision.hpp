@@ -16,7 +16,7 @@ struct AveragePrecision {
 
 struct PrecisionSum {
     double sum;
-    std::int32_t found;  // relevant documents down to the cutoff
+    std::int32_t found;  // relevant documents down to the cutoff, and to the end of the ties there
 };
 
 // The ranks of the relevant documents come first, without a branch on which those are; then eight precisions at a time.
@@ -42,18 +42,18 @@ static XR_CLONES PrecisionSum precision_sum(const double* at, std::int32_t top, 
 
 // A group of g tied documents of which m are relevant puts one at each of its positions with chance m/g, and then
 // (i - 1)(m - 1)/(g - 1) of the others stand above it within the group.
-inline double tied_precision_sum(const Ranked& query, std::int32_t top, double rel) {
-    double sum = 0, above = 0;
+inline PrecisionSum tied_precision_sum(const Ranked& query, std::int32_t top, double rel) {
+    double sum = 0;
+    std::int32_t above = 0;
     for (std::int32_t first = 0, last; first < top; first = last) {
         last = query.tie_end(first);
         const std::int32_t group = last - first;
-        const auto relevant = static_cast<double>(std::count_if(query.at + first, query.at + last, [&](double y) { return y >= rel; }));
-        const double step = group > 1 ? (relevant - 1) / (group - 1) : 0.0;
-        for (std::int32_t r = first; r < std::min(last, top); ++r)
-            sum += relevant / group * (above + 1 + (r - first) * step) / (r + 1);
+        const auto relevant = static_cast<std::int32_t>(std::count_if(query.at + first, query.at + last, [&](double y) { return y >= rel; }));
+        const double chance = static_cast<double>(relevant) / group, step = group > 1 ? (relevant - 1.0) / (group - 1) : 0.0;
+        for (std::int32_t r = first; r < std::min(last, top); ++r) sum += chance * (above + 1 + (r - first) * step) / (r + 1);
         above += relevant;
     }
-    return sum;
+    return {sum, above};
 }
 
 class AveragePrecisionKernel final : public GainKernel<Threshold> {
@@ -63,8 +63,7 @@ public:
 private:
     double value_of(const Ranked& query, Scratch& scratch) const override {
         const std::int32_t top = std::min(measure_.cutoff, query.retrieved);
-        auto [sum, relevant] = precision_sum(query.at, top, measure_.rel, scratch.ranks);
-        if (query.tied) sum = tied_precision_sum(query, top, measure_.rel);
+        auto [sum, relevant] = query.tied ? tied_precision_sum(query, top, measure_.rel) : precision_sum(query.at, top, measure_.rel, scratch.ranks);
         if (top < query.count)
             relevant = static_cast<std::int32_t>(std::count_if(query.grade, query.grade + query.count, [&](double y) { return y >= measure_.rel; }));
         return sum / (measure_.limit_to_cutoff ? std::min(relevant, measure_.cutoff) : relevant);

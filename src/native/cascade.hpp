@@ -32,20 +32,21 @@ private:
                 reach *= 1 - u;
                 continue;
             }
-            const std::vector<double>& survival = mean_survival(query, first, last, scratch.values);
-            for (std::int32_t r = first; r < std::min(last, top); ++r)
-                sum += measure_.discount[r] * reach * (survival[r - first] - survival[r - first + 1]);
-            reach *= survival[last - first];
+            const std::int32_t end = std::min(last, top);
+            const std::vector<double>& survival = mean_survival(query, first, last, end - first, scratch.values);
+            for (std::int32_t r = first; r < end; ++r) sum += measure_.discount[r] * reach * (survival[r - first] - survival[r - first + 1]);
+            reach *= survival[end - first];
         }
         return sum;
     }
-    // (2)
-    const std::vector<double>& mean_survival(const Ranked& query, std::int32_t first, std::int32_t last, std::vector<double>& survival) const {
-        survival.assign(static_cast<std::size_t>(last - first) + 1, 0.0);
+    // (2), for m up to `deepest`
+    const std::vector<double>& mean_survival(const Ranked& query, std::int32_t first, std::int32_t last, std::int32_t deepest,
+                                             std::vector<double>& survival) const {
+        survival.assign(static_cast<std::size_t>(deepest) + 1, 0.0);
         survival[0] = 1;
         for (std::int32_t n = 1; n <= last - first; ++n) {
             const double pass = 1 - this->gain_(query.at[first + n - 1]);
-            for (std::int32_t m = n; m > 0; --m) survival[m] = ((n - m) * survival[m] + m * pass * survival[m - 1]) / n;
+            for (std::int32_t m = std::min(n, deepest); m > 0; --m) survival[m] = ((n - m) * survival[m] + m * pass * survival[m - 1]) / n;
         }
         return survival;
     }

@@ -1,6 +1,8 @@
 // Positional measures (DCG, nDCG, precision, recall, RBP):
 //
-//   sum_r u_r d_r / N,    N: 1, min(k, n), the sum of u, or the largest sum that any order has.
+//   sum_r u_r d_r / N,    N: 1, min(k, n), the sum of u, or the largest sum that any order has,
+//
+// or the mean of the last over all cutoffs.
 #pragma once
 
 #include "kernel.hpp"
@@ -57,33 +59,33 @@ private:
         }
         return discounted_sum(query, this->gain_, discount, top) / total;
     }
-    double share_of_ideal(const Ranked& query, Scratch& scratch, std::int32_t top) const {
-        const double* discount = measure_.discount.data();
-        levels_from_top(query.grade, query.count, measure_.cutoff, scratch.levels);
+    // Fills scratch.values with the largest sums at cutoffs 1 to k, and gives the gain in whose units they are.
+    GainFunction ideal_sums(const Ranked& query, Scratch& scratch) const {
+        std::vector<double>& ideal = scratch.values;
+        ideal.resize(std::min(measure_.cutoff, query.count));
+        levels_from_top(query.grade, query.count, ideal.size(), scratch.levels);
         const GainFunction gain = scaled_to(this->gain_, scratch.levels[0].value);
-        const std::size_t ideal_top = std::min(measure_.cutoff, query.count);
-        double ideal = 0;
+        double sum = 0;
         std::size_t r = 0;
         for (const Level& level : scratch.levels) {
             const double useful = gain(level.value);
-            for (const std::size_t end = std::min(ideal_top, r + level.count); r < end; ++r) ideal += useful * discount[r];
+            for (const std::size_t end = std::min(ideal.size(), r + level.count); r < end; ++r) ideal[r] = sum += useful * measure_.discount[r];
         }
-        return discounted_sum(query, gain, discount, top) / ideal;
+        return gain;
     }
-    // The mean over cutoffs 1 to n of the share of the ideal: a sum with discounts w_r = d_r / n sum_{k>=r} 1 / ideal_k.
+    double share_of_ideal(const Ranked& query, Scratch& scratch, std::int32_t top) const {
+        const GainFunction gain = ideal_sums(query, scratch);
+        return discounted_sum(query, gain, measure_.discount.data(), top) / scratch.values.back();
+    }
+    // The mean over cutoffs 1 to k of the share of the ideal is a sum with discounts d_r / k sum_{c>=r} 1 / ideal_c.
     double mean_share_of_ideal(const Ranked& query, Scratch& scratch, std::int32_t top) const {
-        const std::size_t cutoffs = std::min(measure_.cutoff, query.count);
-        levels_from_top(query.grade, query.count, cutoffs, scratch.levels);
-        const GainFunction gain = scaled_to(this->gain_, scratch.levels[0].value);
+        const GainFunction gain = ideal_sums(query, scratch);
         std::vector<double>& weight = scratch.values;
-        weight.resize(cutoffs);
-        double ideal = 0, rest = 0;
-        std::size_t r = 0;
-        for (const Level& level : scratch.levels) {
-            const double useful = gain(level.value);
-            for (const std::size_t end = std::min(cutoffs, r + level.count); r < end; ++r) weight[r] = ideal += useful * measure_.discount[r];
+        double rest = 0;
+        for (std::size_t r = weight.size(); r-- > 0;) {
+            rest += weight[r] > 0 ? 1 / weight[r] : 0.0;
+            weight[r] = measure_.discount[r] * rest / static_cast<double>(weight.size());
         }
-        for (; r-- > 0;) weight[r] = measure_.discount[r] * (rest += weight[r] > 0 ? 1 / weight[r] : 0.0) / static_cast<double>(cutoffs);
         return discounted_sum(query, gain, weight.data(), top);
     }
     Positional measure_;
