@@ -30,7 +30,16 @@ def test_existing_files_are_refused_without_force(tmp_path):
     with whole_file(path, force=True) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
-    assert path.stat().st_mode & 0o777 == 0o666 & ~os.umask(os.umask(0o022) or 0o022)
+
+
+def test_outputs_follow_the_umask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with whole_file(tmp_path / "out.bin") as file:
+            file.write(b"new")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out.bin").stat().st_mode & 0o777 == 0o640
 
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):
