@@ -313,9 +313,10 @@ def test_query_sizes_beside_the_text(tmp_path, suffix):
     write(tmp_path, "2\n2\n", f"rank.train{suffix}")
     with pytest.raises(xr.DataError, match="has 3 rows but the query sizes beside it add up to 4"):
         xr.read(path)
-    write(tmp_path, "2\nx\n", f"rank.train{suffix}")
-    with pytest.raises(xr.DataError, match="'x' is not the size of a query"):
-        xr.read(path)
+    for wrong in ("x", "0", "-1", "99999999999999999999"):
+        write(tmp_path, f"2\n{wrong}\n", f"rank.train{suffix}")
+        with pytest.raises(xr.DataError, match=f"'{wrong}' is not the size of a query"):
+            xr.read(path)
 
 
 def test_query_ids_in_the_text_win(tmp_path):

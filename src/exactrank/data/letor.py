@@ -113,11 +113,11 @@ def _sizes_beside(path: Path) -> Rows | None:
         return None
     with open_bytes(path) as text:
         first = next((line for line in text.read(1 << 16).splitlines() if line.strip() and not line.lstrip().startswith(b"#")), b"")
-    if b" qid:" in first.replace(b"\t", b" "):
+    if first.split()[1:2] and first.split()[1].startswith(b"qid:"):
         return None
     with open_bytes(side) as file:
         words = file.read().split()
-    wrong = next((word for word in words if not word.isdigit() or int(word) == 0), None)
+    wrong = next((word for word in words if not word.isdigit() or len(word) > 18 or int(word) == 0), None)
     if wrong is not None:
         raise DataError(f"{side}: {wrong.decode('utf-8', 'backslashreplace')!r} is not the size of a query; give one whole number a line")
     return np.array(words, np.int64)
