@@ -1,6 +1,6 @@
-"""Output files that are either whole or not there.
+"""Output files that are either whole or not there, and input files that may be gzip.
 
-A file is written beside its final path, flushed to the disk and renamed over it; a failure on the way leaves whatever
+An output is written beside its final path, flushed to the disk and renamed over it; a failure on the way leaves whatever
 stood at the path before.
 """
 
@@ -13,11 +13,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
+from exactrank.errors import DataError, OutputExistsError
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-from exactrank.errors import DataError, OutputExistsError
 
 
 def refuse_existing(path: Path) -> None:

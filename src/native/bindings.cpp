@@ -203,7 +203,6 @@ void bind_letor(nb::module_& m) {
                  for (const std::string& name : self.query_names()) names.append(to_bytes(name));
                  return names;
              })
-        .def_prop_ro("lines", &LetorParser::lines)
         .def_prop_ro("first_feature", &LetorParser::first_feature);
     m.def(
         "letor_text",

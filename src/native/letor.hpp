@@ -87,7 +87,6 @@ public:
     }
 
     const std::vector<std::string>& query_names() const { return query_names_; }
-    std::int64_t lines() const { return lines_; }
     std::int64_t first_feature() const { return base_; }
 
 private:
