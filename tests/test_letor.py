@@ -163,6 +163,19 @@ def test_a_byte_order_mark_is_skipped(tmp_path):
         assert xr.read(write(tmp_path, text)).X[0, 0] == 2
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_reading_in_small_blocks_equals_reading_at_once(tmp_path, monkeypatch, threads, packed):
+    text = "".join(f"{i % 3} qid:{i // 4} 1:{i} 3:0.5 # d{i}\n" for i in range(200)).encode()
+    path = write(tmp_path, gzip.compress(text) if packed else text)
+    whole = xr.read(path, threads=1)
+    monkeypatch.setattr(letor, "TEXT_BLOCK", 100)
+    blockwise = xr.read(path, threads=threads)
+    np.testing.assert_array_equal(blockwise.X, whole.X)
+    assert blockwise.qid.tolist() == whole.qid.tolist() == list(range(50))
+    assert blockwise.docid.tolist() == [f"d{i}" for i in range(200)]
+
+
 def test_gzip_crlf_and_strange_bytes_are_fine(tmp_path):
     text = b"2 qid:1 1:0.5\t2:1 # docid = caf\xe9\xff \r\n\r\n0 qid:1 2:3   \r\n1 qid:2 1:7"
     path = tmp_path / "data.txt.gz"

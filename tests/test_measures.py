@@ -59,12 +59,13 @@ def test_ideal_order_is_worth_one(y, k, gain):
 @settings(max_examples=50)
 @given(measure=MEASURES, seed=st.integers(0, 1000))
 def test_long_lists_and_threads(measure, seed):
-    """Lists beyond the sorting network's limit, near-ties, and the same bits for any number of threads."""
+    """Lists beyond the sorting network's limit, near-ties, unretrieved documents; the same bits for any number of threads."""
     rng = np.random.default_rng(seed)
     sizes = np.array([1, 5000, 16, 17, 33, 4096, 4097, 700])
     qid = np.repeat(np.arange(len(sizes)), sizes)
     y = rng.choice([-1.0, 0, 0, 0, 1, 2, 3], size=len(qid))
     s = rng.normal(size=len(qid)) + rng.integers(0, 2, len(qid)) * 1e9
+    s[rng.random(len(qid)) < 0.05] = -math.inf  # not retrieved
     if measure.ties == "expected":
         s = np.where(rng.random(len(s)) < 0.1, np.round(s, 1), s)
     one, two = per_query(measure, y, s, qid, threads=1), per_query(measure, y, s, qid, threads=2)
