@@ -47,7 +47,7 @@ def main() -> None:
             dropped(path)
             cold.append(best(lambda: xr.read(path), 1))
         verified = best(lambda: xr.read(path, verify=True), 3)
-        described = interleaved({n: lambda n=n: xr.describe(xr.read(path), threads=n) for n in (1, 2)}, 3)
+        described = interleaved({n: lambda n=n: xr.describe(xr.read(path), threads=n) for n in (1, 2)}, 7)
         rows = [
             ["open, in the page cache", f"{1e3 * warm:.1f} ms"],
             ["open, dropped from the page cache", f"{1e3 * min(cold):.1f} ms"],

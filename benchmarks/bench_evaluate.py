@@ -53,7 +53,7 @@ def main() -> None:
     table("NDCG@10 alone, one core", ["tool", "ms", "million documents/s", "time / ours"], rows)
 
     os.sched_setaffinity(0, cores)
-    threads = interleaved({n: lambda n=n: xr.evaluate(three, data, s, threads=n) for n in (1, 2)}, 50)
+    threads = interleaved({n: lambda n=n: xr.evaluate(three, data, s, threads=n) for n in (1, 2)}, 300)
     print(f"\ntwo threads: {threads[1] / threads[2]:.2f}x one thread")
 
 
