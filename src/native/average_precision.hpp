@@ -58,16 +58,44 @@ inline PrecisionSum tied_precision_sum(const Ranked& query, std::int32_t top, do
 
 class AveragePrecisionKernel final : public GainKernel<Threshold> {
 public:
-    AveragePrecisionKernel(const AveragePrecision& measure, double empty) : GainKernel(Threshold{measure.rel}, empty), measure_(measure) {}
+    AveragePrecisionKernel(const AveragePrecision& measure, double empty) : GainKernel(Threshold{measure.rel}, measure.cutoff, empty), measure_(measure) {}
+    std::unique_ptr<Walk> walk() const override { return std::make_unique<PrecisionWalk>(*this); }
 
 private:
     double value_of(const Ranked& query, Scratch& scratch) const override {
         const std::int32_t top = std::min(measure_.cutoff, query.retrieved);
-        auto [sum, relevant] = query.tied ? tied_precision_sum(query, top, measure_.rel) : precision_sum(query.at, top, measure_.rel, scratch.ranks);
-        if (top < query.count)
-            relevant = static_cast<std::int32_t>(std::count_if(query.grade, query.grade + query.count, [&](double y) { return y >= measure_.rel; }));
-        return sum / (measure_.limit_to_cutoff ? std::min(relevant, measure_.cutoff) : relevant);
+        const auto [sum, found] = query.tied ? tied_precision_sum(query, top, measure_.rel) : precision_sum(query.at, top, measure_.rel, scratch.ranks);
+        return sum / (top < query.count ? total(query) : limited(found));
     }
+    std::int32_t limited(std::int32_t relevant) const { return measure_.limit_to_cutoff ? std::min(relevant, measure_.cutoff) : relevant; }
+    std::int32_t total(const Ranked& query) const {
+        return limited(static_cast<std::int32_t>(std::count_if(query.grade, query.grade + query.count, [&](double y) { return y >= measure_.rel; })));
+    }
+    // (C_{p-1} + 1) (1/p - 1/(p+1)) (u_j - u_i) / N
+    class PrecisionWalk final : public Walk {
+    public:
+        explicit PrecisionWalk(const AveragePrecisionKernel& kernel) : kernel_(kernel) {}
+        void start(const Ranked& query, Scratch&) override {
+            top_ = std::min(kernel_.measure_.cutoff, query.retrieved);
+            total_ = kernel_.total(query);
+            found_.assign(1, 0);
+            for (std::int32_t p = 0; p < top_; ++p) found_.push_back(found_[p] + relevant(query.at[p]));
+        }
+        double exchange(const double* at, std::int32_t p) override {
+            if (p >= top_) return 0.0;
+            const std::int32_t upper = relevant(at[p]), lower = relevant(at[p + 1]);
+            found_[p + 1] = found_[p] + lower;
+            const double drop = p + 1 < top_ ? 1.0 / (static_cast<double>(p + 1) * (p + 2)) : 1.0 / (p + 1);
+            return (found_[p] + 1) * drop * (lower - upper) / total_;
+        }
+
+    private:
+        std::int32_t relevant(double y) const { return y >= kernel_.measure_.rel; }
+        const AveragePrecisionKernel& kernel_;
+        std::int32_t top_ = 0;
+        double total_ = 1;
+        std::vector<std::int32_t> found_;
+    };
     AveragePrecision measure_;
 };
 

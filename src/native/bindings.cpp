@@ -1,17 +1,9 @@
 // The Python face of the kernels: flat arrays in and out, the GIL released while they run.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
+#include "bindings.hpp"
 
 #include <unistd.h>
 
 #include <cerrno>
-#include <optional>
-#include <utility>
 
 #include "average_precision.hpp"
 #include "cascade.hpp"
@@ -20,36 +12,13 @@
 #include "evaluate.hpp"
 #include "letor.hpp"
 #include "letor_text.hpp"
+#include "linear.hpp"
 #include "pair_counts.hpp"
 #include "positional.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace exactrank;
 
 namespace {
-
-template <class T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using InMatrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-template <class T>
-Out<T> array(std::vector<T>&& values) {
-    auto* kept = new std::vector<T>(std::move(values));
-    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Out<T>(kept->data(), {kept->size()}, owner);
-}
-
-// An array that the kernel will fill: not zeroed first.
-template <class T>
-Out<T> empty(std::size_t size) {
-    auto* cells = new T[size];
-    const nb::capsule owner(cells, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-    return Out<T>(cells, {size}, owner);
-}
 
 nb::ndarray<nb::numpy, float, nb::ndim<2>> matrix(GrowingMatrix::Block block, std::size_t rows, std::size_t width) {
     float* cells = block.release();
@@ -58,10 +27,6 @@ nb::ndarray<nb::numpy, float, nb::ndim<2>> matrix(GrowingMatrix::Block block, st
 }
 
 nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-
-void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-}
 
 // ---- measures ----
 
@@ -245,6 +210,40 @@ void bind_matrices(nb::module_& m) {
             permute_rows(x.data(), x.shape(0), x.shape(1), order.data());
         },
         "x"_a, "order"_a);
+    m.def(
+        "transposed",
+        [](InMatrix<float> x, int threads) {
+            auto* cells = new float[x.size()];
+            const nb::capsule owner(cells, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+            {
+                nb::gil_scoped_release release;
+                transpose(x.data(), x.shape(0), x.shape(1), threads, cells);
+            }
+            return nb::ndarray<nb::numpy, float, nb::ndim<2>>(cells, {x.shape(1), x.shape(0)}, owner);
+        },
+        "x"_a, "threads"_a);
+    m.def(
+        "linear_scores",
+        [](InMatrix<float> x, In<double> weights, int threads) {
+            require(weights.size() == x.shape(1), "weights and features differ in number");
+            Out<double> out = empty<double>(x.shape(0));
+            nb::gil_scoped_release release;
+            linear_scores(x.data(), x.shape(0), x.shape(1), weights.data(), threads, out.data());
+            return out;
+        },
+        "x"_a, "weights"_a, "threads"_a);
+    m.def(
+        "pulled_back",
+        [](InMatrix<float> x, In<double> slope, int threads) {
+            require(slope.size() == x.shape(0), "one slope a row is needed");
+            std::vector<double> gradient;
+            {
+                nb::gil_scoped_release release;
+                gradient = pulled_back(x.data(), x.shape(0), x.shape(1), slope.data(), threads);
+            }
+            return array(std::move(gradient));
+        },
+        "x"_a, "slope"_a, "threads"_a);
     m.def("cubic_terms", &cubic_terms, "dimension"_a);
     m.def(
         "cubic",
@@ -271,6 +270,7 @@ NB_MODULE(_core, m) {
         }
     });
     bind_measures(m);
+    bind_lines(m);
     bind_letor(m);
     bind_matrices(m);
 }

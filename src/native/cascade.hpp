@@ -18,9 +18,34 @@ struct Cascade {
 template <class GainFunction>
 class CascadeKernel final : public GainKernel<GainFunction> {
 public:
-    CascadeKernel(Cascade measure, const GainFunction& gain, double empty) : GainKernel<GainFunction>(gain, empty), measure_(std::move(measure)) {}
+    CascadeKernel(Cascade measure, const GainFunction& gain, double empty)
+        : GainKernel<GainFunction>(gain, measure.cutoff, empty), measure_(std::move(measure)) {}
+    std::unique_ptr<Walk> walk() const override { return std::make_unique<CascadeWalk>(measure_, this->gain_); }
 
 private:
+    // P_{p-1} (c_p - c_{p+1}) (u_j - u_i), with P the chance of reading so far
+    class CascadeWalk final : public Walk {
+    public:
+        CascadeWalk(const Cascade& measure, const GainFunction& gain) : measure_(measure), gain_(gain) {}
+        void start(const Ranked& query, Scratch&) override {
+            top_ = std::min(measure_.cutoff, query.retrieved);
+            reach_.assign(1, 1.0);
+            for (std::int32_t p = 0; p < top_; ++p) reach_.push_back(reach_[p] * (1 - gain_(query.at[p])));
+        }
+        double exchange(const double* at, std::int32_t p) override {
+            if (p >= top_) return 0.0;
+            const double upper = gain_(at[p]), lower = gain_(at[p + 1]), next = p + 1 < top_ ? measure_.discount[p + 1] : 0.0;
+            reach_[p + 1] = reach_[p] * (1 - lower);
+            return reach_[p] * (measure_.discount[p] - next) * (lower - upper);
+        }
+
+    private:
+        const Cascade& measure_;
+        GainFunction gain_;
+        std::int32_t top_ = 0;
+        std::vector<double> reach_;
+    };
+
     double value_of(const Ranked& query, Scratch& scratch) const override {
         const std::int32_t top = std::min(measure_.cutoff, query.retrieved);
         double sum = 0, reach = 1;

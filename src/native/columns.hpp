@@ -64,4 +64,15 @@ inline void permute_rows(float* x, std::size_t rows, std::size_t width, const st
     }
 }
 
+// Writes the columns of a row-major matrix one after the other, a block that fits in cache at a time.
+inline void transpose(const float* x, std::size_t rows, std::size_t width, int threads, float* out) {
+    constexpr std::size_t block = 64;
+    for_each_block(rows, 16 * block, threads, [&](std::size_t first, std::size_t last) {
+        for (std::size_t i0 = first; i0 < last; i0 += block)
+            for (std::size_t j0 = 0; j0 < width; j0 += block)
+                for (std::size_t j = j0; j < std::min(width, j0 + block); ++j)
+                    for (std::size_t i = i0; i < std::min(last, i0 + block); ++i) out[j * rows + i] = x[i * width + j];
+    });
+}
+
 }  // namespace exactrank

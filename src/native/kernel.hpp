@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <vector>
 
 #include "doubles.hpp"
@@ -40,16 +42,36 @@ struct Scratch {
     std::vector<std::int64_t> counts;
 };
 
+constexpr std::int32_t no_cutoff = std::numeric_limits<std::int32_t>::max();
+
+// What the exchanges of neighbours do to the value of one query: constant time each.
+class Walk {
+public:
+    virtual ~Walk() = default;
+    // Takes up a query, which is not empty, in its first order; ties do not count.
+    virtual void start(const Ranked& query, Scratch& scratch) = 0;
+    // The change of the value when positions p and p + 1 exchange; `at` is as it was before.
+    virtual double exchange(const double* at, std::int32_t p) = 0;
+};
+
 // A measure as the loop over queries sees it.
 class Kernel {
 public:
-    explicit Kernel(double empty) : empty_(empty) {}
+    Kernel(std::int32_t cutoff, double empty) : cutoff_(cutoff), empty_(empty) {}
     virtual ~Kernel() = default;
     double value(const Ranked& query, Scratch& scratch) const { return is_empty(query) ? empty_ : value_of(query, scratch); }
+    virtual bool is_empty(const Ranked& query) const = 0;
+    virtual std::unique_ptr<Walk> walk() const = 0;
+    // The discounts by position where the value is a sum of worth * discount, the same for all queries; null elsewhere.
+    virtual const std::vector<double>* common_discount() const { return nullptr; }
+    // Then what each of a query's documents is worth, in the order listed.
+    virtual void worths(const Ranked&, Scratch&, double*) const {}
+    // Positions from here on do not matter.
+    std::int32_t cutoff() const { return cutoff_; }
 
 private:
-    virtual bool is_empty(const Ranked& query) const = 0;
     virtual double value_of(const Ranked& query, Scratch& scratch) const = 0;
+    std::int32_t cutoff_;
     double empty_;
 };
 
@@ -57,15 +79,13 @@ private:
 template <class GainFunction>
 class GainKernel : public Kernel {
 public:
-    GainKernel(const GainFunction& gain, double empty) : Kernel(empty), gain_(gain) {}
-
-protected:
-    GainFunction gain_;
-
-private:
+    GainKernel(const GainFunction& gain, std::int32_t cutoff, double empty) : Kernel(cutoff, empty), gain_(gain) {}
     bool is_empty(const Ranked& query) const override {
         return std::none_of(query.grade, query.grade + query.count, [&](double y) { return gain_(y) > 0; });
     }
+
+protected:
+    GainFunction gain_;
 };
 
 }  // namespace exactrank

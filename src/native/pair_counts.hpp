@@ -9,17 +9,25 @@ namespace exactrank {
 // Among tied documents, each number of the group's non-relevant ones is equally likely to stand above a relevant one.
 class BprefKernel final : public GainKernel<Threshold> {
 public:
-    BprefKernel(double rel, double empty) : GainKernel(Threshold{rel}, empty) {}
+    BprefKernel(double rel, double empty) : GainKernel(Threshold{rel}, no_cutoff, empty) {}
+    std::unique_ptr<Walk> walk() const override { return std::make_unique<BprefWalk>(*this); }
 
 private:
     bool relevant(double y) const { return y >= gain_.least; }
     bool nonrelevant(double y) const { return y >= 0 && y < gain_.least; }
 
-    double value_of(const Ranked& query, Scratch&) const override {
+    // What a relevant document is worth by how many non-relevant ones stand above it.
+    struct Credit {
+        double total = 0, bound = 0;
+        double operator()(double above) const { return above > 0 ? 1 - std::min(above, total) / bound : 1.0; }
+    };
+    Credit credit_of(const Ranked& query) const {
         double total = 0, others = 0;
         for (std::int32_t i = 0; i < query.count; ++i) total += relevant(query.grade[i]), others += nonrelevant(query.grade[i]);
-        const double bound = std::min(total, others);
-        auto credit = [&](double above) { return above > 0 ? 1 - std::min(above, total) / bound : 1.0; };
+        return {total, std::min(total, others)};
+    }
+    double value_of(const Ranked& query, Scratch&) const override {
+        const Credit credit = credit_of(query);
         double sum = 0, above = 0;
         for (std::int32_t first = 0, last; first < query.retrieved; first = last) {
             last = query.tie_end(first);
@@ -30,8 +38,29 @@ private:
             sum += hits * mean_credit;
             above += misses;
         }
-        return sum / total;
+        return sum / credit.total;
     }
+    // An exchange moves one non-relevant document past one relevant document, or changes nothing.
+    class BprefWalk final : public Walk {
+    public:
+        explicit BprefWalk(const BprefKernel& kernel) : kernel_(kernel) {}
+        void start(const Ranked& query, Scratch&) override {
+            credit_ = kernel_.credit_of(query);
+            above_.assign(1, 0.0);
+            for (std::int32_t p = 0; p < query.retrieved; ++p) above_.push_back(above_[p] + kernel_.nonrelevant(query.at[p]));
+        }
+        double exchange(const double* at, std::int32_t p) override {
+            const double upper = at[p], lower = at[p + 1];
+            above_[p + 1] = above_[p] + kernel_.nonrelevant(lower);
+            const int rises = kernel_.relevant(lower) && kernel_.nonrelevant(upper), falls = kernel_.relevant(upper) && kernel_.nonrelevant(lower);
+            return rises == falls ? 0.0 : (rises - falls) * (credit_(above_[p]) - credit_(above_[p] + 1)) / credit_.total;
+        }
+
+    private:
+        const BprefKernel& kernel_;
+        Credit credit_;
+        std::vector<double> above_;
+    };
 };
 
 // How many of the documents counted so far lie below a level, in O(log n) (Fenwick 1994).
@@ -56,12 +85,13 @@ private:
 template <class GainFunction>
 class PairwiseCorrectKernel final : public Kernel {
 public:
-    PairwiseCorrectKernel(const GainFunction& gain, double empty) : Kernel(empty), gain_(gain) {}
-
-private:
+    PairwiseCorrectKernel(const GainFunction& gain, double empty) : Kernel(no_cutoff, empty), gain_(gain) {}
     bool is_empty(const Ranked& query) const override {
         return std::all_of(query.grade, query.grade + query.count, [&](double y) { return gain_(y) == gain_(query.grade[0]); });
     }
+    std::unique_ptr<Walk> walk() const override { return std::make_unique<PairWalk>(gain_); }
+
+private:
     double value_of(const Ranked& query, Scratch& scratch) const override {
         scratch.values.resize(query.count);
         std::transform(query.grade, query.grade + query.count, scratch.values.begin(), gain_);
@@ -84,6 +114,29 @@ private:
         }
         return 0.5 * static_cast<double>(halves) / static_cast<double>(pairs);
     }
+    class PairWalk final : public Walk {
+    public:
+        explicit PairWalk(const GainFunction& gain) : gain_(gain) {}
+        void start(const Ranked& query, Scratch& scratch) override {
+            scratch.values.resize(query.count);
+            std::transform(query.grade, query.grade + query.count, scratch.values.begin(), gain_);
+            levels_from_top(scratch.values.data(), query.count, query.count, scratch.levels);
+            pairs_ = 0;
+            double seen = 0;
+            for (const Level& level : scratch.levels) {
+                pairs_ += seen * static_cast<double>(level.count);
+                seen += static_cast<double>(level.count);
+            }
+        }
+        double exchange(const double* at, std::int32_t p) override {
+            const double upper = gain_(at[p]), lower = gain_(at[p + 1]);
+            return ((lower > upper) - (lower < upper)) / pairs_;
+        }
+
+    private:
+        GainFunction gain_;
+        double pairs_ = 1;
+    };
     GainFunction gain_;
 };
 

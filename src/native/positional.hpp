@@ -39,12 +39,16 @@ double discounted_sum(const Ranked& query, const GainFunction& gain, const doubl
 template <class GainFunction>
 class PositionalKernel final : public GainKernel<GainFunction> {
 public:
-    PositionalKernel(Positional measure, const GainFunction& gain, double empty) : GainKernel<GainFunction>(gain, empty), measure_(std::move(measure)) {}
+    PositionalKernel(Positional measure, const GainFunction& gain, double empty)
+        : GainKernel<GainFunction>(gain, measure.cutoff, empty), measure_(std::move(measure)) {}
 
-private:
-    double value_of(const Ranked& query, Scratch& scratch) const override {
-        if (measure_.short_is_zero && query.count < measure_.cutoff) return 0.0;
-        const std::int32_t top = std::min(measure_.cutoff, query.retrieved);
+    // What the value is made of: the sum over positions of gain * discount, over total.
+    struct Terms {
+        GainFunction gain;
+        const double* discount;
+        double total;
+    };
+    Terms terms(const Ranked& query, Scratch& scratch) const {
         const double* discount = measure_.discount.data();
         double total = 1;
         switch (measure_.normaliser) {
@@ -54,10 +58,29 @@ private:
                 total = 0;
                 for (std::int32_t i = 0; i < query.count; ++i) total += this->gain_(query.grade[i]);
                 break;
-            case Normaliser::ideal: return share_of_ideal(query, scratch, top);
-            case Normaliser::mean_ideal: return mean_share_of_ideal(query, scratch, top);
+            case Normaliser::ideal: {
+                const GainFunction gain = ideal_sums(query, scratch);
+                return {gain, discount, scratch.values.back()};
+            }
+            case Normaliser::mean_ideal: return mean_terms(query, scratch);
         }
-        return discounted_sum(query, this->gain_, discount, top) / total;
+        return {this->gain_, discount, total};
+    }
+    bool counts_nothing(const Ranked& query) const { return measure_.short_is_zero && query.count < measure_.cutoff; }
+    std::unique_ptr<Walk> walk() const override;
+    const std::vector<double>* common_discount() const override { return measure_.normaliser == Normaliser::mean_ideal ? nullptr : &measure_.discount; }
+    void worths(const Ranked& query, Scratch& scratch, double* worth) const override {
+        std::fill(worth, worth + query.count, 0.0);
+        if (this->is_empty(query) || counts_nothing(query)) return;
+        const Terms terms = this->terms(query, scratch);
+        for (std::int32_t i = 0; i < query.count; ++i) worth[i] = terms.gain(query.grade[i]) / terms.total;
+    }
+
+private:
+    double value_of(const Ranked& query, Scratch& scratch) const override {
+        if (counts_nothing(query)) return 0.0;
+        const Terms terms = this->terms(query, scratch);
+        return discounted_sum(query, terms.gain, terms.discount, std::min(measure_.cutoff, query.retrieved)) / terms.total;
     }
     // Fills scratch.values with the largest sums at cutoffs 1 to k, and gives the gain in whose units they are.
     GainFunction ideal_sums(const Ranked& query, Scratch& scratch) const {
@@ -73,12 +96,8 @@ private:
         }
         return gain;
     }
-    double share_of_ideal(const Ranked& query, Scratch& scratch, std::int32_t top) const {
-        const GainFunction gain = ideal_sums(query, scratch);
-        return discounted_sum(query, gain, measure_.discount.data(), top) / scratch.values.back();
-    }
     // The mean over cutoffs 1 to k of the share of the ideal is a sum with discounts d_r / k sum_{c>=r} 1 / ideal_c.
-    double mean_share_of_ideal(const Ranked& query, Scratch& scratch, std::int32_t top) const {
+    Terms mean_terms(const Ranked& query, Scratch& scratch) const {
         const GainFunction gain = ideal_sums(query, scratch);
         std::vector<double>& weight = scratch.values;
         double rest = 0;
@@ -86,9 +105,37 @@ private:
             rest += weight[r] > 0 ? 1 / weight[r] : 0.0;
             weight[r] = measure_.discount[r] * rest / static_cast<double>(weight.size());
         }
-        return discounted_sum(query, gain, weight.data(), top);
+        return {gain, weight.data(), 1.0};
     }
     Positional measure_;
 };
+
+// (u_j - u_i) (d_p - d_{p+1}) / N
+template <class GainFunction>
+class PositionalWalk final : public Walk {
+public:
+    PositionalWalk(const PositionalKernel<GainFunction>& kernel, const GainFunction& gain) : kernel_(kernel), gain_(gain) {}
+    void start(const Ranked& query, Scratch& scratch) override {
+        drops_.clear();
+        if (kernel_.counts_nothing(query)) return;
+        const auto terms = kernel_.terms(query, scratch);
+        const std::int32_t top = std::min(kernel_.cutoff(), query.retrieved);
+        for (std::int32_t p = 0; p < top; ++p) drops_.push_back((terms.discount[p] - (p + 1 < top ? terms.discount[p + 1] : 0.0)) / terms.total);
+        gain_ = terms.gain;
+    }
+    double exchange(const double* at, std::int32_t p) override {
+        return static_cast<std::size_t>(p) < drops_.size() ? (gain_(at[p + 1]) - gain_(at[p])) * drops_[p] : 0.0;
+    }
+
+private:
+    const PositionalKernel<GainFunction>& kernel_;
+    GainFunction gain_;
+    std::vector<double> drops_;
+};
+
+template <class GainFunction>
+std::unique_ptr<Walk> PositionalKernel<GainFunction>::walk() const {
+    return std::make_unique<PositionalWalk<GainFunction>>(*this, this->gain_);
+}
 
 }  // namespace exactrank

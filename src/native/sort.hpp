@@ -1,4 +1,4 @@
-// Sorting 32-bit keys, largest first, by a bitonic network (Batcher 1968) on vectors of sixteen.
+// Sorting 32-bit keys, largest first, by a bitonic network (Batcher 1968) on vectors of eight.
 //
 // A network makes the same comparisons whatever the data, so there is nothing to mispredict.
 #pragma once
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 
@@ -13,7 +14,8 @@
 
 namespace exactrank::network {
 
-constexpr std::size_t lanes = 16;
+// Eight lanes: the widest that compilers handle well on every instruction set.
+constexpr std::size_t lanes = 8;
 using Keys = std::int32_t __attribute__((vector_size(4 * lanes), may_alias));
 
 XR_INLINE void exchange(Keys& upper, Keys& lower) {
@@ -22,28 +24,25 @@ XR_INLINE void exchange(Keys& upper, Keys& lower) {
     upper = larger;
 }
 
-// What the 16 lanes become: each macro lists, for lane 0 to 15, the lane (or, from 16 on, the lane of a second vector).
+// What the lanes become: each macro lists, for lane 0 to 7, the lane (or, from 8 on, the lane of a second vector).
 #define XR_LANES(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 // Compare-exchange inside a vector between lanes that `partner` pairs; the lower-numbered lane keeps the larger key.
 template <int apart>
 XR_INLINE void within(Keys& v) {
     Keys larger = v, smaller;
-    if constexpr (apart == 1) smaller = XR_LANES(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
-    if constexpr (apart == 2) smaller = XR_LANES(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-    if constexpr (apart == 4) smaller = XR_LANES(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-    if constexpr (apart == 8) smaller = XR_LANES(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    if constexpr (apart == 1) smaller = XR_LANES(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
+    if constexpr (apart == 2) smaller = XR_LANES(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+    if constexpr (apart == 4) smaller = XR_LANES(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
     // Mirrored pairs, named by minus the size of the group they span.
-    if constexpr (apart == -4) smaller = XR_LANES(v, v, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
-    if constexpr (apart == -8) smaller = XR_LANES(v, v, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8);
-    if constexpr (apart == -16) smaller = XR_LANES(v, v, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    if constexpr (apart == -4) smaller = XR_LANES(v, v, 3, 2, 1, 0, 7, 6, 5, 4);
+    if constexpr (apart == -8) smaller = XR_LANES(v, v, 7, 6, 5, 4, 3, 2, 1, 0);
     exchange(larger, smaller);
     constexpr int half = apart > 0 ? apart : -apart / 2;
-    if constexpr (half == 1) v = XR_LANES(larger, smaller, 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27, 12, 29, 14, 31);
-    if constexpr (half == 2) v = XR_LANES(larger, smaller, 0, 1, 18, 19, 4, 5, 22, 23, 8, 9, 26, 27, 12, 13, 30, 31);
-    if constexpr (half == 4) v = XR_LANES(larger, smaller, 0, 1, 2, 3, 20, 21, 22, 23, 8, 9, 10, 11, 28, 29, 30, 31);
-    if constexpr (half == 8) v = XR_LANES(larger, smaller, 0, 1, 2, 3, 4, 5, 6, 7, 24, 25, 26, 27, 28, 29, 30, 31);
+    if constexpr (half == 1) v = XR_LANES(larger, smaller, 0, 9, 2, 11, 4, 13, 6, 15);
+    if constexpr (half == 2) v = XR_LANES(larger, smaller, 0, 1, 10, 11, 4, 5, 14, 15);
+    if constexpr (half == 4) v = XR_LANES(larger, smaller, 0, 1, 2, 3, 12, 13, 14, 15);
 }
-XR_INLINE Keys reversed(const Keys& v) { return XR_LANES(v, v, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0); }
+XR_INLINE Keys reversed(const Keys& v) { return XR_LANES(v, v, 7, 6, 5, 4, 3, 2, 1, 0); }
 #undef XR_LANES
 
 // Sorts `blocks` (a power of two) vectors as one descending list.
@@ -53,7 +52,6 @@ XR_INLINE void sort_descending(Keys* v, std::size_t blocks) {
         within<1>(x);
         within<-4>(x), within<1>(x);
         within<-8>(x), within<2>(x), within<1>(x);
-        within<-16>(x), within<4>(x), within<2>(x), within<1>(x);
         v[i] = x;
     }
     for (std::size_t size = 2; size <= blocks; size *= 2) {
@@ -68,7 +66,7 @@ XR_INLINE void sort_descending(Keys* v, std::size_t blocks) {
                     for (std::size_t i = group; i < group + apart; ++i) exchange(v[i], v[i + apart]);
             for (std::size_t i = base; i < base + size; ++i) {
                 Keys x = v[i];
-                within<8>(x), within<4>(x), within<2>(x), within<1>(x);
+                within<4>(x), within<2>(x), within<1>(x);
                 v[i] = x;
             }
         }
@@ -84,15 +82,29 @@ public:
             vectors_ = std::make_unique<Keys[]>(blocks_);
             room_ = blocks_;
         }
+        filled_ = n;
         auto* keys = reinterpret_cast<std::int32_t*>(vectors_.get());
         std::fill(keys + n, keys + lanes * blocks_, std::numeric_limits<std::int32_t>::min());
         return keys;
     }
-    XR_INLINE void sort_descending() { network::sort_descending(vectors_.get(), blocks_); }
+    XR_INLINE void sort_descending() {
+        if (wide_vectors()) return network::sort_descending(vectors_.get(), blocks_);
+        auto* keys = reinterpret_cast<std::int32_t*>(vectors_.get());
+        std::sort(keys, keys + filled_, std::greater<>());
+    }
 
 private:
+    // Without 256-bit integer vectors the shuffles of a network cost more than its comparisons save.
+    static bool wide_vectors() {
+#if defined(__x86_64__)
+        static const bool found = __builtin_cpu_supports("avx2");
+        return found;
+#else
+        return false;
+#endif
+    }
     std::unique_ptr<Keys[]> vectors_;
-    std::size_t room_ = 0, blocks_ = 0;
+    std::size_t room_ = 0, blocks_ = 0, filled_ = 0;
 };
 
 }  // namespace exactrank::network

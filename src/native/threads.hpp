@@ -49,14 +49,20 @@ void for_each_block(std::size_t count, std::size_t weight, int threads, Body&& b
     parallel_for(blocks, threads, [&](std::size_t b) { body(b * weight, std::min(count, (b + 1) * weight)); });
 }
 
-// Calls body(scratch, q) for every query of `indptr`, with one Scratch per block of about 16k documents.
-template <class Scratch, class Body>
-void for_each_query(const std::int64_t* indptr, std::size_t queries, int threads, Body&& body) {
+// Where blocks of queries of about 16k documents begin, and at last where they end: one block is one task.
+inline std::vector<std::size_t> query_blocks(const std::int64_t* indptr, std::size_t queries) {
     constexpr std::int64_t documents_per_block = 16384;
     std::vector<std::size_t> starts{0};
     for (std::size_t q = 0; q < queries; ++q)
         if (indptr[q + 1] - indptr[starts.back()] >= documents_per_block) starts.push_back(q + 1);
     if (starts.back() < queries) starts.push_back(queries);
+    return starts;
+}
+
+// Calls body(scratch, q) for every query of `indptr`, with one Scratch per block.
+template <class Scratch, class Body>
+void for_each_query(const std::int64_t* indptr, std::size_t queries, int threads, Body&& body) {
+    const std::vector<std::size_t> starts = query_blocks(indptr, queries);
     parallel_for(starts.size() - 1, threads, [&](std::size_t b) {
         Scratch scratch;
         for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) body(scratch, q);

@@ -111,7 +111,7 @@ def evaluate(
     named = {str(m): parse_measure(m, preset) for m in given}
     if complete is None:
         complete = True if preset is None else find_preset(preset).complete
-    in_order = data.grouped(_checked_scores(data, scores))
+    in_order = data.grouped(checked_scores(data, scores))
     values = np.empty((len(named), data.n_queries))
     for ties in {m.ties for m in named.values()}:
         which = [i for i, m in enumerate(named.values()) if m.ties == ties]
@@ -127,19 +127,30 @@ def values_per_query(
     measures: Sequence[Measure], data: RankingData, scores: PerDocument, ties: Ties, threads: int | None = None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
     """Values (measures x queries) and how many documents of each query have a rank; scores in the order of the documents."""
-    tie_key = data.y if ties == "pessimistic" else None
     if ties == "docid":
-        tie_key = _docid_key(data)
         scores = scores.astype(np.float32).astype(np.float64)
     longest = int(np.diff(data.indptr).max())
     kernels = [m.kernel(data.y, longest) for m in measures]
     try:
-        values, retrieved = _core.evaluate(scores, data.indptr, tie_key, ties == "expected", kernels, thread_count(threads))
+        values, retrieved = _core.evaluate(scores, data.indptr, tie_key_of(ties, data), ties == "expected", kernels, thread_count(threads))
     except IndexError as error:
         at = int(str(error))
         row = at if data.order is None else int(data.order[at])
         raise DataError(f"score of row {row} is {scores[at]}; scores must be numbers, or -inf for a document not retrieved") from None
     return values.reshape(len(kernels), data.n_queries), retrieved
+
+
+def mean_value(measure: Measure, data: RankingData, scores: PerDocument, weight: PerQuery, threads: int | None = None) -> float:
+    """The mean over queries, weighted by ``weight``; scores in the order of the documents."""
+    values, _ = values_per_query([measure], data, scores, measure.ties, threads)
+    return Evaluation({"": measure}, values, data.qid, weight, seed=0).means[""]
+
+
+def tie_key_of(ties: Ties, data: RankingData) -> PerDocument | None:
+    """What ranks documents of equal score, smallest first; None for the order given."""
+    if ties == "docid":
+        return _docid_key(data)
+    return data.y if ties == "pessimistic" else None
 
 
 def _check_finite(named: Mapping[str, Measure], values: npt.NDArray[np.float64], data: RankingData) -> None:
@@ -150,13 +161,14 @@ def _check_finite(named: Mapping[str, Measure], values: npt.NDArray[np.float64],
             )
 
 
-def _checked_scores(data: RankingData, scores: npt.ArrayLike) -> PerDocument:
+def checked_scores(data: RankingData, scores: npt.ArrayLike, name: str = "scores") -> PerDocument:
+    """``scores`` as doubles, once there is one a document."""
     try:
         checked = np.ascontiguousarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"scores must be numbers: {error}") from None
+        raise DataError(f"{name} must be numbers: {error}") from None
     if checked.shape != (data.n_documents,):
-        raise DataError(f"scores has shape {checked.shape} for {data.n_documents} documents; give one score a row")
+        raise DataError(f"{name} has shape {checked.shape} for {data.n_documents} documents; give one number a row")
     return checked
 
 

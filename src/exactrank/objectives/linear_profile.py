@@ -1,0 +1,116 @@
+"""The mean of a measure along rays of a linear model's weights: what an exact line search asks.
+
+    f(alpha) = mean over queries of measure(X (w + alpha d))                                                    (1)
+
+A direction d is the number of a feature, so that one weight moves, or a vector, so that all do. Where f is largest there is an
+interval, not a point (Tan, Xia, Guo & Wang 2013, section 2.3): `Point` says which of its points to take.
+"""
+
+import math
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.arrays import Matrix, PerDocument, PerQuery
+from exactrank.data.ranking_data import RankingData
+from exactrank.measures.base import Measure
+from exactrank.objectives.likelihood import IdealLikelihood
+from exactrank.objectives.line_search import LineSearch
+from exactrank.objectives.step_function import Interval, StepFunction
+from exactrank.threads import thread_count
+
+Theta: TypeAlias = npt.NDArray[np.float64]
+Direction: TypeAlias = int | Theta  #: a feature's number, or a vector of weights
+#: The middle of the best interval, or where the ideal ranking is likeliest in it.
+Point: TypeAlias = Literal["middle", "likelihood"]
+
+
+def columns_of(data: RankingData) -> Matrix:
+    """The features of ``data`` one after the other: a line search reads one of all documents."""
+    return _core.transposed(data.X, thread_count(None))
+
+
+class LinearProfile:
+    """(1) on ``data``; ``weight`` is one a query, ``columns`` come from `columns_of` and may be shared."""
+
+    def __init__(
+        self,
+        measure: Measure,
+        data: RankingData,
+        columns: Matrix,
+        weight: PerQuery,
+        *,
+        point: Point = "middle",
+        threads: int | None = None,
+    ) -> None:
+        self.data = data
+        self.columns = columns
+        self.threads = thread_count(threads)
+        self.search = LineSearch(measure, data, weight, threads)
+        self.likelihood = IdealLikelihood(measure, data, weight, threads) if point == "likelihood" else None
+        self.searching: Place | None = None
+
+    @property
+    def dimension(self) -> int:
+        """How many weights there are."""
+        return self.data.n_features
+
+    def value(self, theta: Theta) -> float:
+        """The mean of the measure at ``theta``."""
+        return self.at(theta).value
+
+    def at(self, theta: Theta) -> "Place":
+        """The place to search from."""
+        return Place(self, theta, _core.linear_scores(self.data.X, np.ascontiguousarray(theta), self.threads))
+
+    def slopes(self, direction: Direction) -> PerDocument | Matrix:
+        """How fast each score changes along ``direction``."""
+        if isinstance(direction, int):
+            return np.asarray(self.columns[direction])
+        return _core.linear_scores(self.data.X, np.ascontiguousarray(direction), self.threads)
+
+
+class Place:
+    """A point in weight space with its scores: immutable."""
+
+    def __init__(self, problem: LinearProfile, theta: Theta, scores: PerDocument) -> None:
+        self.theta = theta
+        self.value = problem.search.start(scores)
+        problem.searching = self
+        self._problem = problem
+        self._scores = scores
+
+    def best(self, direction: Direction, low: float = -math.inf, high: float = math.inf) -> Interval:
+        """The interval of alpha, low <= 0 <= high, where (1) is largest."""
+        return self._ready().best(self._problem.slopes(direction), low, high)
+
+    def profile(self, direction: Direction) -> StepFunction:
+        """The whole of (1)."""
+        return self._ready().profile(self._problem.slopes(direction))
+
+    def point(self, direction: Direction, interval: Interval) -> float:
+        """The alpha to take in an interval."""
+        slopes = self._problem.slopes(direction)
+        spread = float(np.std(slopes)) if math.isinf(interval.high - interval.low) else 1.0
+        middle = interval.middle(float(np.std(self._scores)) / spread if spread > 0 and np.any(self._scores) else 1.0)
+        if self._problem.likelihood is None:
+            return middle
+        return self._problem.likelihood.best(self._scores, slopes, interval, middle)
+
+    def moved(self, direction: Direction, alpha: float) -> "Place":
+        """The place at ``alpha`` along ``direction``."""
+        theta = self.theta.copy()
+        if isinstance(direction, int):
+            theta[direction] += alpha
+        else:
+            theta += alpha * direction
+        return Place(self._problem, theta, self._scores + alpha * self._problem.slopes(direction).astype(np.float64))
+
+    def _ready(self) -> LineSearch:
+        """The search, at this place."""
+        if self._problem.searching is not self:
+            self._problem.search.start(self._scores)
+            self._problem.searching = self
+        return self._problem.search

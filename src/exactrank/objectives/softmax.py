@@ -1,0 +1,72 @@
+"""Softmax cross entropy: a convex stand-in that puts useful documents on top.
+
+With u the usefulness of a document, less the least of its query, and U the sum of all,
+
+    f(w) = 1/U sum over queries of sum_i u_i (s_i - log sum_l exp s_l)  -  ridge/2 |sigma w|^2,    s = X w       (1)
+
+the log likelihood of drawing each unit of usefulness from the softmax of the scores. Queries count by what there is to find in
+them; sigma holds the features' standard deviations within queries, so the penalty does not depend on their units.
+"""
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+
+from exactrank import _core
+from exactrank.arrays import Matrix, PerDocument, PerQuery
+from exactrank.data.ranking_data import RankingData
+from exactrank.measures.base import Measure
+from exactrank.objectives.within_query import deviation, query_sums, spread_to_documents
+from exactrank.threads import thread_count
+
+Theta = npt.NDArray[np.float64]
+#: Beyond this the usefulness of one document drowns that of all others.
+MOST_USEFUL = 1e6
+
+
+class SoftmaxLikelihood:
+    """(1) on ``data``, whose features one after the other are ``columns``; ``weight`` is one a query."""
+
+    def __init__(self, measure: Measure, data: RankingData, columns: Matrix, weight: PerQuery, ridge: float, threads: int | None) -> None:
+        self._X, self._indptr = data.X, data.indptr
+        self._threads = thread_count(threads)
+        self._ridge = ridge
+        useful = usefulness(measure, data) * spread_to_documents(weight, data.indptr)
+        self._share = useful / useful.sum()
+        self._query_share = query_sums(self._share, data.indptr)
+        sigma = np.array([deviation(column, data.indptr) for column in columns])
+        self.sigma = np.where(sigma > 0, sigma, np.inf)
+
+    def value_and_slope(self, theta: Theta) -> tuple[float, Theta]:
+        """(1) and its gradient."""
+        s = _core.linear_scores(self._X, np.ascontiguousarray(theta), self._threads)
+        most = np.maximum.reduceat(s, self._indptr[:-1])
+        chance = np.exp(s - spread_to_documents(most, self._indptr))
+        total = query_sums(chance, self._indptr)
+        gain = float(self._share @ s - self._query_share @ (np.log(total) + most))
+        slope = self._share - chance * spread_to_documents(self._query_share / total, self._indptr)
+        scaled = np.where(np.isinf(self.sigma), 0.0, self.sigma) ** 2 * theta
+        return gain - self._ridge / 2 * float(theta @ scaled), _core.pulled_back(self._X, slope, self._threads) - self._ridge * scaled
+
+    def best(self, iterations: int) -> Theta:
+        """Where (1) is largest, by L-BFGS in units of the features' deviations."""
+
+        def negated(scaled: Theta) -> tuple[float, Theta]:
+            value, slope = self.value_and_slope(scaled / self.sigma)
+            return -value, -slope / self.sigma
+
+        found = minimize(negated, np.zeros(len(self.sigma)), jac=True, method="L-BFGS-B", options={"maxiter": iterations})
+        return np.asarray(found.x / self.sigma)
+
+
+def usefulness(measure: Measure, data: RankingData) -> PerDocument:
+    """What the documents are worth to ``measure``, from 0 up in each query; their grades where it does not say."""
+    worth = getattr(measure, "usefulness", None)
+    with np.errstate(over="ignore"):
+        u = data.y if worth is None else np.asarray(worth(data.y), np.float64)
+    if not np.all(np.abs(u) < MOST_USEFUL):
+        u = data.y
+    above = np.asarray(u - spread_to_documents(np.minimum.reduceat(u, data.indptr[:-1]), data.indptr))
+    return (
+        above if np.any(above > 0) else np.asarray(data.y - spread_to_documents(np.minimum.reduceat(data.y, data.indptr[:-1]), data.indptr))
+    )

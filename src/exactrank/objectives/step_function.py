@@ -1,0 +1,140 @@
+"""Functions of one variable that are constant between finitely many points.
+
+Along a ray s + alpha t of score vectors a ranking measure changes only where two documents exchange their ranks (Tan,
+Xia, Guo & Wang 2013, section 2.1), so it is
+
+    f(alpha) = values[i]  for breakpoints[i - 1] < alpha < breakpoints[i]                                       (1)
+    f(breakpoints[i]) = at[i]                                                                                   (2)
+
+(2) needs its own numbers: there documents are tied, and the tie policy decides.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = npt.NDArray[np.float64]
+#: Values closer than this are one value: sums of as many terms as there are queries differ by their rounding.
+SAME_VALUE = 1e-12
+#: Relative to its ends, an interval narrower than this may be an accident of rounding.
+LEAST_WIDTH = 2.0**-40
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An open interval on which a step function has one value."""
+
+    low: float
+    high: float
+    value: float
+
+    def middle(self, scale: float = 1.0) -> float:
+        """The point half way; an unbounded interval has one at a distance of ``scale`` or more from its end.
+
+        >>> Interval(2.0, math.inf, 0.5).middle()
+        4.0
+        """
+        if math.isinf(self.low) and math.isinf(self.high):
+            return 0.0
+        if math.isinf(self.high):
+            return self.low + max(abs(self.low), scale)
+        if math.isinf(self.low):
+            return self.high - max(abs(self.high), scale)
+        return self.low + (self.high - self.low) / 2
+
+    def __contains__(self, alpha: float) -> bool:
+        return self.low < alpha < self.high
+
+
+@dataclass(frozen=True, eq=False)
+class StepFunction:
+    """A function that is constant between ``breakpoints``, (1), with its own values ``at`` them, (2).
+
+    >>> f = StepFunction(np.array([0.0, 1.0]), np.array([0.2, 0.6, 0.4]), np.array([0.5, 0.6]))
+    >>> f(0.5), f(1.0), f([-3.0, 0.0, 2.0]).tolist()
+    (0.6, 0.6, [0.2, 0.5, 0.4])
+    >>> f.best()
+    Interval(low=0.0, high=1.0, value=0.6)
+    """
+
+    breakpoints: Floats  #: rising
+    values: Floats  #: one more than there are breakpoints
+    at: Floats  #: one a breakpoint
+
+    def __post_init__(self) -> None:
+        for name in ("breakpoints", "values", "at"):
+            array = np.array(getattr(self, name), np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        n = len(self.breakpoints)
+        if self.values.shape != (n + 1,) or self.at.shape != (n,) or not np.all(np.diff(self.breakpoints) > 0):
+            raise ValueError(
+                f"{n} rising breakpoints need {n + 1} values between and {n} at them, got {len(self.values)} and {len(self.at)}"
+            )
+
+    @overload
+    def __call__(self, alpha: float) -> float: ...
+    @overload
+    def __call__(self, alpha: npt.ArrayLike) -> Floats: ...
+    def __call__(self, alpha: npt.ArrayLike) -> float | Floats:
+        """The value at ``alpha``, a number or an array."""
+        asked = np.asarray(alpha, np.float64)
+        left, right = (np.searchsorted(self.breakpoints, asked, side) for side in ("left", "right"))
+        if not len(self.breakpoints):
+            found = np.full(asked.shape, self.values[0])
+        else:
+            found = np.where(left < right, self.at[np.minimum(left, len(self.at) - 1)], self.values[left])
+        return found if asked.ndim else float(found)
+
+    def __add__(self, other: "StepFunction") -> "StepFunction":
+        """The sum, whose breakpoints are those of both."""
+        points = np.union1d(self.breakpoints, other.breakpoints)
+        before = [f.values[np.searchsorted(f.breakpoints, points)] for f in (self, other)]
+        return StepFunction(points, np.append(before[0] + before[1], self.values[-1] + other.values[-1]), self(points) + other(points))
+
+    def __mul__(self, factor: float) -> "StepFunction":
+        return StepFunction(self.breakpoints, self.values * factor, self.at * factor)
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        best = self.best()
+        return f"StepFunction({len(self.breakpoints):,} breakpoints, best {best.value:.6g} on ({best.low:.6g}, {best.high:.6g}))"
+
+    def best(self, low: float = -math.inf, high: float = math.inf) -> Interval:
+        """The interval between ``low`` and ``high`` with the largest value; of equals the widest, a bounded one if there is one.
+
+        Points are not intervals: what the measure is where documents tie does not count. Nor do intervals that are no
+        wider than rounding makes them, unless there is no other.
+        """
+        if not low < high:
+            raise ValueError(f"an interval needs low < high, got {low} and {high}")
+        first, last = np.searchsorted(self.breakpoints, low, "right"), np.searchsorted(self.breakpoints, high, "left")
+        ends = np.concatenate([[low], self.breakpoints[first:last], [high]])
+        values = self.values[first : last + 1]
+        width = np.diff(ends)
+        size = np.maximum(*(np.abs(np.where(np.isinf(e), 0.0, e)) for e in (ends[:-1], ends[1:])))
+        values = np.where(width > LEAST_WIDTH * size, values, -np.inf) if np.any(width > LEAST_WIDTH * size) else values
+        widest = np.where(values >= values.max() - SAME_VALUE, np.where(np.isinf(width), 0.0, width), -1.0)
+        chosen = int(np.argmax(widest))
+        return Interval(float(ends[chosen]), float(ends[chosen + 1]), float(values[chosen]))
+
+    def plot(self, low: float | None = None, high: float | None = None, *, ax: "Axes | None" = None, **style: Any) -> "Axes":
+        """Draw the function with matplotlib between ``low`` and ``high`` (default: the middle 98% of its breakpoints)."""
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots()[1] if ax is None else ax
+        points = self.breakpoints if len(self.breakpoints) else np.zeros(1)
+        spread = max(float(points[-1] - points[0]), 1e-9)
+        left = float(np.quantile(points, 0.01)) - 0.02 * spread if low is None else low
+        right = float(np.quantile(points, 0.99)) + 0.02 * spread if high is None else high
+        inside = self.breakpoints[(self.breakpoints > left) & (self.breakpoints < right)]
+        edges = np.concatenate([[left], inside, [right]])
+        axes.stairs(self.values[np.searchsorted(self.breakpoints, (edges[:-1] + edges[1:]) / 2)], edges, baseline=None, **style)
+        return axes

@@ -1,0 +1,54 @@
+// The log likelihood, under the Plackett-Luce model, of the top of each query's ideal ranking (Tan et al. 2013, section 2.3):
+//
+//   sum over j < top of  s_j - log sum_{l >= j} exp s_l,    documents in ideal order, s = score + alpha slope             (1)
+//
+// It is concave in alpha; what is wanted is its slope and curvature there.
+#pragma once
+
+#include <cmath>
+
+#include "threads.hpp"
+
+namespace exactrank {
+
+struct IdealRankings {
+    const double *score, *slope;
+    const std::int64_t* indptr;
+    std::size_t queries;
+    const std::int32_t* ideal;  // each query's documents, best first
+    const std::int32_t* top;    // how many of them count
+    const double* weight;
+};
+
+struct Curve {
+    double slope = 0, curvature = 0;
+};
+
+inline Curve likelihood_curve(const IdealRankings& data, double alpha, int threads) {
+    const std::vector<std::size_t> starts = query_blocks(data.indptr, data.queries);
+    std::vector<Curve> parts(starts.size() - 1);
+    parallel_for(parts.size(), threads, [&](std::size_t b) {
+        for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) {
+            if (data.top[q] == 0 || data.weight[q] == 0) continue;
+            const std::int64_t begin = data.indptr[q], count = data.indptr[q + 1] - begin;
+            auto score = [&](std::int64_t i) { return data.score[i] + alpha * data.slope[i]; };
+            double most = -HUGE_VAL;
+            for (std::int64_t i = begin; i < begin + count; ++i) most = std::max(most, score(i));
+            double mass = 0, first = 0, second = 0;  // of exp s, and of it times the slope and its square
+            for (std::int64_t j = count; j-- > 0;) {
+                const std::int64_t i = begin + data.ideal[begin + j];
+                const double chance = std::exp(score(i) - most), slope = data.slope[i];
+                mass += chance, first += chance * slope, second += chance * slope * slope;
+                if (j >= data.top[q] || mass == 0) continue;
+                const double mean = first / mass;
+                parts[b].slope += data.weight[q] * (slope - mean);
+                parts[b].curvature -= data.weight[q] * (second / mass - mean * mean);
+            }
+        }
+    });
+    Curve total;
+    for (const Curve& part : parts) total.slope += part.slope, total.curvature += part.curvature;
+    return total;
+}
+
+}  // namespace exactrank

@@ -1,0 +1,72 @@
+"""The kernel that finds the best step against the whole profile."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import exactrank as xr
+from exactrank import _core
+from exactrank.measures.families import Positional
+from exactrank.objectives.line_search import LineSearch
+from exactrank.objectives.profile import query_weights
+from tests.strategies import MEASURES
+from tests.test_profile import rays
+
+ENDS = st.sampled_from([(-math.inf, math.inf), (0.0, math.inf), (-math.inf, 0.0), (-1.0, 2.0), (-0.3, 0.3), (0.0, 1.0)])
+
+
+def search(measure, data, s, t, threads=1):
+    found = LineSearch(measure, data, query_weights(data, None), threads)
+    found.start(data.grouped(s))
+    return found, data.grouped(t)
+
+
+@given(rays(max_documents=12), MEASURES, ENDS)
+def test_finds_the_best_interval_of_the_profile(ray, measure, ends):
+    data, s, t = ray
+    ours, slopes = search(measure, data, s, t)
+    best, profile = ours.best(slopes, *ends), xr.profile(measure, data, s, t, low=ends[0], high=ends[1])
+    theirs = profile.best(*ends)
+    if math.isnan(theirs.value):  # every query is skipped
+        return
+    assert best.value == pytest.approx(theirs.value, abs=1e-11)
+    assert ends[0] <= best.low < best.high <= ends[1]
+    assert profile(best.middle()) == pytest.approx(best.value, abs=1e-11)
+    assert profile(best.low + 1e-9 * max(1, abs(best.low)) if math.isfinite(best.low) else -1e9) == pytest.approx(best.value, abs=1e-11)
+
+
+@pytest.mark.parametrize("measure", ["nDCG@10", "nDCG", "P@5", "nDCG(ties='expected')@3", "RBP", "DCG@10"])
+@pytest.mark.parametrize("documents", [3, 40, 150])
+def test_many_queries_and_long_lists(measure, documents):
+    rng = np.random.default_rng(documents)
+    sizes = rng.integers(1, 2 * documents, 60)
+    n = sizes.sum()
+    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, n), group=sizes, query_weight=rng.random(60))
+    parsed = xr.parse_measure(measure)
+    for s, t in ((rng.normal(size=n), rng.normal(size=n)), (rng.integers(0, 9, n) / 4, rng.integers(0, 5, n) / 8)):
+        ours, slopes = search(parsed, data, s, t)
+        best, theirs = ours.best(slopes), xr.profile(measure, data, s, t).best()
+        assert best.value == pytest.approx(theirs.value, abs=1e-11)
+        here = xr.evaluate(measure, data, s + best.middle() * t)[measure].mean
+        assert here == pytest.approx(best.value, abs=1e-11)
+        assert search(parsed, data, s, t, threads=2)[0].best(slopes) == best
+        assert ours.best(slopes.astype(np.float32)).value == pytest.approx(
+            xr.profile(measure, data, s, t.astype(np.float32)).best().value, abs=1e-11
+        )
+
+
+@given(rays(), MEASURES)
+def test_which_measures_have_the_kernel(ray, measure):
+    data, _, _ = ray
+    kernel, _ = measure.kernel(data.y, int(np.diff(data.indptr).max()))
+    assert _core.LineSearch.serves(kernel) == (isinstance(measure, Positional) and measure.normaliser != "mean_ideal")
+
+
+def test_stays_where_it_is_unless_elsewhere_is_better():
+    data = xr.RankingData.from_arrays(None, [1, 0], qid=[1, 1])
+    ours, slopes = search(xr.NDCG(k=1), data, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    best = ours.best(slopes)
+    assert (best.low, best.high, best.value) == (-math.inf, 1.0, 1.0)
