@@ -70,3 +70,23 @@ def test_stays_where_it_is_unless_elsewhere_is_better():
     ours, slopes = search(xr.NDCG(k=1), data, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     best = ours.best(slopes)
     assert (best.low, best.high, best.value) == (-math.inf, 1.0, 1.0)
+
+
+@given(
+    rays(),
+    MEASURES,
+    st.sampled_from([(-math.inf, math.inf), (0.1, 0.5), (-3.0, -1.0), (0.0, 2.0)]),
+    st.sampled_from(["middle", "likelihood"]),
+)
+def test_a_step_for_whatever_moves_scores(ray, measure, ends, point):
+    data, s, t = ray
+    if not np.all(np.isfinite(s)):
+        point = "middle"
+    profile = xr.profile(measure, data, s, t, low=ends[0], high=ends[1])
+    best = profile.best(*ends)
+    if math.isnan(best.value):
+        return
+    step = xr.line_search(measure, data, s, t, low=ends[0], high=ends[1], point=point)
+    assert step.value == pytest.approx(best.value, abs=1e-11)
+    assert ends[0] <= step.alpha <= ends[1]
+    assert step.interval.low <= step.alpha <= step.interval.high

@@ -125,6 +125,14 @@ def test_empty_and_bad_ranges():
         xr.profile("AP", data, [0, 1], [1, 0], weight=[0.0])
 
 
+def test_lists_too_long_for_all_pairs(monkeypatch):
+    monkeypatch.setattr("exactrank.objectives.profile.MOST_CROSSING", 2)
+    data = xr.RankingData.from_arrays(None, [0, 1, 0], group=[3])
+    assert xr.profile("AP@2", data, [0, 1, 2], [1, 0, 0]).values.max() <= 1
+    with pytest.raises(xr.IncompatibleError, match="a query has 3 documents"):
+        xr.profile("AP", data, [0, 1, 2], [1, 0, 0])
+
+
 @st.composite
 def step_functions(draw):
     points = np.array(sorted(draw(st.sets(st.integers(-8, 8), max_size=5))), float)
@@ -158,6 +166,19 @@ def test_unbounded_intervals_have_a_middle():
     assert Interval(-math.inf, math.inf, 0).middle() == 0
     for interval in (Interval(3, math.inf, 0), Interval(-math.inf, -3, 0), Interval(-math.inf, 0, 0), Interval(0, math.inf, 0)):
         assert interval.middle(scale=0.1) in interval
+
+
+@pytest.mark.parametrize("points", [[], [1.0], [0.0, 1.0, 2.0]])
+def test_a_picture_shows_the_values_between_the_breakpoints(points):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    f = StepFunction(np.array(points), np.arange(len(points) + 1.0), np.zeros(len(points)))
+    axes = f.plot(-1, 3)
+    (stairs,) = axes.patches
+    assert stairs.get_data().values.tolist() == f.values.tolist()
+    assert stairs.get_data().edges.tolist() == [-1.0, *points, 3.0]
+    assert f.plot(ax=axes) is axes
+    matplotlib.pyplot.close("all")
 
 
 def test_false_intervals_are_not_chosen():

@@ -5,6 +5,8 @@
 // against.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <utility>

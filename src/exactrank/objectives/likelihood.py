@@ -8,6 +8,8 @@ order of their grades, best first,
 where k is the measure's cutoff, or less where fewer documents are better than the worst. L is concave.
 """
 
+from typing import Literal, TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +20,8 @@ from exactrank.measures.base import Measure
 from exactrank.objectives.step_function import Interval
 from exactrank.threads import thread_count
 
+#: Which point of an interval to take: its middle, or where (1) is largest.
+Point: TypeAlias = Literal["middle", "likelihood"]
 ITERATIONS = 30
 
 

@@ -6,6 +6,7 @@ profile.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,10 @@ from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import mean_value, tie_key_of
+from exactrank.measures.evaluate import mean_value
+from exactrank.measures.parse import parse_measure
+from exactrank.objectives.likelihood import IdealLikelihood, Point
+from exactrank.objectives.profile import conventions, profile, query_weights, ray_of
 from exactrank.objectives.step_function import Interval, StepFunction
 from exactrank.threads import thread_count
 
@@ -30,8 +34,7 @@ class LineSearch:
         self._data = data
         self._weight = weight
         self._threads = thread_count(threads)
-        self._kernel, self._grades = measure.kernel(data.y, int(np.diff(data.indptr).max()))
-        self._tie_key, self._mark_ties = tie_key_of(measure.ties, data), measure.ties == "expected"
+        self._tie_key, self._mark_ties, self._kernel, self._grades = conventions(measure, data)
         self._scores: PerDocument = np.zeros(data.n_documents)
         self._native = None
         if _core.LineSearch.serves(self._kernel):
@@ -59,3 +62,48 @@ class LineSearch:
                 self._kernel, self._grades, self._weight, low, high, self._threads,
             )
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far to go along a ray: ``alpha`` in ``interval``, on which the measure is ``value``."""
+
+    alpha: float
+    value: float
+    interval: Interval
+
+
+def line_search(
+    measure: str | Measure,
+    data: RankingData,
+    scores: npt.ArrayLike,
+    direction: npt.ArrayLike,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    point: Point = "middle",
+    weight: npt.ArrayLike | None = None,
+    preset: str | None = None,
+    threads: int | None = None,
+) -> Step:
+    """The step along ``direction``, between ``low`` and ``high``, after which the measure is largest.
+
+    Rows are in the caller's order, as in [`xr.profile`][exactrank.profile]. For the weight of one more tree in an ensemble the
+    direction is what the tree says of each document.
+
+    >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
+    >>> line_search("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], low=0.1, high=1.5)
+    Step(alpha=1.0, value=1.0, interval=Interval(low=0.5, high=1.5, value=1.0))
+    """
+    parsed, weights = parse_measure(measure, preset), query_weights(data, weight)
+    s, t = ray_of(data, scores, direction)
+    if low <= 0 <= high:
+        search = LineSearch(parsed, data, weights, threads)
+        search.start(s)
+        interval = search.best(t, low, high)
+    else:
+        interval = profile(parsed, data, scores, direction, low=low, high=high, weight=weights, threads=threads).best(low, high)
+    alpha = interval.middle()
+    if point == "likelihood":
+        alpha = IdealLikelihood(parsed, data, weights, threads).best(s, t, interval, alpha)
+    return Step(alpha, interval.value, interval)

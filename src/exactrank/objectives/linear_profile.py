@@ -7,7 +7,7 @@ interval, not a point (Tan, Xia, Guo & Wang 2013, section 2.3): `Point` says whi
 """
 
 import math
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,13 @@ from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
-from exactrank.objectives.likelihood import IdealLikelihood
+from exactrank.objectives.likelihood import IdealLikelihood, Point
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.step_function import Interval, StepFunction
 from exactrank.threads import thread_count
 
 Theta: TypeAlias = npt.NDArray[np.float64]
 Direction: TypeAlias = int | Theta  #: a feature's number, or a vector of weights
-#: The middle of the best interval, or where the ideal ranking is likeliest in it.
-Point: TypeAlias = Literal["middle", "likelihood"]
 
 
 def columns_of(data: RankingData) -> Matrix:

@@ -8,19 +8,23 @@ weight of one retriever against another.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import PerDocument, PerQuery
+from exactrank.arrays import PerDocument, PerQuery, Rows
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import checked_scores, tie_key_of
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.step_function import StepFunction
+from exactrank.objectives.step_function import Floats, StepFunction
 from exactrank.threads import thread_count
+
+#: All pairs of so many documents are looked at, at most.
+MOST_CROSSING = 20_000
 
 
 def profile(
@@ -49,15 +53,41 @@ def profile(
     parsed = parse_measure(measure, preset)
     if not low < high:
         raise DataError(f"a ray needs low < high, got {low} and {high}")
-    s, t = (data.grouped(checked_scores(data, given, name)) for given, name in ((scores, "scores"), (direction, "direction")))
-    _check_ray(s, t)
-    kernel, grades = parsed.kernel(data.y, int(np.diff(data.indptr).max()))
+    tie_key, mark_ties, kernel, grades = conventions(parsed, data)
     breakpoints, values, at = _core.profile(
-        s, t, data.indptr, tie_key_of(parsed.ties, data), parsed.ties == "expected",
+        *ray_of(data, scores, direction), data.indptr, tie_key, mark_ties,
         kernel, grades, query_weights(data, weight), min(low, 0.0), max(high, 0.0), thread_count(threads),
     )  # fmt: skip
     first, last = np.searchsorted(breakpoints, low, "left"), np.searchsorted(breakpoints, high, "right")
     return StepFunction(breakpoints[first:last], values[first : last + 1], at[first:last])
+
+
+@dataclass(frozen=True, eq=False)
+class Jumps:
+    """Where single queries change along a ray: by ``to`` from left of ``at`` to there, and by ``beyond`` from there to right of it."""
+
+    at: Floats
+    to: Floats
+    beyond: Floats
+    query: Rows  #: whose jump it is; rising
+    here: PerQuery  #: the value of each query at 0, NaN where it is skipped
+
+
+def query_jumps(
+    measure: Measure, data: RankingData, scores: npt.ArrayLike, direction: npt.ArrayLike, high: float, threads: int | None = None
+) -> Jumps:
+    """The changes of each query at ``scores + alpha * direction`` for every alpha from 0 to ``high``, in no order within a query.
+
+    >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
+    >>> jumps = query_jumps(parse_measure("nDCG@1"), data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], high=3.0)
+    >>> jumps.at.tolist(), (jumps.to + jumps.beyond).tolist(), jumps.query.tolist(), jumps.here.tolist()
+    ([2.0, 0.5], [-1.0, 1.0], [0, 1], [1.0, 0.0])
+    """
+    tie_key, mark_ties, kernel, grades = conventions(measure, data)
+    at, to, beyond, counts, here = _core.query_jumps(
+        *ray_of(data, scores, direction), data.indptr, tie_key, mark_ties, kernel, grades, 0.0, high, thread_count(threads)
+    )
+    return Jumps(at, to, beyond, np.repeat(np.arange(data.n_queries), counts), here)
 
 
 def query_weights(data: RankingData, weight: npt.ArrayLike | None) -> PerQuery:
@@ -69,7 +99,22 @@ def query_weights(data: RankingData, weight: npt.ArrayLike | None) -> PerQuery:
     return weights
 
 
-def _check_ray(s: PerDocument, t: PerDocument) -> None:
+def conventions(measure: Measure, data: RankingData) -> tuple[PerDocument | None, bool, _core.Kernel, PerDocument]:
+    """What ranks tied documents, whether all their orders count, and the measure's kernel with the grades it reads."""
+    longest = int(np.diff(data.indptr).max())
+    if min(longest, measure.cutoff) > MOST_CROSSING:
+        raise IncompatibleError(
+            f"{measure} counts every rank, and a query has {longest:,} documents: too many to look at all pairs;"
+            f" give the measure a cutoff, or leave out documents beyond {MOST_CROSSING:,}"
+        )
+    kernel, grades = measure.kernel(data.y, longest)
+    return tie_key_of(measure.ties, data), measure.ties == "expected", kernel, grades
+
+
+def ray_of(data: RankingData, scores: npt.ArrayLike, direction: npt.ArrayLike) -> tuple[PerDocument, PerDocument]:
+    """Scores and direction in the order of the documents, once they are numbers."""
+    s, t = (data.grouped(checked_scores(data, given, name)) for given, name in ((scores, "scores"), (direction, "direction")))
     for name, bad in (("scores", np.isnan(s) | (s == np.inf)), ("direction", ~np.isfinite(t))):
         if np.any(bad):
             raise DataError(f"{name} holds {(s if name == 'scores' else t)[bad][0]}; give numbers (a score of -inf: not retrieved)")
+    return s, t

@@ -126,15 +126,15 @@ class StepFunction:
         return Interval(float(ends[chosen]), float(ends[chosen + 1]), float(values[chosen]))
 
     def plot(self, low: float | None = None, high: float | None = None, *, ax: "Axes | None" = None, **style: Any) -> "Axes":
-        """Draw the function with matplotlib between ``low`` and ``high`` (default: the middle 98% of its breakpoints)."""
+        """Draw the function with matplotlib between ``low`` and ``high`` (default: where the middle 90% of its breakpoints are)."""
         import matplotlib.pyplot as plt
 
         axes = plt.subplots()[1] if ax is None else ax
-        points = self.breakpoints if len(self.breakpoints) else np.zeros(1)
-        spread = max(float(points[-1] - points[0]), 1e-9)
-        left = float(np.quantile(points, 0.01)) - 0.02 * spread if low is None else low
-        right = float(np.quantile(points, 0.99)) + 0.02 * spread if high is None else high
+        ends = np.quantile(self.breakpoints, [0.05, 0.95]) if len(self.breakpoints) else np.zeros(2)
+        margin = 0.05 * float(ends[1] - ends[0]) or 1.0
+        left, right = float(ends[0]) - margin if low is None else low, float(ends[1]) + margin if high is None else high
         inside = self.breakpoints[(self.breakpoints > left) & (self.breakpoints < right)]
         edges = np.concatenate([[left], inside, [right]])
         axes.stairs(self.values[np.searchsorted(self.breakpoints, (edges[:-1] + edges[1:]) / 2)], edges, baseline=None, **style)
+        axes.set_xlabel("alpha")
         return axes

@@ -1,0 +1,40 @@
+"""Which column of data is which feature of a model: by name, whatever their order."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import IncompatibleError
+
+
+def aligned(data: RankingData, names: tuple[str, ...], owner: str = "the model") -> RankingData:
+    """``data`` with its features in the order of ``names``, the features that ``owner`` has.
+
+    >>> data = RankingData.from_arrays([[1.0, 2.0]], [0], group=[1], feature_names=["b", "a"])
+    >>> aligned(data, ("a", "b")).X.tolist()
+    [[2.0, 1.0]]
+    """
+    if data.feature_names == names:
+        return data
+    missing, extra = sorted(set(names) - set(data.feature_names)), sorted(set(data.feature_names) - set(names))
+    if missing or extra or len(names) != data.n_features:
+        remedy = f"; text whose last features are all 0 needs n_features={len(names)} (--features)" if missing else ""
+        raise IncompatibleError(
+            f"the data has other features than {owner}: it lacks {listed(missing)}; it has besides {listed(extra)};"
+            f" give the {len(names):,} features of {owner}, by the same names in any order{remedy}"
+        )
+    place = {name: j for j, name in enumerate(data.feature_names)}
+    return replace(data, X=np.take(data.X, [place[name] for name in names], axis=1), feature_names=names)
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """The first few names.
+
+    >>> listed(["a", "b", "c"], 2)
+    'a, b, ... (3 in all)'
+    """
+    if not names:
+        return "none"
+    return ", ".join(names[:most]) + (f", ... ({len(names):,} in all)" if len(names) > most else "")

@@ -1,0 +1,43 @@
+"""What all optimizers share: a state that is a value, made by ``init`` and carried forward by ``step``.
+
+A state holds everything that the next step depends on, the random generator's state among it, so that it can be kept and
+taken up again to the bit.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Theta = npt.NDArray[np.float64]  #: the parameters, flat
+
+
+class Valued(Protocol):
+    """A problem that can be asked for its value, which is to be made large."""
+
+    def value(self, theta: Theta) -> float:
+        """The objective at ``theta``."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Where an optimizer stands; an optimizer that needs more to go on extends it."""
+
+    theta: Theta
+    value: float
+    steps: int = 0
+    done: bool = False  #: converged: another step would change nothing
+
+
+S = TypeVar("S", bound=State)
+
+
+class Optimizer(Protocol[S]):
+    """Something that makes a problem's value larger, step by step."""
+
+    def init(self, problem: Any, theta: Theta, rng: np.random.Generator) -> S:
+        """The state to start from."""
+
+    def step(self, problem: Any, state: S) -> S:
+        """The state after one step, whose value is not smaller where the optimizer promises to ascend."""

@@ -1,0 +1,162 @@
+"""Coordinate ascent with an exact line search (Tan, Xia, Guo & Wang 2013, Algorithm 1).
+
+    alpha* in the best interval of  alpha -> f(theta + alpha e_k),    theta <- theta + alpha* e_k               (1)
+
+for one coordinate k after the other. f may be a step function: its problem says where along a line it is largest, so no slope
+is needed. Each step is taken only where it raises the value as measured there, so that never falls.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+
+from exactrank.errors import DataError
+from exactrank.optimizers.base import State, Theta
+
+#: A gain smaller than this is a rounding error.
+LEAST_GAIN = 1e-12
+
+
+class Line(Protocol):
+    """Where along a line a function is largest."""
+
+    @property
+    def low(self) -> float:
+        """The left end."""
+
+    @property
+    def high(self) -> float:
+        """The right end."""
+
+    @property
+    def value(self) -> float:
+        """The value between them."""
+
+
+class Spot(Protocol):
+    """A point that can be left along a direction: the number of a coordinate, or a vector."""
+
+    @property
+    def theta(self) -> Theta:
+        """Its coordinates."""
+
+    @property
+    def value(self) -> float:
+        """The value there, as measured."""
+
+    def best(self, direction: Any, low: float, high: float) -> Line:
+        """The best stretch of alpha between ``low`` and ``high`` along ``direction``."""
+
+    def point(self, direction: Any, interval: Any) -> float:
+        """The alpha to take in it."""
+
+    def moved(self, direction: Any, alpha: float) -> Self:
+        """The point at ``alpha``."""
+
+
+class Profiled(Protocol):
+    """A problem whose best point along a line is known exactly."""
+
+    @property
+    def dimension(self) -> int:
+        """How many coordinates there are."""
+
+    def value(self, theta: Theta) -> float:
+        """The value at ``theta``."""
+
+    def at(self, theta: Theta) -> Any:
+        """The point ``theta`` as a `Spot`."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where coordinates may go: between ``low`` and ``high``, and no further than ``window`` times the largest in one step."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    window: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high or not self.window > 0:
+            raise DataError(f"limits need low < high and a window above 0, got {self.low}, {self.high} and {self.window}")
+
+    @property
+    def scale_free(self) -> bool:
+        """Are multiples of what is allowed allowed?"""
+        return self.low in (-math.inf, 0.0) and self.high in (math.inf, 0.0)
+
+    def along(self, direction: Any, theta: Theta) -> tuple[float, float]:
+        """How far left and right one may go from ``theta``, which keeps to them."""
+        step = np.eye(1, len(theta), direction)[0] if isinstance(direction, int) else direction
+        reach = self.window * max(float(np.abs(theta).max()), 1e-300) / max(float(np.abs(step).max()), 1e-300)
+        moving = step != 0
+        ends = np.array([(self.low - theta[moving]) / step[moving], (self.high - theta[moving]) / step[moving]])
+        return min(0.0, max(ends.min(axis=0).max(), -reach)), max(0.0, min(ends.max(axis=0).min(), reach))
+
+
+NO_LIMITS = Limits()
+
+
+def ascended(spot: Any, direction: Any, limits: Limits) -> Any:
+    """``spot``, or the better one that an exact step along ``direction`` leads to, (1)."""
+    low, high = limits.along(direction, spot.theta)
+    if not low < high:
+        return spot
+    interval = spot.best(direction, low, high)
+    if interval.value <= spot.value + LEAST_GAIN:
+        return spot
+    moved = spot.moved(direction, spot.point(direction, interval))
+    return moved if moved.value > spot.value + LEAST_GAIN else spot
+
+
+def rescaled(theta: Theta) -> Theta:
+    """``theta`` times the power of two that brings its largest entry to between 1/2 and 1: no digit changes."""
+    return theta * 2.0 ** -math.frexp(float(np.abs(theta).max()))[1] if np.any(theta) else theta
+
+
+@dataclass(frozen=True)
+class CoordinateState(State):
+    """A state with the random generator's."""
+
+    generator: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class CoordinateSearch:
+    """Algorithm 1: a step is one round over all coordinates, ``cyclic`` or in ``random`` order; or, ``greedy``, the one best of them.
+
+    Done when a step gains less than ``tolerance``. Where the limits allow it theta is rescaled, since only ratios count.
+    """
+
+    order: Literal["cyclic", "random", "greedy"] = "cyclic"
+    limits: Limits = NO_LIMITS
+    tolerance: float = 1e-6
+
+    def init(self, problem: Profiled, theta: Theta, rng: np.random.Generator) -> CoordinateState:
+        """Start at ``theta``, brought within the limits."""
+        start = np.clip(theta, self.limits.low, self.limits.high)
+        return CoordinateState(start, problem.value(start), generator=dict(rng.bit_generator.state))
+
+    def step(self, problem: Profiled, state: CoordinateState) -> CoordinateState:
+        """One round."""
+        rng = np.random.default_rng()
+        rng.bit_generator.state = state.generator
+        spot = problem.at(state.theta)
+        for k in self._sequence(spot, problem.dimension, rng):
+            spot = ascended(spot, k, self.limits)
+        theta = rescaled(spot.theta) if self.limits.scale_free else spot.theta
+        value = problem.value(theta)
+        if value <= state.value:  # what rounding made of the steps is not better than where they began
+            theta, value = state.theta, state.value
+        return CoordinateState(theta, value, state.steps + 1, value < state.value + self.tolerance, dict(rng.bit_generator.state))
+
+    def _sequence(self, spot: Any, dimension: int, rng: np.random.Generator) -> Iterable[int]:
+        if self.order == "cyclic":
+            return range(dimension)
+        if self.order == "random":
+            return [int(k) for k in rng.permutation(dimension)]
+        gains = [ascended(spot, k, self.limits).value for k in range(dimension)]
+        return [int(np.argmax(gains))]

@@ -1,0 +1,95 @@
+"""Coordinate ascent by trying steps (Metzler & Croft 2007, section 4.2; the settings are those of RankLib).
+
+One coordinate at a time, in random order, is tried at
+
+    w_i + sign * first * |w_i| * growth^n,   sign = +-1,   n = 0 .. tries - 1,   and at 0                        (1)
+
+(for w_i = 0 the mean |w_j| stands for |w_i|), and moved to the best of them if that is better than to stay. A round visits
+every coordinate once. Only values are asked for, so the function may be a step function such as a ranking measure. Where
+it does not change when all parameters are scaled, they are kept at
+
+    sum_i |w_i| = 1                                                                                             (2)
+"""
+
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.errors import DataError
+from exactrank.optimizers.base import State, Theta, Valued
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchState(State):
+    """Where the search stands in its round."""
+
+    order: npt.NDArray[np.int64]  #: of the coordinates in this round
+    position: int  #: of the next coordinate in ``order``
+    round_value: float  #: when the round began
+    rng: np.random.Generator = field(repr=False)  #: for the rounds to come
+
+
+@dataclass(frozen=True)
+class StepSearch:
+    """Ascend by the best of the steps (1); done when a round gains less than ``tolerance``.
+
+    ``normalise`` keeps (2). A problem that has ``values(thetas)`` is asked for many values at once.
+    """
+
+    first: float = 0.05
+    growth: float = 2.0
+    tries: int = 25
+    tolerance: float = 0.001
+    normalise: bool = True
+
+    def __post_init__(self) -> None:
+        for name, given, least in (("the first step", self.first, 0.0), ("growth", self.growth, 1.0)):
+            if not least < given < np.inf:
+                raise DataError(f"{name} must be a number above {least:g}, got {given}")
+        if self.tries < 1:
+            raise DataError(f"tries must be at least 1, got {self.tries}")
+        if not self.tolerance >= 0:
+            raise DataError(f"tolerance must be at least 0, got {self.tolerance}")
+
+    def init(self, problem: Valued, theta: Theta, rng: np.random.Generator) -> SearchState:
+        """At the start of the first round."""
+        start = self._normalised(np.array(theta, np.float64))
+        before = SearchState(start, problem.value(start), order=np.empty(0, np.int64), position=0, round_value=-np.inf, rng=rng)
+        return self._new_round(before)
+
+    def step(self, problem: Valued, state: SearchState) -> SearchState:
+        """Try one coordinate; the value never gets smaller."""
+        candidates = self._candidates(state.theta, int(state.order[state.position]))
+        ask = getattr(problem, "values", None)
+        values = ask(candidates) if ask is not None else [problem.value(theta) for theta in candidates]
+        moved = replace(state, steps=state.steps + 1, position=state.position + 1)
+        if len(values) and np.max(values) > state.value:
+            theta = self._normalised(candidates[int(np.argmax(values))])
+            value = problem.value(theta)  # scaling rounds, and so may ``values``: the value of a state is that of its theta
+            if value > state.value:
+                moved = replace(moved, theta=theta, value=value)
+        return moved if moved.position < len(moved.order) else self._new_round(moved)
+
+    def _candidates(self, theta: Theta, i: int) -> Floats:
+        """One row for each of (1); all parameters zero is none of them where only their proportions count."""
+        size = abs(theta[i]) or np.mean(np.abs(theta)) or 1.0
+        reach = self.first * size * self.growth ** np.arange(self.tries)
+        tried = np.concatenate([[0.0], theta[i] + reach, theta[i] - reach])
+        rows = np.tile(theta, (len(tried), 1))
+        rows[:, i] = tried
+        return rows[np.any(rows != 0.0, axis=1)] if self.normalise else rows
+
+    def _new_round(self, state: SearchState) -> SearchState:
+        gain = state.value - state.round_value
+        rng = deepcopy(state.rng)
+        order = rng.permutation(len(state.theta))
+        done = gain <= 0 or gain < self.tolerance
+        return replace(state, order=order, position=0, round_value=state.value, rng=rng, done=done)
+
+    def _normalised(self, theta: Theta) -> Theta:
+        total = np.sum(np.abs(theta))
+        return theta / total if self.normalise and total > 0 else theta

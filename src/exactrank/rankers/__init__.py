@@ -1,0 +1,24 @@
+"""Rankers: scikit-learn estimators, one file a published method.
+
+A ranker is one file and one line in `RANKERS`, which gives it its command ``exactrank train NAME``.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from exactrank.rankers.base import Ranker
+
+#: Where each ranker is, by its name on the command line; imported when asked for.
+RANKERS: Mapping[str, str] = {
+    "directrank": "exactrank.rankers.directrank:DirectRank",
+    "coordinate-ascent": "exactrank.rankers.coordinate_ascent:CoordinateAscent",
+}
+
+
+def find_ranker(name: str) -> "type[Ranker]":
+    """The class of the ranker called ``name``."""
+    module, _, found = RANKERS[name].partition(":")
+    ranker: type[Ranker] = getattr(import_module(module), found)
+    return ranker

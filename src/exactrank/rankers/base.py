@@ -1,0 +1,142 @@
+"""What all rankers share: scikit-learn's conventions around one method that each ranker writes.
+
+A ranker's constructor is its configuration and does nothing else. ``fit`` checks the data and fills missing values, ``_fit``
+composes scorer, objective and optimizer, and the result is kept as a `Model` that knows where it came from.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from exactrank.arrays import PerDocument
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import IncompatibleError
+from exactrank.measures.base import Measure
+from exactrank.measures.evaluate import evaluate
+from exactrank.measures.parse import parse_measure
+from exactrank.optimizers.base import Theta
+from exactrank.rankers.training_data import TrainingData, check_measure_tells_apart, judged, training_data
+from exactrank.scorers.base import Scorer
+from exactrank.scorers.linear import Linear
+from exactrank.scorers.missing import Missing, PerFeature
+from exactrank.scorers.model import Model
+from exactrank.training import Listener, Progress, Trained
+
+Checkpoint = Callable[[Model], None]
+
+
+class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
+    """The base of all rankers; ``name`` is that of the command line.
+
+    Args:
+        measure: The measure to train on, e.g. nDCG@10 or 'AP(rel=2)'.
+        seed: Seed of everything random.
+        threads: Native threads; results do not depend on it.
+        missing: What a missing value is: an error, 0, or the feature's mean over the training data.
+    """
+
+    name: ClassVar[str]
+    measure: str | Measure
+    seed: int
+    threads: int | None
+    missing: Missing
+
+    model_: Model
+    history_: tuple[Progress, ...]
+
+    @abstractmethod
+    def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
+        """Train on data that has something to learn and no missing values; ``valid`` has the same features."""
+
+    def _scorer(self, data: RankingData, theta: Theta) -> Scorer:
+        """The scorer with the parameters ``theta``."""
+        return Linear(theta, data.feature_names)
+
+    def fit(
+        self,
+        X: Any,
+        y: npt.ArrayLike | None = None,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        query_weight: npt.ArrayLike | None = None,
+        valid: Any = None,
+        listener: Listener | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
+        """Train on a `RankingData`, or on a matrix or frame with grades ``y`` and ``qid`` or ``group``.
+
+        ``valid``, a `RankingData` or ``(X, y, qid)``, chooses the iterate to keep. ``listener`` hears of every step,
+        ``checkpoint`` gets every model that is the best so far. Ctrl-C ends training; the best model so far is kept.
+        """
+        measure = parse_measure(self.measure)
+        data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
+        given = training_data(data, valid, self.missing, self.threads)
+        check_measure_tells_apart(measure, data, self.threads)
+        scorer, trained = self._fit(given.data, given.valid, self._heard(given, listener, checkpoint))
+        steps = trained.history[-1].step if trained.history else 0
+        reached = {"value": trained.value, "valid": trained.valid, "steps": steps, "interrupted": trained.interrupted}
+        self.model_ = self._model(given, scorer, reached)
+        self.history_ = trained.history
+        self.n_features_in_ = data.n_features
+        if isinstance(X, RankingData) or hasattr(X, "columns"):
+            self.feature_names_in_ = np.array(data.feature_names, object)
+        return self
+
+    def predict(self, X: Any) -> PerDocument:
+        """The score of each row of a `RankingData`, a frame or a matrix, in the caller's row order."""
+        check_is_fitted(self, "model_")
+        return self.model_.predict(X, self.threads)
+
+    def score(
+        self, X: Any, y: npt.ArrayLike | None = None, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
+    ) -> float:
+        """The mean of the measure that was trained on."""
+        check_is_fitted(self, "model_")
+        measure = parse_measure(self.measure)
+        data = judged(X, y, qid=qid, group=group)
+        return evaluate(measure, data, self.predict(X), threads=self.threads).means[str(measure)]
+
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        """Write the model to a file that [`xr.load`][exactrank.load] reads."""
+        check_is_fitted(self, "model_")
+        self.model_.save(path, force)
+
+    @property
+    def weights_(self) -> PerFeature:
+        """The weight of each feature, where the model is linear."""
+        check_is_fitted(self, "model_")
+        if not isinstance(self.model_.scorer, Linear):
+            raise IncompatibleError(f"a {self.model_.scorer.kind} model has no weights; only linear ones do")
+        return self.model_.scorer.weights
+
+    def _model(self, given: TrainingData, scorer: Scorer, reached: dict[str, Any]) -> Model:
+        whole = replace(scorer, missing=self.missing, fill=given.fill) if isinstance(scorer, Linear) else scorer
+        measure, ranker = repr(parse_measure(self.measure)), type(self).__name__
+        return Model(whole, measure, ranker, self.get_params(), given.facts, self.seed, training=reached)
+
+    def _heard(self, given: TrainingData, listener: Listener | None, checkpoint: Checkpoint | None) -> Listener | None:
+        """``listener``, which also sees to it that ``checkpoint`` gets each model that is better than all before."""
+        if checkpoint is None:
+            return listener
+        best = -np.inf
+
+        def heard(progress: Progress) -> None:
+            nonlocal best
+            goodness = progress.value if progress.valid is None else progress.valid
+            if goodness > best:
+                best = goodness
+                reached = {"value": progress.value, "valid": progress.valid, "steps": progress.step, "interrupted": True}
+                checkpoint(self._model(given, self._scorer(given.data, progress.theta), reached))
+            if listener is not None:
+                listener(progress)
+
+        return heard

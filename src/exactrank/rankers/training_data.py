@@ -1,0 +1,101 @@
+"""Data as rankers get it: grouped by query, with something to learn, without missing values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from exactrank.data.alignment import aligned
+from exactrank.data.checksum import checksum
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+from exactrank.measures.base import Measure
+from exactrank.measures.evaluate import values_per_query
+from exactrank.scorers.missing import Missing, PerFeature, fill_values, filled, refuse_missing
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What a ranker trains on and, where there is validation data, chooses by."""
+
+    data: RankingData
+    valid: RankingData | None  #: with the same features
+    fill: PerFeature | None  #: what stands for missing values in both
+    facts: Mapping[str, Any]  #: of the data as it was given
+
+
+def judged(X: Any, y: Any = None, **given: Any) -> RankingData:
+    """``X`` itself where it is a `RankingData`, else its rows with grades ``y`` and ``qid`` or ``group``."""
+    if isinstance(X, RankingData):
+        besides = [name for name, value in {"y": y, **given}.items() if value is not None]
+        if besides:
+            raise DataError(f"RankingData holds {', '.join(besides)} already; leave out {'them' if len(besides) > 1 else 'it'}")
+        return X
+    if y is None:
+        raise DataError("there are no grades; give y and qid (or group), or a RankingData")
+    return RankingData.from_arrays(X, y, **given)
+
+
+def training_data(data: RankingData, valid: Any, missing: Missing, threads: int | None) -> TrainingData:
+    """``data`` and ``valid``, a `RankingData` or ``(X, y, qid)``, checked and with missing values filled."""
+    held_out = None if valid is None else _validation(valid, data)
+    _check_something_to_learn(data)
+    fill = fill_values(data.X, data.feature_names, missing, threads)
+    if held_out is not None and fill is None:
+        refuse_missing(held_out.X, held_out.feature_names, threads)
+    whole = replace(data, X=filled(data.X, fill))
+    _check_features_vary(whole)
+    return TrainingData(
+        data=whole,
+        valid=None if held_out is None else replace(held_out, X=filled(held_out.X, fill)),
+        fill=fill,
+        facts={"queries": data.n_queries, "documents": data.n_documents, "checksum": checksum(data)},
+    )
+
+
+def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int | None) -> None:
+    """Raise where every ranking of ``data`` is worth the same: the best and the worst order of grades are, for every query."""
+    best, worst = (values_per_query([measure], data, scores, "input", threads)[0] for scores in (data.y, -data.y))
+    if not np.any(best != worst, where=~np.isnan(best)):
+        raise DataError(
+            f"nothing to learn: {measure} is the same for every ranking of every query; choose a measure that counts"
+            f" grades such as these ({data.y.min():g} to {data.y.max():g}) and lists this long (up to {int(np.diff(data.indptr).max())})"
+        )
+
+
+def _validation(valid: Any, data: RankingData) -> RankingData:
+    if isinstance(valid, RankingData):
+        return aligned(valid, data.feature_names, "the training data")
+    if not isinstance(valid, tuple) or len(valid) != 3:
+        raise DataError(f"valid must be a RankingData or (X, y, qid), got {type(valid).__name__}")
+    X, y, qid = valid
+    if hasattr(X, "columns"):
+        return aligned(RankingData.from_arrays(X, y, qid=qid), data.feature_names, "the training data")
+    return RankingData.from_arrays(X, y, qid=qid, feature_names=data.feature_names)
+
+
+def _check_something_to_learn(data: RankingData) -> None:
+    if data.n_features == 0:
+        raise DataError("nothing to learn: the data has no features; give X, or runs that become features")
+    if not np.any(_mixed_queries(data)):
+        raise DataError(
+            f"nothing to learn: every query has documents of a single grade ({data.n_queries:,} queries),"
+            " so each ranking is as good as any other; give queries with documents of different grades"
+        )
+
+
+def _check_features_vary(data: RankingData) -> None:
+    for q in np.flatnonzero(_mixed_queries(data)):
+        rows = data.X[data.indptr[q] : data.indptr[q + 1]]
+        if np.any(rows != rows[0]):
+            return
+    raise DataError(
+        f"nothing to learn: all {data.n_features:,} features are constant within each query, so no model can tell documents apart;"
+        " give features that differ between the documents of a query"
+    )
+
+
+def _mixed_queries(data: RankingData) -> Any:
+    """Which queries have documents of different grades."""
+    return np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1])

@@ -1,0 +1,78 @@
+"""What stands for a missing value: nothing (an error), 0, or the feature's mean over the training data.
+
+A scorer that computes with NaN would rank by it; so a model keeps the values that stood for NaN when it was trained, and
+puts the same ones into the data that it scores.
+"""
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.arrays import Matrix
+from exactrank.data.alignment import listed
+from exactrank.errors import DataError
+from exactrank.threads import thread_count
+
+Missing: TypeAlias = Literal["error", "zero", "mean"]
+PerFeature: TypeAlias = npt.NDArray[np.float64]  #: one number a feature
+ROWS_PER_BLOCK = 1 << 14
+
+
+def fill_values(X: Matrix, names: tuple[str, ...], missing: Missing, threads: int | None = None) -> PerFeature | None:
+    """What stands for NaN in each column under the policy ``missing``; None for ``"error"``, once there is no NaN.
+
+    The mean of a column without any value is 0.
+
+    >>> X = np.array([[1.0, np.nan], [3.0, np.nan]], np.float32)
+    >>> fill_values(X, ("a", "b"), "mean")
+    array([2., 0.])
+    >>> fill_values(X, ("a", "b"), "error")
+    Traceback (most recent call last):
+    exactrank.errors.DataError: 2 values are missing (b: 2); fill them, or train with missing="zero" or missing="mean" (--missing)
+    """
+    check_policy(missing)
+    if missing == "zero":
+        return np.zeros(X.shape[1])
+    if missing == "mean":
+        return _means(X)
+    refuse_missing(X, names, threads)
+    return None
+
+
+def refuse_missing(X: Matrix, names: tuple[str, ...], threads: int | None = None) -> None:
+    """Raise where ``X`` has NaN, naming the columns."""
+    counts = _core.summarise_columns(X, thread_count(threads))[2]
+    if np.any(counts):
+        columns = [f"{names[j] if names else f'column {j}'}: {counts[j]:,}" for j in np.flatnonzero(counts)]
+        remedy = 'fill them, or train with missing="zero" or missing="mean" (--missing)'
+        raise DataError(f"{counts.sum():,} values are missing ({listed(columns)}); {remedy}")
+
+
+def filled(X: Matrix, fill: PerFeature | None) -> Matrix:
+    """``X`` with ``fill`` in the place of NaN; ``X`` itself where there is none."""
+    if fill is None:
+        return X
+    whole: Matrix | None = None
+    for start in range(0, len(X), ROWS_PER_BLOCK):
+        holes = np.isnan(X[start : start + ROWS_PER_BLOCK])
+        if holes.any():
+            whole = np.array(X) if whole is None else whole
+            np.copyto(whole[start : start + ROWS_PER_BLOCK], fill.astype(np.float32), where=holes)
+    return X if whole is None else whole
+
+
+def check_policy(missing: str) -> None:
+    """Raise for a policy that does not exist."""
+    if missing not in ("error", "zero", "mean"):
+        raise DataError(f'missing={missing!r} is not a policy; use "error", "zero" or "mean"')
+
+
+def _means(X: Matrix) -> PerFeature:
+    total, count = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for start in range(0, len(X), ROWS_PER_BLOCK):
+        block = X[start : start + ROWS_PER_BLOCK].astype(np.float64)
+        total += np.nansum(block, axis=0)
+        count += np.sum(~np.isnan(block), axis=0)
+    return np.asarray(total / np.maximum(count, 1))

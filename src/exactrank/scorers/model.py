@@ -1,0 +1,160 @@
+"""Models: a scorer with where it came from, in a file that people and other programs can read.
+
+The file is JSON, described in ``docs/model-file.md``. Numbers are written with all the digits that they need, so a model
+scores to the bit as it did before it was saved. Nothing in a file is ever run. Besides its own files `load` takes weights that
+were trained anywhere: ``{"bm25": 0.7, "dense": 0.3}``, the same under a key ``"weights"``, or a list of numbers.
+"""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactrank import __version__
+from exactrank.arrays import PerDocument
+from exactrank.data.alignment import aligned
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.files import open_bytes, whole_file
+from exactrank.scorers import KINDS
+from exactrank.scorers.base import Scorer
+from exactrank.scorers.linear import Linear
+
+FORMAT = "exactrank-model"
+VERSION = 1
+_NONE = type(None)
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "library": (str,),
+    "ranker": (str, _NONE),
+    "measure": (str, _NONE),
+    "seed": (int, _NONE),
+    "params": (dict,),
+    "data": (dict,),
+    "training": (dict,),
+    "scorer": (dict,),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A scorer, and how it was made; [`xr.load`][exactrank.load] reads one from a file."""
+
+    scorer: Scorer
+    measure: str | None = None  #: that it was trained on, with all its settings
+    ranker: str | None = None  #: the class that trained it
+    params: Mapping[str, Any] = field(default_factory=dict)  #: of that class
+    data: Mapping[str, Any] = field(default_factory=dict)  #: the training data: queries, documents, checksum
+    seed: int | None = None
+    library: str = __version__  #: the version of exactrank that trained it
+    training: Mapping[str, Any] = field(default_factory=dict)  #: what training reached: value, valid, steps, interrupted
+
+    def predict(self, data: Any, threads: int | None = None) -> PerDocument:
+        """The score of each row of a `RankingData`, a frame or a matrix, in the caller's row order.
+
+        Features are matched by name where both sides have names, whatever their order; else there must be as many.
+
+        >>> model = Model(Linear(np.array([2.0, -1.0]), ("bm25", "length")))
+        >>> data = RankingData.from_arrays([[1.0, 3.0]], [0], group=[1], feature_names=["length", "bm25"])
+        >>> model.predict(data), model.predict([[3.0, 1.0]])
+        (array([5.]), array([5.]))
+        """
+        rows = data if isinstance(data, RankingData) else _unjudged(data)
+        if rows.n_features != self.scorer.n_features and not (self.scorer.feature_names and _has_names(data)):
+            raise IncompatibleError(
+                f"the data has {rows.n_features:,} features but the model has {self.scorer.n_features:,}; give those it was trained on"
+            )
+        if self.scorer.feature_names and _has_names(data):
+            rows = aligned(rows, self.scorer.feature_names)
+        return rows.ungrouped(self.scorer.score(rows.X, threads))
+
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        """Write the model; an existing file is replaced only with ``force``, and stays whole if writing fails."""
+        record = {"format": FORMAT, "version": VERSION} | {
+            name: self.scorer.to_record() if name == "scorer" else _plain(getattr(self, name)) for name in _TYPES
+        }
+        text = json.dumps(record, indent=2, allow_nan=False) + "\n"
+        with whole_file(path, force=force) as file:
+            file.write(text.encode())
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model file, or weights trained anywhere: ``{"bm25": 0.7, ...}``, ``{"weights": ...}`` or ``[0.7, ...]``.
+
+    A list is matched by position. Weights under ``"weights"`` may have ``"missing": "zero"`` beside them.
+    """
+    where = str(path)
+    record = _parsed(path)
+    if isinstance(record, dict) and isinstance(record.get("format"), str):
+        return _from_record(record, where)
+    if isinstance(record, dict) and isinstance(record.get("weights"), dict | list):
+        return Model(Linear.from_record(record, where))
+    return Model(Linear.from_record({"weights": record}, where))
+
+
+def _from_record(record: dict[str, Any], where: str) -> Model:
+    if record["format"] != FORMAT:
+        raise DataError(f"{where}: the format is {record['format']!r}; expected {FORMAT!r}, as exactrank train writes it")
+    if record.get("version") != VERSION:
+        raise DataError(f"{where}: the version is {record.get('version')!r} but this exactrank reads {VERSION}; install a newer one")
+    for name, types in _TYPES.items():
+        if name not in record or not isinstance(record[name], types) or isinstance(record[name], bool):
+            found = repr(record[name])[:40] if name in record else "missing"
+            raise DataError(f"{where}: {name!r} is {found}; the file is damaged, so train or copy the model again")
+    scorer = record["scorer"]
+    if scorer.get("kind") not in KINDS:
+        raise DataError(f"{where}: the scorer's kind is {scorer.get('kind')!r}; known: {', '.join(KINDS)}")
+    module, _, name = KINDS[scorer["kind"]].partition(":")
+    read: Scorer = getattr(import_module(module), name).from_record(scorer, where)
+    return Model(read, **{name: record[name] for name in _TYPES if name != "scorer"})
+
+
+def _parsed(path: str | os.PathLike[str]) -> Any:
+    if Path(path).is_dir():
+        raise DataError(f"{path} is a folder; give the path of a model file")
+    with open_bytes(path) as file:
+        text = file.read()
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not a model: {error}; expected a file of exactrank train, or JSON with weights") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice")
+    return found
+
+
+def _refused(token: str) -> Any:
+    raise ValueError(f"{token} is not a JSON number")
+
+
+def _has_names(data: Any) -> bool:
+    return isinstance(data, RankingData) or hasattr(data, "columns")
+
+
+def _unjudged(X: Any) -> RankingData:
+    """Rows without grades, as one query."""
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    return RankingData.from_arrays(X, np.zeros(rows), group=[rows])
+
+
+def _plain(value: Any) -> Any:
+    """``value`` in what JSON has; what it has no form for is written as Python would."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)

@@ -1,0 +1,129 @@
+// The crossings of one query's lines on one side of 0, and what the exchanges there do to a positional measure.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "doubles.hpp"
+#include "jumping_points.hpp"
+#include "ranking.hpp"
+#include "sort.hpp"
+
+namespace exactrank {
+
+// One side of one query: the lines that matter in the order right beside 0, and their crossings.
+struct SideScratch {
+    std::vector<double> score, slope;
+    std::vector<double> worth;  // more than the least of the query
+    std::vector<double> end, highest, row, at;
+    std::vector<double> dull_score, dull_slope;  // of the lines worth nothing
+    std::vector<std::int32_t> dull, pair, rank, sequence;
+    std::vector<Event> events;
+    network::Buffer keys;
+
+    void reserve(std::size_t n) {
+        if (score.size() >= n + 8) return;
+        for (auto* numbers : {&score, &slope, &worth, &end, &row, &dull_score, &dull_slope}) numbers->resize(n + 8);
+        dull.resize(n + 8), rank.resize(n + 8);
+    }
+    void reserve_pairs(std::size_t pairs) {
+        if (at.size() >= pairs) return;
+        at.resize(pairs), pair.resize(pairs), sequence.resize(pairs), events.resize(pairs);
+    }
+};
+
+// Keeps of n lines, in order, those that are not below `cutoff` earlier ones at the end of the ray too; returns how many.
+static XR_CLONES std::int32_t keep_those_that_matter(SideScratch& side, std::int32_t n, std::int32_t cutoff) {
+    if (n <= cutoff) return n;
+    double *score = side.score.data(), *slope = side.slope.data(), *worth = side.worth.data(), *end = side.end.data();
+    const std::int32_t room = (cutoff + 7) / 8 * 8;
+    side.highest.assign(room, HUGE_VAL);
+    double* highest = side.highest.data();
+    std::copy(end, end + cutoff, highest);
+    auto lowest = [&] {
+        Doubles least = load_eight(highest);
+        for (std::int32_t i = 8; i < room; i += 8) {
+            const Doubles v = load_eight(highest + i);
+            least = v < least ? v : least;
+        }
+        double found = least[0];
+        for (int lane = 1; lane < 8; ++lane) found = least[lane] < found ? least[lane] : found;
+        return found;
+    };
+    double bar = lowest();
+    std::int32_t kept = cutoff;
+    for (std::int32_t i = cutoff; i < n; ++i) {
+        if (end[i] <= bar) continue;
+        std::int32_t out = 0;
+        while (highest[out] != bar) ++out;
+        highest[out] = end[i];
+        bar = lowest();
+        score[kept] = score[i], slope[kept] = slope[i], worth[kept] = worth[i];
+        ++kept;
+    }
+    return kept;
+}
+
+// Lists the crossings before `limit` of m lines, and in side.sequence their order; returns how many. Two lines worth nothing
+// may cross unseen: the rank of neither counts.
+static XR_CLONES std::int32_t sorted_crossings(SideScratch& side, std::int32_t m, double limit) {
+    side.reserve_pairs(static_cast<std::size_t>(m) * (m + 1) / 2 + 8);
+    const double *score = side.score.data(), *slope = side.slope.data(), *worth = side.worth.data();
+    const double last = limit * (1 - 0x1p-40);  // nothing is to be had from an interval that rounding alone leaves before the end
+    double *row = side.row.data(), *at = side.at.data(), *dull_score = side.dull_score.data(), *dull_slope = side.dull_slope.data();
+    std::int32_t *dull = side.dull.data(), *pair = side.pair.data(), *sequence = side.sequence.data(), n = 0, dulls = 0;
+    for (std::int32_t i = 0; i < m; ++i) {
+        const double s = score[i], t = slope[i];
+        if (worth[i] == 0) {
+            dull[dulls] = i;
+            dull_score[dulls] = s, dull_slope[dulls] = t;
+            ++dulls;
+            continue;
+        }
+        for (std::int32_t j = i + 1; j < m; ++j) row[j] = (s - score[j]) / (slope[j] - t);
+        for (std::int32_t j = i + 1; j < m; ++j) {
+            at[n] = row[j];
+            pair[n] = i << 16 | j;
+            n += (slope[j] > t) & (row[j] < last);
+        }
+        for (std::int32_t j = 0; j < dulls; ++j) row[j] = (dull_score[j] - s) / (t - dull_slope[j]);
+        for (std::int32_t j = 0; j < dulls; ++j) {
+            at[n] = row[j];
+            pair[n] = dull[j] << 16 | i;
+            n += (t > dull_slope[j]) & (row[j] < last);
+        }
+    }
+    if (n > network_limit) {
+        std::iota(sequence, sequence + n, 0);
+        std::sort(sequence, sequence + n, [&](std::int32_t a, std::int32_t b) { return at[a] < at[b]; });
+        return n;
+    }
+    // A key is the leading bits of the crossing as a float, which as integers have its order, above its number.
+    const int number_bits = std::bit_width(static_cast<std::uint32_t>(n));
+    const std::int32_t numbers = (1 << number_bits) - 1;
+    std::int32_t* keys = side.keys.keys(n);
+    for (std::int32_t c = 0; c < n; ++c) keys[c] = (std::bit_cast<std::int32_t>(static_cast<float>(at[c])) & ~numbers) | c;
+    side.keys.sort_descending();
+    for (std::int32_t c = 0; c < n; ++c) sequence[c] = keys[n - 1 - c] & numbers;
+    // Those that share their leading bits are few, and side by side.
+    for (std::int32_t c = 1; c < n; ++c)
+        for (std::int32_t d = c; d > 0 && at[sequence[d]] < at[sequence[d - 1]]; --d) std::swap(sequence[d], sequence[d - 1]);
+    return n;
+}
+
+// Follows the exchanges and appends the events that change the value; returns one past the last.
+static XR_CLONES Event* exchanged(SideScratch& side, std::int32_t m, std::int32_t n, const double* drop, double sign, Event* out) {
+    const double *worth = side.worth.data(), *at = side.at.data();
+    std::int32_t* rank = side.rank.data();
+    std::iota(rank, rank + m, 0);
+    for (std::int32_t c = 0; c < n; ++c) {
+        const std::int32_t number = side.sequence[c], i = side.pair[number] >> 16, j = side.pair[number] & 0xffff;
+        const std::int32_t falls = rank[i]++, rises = --rank[j];
+        *out = {sign * at[number], sign * (worth[j] * drop[rises] - worth[i] * drop[falls])};
+        out += out->change != 0;
+    }
+    return out;
+}
+
+}  // namespace exactrank

@@ -1,0 +1,180 @@
+"""Exact coordinate ascent and Powell's method on functions that have nothing to do with ranking."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exactrank.errors import DataError
+from exactrank.objectives.step_function import Interval
+from exactrank.optimizers.coordinate import CoordinateSearch, Limits, rescaled
+from exactrank.optimizers.guarded import Guarded
+from exactrank.optimizers.powell import Powell
+from exactrank.training import train
+
+WHOLE = st.integers(-9, 9).map(float)
+PEAKS = st.lists(WHOLE, min_size=2, max_size=4).map(np.array)
+#: Limits that are not free of scale, so that theta is not rescaled.
+ANYWHERE = Limits(low=-1e6, high=1e6)
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """-(x - peak)' A (x - peak), whose best point on a line is known."""
+
+    peak: np.ndarray
+    shape: np.ndarray
+
+    @property
+    def dimension(self):
+        return len(self.peak)
+
+    def value(self, theta):
+        return -float((theta - self.peak) @ self.shape @ (theta - self.peak))
+
+    def at(self, theta):
+        return QuadraticSpot(self, theta)
+
+
+@dataclass(frozen=True)
+class QuadraticSpot:
+    problem: Quadratic
+    theta: np.ndarray
+
+    @property
+    def value(self):
+        return self.problem.value(self.theta)
+
+    def best(self, direction, low, high):
+        d = np.eye(len(self.theta))[direction] if isinstance(direction, int) else direction
+        pull = (self.problem.peak - self.theta) @ self.problem.shape @ d
+        alpha = min(max(pull / (d @ self.problem.shape @ d), low), high)
+        return Interval(alpha, alpha, self.problem.value(self.theta + alpha * d))
+
+    def point(self, direction, interval):
+        return interval.low
+
+    def moved(self, direction, alpha):
+        d = np.eye(len(self.theta))[direction] if isinstance(direction, int) else direction
+        return QuadraticSpot(self.problem, self.theta + alpha * d)
+
+
+def separable(peak):
+    return Quadratic(peak, np.diag(np.arange(1.0, 1 + len(peak))))
+
+
+def tilted(peak):
+    n = len(peak)
+    return Quadratic(peak, np.eye(n) + 0.9 * (np.ones((n, n)) - np.eye(n)))
+
+
+def run(search, problem, start, steps=60, seed=0):
+    return train(search, problem, start, rng=np.random.default_rng(seed), max_steps=steps)
+
+
+@given(PEAKS, st.sampled_from(["cyclic", "random"]))
+def test_one_round_finds_the_peak_of_a_separable_function(peak, order):
+    found = run(CoordinateSearch(order, ANYWHERE), separable(peak), np.zeros(len(peak)), steps=1)
+    np.testing.assert_allclose(found.theta, peak, atol=1e-9)
+
+
+@given(PEAKS)
+def test_a_greedy_step_moves_the_coordinate_that_gains_most(peak):
+    problem = separable(peak)
+    found = run(CoordinateSearch("greedy", ANYWHERE), problem, np.zeros(len(peak)), steps=1)
+    gains = np.arange(1.0, 1 + len(peak)) * peak**2
+    assert found.value - problem.value(np.zeros(len(peak))) == pytest.approx(gains.max())
+    assert np.count_nonzero(found.theta) <= 1
+
+
+@given(PEAKS, st.sampled_from([CoordinateSearch(limits=ANYWHERE), CoordinateSearch("random", ANYWHERE), Powell(ANYWHERE)]))
+def test_the_value_never_falls_and_is_that_of_the_parameters(peak, search):
+    problem = tilted(peak)
+    history = run(search, problem, np.zeros(len(peak)), steps=8).history
+    values = [progress.value for progress in history]
+    assert values == sorted(values)
+    assert values[-1] == problem.value(history[-1].theta)
+
+
+def test_powell_goes_where_coordinates_zigzag():
+    peak = np.array([3.0, -5.0, 4.0])
+    ours, theirs = (
+        run(search, tilted(peak), np.zeros(3), steps=6)
+        for search in (Powell(ANYWHERE, 0.0), CoordinateSearch(limits=ANYWHERE, tolerance=0.0))
+    )
+    assert ours.value > theirs.value
+    assert ours.value > -1e-9
+
+
+@given(PEAKS, st.floats(0.1, 5))
+def test_limits_are_kept(peak, high):
+    limits = Limits(low=-0.5, high=high)
+    found = run(CoordinateSearch(limits=limits), separable(peak), np.zeros(len(peak)))
+    np.testing.assert_allclose(found.theta, np.clip(peak, -0.5, high), atol=1e-9)
+    outside = run(CoordinateSearch(limits=limits), separable(peak), np.full(len(peak), 99.0), steps=1)
+    assert np.all(outside.theta <= high)
+
+
+def test_a_window_bounds_each_step_by_the_largest_weight():
+    search = CoordinateSearch(limits=Limits(low=-1e6, high=1e6, window=0.5))
+    first = search.step(
+        separable(np.array([100.0, 0.0])), search.init(separable(np.array([100.0, 0.0])), np.array([2.0, 1.0]), np.random.default_rng(0))
+    )
+    assert first.theta[0] == pytest.approx(3.0)
+
+
+@given(
+    st.lists(WHOLE, min_size=1, max_size=3).map(np.array),
+    st.lists(st.sampled_from([-1.0, 0.0, 2.0]), min_size=3, max_size=3),
+    st.floats(0.1, 9),
+)
+def test_how_far_limits_let_one_go(theta, step, window):
+    limits, direction = Limits(low=-3, high=4, window=window), np.array(step)[: len(theta)]
+    theta = np.clip(theta, -3, 4)
+    if not np.any(direction):
+        return
+    low, high = limits.along(direction, theta)
+    assert low <= 0 <= high
+    for alpha in (low, high):
+        there = theta + alpha * direction
+        assert np.all(there >= -3 - 1e-9)
+        assert np.all(there <= 4 + 1e-9)
+        assert np.abs(alpha * direction).max() <= window * np.abs(theta).max() + 1e-9
+
+
+@pytest.mark.parametrize("search", [CoordinateSearch("random", ANYWHERE, 0.0), Powell(ANYWHERE, 0.0)])
+def test_a_state_can_be_taken_up_again_to_the_bit(search):
+    problem = tilted(np.array([3.0, -5.0, 4.0, 1.0]))
+    state = search.init(problem, np.ones(4), np.random.default_rng(3))
+    states = [state]
+    for _ in range(4):
+        states.append(search.step(problem, states[-1]))
+    again = states[2]
+    for theirs in states[3:]:
+        again = search.step(problem, again)
+        assert again.theta.tolist() == theirs.theta.tolist()
+
+
+def test_rescaling_changes_no_digit():
+    theta = np.array([0.1, -3.7, 1e-9])
+    assert np.all(rescaled(theta) / theta == rescaled(theta)[0] / theta[0])
+    assert 0.5 <= np.abs(rescaled(theta)).max() < 1
+    assert rescaled(np.zeros(2)).tolist() == [0, 0]
+
+
+def test_a_guard_forbids_steps_that_harm_it():
+    ours, guard = separable(np.array([4.0, 4.0])), separable(np.array([4.0, -4.0]))
+    found = run(CoordinateSearch(limits=ANYWHERE), Guarded(ours, guard), np.array([1.0, 1.0]))
+    np.testing.assert_allclose(found.theta, [4.0, 1.0])
+    assert found.value == ours.value(found.theta)
+    free = run(CoordinateSearch(limits=ANYWHERE), Guarded(ours, guard), np.zeros(2), steps=1)
+    assert free.theta[0] == 4.0
+
+
+@pytest.mark.parametrize("bad", [{"low": 1.0, "high": 1.0}, {"window": 0.0}, {"low": math.nan}])
+def test_impossible_limits(bad):
+    with pytest.raises(DataError, match="low < high"):
+        Limits(**bad)

@@ -1,0 +1,197 @@
+"""DirectRank: exact coordinate ascent on the measure, its starts, its bags, and the points it takes."""
+
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+
+import exactrank as xr
+from exactrank.objectives.likelihood import IdealLikelihood
+from exactrank.objectives.linear_profile import LinearProfile, columns_of
+from exactrank.objectives.ridge import ridge_weights
+from exactrank.objectives.softmax import SoftmaxLikelihood
+from exactrank.objectives.step_function import Interval
+from exactrank.objectives.within_query import centred, deviation
+from exactrank.rankers.training_data import check_measure_tells_apart
+
+from .strategies import MEASURES
+from .test_rankers import judged, mean, rows
+
+
+def one_run(**more):
+    return xr.DirectRank(**({"measure": "nDCG@5", "bags": 0} | more))
+
+
+def tells_apart(measure, data):
+    with contextlib.suppress(xr.DataError):
+        check_measure_tells_apart(measure, data, 1)
+        return True
+    return False
+
+
+@settings(max_examples=40)
+@given(measure=MEASURES, seed=st.integers(0, 99), start=st.sampled_from(["softmax", "zero", "random", "regression"]))
+def test_the_training_measure_never_falls(measure, seed, start):
+    X, y, qid = rows(seed=seed, queries=5, documents=9, features=3)
+    data = xr.RankingData.from_arrays(X, np.where(np.arange(45) % 9 == 0, 3, y), qid=qid)  # something to find in every query
+    assume(tells_apart(measure, data))
+    history = one_run(measure=measure, start=start, seed=seed, max_rounds=4).fit(data).history_
+    values = [progress.value for progress in history]
+    assert values == sorted(values)
+
+
+@pytest.mark.parametrize("measure", ["nDCG@5", "AP", "ERR@3", "RR", "P@3", "PairwiseCorrect", "nDCG(ties='expected')@5"])
+def test_it_ends_where_no_single_weight_can_be_bettered(measure):
+    data = judged(queries=8)
+    model = one_run(measure=measure, tolerance=0).fit(data)
+    here = mean(measure, data, model.predict(data))
+    for column in data.X.T:
+        assert xr.profile(measure, data, model.predict(data), column).best().value <= here + 1e-9
+
+
+@pytest.mark.parametrize(
+    "more", [{"order": "random"}, {"order": "greedy"}, {"directions": "powell"}, {"point": "likelihood"}, {"restarts": 3}]
+)
+def test_every_way_learns_and_is_the_same_for_any_number_of_threads(more):
+    data = judged(queries=40, noise=0.1)
+    ours, theirs = (one_run(**more, threads=threads, seed=2).fit(data) for threads in (1, 2))
+    assert ours.weights_.tolist() == theirs.weights_.tolist()
+    assert ours.score(judged(queries=40, noise=0.1, seed=2)) > 0.9
+
+
+def test_weights_keep_to_what_is_allowed():
+    data = judged(queries=30)
+    assert one_run().fit(data).weights_.min() < 0
+    for model in (one_run(nonnegative=True), xr.DirectRank(measure="nDCG@5", bags=4, nonnegative=True)):
+        assert np.all(model.fit(data).weights_ >= 0)
+
+
+def test_limits_and_a_start_of_ones_own():
+    data = judged(queries=30)
+    bounded = one_run(low=-0.25, high=0.5).fit(data).weights_
+    assert bounded.min() >= -0.25
+    assert bounded.max() <= 0.5
+    done = one_run().fit(data)
+    again = one_run(start=done.weights_).fit(data)
+    assert again.history_[0].value == pytest.approx(done.score(data))
+    assert again.score(data) >= done.score(data)
+    with pytest.raises(xr.DataError, match=r"x1 starts at -2, which is not between 0 and inf"):
+        one_run(start=[1, -2, 0, 0], nonnegative=True).fit(data)
+    with pytest.raises(xr.DataError, match="4 finite weights"):
+        one_run(start=[1, 2]).fit(data)
+
+
+def test_documents_left_in_the_order_of_their_grades_teach_nothing():
+    """Where all tie, the order in the file would look like a perfect ranking."""
+    X, y, qid = rows(queries=30, noise=0.1)
+    order = np.lexsort((-y, qid))
+    data = xr.RankingData.from_arrays(X[order], y[order], qid=qid[order])
+    for bags in (0, 3):
+        model = xr.DirectRank(measure="nDCG@5", start="zero", bags=bags).fit(data)
+        assert model.score(judged(queries=30, noise=0.1, seed=1)) > 0.8
+
+
+def test_more_bags_go_on_where_fewer_ended():
+    data = judged()
+    few, many = (xr.DirectRank(measure="nDCG@5", bags=bags).fit(data).history_ for bags in (2, 4))
+    assert [p.theta.tolist() for p in few] == [p.theta.tolist() for p in many[:2]]
+    assert [p.step for p in many] == [1, 2, 3, 4]
+
+
+def test_validation_chooses_between_starts():
+    data, valid = judged(queries=10, noise=2), judged(queries=40, noise=2, seed=1)
+    auto = xr.DirectRank(measure="nDCG@5", bags=5).fit(data, valid=valid)
+    each = [xr.DirectRank(measure="nDCG@5", bags=5, start=start).fit(data, valid=valid) for start in ("softmax", "zero")]
+    best = max(each, key=lambda model: model.score(valid))
+    assert auto.weights_.tolist() == best.weights_.tolist()
+
+
+def test_query_weights_say_which_queries_count():
+    X, y, qid = rows(queries=30, noise=0.0)
+    half = qid < 15
+    data = xr.RankingData.from_arrays(np.where(half[:, None], X, -X), y, qid=qid, query_weight=np.where(np.arange(30) < 15, 1.0, 0.0))
+    model = one_run().fit(data)
+    assert mean("nDCG@5", judged(queries=30, noise=0.0, seed=4), model.predict(judged(queries=30, noise=0.0, seed=4))) > 0.9
+
+
+@pytest.mark.parametrize("bad", [{"bags": -1}, {"restarts": 0}, {"max_rounds": 0}, {"start": "nowhere"}, {"window": 0.0}])
+def test_bad_settings(bad):
+    with pytest.raises(xr.DataError):
+        one_run(**bad).fit(judged())
+
+
+@pytest.mark.parametrize("measure", ["AP(rel=9)", "nDCG(short='zero')@99", "AP(rel=9, empty='skip')"])
+def test_a_measure_that_cannot_tell_rankings_apart(measure):
+    with pytest.raises(xr.DataError, match=r"nothing to learn.*is the same for every ranking"):
+        one_run(measure=measure).fit(judged())
+
+
+@given(st.integers(0, 200), st.floats(-2, 2), st.floats(0.01, 3))
+def test_the_likeliest_point_of_an_interval(seed, low, width):
+    data, rng = judged(seed=seed, queries=4), np.random.default_rng(seed)
+    likelihood = IdealLikelihood(xr.NDCG(k=3), data, np.ones(data.n_queries))
+    s, t = rng.normal(size=data.n_documents), rng.normal(size=data.n_documents)
+    alpha = likelihood.best(s, t, Interval(low, low + width, 0.0), low + width / 2)
+    assert low <= alpha <= low + width
+
+    def log_likelihood(a):
+        total = 0.0
+        for begin, end in zip(data.indptr[:-1], data.indptr[1:], strict=True):
+            y, score = data.y[begin:end], (s + a * t)[begin:end]
+            ideal = score[np.argsort(-y, kind="stable")]
+            total += sum(ideal[j] - np.log(np.exp(ideal[j:]).sum()) for j in range(min(3, np.count_nonzero(y > y.min()))))
+        return total
+
+    grid = np.linspace(low, low + width, 200)
+    slope, curvature = likelihood.slope(s, t, alpha)
+    assert log_likelihood(alpha) >= max(map(log_likelihood, grid)) - 1e-3 * width * (1 + abs(slope))  # at an end it stops just inside
+    h = 1e-4
+    assert slope == pytest.approx((log_likelihood(alpha + h) - log_likelihood(alpha - h)) / (2 * h), abs=1e-5)
+    assert curvature <= 1e-12
+
+
+@given(st.integers(0, 50), st.sampled_from(["nDCG@5", "AP", "Bpref", "PairwiseCorrect", "DCG"]))
+def test_the_softmax_slope_is_that_of_its_value(seed, name):
+    data, rng = judged(seed=seed, queries=4), np.random.default_rng(seed)
+    ours = SoftmaxLikelihood(xr.parse_measure(name), data, columns_of(data), rng.random(4) + 0.1, 0.1, 1)
+    theta, h = rng.normal(size=4), 1e-5
+    slope = ours.value_and_slope(theta)[1]
+    theirs = [(ours.value_and_slope(theta + h * e)[0] - ours.value_and_slope(theta - h * e)[0]) / (2 * h) for e in np.eye(4)]
+    np.testing.assert_allclose(slope, theirs, atol=1e-8)
+    assert np.abs(ours.value_and_slope(ours.best(200))[1]).max() < 1e-3
+
+
+@given(st.integers(0, 50))
+def test_ridge_regression_is_scikit_learns_on_centred_data(seed):
+    data = judged(seed=seed, queries=7)
+    weight = np.random.default_rng(seed).random(7) + 0.1
+    X, y = centred(data.X, data.indptr), centred(data.y, data.indptr)
+    each = np.repeat(weight, np.diff(data.indptr))
+    moments = (X * each[:, None]).T @ X
+    theirs = Ridge(alpha=0.5 * np.trace(moments) / 4, fit_intercept=False).fit(X, y, sample_weight=each).coef_
+    np.testing.assert_allclose(ridge_weights(data, weight, 0.5), theirs, rtol=1e-9)
+
+
+def test_long_data_is_centred_in_blocks(monkeypatch):
+    data = judged(queries=30)
+    whole = ridge_weights(data, np.ones(30))
+    monkeypatch.setattr("exactrank.objectives.ridge.DOCUMENTS_PER_BLOCK", 20)
+    np.testing.assert_allclose(ridge_weights(data, np.ones(30)), whole, rtol=1e-12)
+
+
+def test_a_place_is_what_evaluation_says():
+    data = judged(queries=9)
+    problem = LinearProfile(xr.NDCG(k=5), data, columns_of(data), np.ones(9))
+    theta = np.array([0.3, -1.0, 0.5, 2.0])
+    place = problem.at(theta)
+    assert place.value == pytest.approx(mean("nDCG@5", data, data.X @ theta), abs=1e-12)
+    for direction in (2, np.array([1.0, 0.0, -1.0, 0.5])):
+        best = place.best(direction)
+        moved = place.moved(direction, place.point(direction, best))
+        assert moved.value == pytest.approx(best.value, abs=1e-12)
+        assert moved.value == pytest.approx(mean("nDCG@5", data, data.X @ moved.theta), abs=1e-12)
+        assert place.profile(direction).best().value == pytest.approx(best.value, abs=1e-12)
+    assert deviation(data.X[:, 0], data.indptr) == pytest.approx(np.sqrt(np.mean(centred(data.X[:, 0], data.indptr) ** 2)))

@@ -1,0 +1,314 @@
+"""Laws that every ranker keeps, and the step search of Metzler & Croft as one of them."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import exactrank as xr
+from exactrank.objectives.linear_value import LinearValue
+from exactrank.rankers import RANKERS, find_ranker
+from exactrank.rankers.restarts import best_of
+from exactrank.training import Progress, Trained
+
+from .strategies import MEASURES
+
+#: Settings that make a ranker quick on tiny data.
+QUICK = {"directrank": {"bags": 3}, "coordinate-ascent": {"restarts": 2, "max_rounds": 3, "tries": 8}}
+EVERY_RANKER = pytest.mark.parametrize("name", RANKERS)
+
+
+def quick(name, **more):
+    return find_ranker(name)(**({"measure": "nDCG@5"} | QUICK.get(name, {}) | more))
+
+
+def rows(queries=12, documents=8, features=4, seed=0, noise=0.5):
+    """(X, y, qid) whose grades follow a linear function, but for noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((queries * documents, features)).astype(np.float32)
+    goodness = X @ np.linspace(-1, 1.5, features) + noise * rng.standard_normal(len(X))
+    return X, np.digitize(goodness, [0.5, 1.5, 2.5]), np.repeat(np.arange(queries), documents)
+
+
+def judged(**shape):
+    X, y, qid = rows(**shape)
+    return xr.RankingData.from_arrays(X, y, qid=qid)
+
+
+def mean(measure, data, scores):
+    return xr.evaluate(measure, data, scores).means[measure]
+
+
+@EVERY_RANKER
+def test_scikit_learn_conventions(name):
+    ranker = quick(name, seed=3)
+    params = ranker.get_params()
+    assert {"measure", "seed", "threads", "missing"} <= set(params)
+    copy = clone(ranker)
+    assert copy is not ranker
+    assert copy.get_params() == params
+    assert ranker.set_params(seed=9) is ranker
+    assert ranker.get_params() == params | {"seed": 9}
+    assert vars(find_ranker(name)()) == find_ranker(name)().get_params(), "a constructor only stores its parameters"
+    assert ranker.name == name
+
+
+@EVERY_RANKER
+def test_nothing_is_there_before_fit(name, tmp_path):
+    ranker, (X, y, qid) = quick(name), rows()
+    for use in (
+        lambda: ranker.predict(X),
+        lambda: ranker.score(X, y, qid=qid),
+        lambda: ranker.save(tmp_path / "m.json"),
+        lambda: ranker.weights_,
+    ):
+        with pytest.raises(NotFittedError):
+            use()
+
+
+@EVERY_RANKER
+def test_ways_to_give_data_agree(name):
+    X, y, qid = rows()
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(4)])
+    fitted = [
+        quick(name).fit(X, y, qid=qid),
+        quick(name).fit(X.astype(np.float64), y, qid=[f"q{q}" for q in qid]),
+        quick(name).fit(X, y, group=[8] * 12),
+        quick(name).fit(xr.RankingData.from_arrays(X, y, qid=qid)),
+        quick(name).fit(frame, y, qid=qid),
+    ]
+    theirs = fitted[0].predict(X)
+    for ranker in fitted:
+        assert np.array_equal(ranker.predict(X), theirs)
+        assert ranker.model_.data == {"queries": 12, "documents": 96, "checksum": fitted[0].model_.data["checksum"]}
+        assert ranker.n_features_in_ == 4
+    assert [hasattr(ranker, "feature_names_in_") for ranker in fitted] == [False, False, False, True, True]
+    assert fitted[4].feature_names_in_.tolist() == ["x0", "x1", "x2", "x3"]
+
+
+@EVERY_RANKER
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000))
+def test_rows_may_come_in_any_order_of_queries(name, seed):
+    """Interleaved queries train the same model, and predictions come back in the caller's order."""
+    X, y, qid = rows()
+    rng = np.random.default_rng(seed)
+    order = np.concatenate([np.arange(0, 96, 8), rng.permutation(np.flatnonzero(np.arange(96) % 8))])  # a row of each query first
+    within = np.concatenate([order[qid[order] == q] for q in range(12)])  # the order within queries decides ties, so it is kept
+    grouped, mixed = quick(name).fit(X[within], y[within], qid=qid[within]), quick(name).fit(X[order], y[order], qid=qid[order])
+    assert np.array_equal(mixed.model_.scorer.score(X), grouped.model_.scorer.score(X))
+    assert np.array_equal(mixed.predict(X[order]), mixed.predict(X)[order])
+    data = xr.RankingData.from_arrays(X[order], y[order], qid=qid[order])
+    assert data.order is not None
+    assert np.array_equal(mixed.predict(data), mixed.predict(X[order]))
+
+
+@EVERY_RANKER
+def test_the_same_seed_gives_the_same_model_on_any_number_of_threads(name):
+    data, valid = judged(), judged(seed=1)
+    models = [quick(name, threads=threads, seed=5).fit(data, valid=valid).model_ for threads in (1, 2, None)]
+    assert len({model.scorer.score(data.X).tobytes() for model in models}) == 1
+    assert models[0].training == models[1].training == models[2].training
+
+
+@EVERY_RANKER
+def test_what_is_recorded_is_true(name):
+    data, valid = judged(), judged(seed=1)
+    alone, chosen = quick(name).fit(data), quick(name).fit(data, valid=valid)
+    assert alone.model_.training["value"] == mean("nDCG@5", data, alone.predict(data)) == alone.score(data)
+    assert alone.model_.training["valid"] is None
+    assert chosen.model_.training["valid"] == mean("nDCG@5", valid, chosen.predict(valid)) == chosen.score(valid)
+    assert chosen.model_.training["value"] == mean("nDCG@5", data, chosen.predict(data))
+    assert (alone.model_.ranker, alone.model_.seed, alone.model_.library) == (type(alone).__name__, 0, xr.__version__)
+    assert alone.model_.measure == repr(xr.parse_measure("nDCG@5"))
+    assert alone.model_.params == alone.get_params()
+    assert alone.model_.training["steps"] == alone.history_[-1].step
+
+
+@EVERY_RANKER
+def test_it_learns(name):
+    train, test = judged(queries=60, noise=0.1), judged(queries=60, noise=0.1, seed=2)
+    assert quick(name).fit(train).score(test) > 0.9
+
+
+@EVERY_RANKER
+def test_a_fitted_ranker_is_kept_by_its_file_and_by_pickle(name, tmp_path):
+    data = judged()
+    ranker = quick(name).fit(data)
+    ranker.save(tmp_path / "m.json")
+    assert np.array_equal(xr.load(tmp_path / "m.json").predict(data), ranker.predict(data))
+    assert np.array_equal(pickle.loads(pickle.dumps(ranker)).predict(data), ranker.predict(data))
+    with pytest.raises(xr.OutputExistsError):
+        ranker.save(tmp_path / "m.json")
+    assert ranker.weights_.shape == (4,)
+
+
+@EVERY_RANKER
+def test_every_checkpoint_is_a_true_model_and_better_than_the_last(name):
+    data, valid = judged(), judged(seed=1)
+    for held_out in (None, valid):
+        models = []
+        ranker = quick(name).fit(data, valid=held_out, checkpoint=models.append)
+        reached = [m.training["value"] if held_out is None else m.training["valid"] for m in models]
+        assert reached == sorted(set(reached))
+        for model in models:
+            assert model.training["value"] == mean("nDCG@5", data, model.predict(data))
+            assert held_out is None or model.training["valid"] == mean("nDCG@5", valid, model.predict(valid))
+            assert model.training["interrupted"]
+        assert not ranker.model_.training["interrupted"]
+
+
+@EVERY_RANKER
+@pytest.mark.parametrize("after", [1, 3])
+def test_ctrl_c_keeps_the_best_so_far(name, after):
+    data, heard = judged(), []
+
+    def listener(progress):
+        heard.append(progress)
+        if len(heard) == after:
+            raise KeyboardInterrupt
+
+    ranker = quick(name).fit(data, listener=listener)
+    assert len(heard) == after
+    assert ranker.model_.training["interrupted"]
+    assert ranker.model_.training["value"] == max(progress.value for progress in heard) == ranker.score(data)
+    assert len(ranker.history_) == after
+
+
+@EVERY_RANKER
+def test_missing_values_by_policy(name):
+    X, y, qid = rows()
+    X[3, 1] = X[40, 1] = X[7, 2] = np.nan
+    with pytest.raises(xr.DataError, match=r"3 values are missing \(x1: 2, x2: 1\).*missing"):
+        quick(name).fit(X, y, qid=qid)
+    whole = rows(seed=1)
+    with pytest.raises(xr.DataError, match=r"\(x1: 2, x2: 1\)"):
+        quick(name).fit(*whole[:2], qid=whole[2], valid=(X, y, qid))
+    for policy, fill in {"zero": np.zeros(4), "mean": np.nanmean(X.astype(np.float64), axis=0)}.items():
+        ranker = quick(name, missing=policy).fit(X, y, qid=qid, valid=(X, y, qid))
+        by_hand = np.where(np.isnan(X), fill.astype(np.float32), X)
+        assert np.array_equal(ranker.predict(X), quick(name).fit(by_hand, y, qid=qid, valid=(by_hand, y, qid)).predict(by_hand))
+        assert ranker.model_.training["value"] == ranker.score(X, y, qid=qid)
+
+
+@EVERY_RANKER
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda X, y, qid: {"X": X, "y": np.ones(96), "qid": qid}, "nothing to learn: every query has documents of a single grade"),
+        (lambda X, y, qid: {"X": X, "y": qid, "qid": qid}, "nothing to learn: every query has documents of a single grade"),
+        (lambda X, y, qid: {"X": np.ones_like(X), "y": y, "qid": qid}, "nothing to learn: all 4 features are constant within each query"),
+        (lambda X, y, qid: {"X": np.c_[qid, qid], "y": y, "qid": qid}, "nothing to learn: all 2 features are constant within each query"),
+        (lambda X, y, qid: {"X": None, "y": y, "qid": qid}, "nothing to learn: the data has no features"),
+        (lambda X, y, qid: {"X": X}, "there are no grades"),
+        (lambda X, y, qid: {"X": X, "y": y}, "give either qid"),
+        (lambda X, y, qid: {"X": X, "y": y[1:], "qid": qid}, "X has 96 rows but y has 95"),
+        (lambda X, y, qid: {"X": judged(), "qid": qid}, "RankingData holds qid already"),
+        (lambda X, y, qid: {"X": judged(), "y": y, "qid": qid}, "holds y, qid already; leave out them"),
+        (lambda X, y, qid: {"X": judged(), "valid": (X, y)}, "valid must be a RankingData"),
+        (lambda X, y, qid: {"X": judged(), "valid": (X[:, :3], y, qid)}, "4 names for 3 features"),
+    ],
+)
+def test_bad_data_is_refused(name, change, said):
+    with pytest.raises(xr.DataError, match=said):
+        quick(name).fit(**change(*rows()))
+
+
+@EVERY_RANKER
+def test_bad_settings_are_refused(name):
+    with pytest.raises(xr.MeasureError, match="did you mean"):
+        quick(name, measure="nDGC@10").fit(judged())
+    with pytest.raises(xr.DataError, match="'median' is not a policy"):
+        quick(name, missing="median").fit(judged())
+    with pytest.raises(xr.IncompatibleError, match="it lacks x3; it has besides none"):
+        quick(name).fit(judged(), valid=judged(features=3))
+
+
+@EVERY_RANKER
+def test_one_query_and_one_feature_are_enough(name):
+    assert quick(name).fit(judged(queries=1)).score(judged(queries=1)) > 0.5
+    falling = quick(name, measure="nDCG@1").fit([[3.0], [2.0], [1.0]], [0, 0, 2], group=[3])
+    assert falling.weights_[0] < 0
+    assert falling.score([[3.0], [1.0]], [0, 1], group=[2]) == 1.0
+
+
+@EVERY_RANKER
+def test_validation_features_are_matched_by_name(name):
+    X, y, qid = rows(seed=1)
+    turned = xr.RankingData.from_arrays(X[:, ::-1], y, qid=qid, feature_names=["x3", "x2", "x1", "x0"])
+    ours, theirs = (quick(name).fit(judged(), valid=valid) for valid in (turned, judged(seed=1)))
+    assert ours.model_.training == theirs.model_.training
+    assert np.array_equal(ours.weights_, theirs.weights_)
+
+
+@EVERY_RANKER
+def test_query_weights_count(name):
+    """Two queries that contradict each other: the heavier one decides."""
+    X, y = [[1.0], [0.0], [1.0], [0.0]], [1, 0, 0, 1]
+    for weight in ([3.0, 1.0], [1.0, 3.0]):
+        ranker = quick(name, measure="RR").fit(X, y, group=[2, 2], query_weight=weight)
+        assert np.sign(ranker.weights_[0]) == np.sign(weight[0] - weight[1])
+        assert ranker.model_.training["value"] == 0.875
+
+
+def test_the_training_measure_never_falls_from_one_start():
+    ranker = quick("coordinate-ascent", restarts=1, max_rounds=10).fit(judged())
+    values = [progress.value for progress in ranker.history_]
+    assert values == sorted(values)
+    assert values[-1] > values[0]
+    assert np.sum(np.abs(ranker.weights_)) == pytest.approx(1.0)
+
+
+def test_restarts_count_as_one_run():
+    one, five = (quick("coordinate-ascent", restarts=n).fit(judged()) for n in (1, 5))
+    assert five.model_.training["value"] >= one.model_.training["value"]
+    steps = [progress.step for progress in five.history_]
+    assert steps == sorted(steps)
+    assert all(progress.step <= progress.steps for progress in five.history_)
+    assert five.model_.training["value"] == max(progress.value for progress in five.history_)
+
+
+def test_ctrl_c_before_anything_is_ctrl_c_and_later_keeps_the_earlier_start():
+    def run(start, listener):
+        if start == interrupted_at:
+            raise KeyboardInterrupt
+        listener(Progress(0, 10, 0.5, None, np.ones(1)))
+        return Trained(np.ones(1), 0.5, None, ())
+
+    interrupted_at = 0
+    with pytest.raises(KeyboardInterrupt):
+        best_of(3, run, None)
+    interrupted_at = 2
+    kept = best_of(3, run, None)
+    assert kept.interrupted
+    assert len(kept.history) == 2
+
+
+@pytest.mark.parametrize("bad", [{"restarts": 0}, {"max_rounds": 0}, {"step": 0.0}, {"growth": 0.5}, {"tries": 0}, {"tolerance": -1.0}])
+def test_settings_of_coordinate_ascent_are_checked(bad):
+    with pytest.raises(xr.DataError, match=next(iter(bad))):
+        quick("coordinate-ascent", **bad).fit(judged())
+
+
+@given(MEASURES, st.integers(0, 10), st.integers(1, 4), st.booleans())
+def test_the_objective_is_the_evaluation(measure, seed, moving, weighted):
+    """Ties included: features are small integers."""
+    rng = np.random.default_rng(seed)
+    X, y, weight = rng.integers(0, 3, (12, 5)), rng.integers(0, 4, 12), rng.random(3) + 0.1 if weighted else None
+    data = xr.RankingData.from_arrays(X, y, group=[4, 3, 5], query_weight=weight)
+    thetas = np.tile(rng.integers(-2, 3, 5).astype(float), (6, 1))
+    thetas[:, :moving] = rng.integers(-2, 3, (6, moving))
+    theirs = [xr.evaluate(measure, data, X @ theta).means[str(measure)] for theta in thetas]
+    problem = LinearValue(measure, data)
+    if not np.all(np.isfinite(theirs)):
+        with pytest.raises(xr.DataError, match="no query counts"):
+            problem.value(thetas[0])
+        return
+    assert [problem.value(theta) for theta in thetas] == theirs
+    assert problem.values(thetas).tolist() == theirs
+    assert problem.values(np.eye(5)).tolist() == [problem.value(theta) for theta in np.eye(5)]

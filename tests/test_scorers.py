@@ -1,0 +1,304 @@
+"""Scorers and model files: scores to the bit, whatever the threads, the order of columns and the way through a file."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import exactrank as xr
+from exactrank.data import checksum as checksums
+from exactrank.data.checksum import checksum
+from exactrank.scorers import KINDS
+from exactrank.scorers import missing as policies
+from exactrank.scorers.missing import fill_values, filled
+
+WEIGHTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6)
+NAMES = st.text(st.characters(codec=None), min_size=1, max_size=5)
+
+
+def random_matrix(rows=50, features=6, seed=0):
+    return np.random.default_rng(seed).standard_normal((rows, features)).astype(np.float32)
+
+
+def with_holes(X, seed=1):
+    holed = X.copy()
+    holed[np.random.default_rng(seed).random(X.shape) < 0.2] = np.nan
+    return holed
+
+
+def model_of(weights, names=(), **more):
+    return xr.Model(xr.Linear(np.array(weights), names), **more)
+
+
+@given(hnp.arrays(np.float32, (7, 11), elements=st.floats(-100, 100, width=32)), hnp.arrays(float, 11, elements=st.floats(-100, 100)))
+def test_scores_are_weighted_sums(X, weights):
+    ours = xr.Linear(weights).score(X)
+    theirs = [math.fsum(float(a) * b for a, b in zip(row, weights, strict=True)) for row in X]
+    np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+def test_scores_do_not_depend_on_threads_or_neighbours():
+    X, linear = random_matrix(5000, 30), xr.Linear(np.random.default_rng(0).standard_normal(30))
+    one = linear.score(X, threads=1)
+    assert np.array_equal(one, linear.score(X, threads=2))
+    assert np.array_equal(one[1234:1300], linear.score(X[1234:1300]))
+
+
+def test_a_scorer_cannot_be_changed():
+    given_weights = np.ones(2)
+    linear = xr.Linear(given_weights)
+    given_weights[0] = 7.0
+    assert linear.weights.tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match="read-only"):
+        linear.weights[0] = 7.0
+
+
+def test_missing_zero_is_zero_and_missing_mean_is_the_mean_of_the_training_data():
+    train, test, weights = with_holes(random_matrix()), with_holes(random_matrix(seed=5), seed=6), np.arange(1.0, 7.0)
+    data = xr.RankingData.from_arrays(train, np.zeros(50), group=[50])
+    for policy, fill in {"zero": np.zeros(6), "mean": np.nanmean(train.astype(np.float64), axis=0)}.items():
+        linear = xr.Linear.for_data(data, weights, policy)
+        np.testing.assert_allclose(linear.fill, fill, rtol=1e-12)
+        by_hand = np.where(np.isnan(test), linear.fill.astype(np.float32), test)
+        assert np.array_equal(linear.score(test), xr.Linear(weights).score(by_hand))
+
+
+def test_filling_goes_by_blocks_and_copies_only_what_has_holes(monkeypatch):
+    monkeypatch.setattr(policies, "ROWS_PER_BLOCK", 7)
+    X = random_matrix()
+    assert filled(X, np.zeros(6)) is X
+    holed = with_holes(X)
+    before = holed.copy()
+    fill = fill_values(holed, tuple("abcdef"), "mean")
+    np.testing.assert_allclose(fill, np.nanmean(holed.astype(np.float64), axis=0), rtol=1e-12)
+    assert np.array_equal(filled(holed, fill), np.where(np.isnan(holed), fill.astype(np.float32), holed))
+    assert np.array_equal(holed, before, equal_nan=True)
+
+
+def test_missing_values_are_refused_with_their_columns():
+    X = random_matrix(4, 3)
+    X[0, 1] = X[2, 1] = X[3, 2] = np.nan
+    with pytest.raises(xr.DataError, match=r'3 values are missing \(b: 2, c: 1\).*missing="zero" or missing="mean"'):
+        xr.Linear(np.zeros(3), ("a", "b", "c")).score(X)
+    with pytest.raises(xr.DataError, match=r"column 1: 2, column 2: 1"):
+        xr.Linear(np.ones(3)).score(X)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (([],), "at least one number"),
+        (([[1.0]],), "at least one number"),
+        (([1.0, np.nan],), r"weights\[1\] is nan"),
+        (([1.0, np.inf],), r"weights\[1\] is inf"),
+        (([1.0, 2.0], ("a",)), "2 weights for 1 features"),
+        (([1.0, 2.0], ("a", "a")), "two features are called 'a'"),
+        (([1.0], ("a",), "median"), "'median' is not a policy"),
+        (([1.0], ("a",), "mean"), "needs fill"),
+        (([1.0], ("a",), "error", [0.0]), "has no fill"),
+        (([1.0], ("a",), "mean", [0.0, 1.0]), "2 values for 1 features"),
+    ],
+)
+def test_bad_scorers_are_refused(arguments, said):
+    with pytest.raises(xr.DataError, match=said):
+        xr.Linear(*arguments)
+
+
+def test_scores_that_overflow_are_refused():
+    with pytest.raises(xr.DataError, match="row 1 overflows"):
+        xr.Linear(np.array([1e300, -1e300])).score(np.array([[0, 0], [1e30, 1e30]], np.float32))
+
+
+@given(WEIGHTS, st.data())
+def test_a_file_keeps_every_bit(tmp_path_factory, weights, draw):
+    path = tmp_path_factory.mktemp("models") / "model.json"
+    named = draw.draw(st.booleans())
+    names = tuple(draw.draw(st.lists(NAMES, min_size=len(weights), max_size=len(weights), unique=True))) if named else ()
+    policy = draw.draw(st.sampled_from(["error", "zero", "mean"]))
+    scorer = xr.Linear(np.array(weights), names, policy, np.array(weights) if policy == "mean" else None)
+    saved = xr.Model(scorer, "nDCG@10", "Ranker", {"step": 0.1}, {"queries": 3}, 7, training={"value": weights[0]})
+    saved.save(path)
+    ours = xr.load(path)
+    assert ours.scorer.weights.tobytes() == scorer.weights.tobytes()
+    assert (ours.scorer.feature_names, ours.scorer.missing) == (names, policy)
+    assert (ours.scorer.fill is None) == (scorer.fill is None)
+    assert scorer.fill is None or ours.scorer.fill.tobytes() == scorer.fill.tobytes()
+    for field in ("measure", "ranker", "params", "data", "seed", "library", "training"):
+        assert getattr(ours, field) == getattr(saved, field)
+
+
+def test_a_file_is_json_that_any_parser_reads(tmp_path):
+    params = {"bounds": (-math.inf, math.inf), "measure": xr.NDCG(k=3), "seed": np.int64(4), "grid": np.array([1.0, np.nan]), "none": None}
+    model_of([0.5, -2.0], ("a", "b"), params=params, training={"valid": math.nan}).save(tmp_path / "m.json")
+    text = (tmp_path / "m.json").read_text()
+    record = json.loads(text, parse_constant=lambda token: pytest.fail(f"{token} is not JSON"))
+    assert record["format"] == "exactrank-model"
+    assert record["version"] == 1
+    assert record["library"] == xr.__version__
+    assert record["scorer"] == {"kind": "linear", "missing": "error", "weights": {"a": 0.5, "b": -2.0}}
+    assert record["params"] == {
+        "bounds": ["-inf", "inf"],
+        "measure": "nDCG(gain='exp2', discount='log2', short='pad', empty=0, ties='input')@3",
+        "seed": 4,
+        "grid": [1.0, "nan"],
+        "none": None,
+    }
+
+
+def test_an_existing_file_is_kept_without_force(tmp_path):
+    path = tmp_path / "m.json"
+    model_of([1.0]).save(path)
+    with pytest.raises(xr.OutputExistsError, match="force"):
+        model_of([2.0]).save(path)
+    assert xr.load(path).scorer.weights.tolist() == [1.0]
+    model_of([2.0]).save(path, force=True)
+    assert xr.load(path).scorer.weights.tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("written", "names", "weights", "policy"),
+    [
+        ('{"bm25": 0.5, "dense": -2}', ("bm25", "dense"), [0.5, -2.0], "error"),
+        ('{"weights": {"bm25": 0.5, "dense": -2}}', ("bm25", "dense"), [0.5, -2.0], "error"),
+        ('{"weights": 0.5, "format": 2}', ("weights", "format"), [0.5, 2.0], "error"),
+        ('{"weights": [1, 2], "missing": "zero"}', (), [1.0, 2.0], "zero"),
+        ("[0.1, 0.2]", (), [0.1, 0.2], "error"),
+    ],
+)
+def test_weights_trained_anywhere(tmp_path, written, names, weights, policy):
+    (tmp_path / "w.json").write_text(written)
+    model = xr.load(tmp_path / "w.json")
+    assert (model.scorer.feature_names, model.scorer.weights.tolist(), model.scorer.missing) == (names, weights, policy)
+    assert model.predict([[1.0, 10.0]]).tolist() == [weights[0] + 10 * weights[1]]
+
+
+def changed(**changes):
+    record = {
+        "format": "exactrank-model",
+        "version": 1,
+        "library": "0.1.0",
+        "ranker": None,
+        "measure": None,
+        "seed": 0,
+        "params": {},
+        "data": {},
+        "training": {},
+        "scorer": {"kind": "linear", "missing": "error", "weights": {"a": 1.0}},
+    } | changes
+    return json.dumps({name: value for name, value in record.items() if value != "left out"})
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("", "not a model"),
+        ("weights", "not a model"),
+        ("\xff", "not a model"),
+        ("[" * 100_000, "not a model"),
+        ('{"a": 1, "a": 2}', "'a' is there twice"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
+        ("[Infinity]", "Infinity is not"),
+        ("[1e999]", "expected a finite number"),
+        ("[1" + "0" * 400 + "]", "expected a finite number"),
+        ("[true]", "expected a finite number"),
+        ('{"a": "1"}', "'a' has the value '1'"),
+        ("{}", "numbers by feature name"),
+        ("[]", "numbers by feature name"),
+        ("7", "numbers by feature name"),
+        ('{"weights": {"a": 1}, "missing": "mean"}', "needs fill"),
+        (changed(format="onnx"), "'onnx'; expected 'exactrank-model'"),
+        (changed(version=2), "newer"),
+        (changed(version="left out"), "None but this"),
+        (changed(measure=3), "'measure' is 3"),
+        (changed(seed=True), "'seed' is True"),
+        (changed(training="left out"), "'training' is missing"),
+        (changed(scorer=[1]), r"'scorer' is \[1\]"),
+        (changed(scorer={"kind": "oracle"}), "'oracle'; known: linear"),
+        (changed(scorer={"kind": "linear"}), "weights: expected"),
+        (changed(scorer={"kind": "linear", "weights": {"a": 1}, "missing": "mean", "fill": {"b": 1}}), "different features"),
+        (changed(scorer={"kind": "linear", "weights": [1], "missing": "mean", "fill": [1, 2]}), "2 values for 1"),
+    ],
+)
+def test_bad_files_are_refused_with_their_path(tmp_path, written, said):
+    (tmp_path / "bad.json").write_text(written, "latin-1")
+    with pytest.raises(xr.DataError, match=rf"bad\.json.*{said}"):
+        xr.load(tmp_path / "bad.json")
+
+
+def test_a_file_that_is_cut_short_is_never_a_model(tmp_path):
+    model_of([0.25, 3.0], ("a", "b"), measure="AP").save(tmp_path / "m.json")
+    whole = (tmp_path / "m.json").read_bytes()
+    for length in range(len(whole) - 1):
+        (tmp_path / "cut.json").write_bytes(whole[:length])
+        with pytest.raises(xr.DataError, match=r"cut\.json"):
+            xr.load(tmp_path / "cut.json")
+
+
+def test_no_file_and_folders(tmp_path):
+    with pytest.raises(xr.DataError, match="does not exist"):
+        xr.load(tmp_path / "m.json")
+    with pytest.raises(xr.DataError, match="is a folder"):
+        xr.load(tmp_path)
+
+
+@given(st.permutations(range(5)), st.lists(st.sampled_from("uvw"), min_size=30, max_size=30))
+def test_predictions_follow_names_and_rows(columns, qid):
+    """Neither the order of columns nor that of queries among the rows matters, to the bit."""
+    X, names = random_matrix(30, 5), np.array(list("abcde"))
+    model = model_of([1.0, -0.3, 0.7, 0.1, 2.0], tuple(names))
+    ours = model.predict(xr.RankingData.from_arrays(X[:, columns], np.zeros(30), qid=qid, feature_names=names[columns]))
+    assert np.array_equal(ours, model.predict(X))
+
+
+def test_frames_are_matched_by_name():
+    X, model = random_matrix(8, 3), model_of([1.0, 2.0, 3.0], ("a", "b", "c"))
+    theirs = model.predict(X)
+    for frame in (pd.DataFrame(X, columns=list("abc")), pl.DataFrame(X, schema=list("abc"))):
+        assert np.array_equal(model.predict(frame[["c", "a", "b"]]), theirs)
+    assert np.array_equal(model.predict(scipy.sparse.csr_matrix(X)), theirs)
+
+
+def test_other_features_are_refused_by_name():
+    model = model_of([1.0] * 12, tuple(f"f{j:02}" for j in range(12)))
+    data = xr.RankingData.from_arrays(random_matrix(4, 3), np.zeros(4), group=[4], feature_names=["f00", "g", "h"])
+    said = "it lacks f01, f02, f03, f04, f05, f06, f07, f08, ... (11 in all); it has besides g, h; give the 12 features of the model"
+    with pytest.raises(xr.IncompatibleError, match=re.escape(said)):
+        model.predict(data)
+
+
+def test_as_many_columns_as_weights():
+    for model in (model_of([1.0, 2.0], ("a", "b")), model_of([1.0, 2.0])):
+        with pytest.raises(xr.IncompatibleError, match="3 features but the model has 2"):
+            model.predict(random_matrix(4, 3))
+    with pytest.raises(xr.IncompatibleError, match="3 features but the model has 2"):
+        model_of([1.0, 2.0]).predict(pd.DataFrame(random_matrix(4, 3), columns=list("abc")))
+    assert len(model_of([1.0, 2.0, 3.0]).predict(pd.DataFrame(random_matrix(4, 3), columns=list("abc")))) == 4
+
+
+def test_every_kind_is_there():
+    for kind, place in KINDS.items():
+        module, name = place.split(":")
+        assert getattr(__import__(module, fromlist=[name]), name).kind == kind
+
+
+def test_the_checksum_sees_features_grades_and_queries(monkeypatch, tmp_path):
+    X = random_matrix(20, 3)
+    y = np.arange(20.0)
+    ours = checksum(xr.RankingData.from_arrays(X, y, group=[12, 8]))
+    other = X.copy()
+    other[19, 2] += 1
+    for changed_data in ((other, y, [12, 8]), (X, y + 1, [12, 8]), (X, y, [8, 12])):
+        assert checksum(xr.RankingData.from_arrays(*changed_data[:2], group=changed_data[2])) != ours
+    monkeypatch.setattr(checksums, "BLOCK_BYTES", 50)
+    data = xr.RankingData.from_arrays(X, y, group=[12, 8])
+    assert checksum(data) == ours
+    xr.write(data, tmp_path / "a.xr")
+    assert checksum(xr.read(tmp_path / "a.xr")) == ours
