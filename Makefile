@@ -17,6 +17,11 @@ demo: $(VENV)/.installed
 	exactrank convert build/demo/train.txt build/demo/train.xr
 	exactrank info build/demo/train.xr
 	exactrank evaluate build/demo/train.xr --feature 1 -m nDCG@10 -m AP -m RR -m ERR@10
+	exactrank generate build/demo/test.txt --queries 300 --first 1001 --noise 0.5
+	exactrank train directrank build/demo/train.xr --measure nDCG@10 --out build/demo/model.json
+	exactrank predict build/demo/model.json build/demo/test.txt --out build/demo/scores.txt
+	exactrank evaluate build/demo/test.txt build/demo/scores.txt -m nDCG@10 -m AP -m RR -m ERR@10
+	exactrank probe optimality build/demo/model.json build/demo/train.xr --top 5
 
 test: $(VENV)/.tested
 	$(BIN)/python -m pytest
@@ -45,7 +50,8 @@ sanitize: $(VENV)/.tested
 	rm -rf build/sanitize
 	$(PIP) --no-build-isolation --no-deps --target build/sanitize . -C cmake.define.EXACTRANK_SANITIZE=ON -C build-dir=build/sanitize-objects
 	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  PYTHONPATH=build/sanitize $(BIN)/python -m pytest -p no:cacheprovider tests/test_measures.py tests/test_letor.py tests/test_cache.py tests/test_synthetic.py
+	  PYTHONPATH=build/sanitize $(BIN)/python -m pytest -p no:cacheprovider tests/test_measures.py tests/test_profile.py tests/test_line_search.py tests/test_directrank.py \
+	  tests/test_letor.py tests/test_cache.py tests/test_synthetic.py
 
 clean:
 	rm -rf build $(VENV)

@@ -3,14 +3,18 @@
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import exactrank as xr
+from exactrank.cli import app
 
 PROGRAM = Path(sys.executable).with_name("exactrank")
 
@@ -38,6 +42,14 @@ def refused(code, said, *arguments, **options):
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def called(code, *arguments):
+    """What the command prints when it is called in this process, which saves the imports: for tests of many cases."""
+    done = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+    assert done.exit_code == code, done.output
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    return done.output
 
 
 @pytest.fixture
@@ -241,3 +253,168 @@ def test_the_library_agrees_with_the_command(letor):
     data = xr.read(letor)
     mean = xr.evaluate("AP", data, data.ungrouped(data.X[:, 0]).astype(np.float64)).means["AP"]
     assert json.loads(ok("evaluate", letor, "--feature", "1", "-m", "AP", "--json"))["measures"]["AP"]["mean"] == mean
+
+
+def mean_of(name, data, model):
+    return xr.evaluate(name, data, model.predict(data)).means[name]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with training, validation and test data, and a model trained on them."""
+    folder = tmp_path_factory.mktemp("made")
+    for name, first in (("train.txt", 1), ("valid.xr", 31), ("test.csv", 61)):
+        ok("generate", name, "--first", first, "--queries", 30, "--documents", 7, "--features", 4, cwd=folder)
+    ok(*QUICK, "train.txt", "--valid", "valid.xr", "--out", "model.json", "-m", "nDCG@5", cwd=folder)
+    return folder
+
+
+QUICK = ("train", "coordinate-ascent", "--restarts", 2, "--tries", 8)
+
+
+def test_train_and_predict_agree_with_the_library(made, tmp_path):
+    data, valid = xr.read(made / "train.txt"), xr.read(made / "valid.xr")
+    ranker = xr.CoordinateAscent(measure="nDCG@5", restarts=2, tries=8).fit(data, valid=valid)
+    model = xr.load(made / "model.json")
+    assert model.scorer.weights.tobytes() == ranker.weights_.tobytes()
+    assert model.params == ranker.get_params()
+    printed = ok("predict", "model.json", "test.csv", cwd=made)
+    assert [float(line) for line in printed.splitlines()] == model.predict(xr.read(made / "test.csv")).tolist()
+    assert json.loads(ok("predict", "model.json", "test.csv", "--json", cwd=made))["scores"] == list(map(float, printed.splitlines()))
+    assert "210 documents" in ok("predict", "model.json", "test.csv", "--out", tmp_path / "s.txt", cwd=made)
+    assert (tmp_path / "s.txt").read_text() == printed
+    refused(2, "s.txt already exists", "predict", "model.json", "test.csv", "--out", tmp_path / "s.txt", cwd=made)
+    ok("predict", "model.json", "valid.xr", "--out", tmp_path / "s.txt", "--force", cwd=made)
+    shown = json.loads(ok("evaluate", "valid.xr", tmp_path / "s.txt", "-m", "nDCG@5", "--json", cwd=made))
+    assert shown["measures"]["nDCG@5"]["mean"] == model.training["valid"] == mean_of("nDCG@5", valid, model)
+
+
+def test_what_training_reports(made, tmp_path, monkeypatch):
+    arguments = (*QUICK, "train.txt", "--measure", "AP", "--seed", 4, "--threads", 1)
+    monkeypatch.chdir(made)
+    shown = json.loads(called(0, *arguments, "--out", tmp_path / "a.json", "--json"))
+    model, data = xr.load(tmp_path / "a.json"), xr.read(made / "train.txt")
+    assert shown["training"] == model.training["value"] == mean_of("AP", data, model)
+    assert (shown["validation"], shown["interrupted"], shown["steps"]) == (None, False, model.training["steps"])
+    assert (shown["path"], shown["ranker"]) == (str(tmp_path / "a.json"), "coordinate-ascent")
+    assert shown["measure"] == model.measure == repr(xr.AP())
+    table = called(0, *arguments, "--valid", "valid.xr", "--out", tmp_path / "b.json")
+    reached = xr.load(tmp_path / "b.json").training
+    for part in (
+        "training",
+        f"{reached['value']:.4f}",
+        "validation",
+        f"{reached['valid']:.4f}",
+        repr(xr.AP()),
+        "linear model of 4 features",
+    ):
+        assert part in table
+
+
+def test_predictions_are_in_the_order_of_the_rows(letor, tmp_path):
+    """Query 10 has rows on both sides of query 11."""
+    (tmp_path / "w.json").write_text('{"1": 10, "2": 0}')
+    printed = called(0, "predict", tmp_path / "w.json", letor)
+    assert printed.splitlines() == [repr(10 * float(np.float32(x))) for x in (0.5, 0.7, 0.1, 0.2)]
+
+
+def test_text_may_end_before_the_last_features_when_told(made, tmp_path):
+    (tmp_path / "short.txt").write_text("1 qid:1 1:0.5 2:1\n0 qid:1 1:0.25\n")
+    (tmp_path / "whole.txt").write_text("1 qid:1 1:0.5 2:1 3:0 4:0\n0 qid:1 1:0.25 2:0 3:0 4:0\n")
+    arguments = ("predict", made / "model.json", tmp_path / "short.txt")
+    said = "it lacks 3, 4; it has besides none; give the 4 features of the model, by the same names in any order; text"
+    assert said in called(2, *arguments)
+    assert called(0, *arguments, "--features", 4) == called(0, "predict", made / "model.json", tmp_path / "whole.txt")
+    training = (*QUICK, made / "train.txt", "--valid", tmp_path / "short.txt", "--out", tmp_path / "m.json")
+    assert "it lacks 3, 4" in called(2, *training)
+    called(0, *training, "--features", 4)
+
+
+def test_missing_values_in_training_and_prediction(tmp_path):
+    (tmp_path / "holes.txt").write_text("1 qid:1 1:NULL 2:3\n0 qid:1 1:2 2:1\n0 qid:1 1:4 2:2\n")
+    arguments = (*QUICK, tmp_path / "holes.txt", "--out", tmp_path / "m.json")
+    assert "1 values are missing (1: 1)" in called(2, *arguments)
+    assert "'--missing'" in called(2, *arguments, "--missing", "median")
+    called(0, *arguments, "--missing", "mean")
+    scores = [float(line) for line in called(0, "predict", tmp_path / "m.json", tmp_path / "holes.txt").splitlines()]
+    scorer = xr.load(tmp_path / "m.json").scorer
+    assert scorer.fill.tolist() == [3.0, 2.0]
+    assert scores == scorer.score(np.array([[3, 3], [2, 1], [4, 2]], np.float32)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("predict", "model.json", "wide.txt"), "it has besides 5, 6; give the 4 features of the model"),
+        (("predict", "model.json", "named.csv"), "it lacks 1, 2, 3, 4; it has besides bm25"),
+        (("predict", "train.txt", "train.txt"), "train.txt is not a model"),
+        (("predict", "nothing.json", "train.txt"), "nothing.json does not exist"),
+        ((*QUICK, "train.txt", "--out", "model.json"), "model.json already exists"),
+        ((*QUICK, "nothing.txt", "--out", "new.json"), "nothing.txt does not exist"),
+        ((*QUICK, "train.txt", "--out", "new.json", "-m", "nDGC"), "did you mean"),
+        (
+            (*QUICK, "train.txt", "--out", "new.json", "--valid", "wide.txt"),
+            "it has besides 5, 6; give the 4 features of the training data",
+        ),
+        ((*QUICK, "single.txt", "--out", "new.json"), "nothing to learn: every query has documents of a single grade"),
+        ((*QUICK, "constant.txt", "--out", "new.json"), "nothing to learn: all 2 features are constant"),
+        ((*QUICK, "train.txt", "--out", "new.json", "--growth", "1"), "growth must be a number above 1"),
+        ((*QUICK, "train.txt"), "Missing option '--out'"),
+        (("train", "directrang", "train.txt", "--out", "new.json"), "No such command 'directrang'"),
+    ],
+)
+def test_bad_training_and_prediction_is_explained(made, tmp_path, monkeypatch, arguments, said):
+    for name in ("model.json", "train.txt"):
+        (tmp_path / name).write_bytes((made / name).read_bytes())
+    (tmp_path / "wide.txt").write_text("1 qid:1 1:1 2:1 3:1 4:1 5:1 6:1\n0 qid:1 1:2\n")
+    (tmp_path / "named.csv").write_text("query_id,relevance,bm25\n1,1,0.5\n1,0,0.2\n")
+    (tmp_path / "single.txt").write_text("1 qid:1 1:1\n1 qid:1 1:2\n0 qid:2 1:2\n")
+    (tmp_path / "constant.txt").write_text("1 qid:1 1:1 2:3\n0 qid:1 1:1 2:3\n")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.chdir(tmp_path)
+    assert said in called(2, *arguments)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def long_training(folder):
+    """A process that trains for minutes, once it has written a first model."""
+    ok("generate", "long.xr", "--queries", 300, "--documents", 20, "--features", 10, "--force", cwd=folder)
+    arguments = [PROGRAM, "train", "coordinate-ascent", "long.xr", "--out", "m.json", "--restarts", "100000", "--tolerance", "0"]
+    process = subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (folder / "m.json").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    return process
+
+
+def test_ctrl_c_keeps_the_best_model(tmp_path):
+    process = long_training(tmp_path)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    printed, said = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert said == "exactrank: interrupted; m.json holds the best model so far\n"
+    assert "training" in printed
+    model, data = xr.load(tmp_path / "m.json"), xr.read(tmp_path / "long.xr")
+    assert model.training["interrupted"]
+    assert model.training["value"] == mean_of("nDCG@10", data, model)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["long.xr", "m.json"]
+
+
+@pytest.mark.parametrize("after", [0.0, 0.05])
+def test_a_killed_process_leaves_a_whole_model(tmp_path, after):
+    process = long_training(tmp_path)
+    time.sleep(after)
+    process.kill()
+    process.communicate(timeout=20)
+    model, data = xr.load(tmp_path / "m.json"), xr.read(tmp_path / "long.xr")
+    assert model.training["value"] == mean_of("nDCG@10", data, model)
+
+
+def test_ctrl_c_before_the_first_model_writes_nothing(made, tmp_path, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("exactrank.cli.train.read", interrupt)
+    assert "there was no model yet, nothing was written" in called(1, *QUICK, made / "train.txt", "--out", tmp_path / "m.json")
+    assert list(tmp_path.iterdir()) == []

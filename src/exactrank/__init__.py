@@ -37,6 +37,21 @@ if TYPE_CHECKING:
     from exactrank.measures import Success as Success
     from exactrank.measures.evaluate import evaluate as evaluate
     from exactrank.measures.parse import parse_measure as parse_measure
+    from exactrank.objectives.line_search import line_search as line_search
+    from exactrank.objectives.profile import profile as profile
+    from exactrank.objectives.step_function import StepFunction as StepFunction
+    from exactrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
+    from exactrank.rankers.directrank import DirectRank as DirectRank
+    from exactrank.scorers.linear import Linear as Linear
+    from exactrank.scorers.model import Model as Model
+    from exactrank.scorers.model import load as load
+    from exactrank.workbench.fuse import Fusion as Fusion
+    from exactrank.workbench.fuse import fuse as fuse
+    from exactrank.workbench.fuse import systems_from_frame as systems_from_frame
+    from exactrank.workbench.fuse import systems_from_runs as systems_from_runs
+    from exactrank.workbench.jumping_points import jumping_points as jumping_points
+    from exactrank.workbench.optimality import Optimality as Optimality
+    from exactrank.workbench.optimality import optimality as optimality
 
 __version__ = "0.1.0"
 
@@ -53,6 +68,16 @@ _HOME = {
     ),
     "exactrank.measures.evaluate": ("evaluate",),
     "exactrank.measures.parse": ("parse_measure",),
+    "exactrank.objectives.line_search": ("line_search",),
+    "exactrank.objectives.profile": ("profile",),
+    "exactrank.objectives.step_function": ("StepFunction",),
+    "exactrank.rankers.coordinate_ascent": ("CoordinateAscent",),
+    "exactrank.rankers.directrank": ("DirectRank",),
+    "exactrank.scorers.linear": ("Linear",),
+    "exactrank.scorers.model": ("Model", "load"),
+    "exactrank.workbench.fuse": ("Fusion", "fuse", "systems_from_frame", "systems_from_runs"),
+    "exactrank.workbench.jumping_points": ("jumping_points",),
+    "exactrank.workbench.optimality": ("Optimality", "optimality"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = list(_MODULE_OF)

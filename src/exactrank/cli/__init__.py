@@ -1,0 +1,34 @@
+"""The command line: strings in, library calls, tables or JSON out; one file a command or a few that belong together.
+
+Errors go to stderr without a traceback (``--debug`` shows it). Library modules are imported inside the commands, so that
+``--help`` answers at once.
+"""
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from exactrank.cli.common import app
+
+#: The modules that register commands, in the order of ``--help``.
+MODULES = ("data", "evaluate", "train", "predict", "probe", "fuse")
+
+for _module in MODULES:
+    import_module(f"exactrank.cli.{_module}")
+
+__all__ = ["app", "main"]
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        from exactrank import __version__
+
+        typer.echo(f"exactrank {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """The entry point of the ``exactrank`` command."""
+    app()

@@ -1,0 +1,137 @@
+"""What all commands share: options, errors as a line on stderr and an exit code, progress bars, JSON.
+
+Exit codes: 0 done, 1 the job failed, 2 bad usage or input.
+"""
+
+import functools
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from exactrank.data.format import ReadOptions
+    from exactrank.data.ranking_data import RankingData
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Learning to rank, trained on the measure you report."
+)
+
+Source = Annotated[Path, typer.Argument(help="LETOR text (also .gz), .xr cache, .parquet, .csv or TREC qrels.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Native threads; results do not depend on it. \\[default: all cores]")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+Missing = Annotated[bool, typer.Option("--missing", help="Text: keep nan, inf and NULL as missing values.")]
+Features = Annotated[int | None, typer.Option(min=1, help="Text: how many features there are, where the file may lack the last ones.")]
+QueryColumn = Annotated[str, typer.Option(help="Tables: the column of query ids.")]
+DocColumn = Annotated[str, typer.Option(help="Tables: the column of document ids.")]
+RelevanceColumn = Annotated[str, typer.Option(help="Tables: the column of grades.")]
+
+
+def command(to: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Registers a `guarded` function as a command of ``to``: the program itself or a group such as ``probe``."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        wrapped = guarded(function)
+        to.command()(wrapped)
+        return wrapped
+
+    return register
+
+
+def guarded(function: Callable[..., None]) -> Callable[..., None]:
+    """``function`` with an option ``--debug``, without which its errors are a line on stderr and an exit code."""
+
+    @functools.wraps(function)
+    def wrapped(*, debug: bool, **arguments: Any) -> None:
+        from exactrank.errors import ExactRankError
+
+        try:
+            function(**arguments)
+        except (ExactRankError, OSError, MemoryError) as error:
+            if debug:
+                raise
+            if isinstance(error, BrokenPipeError):  # the reader of our output left; nothing more to say
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(1) from None
+            typer.echo(f"exactrank: {error or type(error).__name__}", err=True)
+            raise typer.Exit(2 if isinstance(error, ExactRankError) else 1) from None
+
+    option = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+    signature = inspect.signature(function)
+    flag = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=option)
+    wrapped.__signature__ = signature.replace(parameters=[*signature.parameters.values(), flag])  # type: ignore[attr-defined]
+    return wrapped
+
+
+@dataclass
+class Counter:
+    """Counts rows and passes them on to a progress bar."""
+
+    advance: Callable[[int], None]
+    total: int = 0
+
+    def __call__(self, rows: int) -> None:
+        self.total += rows
+        self.advance(rows)
+
+
+def read_options(missing: bool, query: str, doc: str, relevance: str, threads: int | None, features: int | None = None) -> "ReadOptions":
+    """How to read, from the options of a command."""
+    from exactrank.data.format import Columns, ReadOptions
+
+    return ReadOptions(missing, features, columns=Columns(query, doc, relevance), verify=True, threads=threads)
+
+
+def read(path: Path, options: "ReadOptions") -> "RankingData":
+    """The data at ``path``."""
+    from exactrank.data import formats
+
+    return formats.read(
+        path,
+        missing=options.missing,
+        n_features=options.n_features,
+        columns=options.columns,
+        verify=options.verify,
+        threads=options.threads,
+    )
+
+
+@contextmanager
+def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr where someone watches it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("documents"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda rows: bar.advance(task, rows)
+
+
+def report_written(target: Path, rows: int, as_json: bool) -> None:
+    """Say what was written where."""
+    size = target.stat().st_size
+    if as_json:
+        print_json({"path": str(target), "documents": rows, "bytes": size})
+    else:
+        typer.echo(f"{target}: {rows:,} documents, {size:,} bytes")
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on stdout."""
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def number(value: float) -> float | None:
+    """A number as JSON has it: NaN is null."""
+    return None if value != value else float(value)

@@ -1,0 +1,163 @@
+"""Commands on data: describe it, convert it, make it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from exactrank.cli.common import (
+    Counter,
+    DocColumn,
+    Force,
+    Json,
+    Missing,
+    QueryColumn,
+    RelevanceColumn,
+    Seed,
+    Source,
+    Threads,
+    app,
+    command,
+    print_json,
+    progress,
+    read,
+    read_options,
+    report_written,
+)
+
+if TYPE_CHECKING:
+    from exactrank.data.describe import Summary
+
+
+@command(app)
+def info(
+    data: Annotated[Path, typer.Argument(help="Any data file, or a folder with Fold1, Fold2, ...")],
+    missing: Missing = False,
+    query_column: QueryColumn = "query_id",
+    doc_column: DocColumn = "doc_id",
+    relevance_column: RelevanceColumn = "relevance",
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Show what ranking data holds: queries, documents, features, grades, list lengths, what is odd in it."""
+    from exactrank.data.describe import describe
+    from exactrank.data.folds import read_folds
+
+    if data.is_dir():
+        folds = read_folds(data, missing=missing, threads=threads)
+        parts = {f"{fold.name}/{part}": getattr(fold, part) for fold in folds for part in ("train", "valid", "test")}
+    else:
+        parts = {str(data): read(data, read_options(missing, query_column, doc_column, relevance_column, threads))}
+    summaries = {name: describe(part, threads) for name, part in parts.items()}
+    if as_json:
+        shown = {name: _summary_json(summary) for name, summary in summaries.items()}
+        print_json(shown if data.is_dir() else next(iter(shown.values())))
+    else:
+        _print_summaries(summaries)
+
+
+@command(app)
+def convert(
+    source: Source,
+    target: Annotated[Path, typer.Argument(help="Output; its suffix (.xr, .txt, .txt.gz, .parquet, .csv) names the format.")],
+    run: Annotated[list[Path] | None, typer.Option(help="TREC run that becomes a feature of the qrels in SOURCE; repeatable.")] = None,
+    force: Force = False,
+    missing: Missing = False,
+    query_column: QueryColumn = "query_id",
+    doc_column: DocColumn = "doc_id",
+    relevance_column: RelevanceColumn = "relevance",
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Convert ranking data between formats, block by block: data larger than memory goes through."""
+    from exactrank.data import formats, trec
+    from exactrank.data.stream import stream_of
+    from exactrank.files import refuse_existing
+
+    if not force:
+        refuse_existing(target)
+    options = read_options(missing, query_column, doc_column, relevance_column, threads)
+    if run:
+        stream = stream_of(trec.from_trec(trec.read_qrels(source), [trec.read_run(path) for path in run]))
+    else:
+        stream = formats.stream(source, options)
+    with progress(f"Converting {source.name}", None, quiet=as_json) as advance:
+        rows = Counter(advance)
+        formats.write_stream(stream, target, force=force, progress=rows)
+    report_written(target, rows.total, as_json)
+
+
+@command(app)
+def generate(
+    target: Annotated[Path, typer.Argument(help="Output; its suffix (.xr, .txt, .txt.gz, .parquet, .csv) names the format.")],
+    queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 1000,
+    first: Annotated[int, typer.Option(min=1, help="Id of the first query; disjoint ranges make training and test sets.")] = 1,
+    documents: Annotated[int, typer.Option(min=1, help="Documents a query.")] = 50,
+    features: Annotated[int, typer.Option(min=1, help="Dimension of the documents.")] = 50,
+    grades: Annotated[int, typer.Option(min=2, help="Number of grades.")] = 5,
+    noise: Annotated[float, typer.Option(help="Noise, in standard deviations of the target.")] = 0.0,
+    seed: Seed = 0,
+    force: Force = False,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Make artificial data: random cubic polynomials of Gaussian vectors (Burges et al. 2006, section 6.3.1)."""
+    from exactrank.data import formats
+    from exactrank.workbench.synthetic import CubicPolynomial
+
+    source = CubicPolynomial(features, documents, grades, noise, seed, threads)
+    with progress("Generating", queries * documents, quiet=as_json) as advance:
+        rows = Counter(advance)
+        formats.write_stream(source.stream(queries, first), target, force=force, progress=rows)
+    report_written(target, rows.total, as_json)
+
+
+def _summary_json(summary: "Summary") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    shown = asdict(summary)
+    shown["grades"] = {f"{grade:g}": count for grade, count in summary.grades.items()}
+    shown["list_lengths"] = dict(zip(("min", "median", "max"), summary.list_lengths, strict=True))
+    return shown
+
+
+def _print_summaries(summaries: dict[str, "Summary"]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    if len(summaries) == 1:
+        table = Table(title=next(iter(summaries)), show_header=False)
+        table.add_column()
+        table.add_column(justify="right")
+        for label, value in _summary_rows(next(iter(summaries.values()))).items():
+            table.add_row(label, value)
+    else:
+        table = Table("", "queries", "documents", "features", "a query", "single grade", "none relevant", "missing")
+        for name, summary in summaries.items():
+            least, median, most = summary.list_lengths
+            counts = (summary.queries, summary.documents, summary.features)
+            odd = (summary.single_grade_queries, summary.irrelevant_queries, sum(summary.missing_values.values()))
+            table.add_row(name, *(f"{n:,}" for n in counts), f"{least:,} / {median:g} / {most:,}", *(f"{n:,}" for n in odd))
+    Console().print(table)
+
+
+def _summary_rows(summary: "Summary") -> dict[str, str]:
+    from exactrank.data.alignment import listed
+
+    grades = [f"{grade:g}: {count:,} ({count / summary.documents:.1%})" for grade, count in summary.grades.items()]
+    least, median, most = summary.list_lengths
+    missing = [f"{name}: {count:,}" for name, count in summary.missing_values.items()]
+    return {
+        "queries": f"{summary.queries:,}",
+        "documents": f"{summary.documents:,}",
+        "features": f"{summary.features:,}",
+        "documents a query (min / median / max)": f"{least:,} / {median:g} / {most:,}",
+        "grades": "\n".join(grades if len(grades) <= 12 else [*grades[:5], f"... {len(grades) - 10} more ...", *grades[-5:]]),
+        "queries of a single grade": f"{summary.single_grade_queries:,}",
+        "queries without a relevant document": f"{summary.irrelevant_queries:,}",
+        "constant features": listed(summary.constant_features),
+        "missing values": f"{sum(summary.missing_values.values()):,}" + (f" ({listed(missing)})" if missing else ""),
+        "queries interleaved in the input": "yes" if summary.interleaved else "no",
+        "weights": ", ".join(summary.weights) or "none",
+        "document ids": "yes" if summary.has_docid else "no",
+    }

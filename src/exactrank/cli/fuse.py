@@ -1,0 +1,149 @@
+"""The command that tunes the weights of a hybrid search."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from exactrank.cli.common import (
+    DocColumn,
+    Force,
+    Json,
+    Missing,
+    QueryColumn,
+    RelevanceColumn,
+    Seed,
+    Threads,
+    app,
+    command,
+    print_json,
+    read,
+    read_options,
+)
+
+if TYPE_CHECKING:
+    from exactrank.data.format import ReadOptions
+    from exactrank.data.ranking_data import RankingData
+    from exactrank.workbench.fuse import Fusion
+
+Absent = Annotated[
+    str, typer.Option(help="A document that a system did not retrieve gets its worst score, zero, or is not ranked: worst, zero, drop.")
+]
+Cells = Annotated[
+    int | None,
+    typer.Option(min=1, help="Triangles that the certificate of three systems may look at. \\[default: as many as take some seconds]"),
+]
+
+
+@command(app)
+def fuse(
+    data: Annotated[Path, typer.Argument(help="TREC qrels, with --run; or any data with a feature a system, with --system.")],
+    run: Annotated[list[Path] | None, typer.Option(help="TREC run of a system, named by its file; repeatable.")] = None,
+    system: Annotated[list[str] | None, typer.Option(help="Feature or column with a system's scores; repeatable.")] = None,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="What to tune for, e.g. nDCG@10 or 'AP(rel=2)'.")] = "nDCG@10",
+    normalise: Annotated[str, typer.Option(help="none, min-max, z-score, rank or reciprocal-rank, per system and query.")] = "min-max",
+    absent: Absent = "worst",
+    allow_negative: Annotated[bool, typer.Option("--allow-negative", help="Weights may be negative.")] = False,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation by query; 0: none.")] = 5,
+    bootstrap: Annotated[int, typer.Option(help="Samples of the bootstrap over queries; 0: none.")] = 200,
+    cells: Cells = None,
+    out: Annotated[Path | None, typer.Option(help="Write the weights and all results to this JSON file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the measure against the weight of two systems: .png, .svg or .pdf.")] = None,
+    force: Force = False,
+    missing: Missing = False,
+    query_column: QueryColumn = "query_id",
+    doc_column: DocColumn = "doc_id",
+    relevance_column: RelevanceColumn = "relevance",
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Tune the weights of a hybrid search: the global optimum for two systems, certified for three."""
+    from exactrank.workbench.fuse import fuse as fused
+
+    _check_outputs(out, plot, force, systems=len(run or system or []))
+    judged = _systems(data, run or [], system or [], read_options(missing, query_column, doc_column, relevance_column, threads))
+    result = fused(
+        judged, systems=system, measure=measure, normalise=normalise, missing=absent, nonnegative=not allow_negative,
+        folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads,
+    )  # fmt: skip
+    _write(result, out, plot, force)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        _print(result)
+
+
+def _check_outputs(out: Path | None, plot: Path | None, force: bool, systems: int) -> None:
+    """Raise before the work where its results could not be kept."""
+    from exactrank.errors import IncompatibleError
+    from exactrank.files import refuse_existing
+    from exactrank.workbench.fusion.picture import check_picture
+
+    for path in (out, plot):
+        if path is not None and not force:
+            refuse_existing(path)
+    if plot is not None:
+        check_picture(plot)
+        if systems > 2:
+            raise IncompatibleError(
+                f"--plot draws the weight of one system against another, but there are {systems}; fuse two, or leave it out"
+            )
+
+
+def _systems(data: Path, runs: list[Path], systems: list[str], options: "ReadOptions") -> "RankingData":
+    from exactrank.errors import DataError
+    from exactrank.workbench.fuse import systems_from_runs
+
+    if bool(runs) == bool(systems):
+        both = " only one of them" if runs else ""
+        raise DataError(f"give{both} --run FILE for each system of the qrels in DATA, or --system NAME for each feature of DATA to fuse")
+    if runs:
+        return systems_from_runs(data, runs)
+    return read(data, replace(options, columns=replace(options.columns, features=tuple(systems))))
+
+
+def _write(result: "Fusion", out: Path | None, plot: Path | None, force: bool) -> None:
+    from exactrank.files import whole_file
+
+    if plot is not None:
+        result.plot(plot)
+    if out is not None:
+        with whole_file(out, force=force) as file:
+            file.write((json.dumps(result.to_json(), indent=2, allow_nan=False) + "\n").encode())
+
+
+def _print(result: "Fusion") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    weights = Table("system", "weight", "same value within", "95% interval", title="weights")
+    intervals = result.bootstrap_interval or (None,) * len(result.systems)
+    for name, weight, flat, interval in zip(result.systems, result.weights, result.interval, intervals, strict=True):
+        weights.add_row(name, f"{weight:.4f}", _range(flat), _range(interval))
+    console.print(weights)
+    console.print(_verdict(result), highlight=False)
+    table = Table("ranking", str(result.measure), "95% interval", "gain", "95% interval", title="comparison")
+    table.caption = "gain: what the tuned weights have over it, held out" if result.cross_validated is not None else None
+    for row in result.comparison:
+        gain = "" if row.gain is None else f"{row.gain:+.4f}"
+        table.add_row(row.name, f"{row.mean:.4f}", _range(row.interval), gain, _range(row.gain_interval, sign="+"))
+    console.print(table)
+
+
+def _verdict(result: "Fusion") -> str:
+    """What is known of the weights, in a sentence."""
+    found = f"{result.measure} {result.value:.4f}"
+    if result.optimum == "global":
+        return f"{found} is the global optimum: all weights were swept."
+    if result.certificate is not None:
+        known = result.certificate
+        return f"{found} is within {known.gap:.4f} of the optimum: no weights have more than {known.upper:.4f} ({known.cells:,} triangles)."
+    return f"{found} is a local optimum: no single weight has anything better."
+
+
+def _range(ends: tuple[float, float] | None, sign: str = "") -> str:
+    return "" if ends is None else f"{ends[0]:{sign}.4f} .. {ends[1]:{sign}.4f}"

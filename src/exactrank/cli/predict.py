@@ -1,0 +1,55 @@
+"""The command that scores documents by a model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exactrank.cli.common import (
+    DocColumn,
+    Features,
+    Force,
+    Json,
+    QueryColumn,
+    RelevanceColumn,
+    Source,
+    Threads,
+    app,
+    command,
+    print_json,
+    read,
+    read_options,
+    report_written,
+)
+
+
+@command(app)
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model of exactrank train, or JSON with weights by feature name.")],
+    data: Source,
+    out: Annotated[Path | None, typer.Option(help="Where the scores go. \\[default: stdout]")] = None,
+    force: Force = False,
+    features: Features = None,
+    query_column: QueryColumn = "query_id",
+    doc_column: DocColumn = "doc_id",
+    relevance_column: RelevanceColumn = "relevance",
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Score documents by a model: one score a line, in the order of DATA."""
+    from exactrank.files import refuse_existing, whole_file
+    from exactrank.scorers.model import load
+
+    if out is not None and not force:
+        refuse_existing(out)
+    loaded = load(model)
+    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
+    scores = loaded.predict(read(data, options), threads).tolist()
+    if out is not None:
+        with whole_file(out, force=force) as file:
+            file.writelines(f"{score!r}\n".encode() for score in scores)
+        report_written(out, len(scores), as_json)
+    elif as_json:
+        print_json({"scores": scores})
+    else:
+        typer.echo("\n".join(map(repr, scores)))

@@ -1,0 +1,88 @@
+"""The commands that look closely at a model."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from exactrank.cli.common import (
+    DocColumn,
+    Features,
+    Force,
+    Json,
+    QueryColumn,
+    RelevanceColumn,
+    Source,
+    Threads,
+    app,
+    command,
+    print_json,
+    read,
+    read_options,
+)
+
+if TYPE_CHECKING:
+    from exactrank.workbench.optimality import Optimality
+
+probe = typer.Typer(no_args_is_help=True)
+app.add_typer(probe, name="probe", help="Look closely at a model.")
+
+
+@command(probe)
+def optimality(
+    model: Annotated[Path, typer.Argument(help="A linear model of exactrank train, or JSON with weights by feature name.")],
+    data: Source,
+    measure: Annotated[
+        str | None, typer.Option("--measure", "-m", help="What to raise, e.g. nDCG@10. \\[default: what the model was trained on]")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the measure against the weights that gain most: .png, .svg or .pdf.")] = None,
+    force: Force = False,
+    top: Annotated[int, typer.Option(min=1, help="How many weights the table shows.")] = 10,
+    features: Features = None,
+    query_column: QueryColumn = "query_id",
+    doc_column: DocColumn = "doc_id",
+    relevance_column: RelevanceColumn = "relevance",
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Prove or refute that no change of a single weight of a linear model raises the measure."""
+    from exactrank.files import refuse_existing
+    from exactrank.scorers.model import load
+    from exactrank.workbench.fusion.picture import check_picture
+    from exactrank.workbench.optimality import optimality as examined
+
+    if plot is not None:
+        check_picture(plot)
+        if not force:
+            refuse_existing(plot)
+    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
+    found = examined(load(model), read(data, options), measure=measure, threads=threads)
+    if plot is not None:
+        found.plot(plot, force=force)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _print(found, top)
+
+
+def _print(found: "Optimality", top: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from exactrank.workbench.optimality import interval
+
+    table = Table("feature", "weight", "gain", "best within", "next interval", "free to move by")
+    for weight in found.ranked()[:top]:
+        table.add_row(
+            weight.feature,
+            f"{weight.weight:.4g}",
+            f"{weight.gain:+.4f}" if weight.gain else "none",
+            interval(weight.low, weight.high) if weight.gain > 0 else "",
+            f"{weight.local_gain:+.4f}",
+            f"{weight.flat_low - weight.weight:.2g} .. {weight.flat_high - weight.weight:+.2g}",
+        )
+    hidden = len(found.per_weight) - top
+    table.caption = f"and {hidden:,} more weights (--top)" if hidden > 0 else None
+    console = Console()
+    console.print(table)
+    console.print(found.verdict, highlight=False, markup=False)

@@ -1,0 +1,57 @@
+"""Options from a ranker's constructor: one for each parameter that can be written as a word, with its help and default."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from enum import Enum
+from types import NoneType
+from typing import Annotated, Any, Literal, Optional, get_args, get_origin, get_type_hints
+
+import typer
+
+from exactrank.cli.common import Seed, Threads
+
+_SHARED: dict[str, Any] = {"seed": Seed, "threads": Threads}
+_SHORT = {"measure": ("--measure", "-m")}
+_ENTRY = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n {8,}.*)*)", re.MULTILINE)
+
+
+def ranker_options(ranker: type) -> list[inspect.Parameter]:
+    """The parameters of ``ranker`` as those of a command; one that no word can stand for is left to Python."""
+    hints = get_type_hints(ranker.__init__)  # type: ignore[misc]
+    documented = dict(_documented(ranker))
+    found = []
+    for given in list(inspect.signature(ranker).parameters.values()):
+        written = _SHARED.get(given.name) or _written(hints.get(given.name), given.name)
+        if written is None:
+            continue
+        if given.name not in _SHARED:
+            written = Annotated[written, typer.Option(*_SHORT.get(given.name, ()), help=documented.get(given.name))]
+        found.append(inspect.Parameter(given.name, inspect.Parameter.KEYWORD_ONLY, default=given.default, annotation=written))
+    return found
+
+
+def plain_values(options: dict[str, Any]) -> dict[str, Any]:
+    """What the constructor takes for what the command line gave."""
+    return {name: value.value if isinstance(value, Enum) else value for name, value in options.items()}
+
+
+def _written(annotation: Any, name: str) -> Any:
+    """The type of one word on the command line, or None."""
+    if get_origin(annotation) is Literal and all(isinstance(value, str) for value in get_args(annotation)):
+        return Enum(name, {value: value for value in get_args(annotation)}, type=str)
+    if annotation in (bool, int, float, str):
+        return annotation
+    choices = get_args(annotation) if get_origin(annotation) is not None else ()
+    words = [word for word in (_written(choice, name) for choice in choices if choice is not NoneType) if word is not None]
+    if not words or get_origin(annotation) is tuple:
+        return None
+    return Optional[words[0]] if NoneType in choices else words[0]  # noqa: UP045  the type is only known here
+
+
+def _documented(ranker: type) -> Iterator[tuple[str, str]]:
+    """Names and texts of the ``Args:`` in the docstrings of ``ranker`` and its bases."""
+    for each in reversed(ranker.__mro__):
+        arguments = (inspect.cleandoc(each.__doc__ or "")).partition("Args:\n")[2]
+        for entry in _ENTRY.finditer(arguments.partition("\n\n")[0]):
+            yield entry["name"], " ".join(entry["text"].split())

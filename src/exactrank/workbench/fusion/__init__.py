@@ -1,0 +1,1 @@
+"""The parts of `exactrank.workbench.fuse`: normalisation, exact search, certificate, resampling."""

@@ -1,0 +1,48 @@
+"""How often the top of a ranking changes along a ray of scores (Tan, Xia, Guo & Wang 2013, section 2.2 and Table 12).
+
+With k the cutoff of the measure and r(alpha) a query's documents in the order of their scores s + alpha t,
+
+    alpha is a jumping point  where  r_1 .. r_k just before it and just after it differ                         (1)
+
+The measure is constant between jumping points, and an exact line search looks at each, so their number is what it costs. A
+query of m documents has at most m (m - 1) / 2; their finding is that with a cutoff there are far fewer, and that the
+number stops growing with m, since most documents are never at the top.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.measures.base import Measure
+from exactrank.measures.evaluate import checked_scores
+from exactrank.measures.parse import parse_measure
+from exactrank.threads import thread_count
+
+Counts = npt.NDArray[np.int64]  #: one number a query
+
+
+def jumping_points(
+    measure: str | Measure, data: RankingData, scores: npt.ArrayLike, direction: npt.ArrayLike, *, threads: int | None = None
+) -> Counts:
+    """The number of jumping points (1) of each query along ``scores + alpha * direction``, for a positional ``measure``.
+
+    All of them count, also those where documents of one grade change places and the measure stays. Where several
+    documents meet in one point, each exchange of two counts.
+
+    >>> data = RankingData.from_arrays(None, [0, 1, 0, 1, 0], qid=["a", "a", "a", "b", "b"])
+    >>> scores, direction = [2.0, 1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 3.0, 0.0, 0.0]
+    >>> [jumping_points(measure, data, scores, direction).tolist() for measure in ("nDCG@1", "nDCG")]
+    [[1, 0], [3, 0]]
+    """
+    parsed = parse_measure(measure)
+    kernel, grades = parsed.kernel(data.y, int(np.diff(data.indptr).max()))
+    if not _core.LineSearch.serves(kernel):
+        raise IncompatibleError(f"{parsed} is not positional, so every exchange may change it; use nDCG, DCG, P, R or RBP")
+    s, t = (data.grouped(checked_scores(data, given, name)) for given, name in ((scores, "scores"), (direction, "direction")))
+    if np.any(np.isnan(s) | (s == np.inf)) or not np.all(np.isfinite(t)):
+        raise DataError("scores or direction hold nan or inf; give numbers (a score of -inf: not retrieved)")
+    search = _core.LineSearch(kernel, grades, data.indptr, None, False, np.ones(data.n_queries))
+    search.rank(s, thread_count(threads))
+    return search.best_as_published(t, thread_count(threads))[3]
