@@ -81,6 +81,14 @@ def test_one_round_finds_the_peak_of_a_separable_function(peak, order):
     np.testing.assert_allclose(found.theta, peak, atol=1e-9)
 
 
+def test_a_round_may_visit_a_share_of_the_coordinates():
+    peak = np.arange(1.0, 11.0)
+    found = run(CoordinateSearch("random", ANYWHERE, share=0.35), separable(peak), np.zeros(10), steps=1)
+    assert np.count_nonzero(found.theta) == 4
+    with pytest.raises(DataError, match="share must be above 0"):
+        CoordinateSearch(share=0.0)
+
+
 @given(PEAKS)
 def test_a_greedy_step_moves_the_coordinate_that_gains_most(peak):
     problem = separable(peak)

@@ -80,7 +80,7 @@ def _check_outputs(out: Path | None, plot: Path | None, force: bool, systems: in
     """Raise before the work where its results could not be kept."""
     from exactrank.errors import IncompatibleError
     from exactrank.files import refuse_existing
-    from exactrank.workbench.fusion.picture import check_picture
+    from exactrank.workbench.pictures import check_picture
 
     for path in (out, plot):
         if path is not None and not force:

@@ -48,8 +48,8 @@ def optimality(
     """Prove or refute that no change of a single weight of a linear model raises the measure."""
     from exactrank.files import refuse_existing
     from exactrank.scorers.model import load
-    from exactrank.workbench.fusion.picture import check_picture
     from exactrank.workbench.optimality import optimality as examined
+    from exactrank.workbench.pictures import check_picture
 
     if plot is not None:
         check_picture(plot)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 from types import NoneType
-from typing import Annotated, Any, Literal, Optional, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -46,7 +46,7 @@ def _written(annotation: Any, name: str) -> Any:
     words = [word for word in (_written(choice, name) for choice in choices if choice is not NoneType) if word is not None]
     if not words or get_origin(annotation) is tuple:
         return None
-    return Optional[words[0]] if NoneType in choices else words[0]  # noqa: UP045  the type is only known here
+    return words[0] | None if NoneType in choices else words[0]
 
 
 def _documented(ranker: type) -> Iterator[tuple[str, str]]:

@@ -128,12 +128,18 @@ class CoordinateState(State):
 class CoordinateSearch:
     """Algorithm 1: a step is one round over all coordinates, ``cyclic`` or in ``random`` order; or, ``greedy``, the one best of them.
 
-    Done when a step gains less than ``tolerance``. Where the limits allow it theta is rescaled, since only ratios count.
+    A random round may visit only a ``share`` of the coordinates. Done when a step gains less than ``tolerance``. Where the limits
+    allow it theta is rescaled, since only ratios count.
     """
 
     order: Literal["cyclic", "random", "greedy"] = "cyclic"
     limits: Limits = NO_LIMITS
     tolerance: float = 1e-6
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise DataError(f"share must be above 0 and at most 1, got {self.share}")
 
     def init(self, problem: Profiled, theta: Theta, rng: np.random.Generator) -> CoordinateState:
         """Start at ``theta``, brought within the limits."""
@@ -157,6 +163,6 @@ class CoordinateSearch:
         if self.order == "cyclic":
             return range(dimension)
         if self.order == "random":
-            return [int(k) for k in rng.permutation(dimension)]
+            return [int(k) for k in rng.permutation(dimension)[: math.ceil(self.share * dimension)]]
         gains = [ascended(spot, k, self.limits).value for k in range(dimension)]
         return [int(np.argmax(gains))]

@@ -4,7 +4,7 @@ One weight after the other is set to the point where the measure, as an exact st
 (`exactrank.optimizers.coordinate`, `exactrank.objectives.linear_profile`).
 
 On little data the largest value is partly luck. So there the model is the mean of several, each trained on a bootstrap
-sample of the queries, in a random order of the weights, from a convex start:
+sample of the queries, in a random order of some of the weights, from a convex start:
 
     w = 1/B sum_b w_b / sd(X w_b)                                                                               (1)
 
@@ -67,7 +67,8 @@ class DirectRank(Ranker):
         directions: Without bags: move one weight at a time, or also along directions learnt by Powell's method.
         point: Which point of the best interval to take: its middle, or where the ideal ranking is likeliest.
         max_rounds: Without bags: at most so many rounds over all weights.
-        bag_rounds: Rounds over all weights in each bag.
+        bag_rounds: Rounds over the weights in each bag.
+        share: The share of the weights that a round in a bag moves, at random; all where it starts from none.
         tolerance: Stop when a round gains less than this.
         nonnegative: Allow no weight below 0.
         low: Allow no weight below this.
@@ -92,6 +93,7 @@ class DirectRank(Ranker):
         point: Point = "middle",
         max_rounds: int = 50,
         bag_rounds: int = 1,
+        share: float = 0.7,
         tolerance: float = 1e-6,
         nonnegative: bool = False,
         low: float | None = None,
@@ -110,6 +112,7 @@ class DirectRank(Ranker):
         self.point = point
         self.max_rounds = max_rounds
         self.bag_rounds = bag_rounds
+        self.share = share
         self.tolerance = tolerance
         self.nonnegative = nonnegative
         self.low = low
@@ -242,7 +245,7 @@ class _Task:
         if np.any(left_out > 0):
             problem = Guarded(problem, self.problem(left_out, 1))
         theta = self.start(kind, rng) if shared is None else shared
-        search = CoordinateSearch("random", self.limits, self.ranker.tolerance)
+        search = CoordinateSearch("random", self.limits, self.ranker.tolerance, self.ranker.share if np.any(theta) else 1.0)
         found = train(search, problem, theta, rng=rng, max_steps=self.ranker.bag_rounds).theta
         size = deviation(_core.linear_scores(self.data.X, found, 1), self.data.indptr)
         return found / size if size > 0 else found

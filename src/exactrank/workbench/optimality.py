@@ -39,7 +39,7 @@ from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, 
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import filled
 from exactrank.scorers.model import Model
-from exactrank.workbench.fusion.picture import check_picture
+from exactrank.workbench.pictures import check_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,11 +190,12 @@ def _linear(model: Any) -> tuple[Model, Linear]:
 
 
 def _measure(model: Model, measure: str | Measure | None) -> Measure:
-    if measure is None and model.measure is None:
+    named = model.measure if measure is None else measure
+    if named is None:
         raise IncompatibleError(
             "the model does not say what measure it was trained on; name one, e.g. measure='nDCG@10' (--measure nDCG@10)"
         )
-    parsed = parse_measure(model.measure if measure is None else measure)  # type: ignore[arg-type]
+    parsed = parse_measure(named)
     if parsed.ties == "docid":
         raise IncompatibleError(
             f"{parsed!r} compares scores in single precision, where ties have no exact place; name a measure with ties='input' (--measure)"

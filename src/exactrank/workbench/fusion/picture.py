@@ -5,27 +5,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactrank.errors import DataError, IncompatibleError
 from exactrank.files import whole_file
 from exactrank.workbench.fusion.problem import Sweep
+from exactrank.workbench.pictures import check_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from exactrank.workbench.fuse import Fusion
 
-SUFFIXES = (".png", ".svg", ".pdf")
 LINE, BEST, LEVEL = "#1f4e79", "#c0392b", "#7f7f7f"
-
-
-def check_picture(path: Path) -> None:
-    """Raise where a picture cannot be made at ``path``: before the work, not after it."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise DataError(f"{path}: the suffix {path.suffix!r} names no kind of picture; use one of {', '.join(SUFFIXES)}")
-    try:
-        import matplotlib  # noqa: F401  (only whether it is there)
-    except ImportError:
-        raise IncompatibleError("a picture needs matplotlib, which is not installed; pip install 'exactrank[report]'") from None
 
 
 def draw(fusion: "Fusion", sweep: Sweep, path: Path) -> None:
