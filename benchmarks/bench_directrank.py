@@ -1,7 +1,7 @@
 """Claims: on data like Yahoo's (19,000 queries, about 460,000 documents, 519 features) one round of DirectRank over all weights
 takes < 40 s on two cores (published: about 10 minutes), a converged fit from one random start < 10 minutes (published: 3.3
-hours), and memory peaks at <= 2.2x the float32 matrix beside interpreter and libraries. On 1,000 queries x 40 documents x 46 features DirectRank is >= 50x faster
-than fastrank's coordinate ascent, and better on test queries than it and than ridge regression.
+hours), and memory peaks at <= 2.2x the float32 matrix beside interpreter and libraries. On 1,000 queries x 40 documents x 46
+features DirectRank is >= 50x faster than fastrank's coordinate ascent, and better on test queries than it and than ridge regression.
 
 ``--small`` leaves the large fit out. The small set is that of ``../shared/tools/artificial_sets.py`` where there is one (given
 by ``--letor FOLDER`` with letor.train.npz and letor.test.npz), else a noisy cubic of our own.
