@@ -84,7 +84,9 @@ def test_does_not_depend_on_threads_and_adds_up_over_queries(ray, measure):
     np.testing.assert_allclose(total.values[-1], one.values[-1], atol=1e-12)
 
 
-@pytest.mark.parametrize("measure", ["nDCG@10", "nDCG", "AP", "ERR", "RR", "Bpref", "PairwiseCorrect", "RBP", "AP@5", "ERR@3", "MeanNDCG"])
+@pytest.mark.parametrize(
+    "measure", ["nDCG@10", "nDCG", "AP", "ERR", "RR", "Bpref", "Bpref(rel=3)", "PairwiseCorrect", "RBP", "AP@5", "ERR@3", "MeanNDCG"]
+)
 def test_long_lists_to_the_last_digit(measure):
     """Thousands of exchanges in a query: rounding must not add up."""
     rng = np.random.default_rng(0)
@@ -96,6 +98,15 @@ def test_long_lists_to_the_last_digit(measure):
     gaps = np.searchsorted(ours.breakpoints, points)
     between = (ours.breakpoints[gaps] + ours.breakpoints[gaps + 1]) / 2
     for alpha in (*points, *between, -1e6, 1e6):
+        assert ours(alpha) == pytest.approx(xr.evaluate(measure, data, s + alpha * t).means[measure], abs=1e-12)
+
+
+@pytest.mark.parametrize("measure", ["nDCG(ties='expected')@1", "ERR(ties='expected')@1", "AP(ties='expected')@2"])
+def test_lines_that_coincide_beyond_the_cutoff_count_in_the_mean(measure):
+    data = xr.RankingData.from_arrays(None, [0, 1, 2, 0], group=[4])
+    s, t = np.array([1.0, 1.0, 1.0, 0.0]), np.array([0.0, 0.0, 0.0, 1.0])
+    ours = xr.profile(measure, data, s, t)
+    for alpha in (-1.0, 0.0, 0.5, 1.0, 2.0):
         assert ours(alpha) == pytest.approx(xr.evaluate(measure, data, s + alpha * t).means[measure], abs=1e-12)
 
 
