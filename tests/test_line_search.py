@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import exactrank as xr
 from exactrank import _core
 from exactrank.measures.families import Positional
+from exactrank.objectives.likelihood import IdealLikelihood
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.profile import query_weights
 from tests.strategies import MEASURES
@@ -90,3 +91,22 @@ def test_a_step_for_whatever_moves_scores(ray, measure, ends, point):
     assert step.value == pytest.approx(best.value, abs=1e-11)
     assert ends[0] <= step.alpha <= ends[1]
     assert step.interval.low <= step.alpha <= step.interval.high
+
+
+def test_many_blocks_of_queries_on_any_number_of_threads():
+    """Work is shared in blocks of 16,384 documents: their answers must add up in one order."""
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(1, 80, 1500)
+    n = sizes.sum()
+    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, n), group=sizes, query_weight=rng.random(1500))
+    s, t = rng.normal(size=n), rng.normal(size=n)
+    profiles = [xr.profile("nDCG@10", data, s, t, threads=threads) for threads in (1, 2, 3)]
+    steps = [xr.line_search("nDCG@10", data, s, t, threads=threads) for threads in (1, 2, 3)]
+    assert n > 3 * 16384
+    for profile, step in zip(profiles, steps, strict=True):
+        np.testing.assert_array_equal(profile.breakpoints, profiles[0].breakpoints)
+        np.testing.assert_array_equal(profile.values, profiles[0].values)
+        assert step == steps[0]
+    assert steps[0].value == pytest.approx(profiles[0].best().value, abs=1e-11)
+    assert steps[0].value == pytest.approx(xr.evaluate("nDCG@10", data, s + steps[0].alpha * t).means["nDCG@10"], abs=1e-11)
+    assert len({IdealLikelihood(xr.NDCG(k=10), data, np.ones(1500), threads).slope(s, t, 0.5) for threads in (1, 2)}) == 1
