@@ -71,9 +71,10 @@ def test_weights_keep_to_what_is_allowed():
 
 def test_limits_and_a_start_of_ones_own():
     data = judged(queries=30)
-    bounded = one_run(low=-0.25, high=0.5).fit(data).weights_
-    assert bounded.min() >= -0.25
-    assert bounded.max() <= 0.5
+    for bags in (0, 4):
+        bounded = one_run(bags=bags, low=-0.25, high=0.5).fit(data).weights_
+        assert bounded.min() >= -0.25
+        assert bounded.max() <= 0.5
     done = one_run().fit(data)
     again = one_run(start=done.weights_).fit(data)
     assert again.history_[0].value == pytest.approx(done.score(data))

@@ -8,7 +8,8 @@ sample of the queries, in a random order of some of the weights, from a convex s
 
     w = 1/B sum_b w_b / sd(X w_b)                                                                               (1)
 
-with sd the standard deviation within queries. A step must not make the queries that the sample left out worse.
+with sd the standard deviation within queries (1 where ``low`` or ``high`` bind the weights' size). A step must not make the
+queries that the sample left out worse.
 
 In training ties count pessimistically unless the measure has ``ties='expected'``: a model must not look good because it
 leaves documents in the order they came in.
@@ -248,4 +249,4 @@ class _Task:
         search = CoordinateSearch("random", self.limits, self.ranker.tolerance, self.ranker.share if np.any(theta) else 1.0)
         found = train(search, problem, theta, rng=rng, max_steps=self.ranker.bag_rounds).theta
         size = deviation(_core.linear_scores(self.data.X, found, 1), self.data.indptr)
-        return found / size if size > 0 else found
+        return found / size if size > 0 and self.limits.scale_free else found
