@@ -64,7 +64,7 @@ def test_what_is_refused():
     data, s, t = lines(0, [3])
     with pytest.raises(IncompatibleError, match="AP is not positional"):
         jumping_points("AP", data, s, t)
-    with pytest.raises(DataError, match="nan or inf"):
+    with pytest.raises(DataError, match="direction holds nan; give numbers"):
         jumping_points("nDCG", data, s, t * np.nan)
     with pytest.raises(DataError, match="direction has shape"):
         jumping_points("nDCG", data, s, t[:2])

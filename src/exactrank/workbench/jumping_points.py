@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import IncompatibleError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import checked_scores
 from exactrank.measures.parse import parse_measure
+from exactrank.objectives.profile import conventions, ray_of
 from exactrank.threads import thread_count
 
 Counts = npt.NDArray[np.int64]  #: one number a query
@@ -37,12 +37,10 @@ def jumping_points(
     [[1, 0], [3, 0]]
     """
     parsed = parse_measure(measure)
-    kernel, grades = parsed.kernel(data.y, int(np.diff(data.indptr).max()))
+    _, _, kernel, grades = conventions(parsed, data)
     if not _core.LineSearch.serves(kernel):
         raise IncompatibleError(f"{parsed} is not positional, so every exchange may change it; use nDCG, DCG, P, R or RBP")
-    s, t = (data.grouped(checked_scores(data, given, name)) for given, name in ((scores, "scores"), (direction, "direction")))
-    if np.any(np.isnan(s) | (s == np.inf)) or not np.all(np.isfinite(t)):
-        raise DataError("scores or direction hold nan or inf; give numbers (a score of -inf: not retrieved)")
+    s, t = ray_of(data, scores, direction)
     search = _core.LineSearch(kernel, grades, data.indptr, None, False, np.ones(data.n_queries))
     search.rank(s, thread_count(threads))
     return search.best_as_published(t, thread_count(threads))[3]
