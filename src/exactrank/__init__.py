@@ -37,14 +37,34 @@ if TYPE_CHECKING:
     from exactrank.measures import Success as Success
     from exactrank.measures.evaluate import evaluate as evaluate
     from exactrank.measures.parse import parse_measure as parse_measure
+    from exactrank.objectives.finite_difference import FiniteDifference as FiniteDifference
+    from exactrank.objectives.lambdas import Lambdas as Lambdas
     from exactrank.objectives.line_search import line_search as line_search
+    from exactrank.objectives.own_lambdas import DocumentForces as DocumentForces
+    from exactrank.objectives.own_lambdas import PairForces as PairForces
+    from exactrank.objectives.own_lambdas import Pairs as Pairs
+    from exactrank.objectives.own_lambdas import RankedQuery as RankedQuery
     from exactrank.objectives.profile import profile as profile
+    from exactrank.objectives.score_space import Slopes as Slopes
+    from exactrank.objectives.score_space import slopes as slopes
     from exactrank.objectives.step_function import StepFunction as StepFunction
+    from exactrank.rankers.approx_ndcg import ApproxNDCG as ApproxNDCG
     from exactrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from exactrank.rankers.directrank import DirectRank as DirectRank
+    from exactrank.rankers.lambdarank import LambdaRank as LambdaRank
+    from exactrank.rankers.listmle import ListMLE as ListMLE
+    from exactrank.rankers.listnet import ListNet as ListNet
+    from exactrank.rankers.rank_cosine import RankCosine as RankCosine
+    from exactrank.rankers.ranknet import RankNet as RankNet
+    from exactrank.rankers.ridge import Ridge as Ridge
+    from exactrank.rankers.smooth_rank import SmoothRank as SmoothRank
+    from exactrank.rankers.spsarank import SPSARank as SPSARank
     from exactrank.scorers.linear import Linear as Linear
     from exactrank.scorers.model import Model as Model
     from exactrank.scorers.model import load as load
+    from exactrank.scorers.network import Network as Network
+    from exactrank.workbench.forces import Forces as Forces
+    from exactrank.workbench.forces import forces as forces
     from exactrank.workbench.fuse import Fusion as Fusion
     from exactrank.workbench.fuse import fuse as fuse
     from exactrank.workbench.fuse import systems_from_frame as systems_from_frame
@@ -52,6 +72,8 @@ if TYPE_CHECKING:
     from exactrank.workbench.jumping_points import jumping_points as jumping_points
     from exactrank.workbench.optimality import Optimality as Optimality
     from exactrank.workbench.optimality import optimality as optimality
+    from exactrank.workbench.smoothness import Smoothness as Smoothness
+    from exactrank.workbench.smoothness import smoothness as smoothness
 
 __version__ = "0.1.0"
 
@@ -68,16 +90,32 @@ _HOME = {
     ),
     "exactrank.measures.evaluate": ("evaluate",),
     "exactrank.measures.parse": ("parse_measure",),
+    "exactrank.objectives.finite_difference": ("FiniteDifference",),
+    "exactrank.objectives.lambdas": ("Lambdas",),
     "exactrank.objectives.line_search": ("line_search",),
+    "exactrank.objectives.own_lambdas": ("DocumentForces", "PairForces", "Pairs", "RankedQuery"),
     "exactrank.objectives.profile": ("profile",),
+    "exactrank.objectives.score_space": ("Slopes", "slopes"),
     "exactrank.objectives.step_function": ("StepFunction",),
+    "exactrank.rankers.approx_ndcg": ("ApproxNDCG",),
     "exactrank.rankers.coordinate_ascent": ("CoordinateAscent",),
     "exactrank.rankers.directrank": ("DirectRank",),
+    "exactrank.rankers.lambdarank": ("LambdaRank",),
+    "exactrank.rankers.listmle": ("ListMLE",),
+    "exactrank.rankers.listnet": ("ListNet",),
+    "exactrank.rankers.rank_cosine": ("RankCosine",),
+    "exactrank.rankers.ranknet": ("RankNet",),
+    "exactrank.rankers.ridge": ("Ridge",),
+    "exactrank.rankers.smooth_rank": ("SmoothRank",),
+    "exactrank.rankers.spsarank": ("SPSARank",),
     "exactrank.scorers.linear": ("Linear",),
     "exactrank.scorers.model": ("Model", "load"),
+    "exactrank.scorers.network": ("Network",),
+    "exactrank.workbench.forces": ("Forces", "forces"),
     "exactrank.workbench.fuse": ("Fusion", "fuse", "systems_from_frame", "systems_from_runs"),
     "exactrank.workbench.jumping_points": ("jumping_points",),
     "exactrank.workbench.optimality": ("Optimality", "optimality"),
+    "exactrank.workbench.smoothness": ("Smoothness", "smoothness"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = list(_MODULE_OF)

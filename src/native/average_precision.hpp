@@ -60,6 +60,7 @@ class AveragePrecisionKernel final : public GainKernel<Threshold> {
 public:
     AveragePrecisionKernel(const AveragePrecision& measure, double empty) : GainKernel(Threshold{measure.rel}, measure.cutoff, empty), measure_(measure) {}
     std::unique_ptr<Walk> walk() const override { return std::make_unique<PrecisionWalk>(*this); }
+    std::unique_ptr<Swaps> swaps() const override { return std::make_unique<PrecisionSwaps>(*this); }
 
 private:
     double value_of(const Ranked& query, Scratch& scratch) const override {
@@ -95,6 +96,30 @@ private:
         std::int32_t top_ = 0;
         double total_ = 1;
         std::vector<std::int32_t> found_;
+    };
+    // (u_j - u_i) (a_i - b_j),  a_i = (w_i (C_{i-1} + 1) - S_i) / N,  b_j = (w_j C_j - S_{j-1}) / N,  S_r = sum_{t<=r} w_t u_t, w_r = 1/r
+    class PrecisionSwaps final : public Swaps {
+    public:
+        explicit PrecisionSwaps(const AveragePrecisionKernel& kernel) : kernel_(kernel) {}
+        void start(const Ranked& query, Scratch&) override {
+            useful_.resize(query.retrieved);
+            upper_.resize(query.retrieved);
+            lower_.resize(query.retrieved);
+            const double total = kernel_.total(query);
+            double found = 0, sum = 0;
+            for (std::int32_t p = 0; p < query.retrieved; ++p) {
+                const double u = useful_[p] = kernel_.gain_(query.at[p]), weight = p < kernel_.cutoff() ? 1.0 / (p + 1) : 0.0;
+                upper_[p] = (weight * (found + 1) - (sum + weight * u)) / total;
+                lower_[p] = (weight * (found + u) - sum) / total;
+                found += u;
+                sum += weight * u;
+            }
+        }
+        void row(std::int32_t i, std::int32_t last, double* delta) override { separable_row(useful_.data(), upper_[i], lower_.data(), i, last, delta); }
+
+    private:
+        const AveragePrecisionKernel& kernel_;
+        std::vector<double> useful_, upper_, lower_;
     };
     AveragePrecision measure_;
 };

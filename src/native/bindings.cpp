@@ -271,6 +271,9 @@ NB_MODULE(_core, m) {
     });
     bind_measures(m);
     bind_lines(m);
+    bind_values(m);
+    bind_objectives(m);
+    bind_listwise(m);
     bind_letor(m);
     bind_matrices(m);
 }

@@ -6,6 +6,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -45,6 +46,12 @@ inline void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
 }
 
+// Objectives and nets: bindings_objectives.cpp.
+void bind_objectives(nb::module_& m);
+// Listwise and smooth losses: bindings_listwise.cpp.
+void bind_listwise(nb::module_& m);
+// Measures of many linear models at once: bindings_values.cpp.
+void bind_values(nb::module_& m);
 // Rays and line searches: bindings_lines.cpp.
 void bind_lines(nb::module_& m);
 

@@ -21,6 +21,7 @@ public:
     CascadeKernel(Cascade measure, const GainFunction& gain, double empty)
         : GainKernel<GainFunction>(gain, measure.cutoff, empty), measure_(std::move(measure)) {}
     std::unique_ptr<Walk> walk() const override { return std::make_unique<CascadeWalk>(measure_, this->gain_); }
+    std::unique_ptr<Swaps> swaps() const override { return std::make_unique<CascadeSwaps>(measure_, this->gain_); }
 
 private:
     // P_{p-1} (c_p - c_{p+1}) (u_j - u_i), with P the chance of reading so far
@@ -44,6 +45,34 @@ private:
         GainFunction gain_;
         std::int32_t top_ = 0;
         std::vector<double> reach_;
+    };
+
+    // (u_j - u_i) P_{i-1} (c_i - B_ij - c_j Q_ij), with B what is gained between i and j, and Q the chance of passing those between
+    class CascadeSwaps final : public Swaps {
+    public:
+        CascadeSwaps(const Cascade& measure, const GainFunction& gain) : measure_(measure), gain_(gain) {}
+        void start(const Ranked& query, Scratch&) override {
+            top_ = std::min(measure_.cutoff, query.retrieved);
+            useful_.resize(query.retrieved);
+            std::transform(query.at, query.at + query.retrieved, useful_.begin(), gain_);
+            reach_.assign(1, 1.0);
+            for (std::int32_t p = 0; p < top_; ++p) reach_.push_back(reach_[p] * (1 - useful_[p]));
+        }
+        void row(std::int32_t i, std::int32_t last, double* delta) override {
+            double gained = 0, pass = 1;
+            for (std::int32_t j = i + 1; j < last; ++j) {
+                const double discount = j < top_ ? measure_.discount[j] : 0.0;
+                delta[j] = (useful_[j] - useful_[i]) * reach_[i] * (measure_.discount[i] - gained - discount * pass);
+                gained += discount * useful_[j] * pass;
+                pass *= 1 - useful_[j];
+            }
+        }
+
+    private:
+        const Cascade& measure_;
+        GainFunction gain_;
+        std::int32_t top_ = 0;
+        std::vector<double> useful_, reach_;
     };
 
     double value_of(const Ranked& query, Scratch& scratch) const override {

@@ -54,6 +54,22 @@ public:
     virtual double exchange(const double* at, std::int32_t p) = 0;
 };
 
+// What an exchange of any two positions would do to the value of one query.
+class Swaps {
+public:
+    virtual ~Swaps() = default;
+    // Takes up a query, which is not empty; ties do not count.
+    virtual void start(const Ranked& query, Scratch& scratch) = 0;
+    // Fills delta[j], i < j < last, with the change of the value when positions i and j exchange; i lies above the cutoff.
+    virtual void row(std::int32_t i, std::int32_t last, double* delta) = 0;
+};
+
+// delta_j = (u_j - u_i) (a_i - b_j), the swaps of positional measures and of average precision.
+static XR_CLONES void separable_row(const double* u, double upper_a, const double* b, std::int32_t i, std::int32_t last, double* delta) {
+    const double upper = u[i];
+    for (std::int32_t j = i + 1; j < last; ++j) delta[j] = (u[j] - upper) * (upper_a - b[j]);
+}
+
 // A measure as the loop over queries sees it.
 class Kernel {
 public:
@@ -62,6 +78,7 @@ public:
     double value(const Ranked& query, Scratch& scratch) const { return is_empty(query) ? empty_ : value_of(query, scratch); }
     virtual bool is_empty(const Ranked& query) const = 0;
     virtual std::unique_ptr<Walk> walk() const = 0;
+    virtual std::unique_ptr<Swaps> swaps() const = 0;
     // The discounts by position where the value is a sum of worth * discount, the same for all queries; null elsewhere.
     virtual const std::vector<double>* common_discount() const { return nullptr; }
     // Then what each of a query's documents is worth, in the order listed.

@@ -11,6 +11,7 @@ class BprefKernel final : public GainKernel<Threshold> {
 public:
     BprefKernel(double rel, double empty) : GainKernel(Threshold{rel}, no_cutoff, empty) {}
     std::unique_ptr<Walk> walk() const override { return std::make_unique<BprefWalk>(*this); }
+    std::unique_ptr<Swaps> swaps() const override { return std::make_unique<BprefSwaps>(*this); }
 
 private:
     bool relevant(double y) const { return y >= gain_.least; }
@@ -61,6 +62,44 @@ private:
         Credit credit_;
         std::vector<double> above_;
     };
+    // The two documents change what stands above them, and above the relevant ones between them by one more or one less.
+    class BprefSwaps final : public Swaps {
+    public:
+        explicit BprefSwaps(const BprefKernel& kernel) : kernel_(kernel) {}
+        void start(const Ranked& query, Scratch&) override {
+            credit_ = kernel_.credit_of(query);
+            at_ = query.at;
+            above_.assign(1, 0.0);
+            more_.assign(1, 0.0);
+            less_.assign(1, 0.0);
+            for (std::int32_t p = 0; p < query.retrieved; ++p) {
+                const double above = above_[p], hit = kernel_.relevant(at_[p]) && credit_.bound > 0;
+                more_.push_back(more_[p] + (hit > 0 ? credit_(above + 1) - credit_(above) : 0.0));
+                less_.push_back(less_[p] + (hit > 0 ? credit_(above - 1) - credit_(above) : 0.0));
+                above_.push_back(above + kernel_.nonrelevant(at_[p]));
+            }
+        }
+        void row(std::int32_t i, std::int32_t last, double* delta) override {
+            const bool upper = kernel_.relevant(at_[i]);
+            const int upper_other = kernel_.nonrelevant(at_[i]);
+            for (std::int32_t j = i + 1; j < last; ++j) {
+                const bool lower = kernel_.relevant(at_[j]);
+                const int change = kernel_.nonrelevant(at_[j]) - upper_other;
+                delta[j] = 0;
+                if ((upper && lower) || credit_.bound == 0) continue;
+                if (change != 0) delta[j] = change > 0 ? more_[j] - more_[i + 1] : less_[j] - less_[i + 1];
+                if (upper) delta[j] += credit_(above_[j] + change) - credit_(above_[i]);
+                if (lower) delta[j] += credit_(above_[i]) - credit_(above_[j]);
+                delta[j] /= credit_.total;
+            }
+        }
+
+    private:
+        const BprefKernel& kernel_;
+        Credit credit_;
+        const double* at_ = nullptr;
+        std::vector<double> above_, more_, less_;  // sums over the positions before
+    };
 };
 
 // How many of the documents counted so far lie below a level, in O(log n) (Fenwick 1994).
@@ -90,6 +129,7 @@ public:
         return std::all_of(query.grade, query.grade + query.count, [&](double y) { return gain_(y) == gain_(query.grade[0]); });
     }
     std::unique_ptr<Walk> walk() const override { return std::make_unique<PairWalk>(gain_); }
+    std::unique_ptr<Swaps> swaps() const override { return std::make_unique<PairSwaps>(gain_); }
 
 private:
     double value_of(const Ranked& query, Scratch& scratch) const override {
@@ -135,6 +175,46 @@ private:
 
     private:
         GainFunction gain_;
+        double pairs_ = 1;
+    };
+    // The document from j stands above those between, the one from i below them.
+    class PairSwaps final : public Swaps {
+    public:
+        explicit PairSwaps(const GainFunction& gain) : gain_(gain) {}
+        void start(const Ranked& query, Scratch& scratch) override {
+            scratch.values.resize(query.count);
+            std::transform(query.grade, query.grade + query.count, scratch.values.begin(), gain_);
+            levels_from_top(scratch.values.data(), query.count, query.count, scratch.levels);
+            const auto& levels = scratch.levels;
+            levels_ = levels.size();
+            level_.resize(query.retrieved);
+            for (std::int32_t p = 0; p < query.retrieved; ++p)
+                level_[p] = static_cast<std::size_t>(
+                    levels.end() - 1 - std::partition_point(levels.begin(), levels.end(), [&](const Level& l) { return l.value > gain_(query.at[p]); }));
+            pairs_ = 0;
+            double seen = 0;
+            for (const Level& level : levels) {
+                pairs_ += seen * static_cast<double>(level.count);
+                seen += static_cast<double>(level.count);
+            }
+        }
+        void row(std::int32_t i, std::int32_t last, double* delta) override {
+            LevelCounts between(room_, levels_);
+            std::int64_t upper_wins = 0;  // less losses, over those between
+            for (std::int32_t j = i + 1; j < last; ++j) {
+                const std::int64_t below = between.below(level_[j]), above = (j - i - 1) - between.below(level_[j] + 1), step = sign(level_[j], level_[i]);
+                delta[j] = static_cast<double>(below - above - upper_wins + step) / pairs_;
+                upper_wins -= step;
+                between.add(level_[j], 1);
+            }
+        }
+
+    private:
+        static std::int64_t sign(std::size_t a, std::size_t b) { return (a > b) - (a < b); }
+        GainFunction gain_;
+        std::size_t levels_ = 0;
+        std::vector<std::size_t> level_;  // by position, 0 for the least useful
+        std::vector<std::int64_t> room_;
         double pairs_ = 1;
     };
     GainFunction gain_;

@@ -68,6 +68,7 @@ public:
     }
     bool counts_nothing(const Ranked& query) const { return measure_.short_is_zero && query.count < measure_.cutoff; }
     std::unique_ptr<Walk> walk() const override;
+    std::unique_ptr<Swaps> swaps() const override;
     const std::vector<double>* common_discount() const override { return measure_.normaliser == Normaliser::mean_ideal ? nullptr : &measure_.discount; }
     void worths(const Ranked& query, Scratch& scratch, double* worth) const override {
         std::fill(worth, worth + query.count, 0.0);
@@ -136,6 +137,31 @@ private:
 template <class GainFunction>
 std::unique_ptr<Walk> PositionalKernel<GainFunction>::walk() const {
     return std::make_unique<PositionalWalk<GainFunction>>(*this, this->gain_);
+}
+
+// (u_j - u_i) (d_i - d_j) / N
+template <class GainFunction>
+class PositionalSwaps final : public Swaps {
+public:
+    explicit PositionalSwaps(const PositionalKernel<GainFunction>& kernel) : kernel_(kernel) {}
+    void start(const Ranked& query, Scratch& scratch) override {
+        useful_.assign(query.retrieved, 0.0);
+        share_.assign(query.retrieved, 0.0);
+        if (kernel_.counts_nothing(query)) return;
+        const auto terms = kernel_.terms(query, scratch);
+        for (std::int32_t p = 0; p < query.retrieved; ++p) useful_[p] = terms.gain(query.at[p]);
+        for (std::int32_t p = 0; p < std::min(kernel_.cutoff(), query.retrieved); ++p) share_[p] = terms.discount[p] / terms.total;
+    }
+    void row(std::int32_t i, std::int32_t last, double* delta) override { separable_row(useful_.data(), share_[i], share_.data(), i, last, delta); }
+
+private:
+    const PositionalKernel<GainFunction>& kernel_;
+    std::vector<double> useful_, share_;
+};
+
+template <class GainFunction>
+std::unique_ptr<Swaps> PositionalKernel<GainFunction>::swaps() const {
+    return std::make_unique<PositionalSwaps<GainFunction>>(*this);
 }
 
 }  // namespace exactrank

@@ -1,4 +1,4 @@
-"""The commands that look closely at a model."""
+"""The commands that look closely at a model or a lambda function; each of the others is in a file of its own."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,17 +24,19 @@ from exactrank.cli.common import (
 if TYPE_CHECKING:
     from exactrank.workbench.optimality import Optimality
 
+Measured = Annotated[
+    str | None, typer.Option("--measure", "-m", help="What to look at, e.g. nDCG@10. \\[default: what the model was trained on]")
+]
+
 probe = typer.Typer(no_args_is_help=True)
-app.add_typer(probe, name="probe", help="Look closely at a model.")
+app.add_typer(probe, name="probe", help="Look closely at a model or a lambda function.")
 
 
 @command(probe)
 def optimality(
     model: Annotated[Path, typer.Argument(help="A linear model of exactrank train, or JSON with weights by feature name.")],
     data: Source,
-    measure: Annotated[
-        str | None, typer.Option("--measure", "-m", help="What to raise, e.g. nDCG@10. \\[default: what the model was trained on]")
-    ] = None,
+    measure: Measured = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the measure against the weights that gain most: .png, .svg or .pdf.")] = None,
     force: Force = False,
     top: Annotated[int, typer.Option(min=1, help="How many weights the table shows.")] = 10,
@@ -46,15 +48,10 @@ def optimality(
     as_json: Json = False,
 ) -> None:
     """Prove or refute that no change of a single weight of a linear model raises the measure."""
-    from exactrank.files import refuse_existing
     from exactrank.scorers.model import load
     from exactrank.workbench.optimality import optimality as examined
-    from exactrank.workbench.pictures import check_picture
 
-    if plot is not None:
-        check_picture(plot)
-        if not force:
-            refuse_existing(plot)
+    check_plot(plot, force)
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
     found = examined(load(model), read(data, options), measure=measure, threads=threads)
     if plot is not None:
@@ -63,6 +60,17 @@ def optimality(
         print_json(found.to_json())
     else:
         _print(found, top)
+
+
+def check_plot(plot: Path | None, force: bool) -> None:
+    """Raise before the work where its picture could not be kept."""
+    from exactrank.files import refuse_existing
+    from exactrank.workbench.pictures import check_picture
+
+    if plot is not None:
+        check_picture(plot)
+        if not force:
+            refuse_existing(plot)
 
 
 def _print(found: "Optimality", top: int) -> None:

@@ -4,6 +4,7 @@ The model so far is written whenever it improves, so a process that is killed le
 """
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ class Job:
                 model.save(self.out, force=self.force or begun)
                 begun = True
 
-            with _bar(self.ranker, quiet=self.as_json) as listener:
+            with _bar(self.ranker, quiet=self.as_json) as listener, _troubles_told():
                 self.ranker.fit(train, valid=held_out, listener=listener, checkpoint=checkpoint)
             self.ranker.save(self.out, force=True)
         except KeyboardInterrupt:
@@ -138,6 +139,16 @@ def _replace_catch_all(function: Callable[..., None], options: list[inspect.Para
     signature = inspect.signature(function)
     own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     function.__signature__ = signature.replace(parameters=[*own[:4], *options, *own[4:]])  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _troubles_told() -> Iterator[None]:
+    """Say on stderr what training warned of, in the words of the command line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        typer.echo(f"exactrank: {warning.message}", err=True)
 
 
 @contextmanager

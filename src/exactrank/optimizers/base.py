@@ -28,6 +28,7 @@ class State:
     value: float
     steps: int = 0
     done: bool = False  #: converged: another step would change nothing
+    trouble: str = ""  #: why no step could be made, where that is so
 
 
 S = TypeVar("S", bound=State)
@@ -41,3 +42,8 @@ class Optimizer(Protocol[S]):
 
     def step(self, problem: Any, state: S) -> S:
         """The state after one step, whose value is not smaller where the optimizer promises to ascend."""
+
+
+def diverged(rate: float, epoch: int) -> str:
+    """What to say when numbers have become too large to go on."""
+    return f"a learning rate of {rate:g} diverged in epoch {epoch}; take a smaller one"

@@ -157,7 +157,7 @@ class CoordinateSearch:
         value = problem.value(theta)
         if value <= state.value:  # what rounding made of the steps is not better than where they began
             theta, value = state.theta, state.value
-        return CoordinateState(theta, value, state.steps + 1, value < state.value + self.tolerance, dict(rng.bit_generator.state))
+        return CoordinateState(theta, value, state.steps + 1, value < state.value + self.tolerance, generator=dict(rng.bit_generator.state))
 
     def _sequence(self, spot: Any, dimension: int, rng: np.random.Generator) -> Iterable[int]:
         if self.order == "cyclic":

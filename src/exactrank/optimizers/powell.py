@@ -54,4 +54,4 @@ class Powell:
         value = problem.value(theta)
         if value <= state.value:
             theta, value = state.theta, state.value
-        return PowellState(theta, value, state.steps + 1, value < state.value + self.tolerance, tuple(directions))
+        return PowellState(theta, value, state.steps + 1, value < state.value + self.tolerance, directions=tuple(directions))

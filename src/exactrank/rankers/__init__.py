@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 RANKERS: Mapping[str, str] = {
     "directrank": "exactrank.rankers.directrank:DirectRank",
     "coordinate-ascent": "exactrank.rankers.coordinate_ascent:CoordinateAscent",
+    "ranknet": "exactrank.rankers.ranknet:RankNet",
+    "lambdarank": "exactrank.rankers.lambdarank:LambdaRank",
+    "listnet": "exactrank.rankers.listnet:ListNet",
+    "listmle": "exactrank.rankers.listmle:ListMLE",
+    "rankcosine": "exactrank.rankers.rank_cosine:RankCosine",
+    "smoothrank": "exactrank.rankers.smooth_rank:SmoothRank",
+    "approxndcg": "exactrank.rankers.approx_ndcg:ApproxNDCG",
+    "ridge": "exactrank.rankers.ridge:Ridge",
+    "spsarank": "exactrank.rankers.spsarank:SPSARank",
 }
 
 

@@ -5,6 +5,7 @@ composes scorer, objective and optimizer, and the result is kept as a `Model` th
 """
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from exactrank.arrays import PerDocument
@@ -27,6 +29,7 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.scorers.model import Model
+from exactrank.scorers.network import Network
 from exactrank.training import Listener, Progress, Trained
 
 Checkpoint = Callable[[Model], None]
@@ -82,6 +85,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         given = training_data(data, valid, self.missing, self.threads)
         check_measure_tells_apart(measure, data, self.threads)
         scorer, trained = self._fit(given.data, given.valid, self._heard(given, listener, checkpoint))
+        if trained.trouble:
+            warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=2)
         steps = trained.history[-1].step if trained.history else 0
         reached = {"value": trained.value, "valid": trained.valid, "steps": steps, "interrupted": trained.interrupted}
         self.model_ = self._model(given, scorer, reached)
@@ -119,7 +124,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         return self.model_.scorer.weights
 
     def _model(self, given: TrainingData, scorer: Scorer, reached: dict[str, Any]) -> Model:
-        whole = replace(scorer, missing=self.missing, fill=given.fill) if isinstance(scorer, Linear) else scorer
+        whole = replace(scorer, missing=self.missing, fill=given.fill) if isinstance(scorer, Linear | Network) else scorer
         measure, ranker = repr(parse_measure(self.measure)), type(self).__name__
         return Model(whole, measure, ranker, self.get_params(), given.facts, self.seed, training=reached)
 

@@ -9,32 +9,35 @@ from exactrank.training import Listener, Progress, Trained
 def best_of(starts: int, run: Callable[[int, Listener], Trained], listener: Listener | None) -> Trained:
     """The best iterate of ``run(0, ...)`` to ``run(starts - 1, ...)``: by validation where there is one, else by value.
 
-    The runs count as one: steps go on counting, and ``listener`` hears of the best iterate of all runs. Ctrl-C ends all.
+    The runs count as one: steps go on counting, and ``listener`` hears of the best iterate of all runs. Ctrl-C ends all. The
+    trouble of the last run is that of all.
     """
     top: Progress | None = None
     history: list[Progress] = []
-    interrupted = False
+    interrupted, trouble = False, ""
     for start in range(starts):
         made = history[-1].step if history else 0
 
         def heard(progress: Progress, start: int = start, made: int = made) -> None:
             nonlocal top
-            if top is None or _goodness(progress) > _goodness(top):
+            if top is None or goodness(progress) > goodness(top):
                 top = progress
             history.append(replace(progress, step=made + progress.step, steps=made + (starts - start) * progress.steps, theta=top.theta))
             if listener is not None:
                 listener(history[-1])
 
         try:
-            interrupted = run(start, heard).interrupted
+            trained = run(start, heard)
+            interrupted, trouble = trained.interrupted, trained.trouble
         except KeyboardInterrupt:
             interrupted = True
         if interrupted:
             break
     if top is None:
         raise KeyboardInterrupt
-    return Trained(top.theta, top.value, top.valid, tuple(history), interrupted)
+    return Trained(top.theta, top.value, top.valid, tuple(history), interrupted, trouble)
 
 
-def _goodness(progress: Progress) -> float:
+def goodness(progress: Progress | Trained) -> float:
+    """What the best iterate has most of: the validation measure, or the value where there is none."""
     return progress.value if progress.valid is None else progress.valid

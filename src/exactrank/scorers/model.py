@@ -8,6 +8,7 @@ were trained anywhere: ``{"bm25": 0.7, "dense": 0.3}``, the same under a key ``"
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -29,6 +30,7 @@ from exactrank.scorers.linear import Linear
 FORMAT = "exactrank-model"
 VERSION = 1
 _NONE = type(None)
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of a function: another one in each process
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "library": (str,),
     "ranker": (str, _NONE),
@@ -157,4 +159,4 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
-    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else _ADDRESS.sub("", repr(value))

@@ -20,26 +20,24 @@ point is better. Nor is an interval that is no wider than the rounding of scores
 
 import math
 import os
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.files import whole_file
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
-from exactrank.measures.parse import parse_measure
 from exactrank.objectives.linear_profile import LinearProfile, Place, columns_of
 from exactrank.objectives.profile import query_weights
 from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, StepFunction
 from exactrank.scorers.linear import Linear
-from exactrank.scorers.missing import filled
 from exactrank.scorers.model import Model
-from exactrank.workbench.pictures import check_picture
+from exactrank.workbench.pictures import check_picture, outline
+from exactrank.workbench.probed import measure_of, model_of, rows_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,16 +153,14 @@ def optimality(
     Optimality('nDCG@10 1.0000 is a coordinatewise maximum: no change of a single weight raises it.')
     """
     given, linear = _linear(model)
-    parsed = _measure(given, measure)
+    parsed = measure_of(given, measure)
     scores = given.predict(data, threads)
     value = evaluate(parsed, data, scores, threads=threads).means[str(parsed)]
     if math.isnan(value):
         raise DataError(
             f"{parsed} skips every query of the data, so there is nothing to raise; give data with relevant documents, or empty=0"
         )
-    rows = aligned(data, linear.feature_names) if linear.feature_names else data
-    X = filled(rows.X, linear.fill)
-    rows = rows if X is rows.X else replace(rows, X=X)
+    rows = rows_for(linear, data)
     place = LinearProfile(parsed, rows, columns_of(rows), query_weights(rows, None), threads=threads).at(linear.weights)
     size = float(np.abs(scores).max())
     return Optimality(parsed, value, tuple(_examined(place, rows, j, value, size) for j in range(rows.n_features)), place)
@@ -181,26 +177,11 @@ def interval(low: float, high: float) -> str:
 
 
 def _linear(model: Any) -> tuple[Model, Linear]:
-    given = getattr(model, "model_", model)
-    if not isinstance(given, Model):
-        raise IncompatibleError(f"a {type(model).__name__} is no model; give what xr.load returns, or a ranker after fit")
+    given = model_of(model)
     if not isinstance(given.scorer, Linear):
-        raise IncompatibleError(f"a {given.scorer.kind} model has no weight a feature, so no step functions of them; give a linear model")
+        remedy = "give a linear model" + ("; probe smoothness (xr.smoothness) looks at networks" if given.scorer.kind == "network" else "")
+        raise IncompatibleError(f"a {given.scorer.kind} model has no weight a feature, so no step functions of them; {remedy}")
     return given, given.scorer
-
-
-def _measure(model: Model, measure: str | Measure | None) -> Measure:
-    named = model.measure if measure is None else measure
-    if named is None:
-        raise IncompatibleError(
-            "the model does not say what measure it was trained on; name one, e.g. measure='nDCG@10' (--measure nDCG@10)"
-        )
-    parsed = parse_measure(named)
-    if parsed.ties == "docid":
-        raise IncompatibleError(
-            f"{parsed!r} compares scores in single precision, where ties have no exact place; name a measure with ties='input' (--measure)"
-        )
-    return parsed
 
 
 def _examined(place: Place, data: RankingData, j: int, value: float, size: float) -> WeightOptimality:
@@ -296,14 +277,9 @@ def _draw_whole(axes: "Axes", f: StepFunction, found: Optimality, weight: Weight
 def _draw_steps(axes: "Axes", f: StepFunction, found: Optimality, weight: WeightOptimality, columns: Floats) -> None:
     """The steps between the ends of ``columns``; where there are more of them, what each column holds."""
     low, high = float(columns[0]), float(columns[-1])
-    points = f.breakpoints + weight.weight
-    first, last = np.searchsorted(points, low, "right"), np.searchsorted(points, high, "left")
-    edges, values = np.concatenate([[low], points[first:last], [high]]), f.values[first : last + 1]
-    if 2 < len(columns) < len(values):
-        starts = np.unique(np.searchsorted(edges[:-1], columns[:-1], "right") - 1)
-        edges, least, values = np.append(edges[starts], high), np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-        axes.stairs(values, edges, baseline=least, fill=True, color="tab:blue")
-    axes.stairs(values, edges, baseline=None, color="tab:blue", label="every value (exact)")
+    edges, least, most = outline(f.breakpoints + weight.weight, f.values, columns)
+    axes.stairs(most, edges, baseline=least, fill=True, color="tab:blue")
+    axes.stairs(most, edges, baseline=None, color="tab:blue", label="every value (exact)")
     axes.axhline(found.value, color="tab:gray", linewidth=0.8, linestyle="--", zorder=0)
     axes.axvspan(*np.clip([weight.flat_low, weight.flat_high], low, high), color="tab:gray", alpha=0.25, label="same value as now")
     axes.plot(weight.weight, found.value, "o", color="black", label="the model")

@@ -1,9 +1,12 @@
-"""What all pictures share: the kinds of file, and matplotlib, which is optional."""
+"""What all pictures share: the kinds of file, matplotlib, which is optional, and step functions of more steps than pixels."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.objectives.step_function import Floats
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -14,3 +17,20 @@ def check_picture(path: Path) -> None:
         raise DataError(f"{path}: the suffix {path.suffix!r} names no kind of picture; use one of {', '.join(SUFFIXES)}")
     if find_spec("matplotlib") is None:
         raise IncompatibleError("a picture needs matplotlib, which is not installed; pip install 'exactrank[report]'")
+
+
+def outline(points: Floats, values: Floats, columns: Floats) -> tuple[Floats, Floats, Floats]:
+    """Edges, and the least and the largest value between each two, of a step function between the ends of ``columns``.
+
+    Steps beyond the number of columns are drawn together, those of a column; two columns say that there is no limit.
+
+    >>> outline(np.array([1.0, 2.0, 3.0]), np.array([0.0, 5.0, 2.0, 1.0]), np.array([0.0, 1.5, 4.0]))
+    (array([0., 1., 4.]), array([0., 1.]), array([0., 5.]))
+    """
+    low, high = float(columns[0]), float(columns[-1])
+    first, last = np.searchsorted(points, low, "right"), np.searchsorted(points, high, "left")
+    edges, inside = np.concatenate([[low], points[first:last], [high]]), values[first : last + 1]
+    if not 2 < len(columns) < len(inside):
+        return edges, inside, inside
+    starts = np.unique(np.searchsorted(edges[:-1], columns[:-1], "right") - 1)
+    return np.append(edges[starts], high), np.minimum.reduceat(inside, starts), np.maximum.reduceat(inside, starts)

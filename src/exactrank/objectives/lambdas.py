@@ -1,0 +1,60 @@
+"""Lambda functions: forces between pairs of documents (Burges, Ragno & Le 2006).
+
+A pair whose exchange in the ranking matters pushes its better document up and the other down, by
+
+    lambda_ij = |weight_ij| link(s_i - s_j),    document i to be ranked above j                                 (1)
+
+The weight is 1 (RankNet), or the change of a measure when the two exchange their ranks (LambdaRank, of any measure). The links:
+
+    logistic   1 / (1 + e^d)             the slope of RankNet's cost; with NDCG's weights their eq. 9           (2)
+    step       1 where d < margin        a constant force: their step potentials                                (3)
+    spring     max(0, margin - d)        a spring that pulls until the margin is reached                        (4)
+
+Pairs may be limited: ``neighbours`` to documents at most so many ranks apart (1: nearest neighbours only), ``truncation`` to
+those with a document among the first so many ranks. A measure with a cutoff has no weight for pairs below it anyway.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from exactrank import _core
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+from exactrank.measures.base import NO_CUTOFF, Measure
+
+Link = Literal["logistic", "step", "spring"]
+
+
+@dataclass(frozen=True)
+class Lambdas:
+    """(1); without a measure all weights are 1. The value is the measure's, or the links' negated cost where there is none.
+
+    Among equal scores the better documents count as ranked below: a model gains nothing by leaving things undecided.
+    """
+
+    measure: Measure | None = None
+    link: Link = "logistic"
+    margin: float = 1.0
+    neighbours: int | None = None
+    truncation: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.link not in ("logistic", "step", "spring"):
+            raise DataError(f'link={self.link!r} is not one of "logistic", "step", "spring"')
+        if not 0 <= self.margin < float("inf"):
+            raise DataError(f"margin must be a number of at least 0, got {self.margin}")
+        for name in ("neighbours", "truncation"):
+            given = getattr(self, name)
+            if given is not None and not 1 <= given < NO_CUTOFF:
+                raise DataError(f"{name} must be at least 1, or None for no limit; got {given}")
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+        kernel, grades = (None, data.y) if self.measure is None else self.measure.kernel(data.y, longest(data))
+        limits = self.neighbours or NO_CUTOFF, self.truncation or NO_CUTOFF
+        return _core.lambdas(kernel, grades, data.y, self.link, self.margin, *limits)
+
+
+def longest(data: RankingData) -> int:
+    """How many documents the query with the most has."""
+    return int((data.indptr[1:] - data.indptr[:-1]).max())

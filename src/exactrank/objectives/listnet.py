@@ -1,0 +1,51 @@
+"""ListNet: cross entropy of top-one chances (Cao, Qin, Liu, Tsai & Li 2007).
+
+Scores say how likely each document is to be drawn first, and so do grades; the scores' chances should be the grades':
+
+    loss = -sum_i t_i log p_i,    p_i = e^{s_i} / sum_l e^{s_l}                                                 (1)
+    t_i = e^{y_i} / sum_l e^{y_l}                  target="softmax", as published                               (2)
+    t_i = u_i / sum_l u_l,  u = 2^y - 1            target="gain": the share of what there is to find            (3)
+
+The loss is convex, and least where p = t: under (2) at scores equal to the grades. It is there the entropy of t, not 0. A
+query in which nothing is useful has no (3), and contributes nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from exactrank import _core
+from exactrank.arrays import PerDocument
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+from exactrank.objectives.within_query import query_sums, spread_to_documents
+
+
+@dataclass(frozen=True)
+class ListNet:
+    """(1), negated; its curvature is p (1 - p)."""
+
+    target: Literal["softmax", "gain"] = "softmax"
+
+    def __post_init__(self) -> None:
+        if self.target not in ("softmax", "gain"):
+            raise DataError(f'target={self.target!r} is not one of "softmax", "gain"')
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+        mass = _powers(data) if self.target == "softmax" else _gains(data)
+        total = query_sums(mass, data.indptr)
+        return _core.listnet(np.asarray(mass / spread_to_documents(np.where(total > 0, total, 1.0), data.indptr)))
+
+
+def _powers(data: RankingData) -> PerDocument:
+    """e^y, over that of the query's best document."""
+    return np.asarray(np.exp(data.y - spread_to_documents(np.maximum.reduceat(data.y, data.indptr[:-1]), data.indptr)))
+
+
+def _gains(data: RankingData) -> PerDocument:
+    """2^y - 1, over 2^y of the query's best document: so no grade is too large."""
+    above = np.maximum(data.y, 0.0)
+    most = spread_to_documents(np.maximum.reduceat(above, data.indptr[:-1]), data.indptr)
+    return np.asarray(np.exp2(above - most) - np.exp2(-most))

@@ -1,0 +1,55 @@
+"""Objectives as functions of scores: what is asked of one, whatever made the scores.
+
+An objective is a frozen value; ``on(data)`` binds it to the grades and boundaries of some data. Its value is a sum over
+queries and is to be made large; a lambda function has a slope whether or not there is a function of which it is the slope
+(Burges, Ragno & Le 2006, section 4).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.ranking_data import RankingData
+from exactrank.measures.evaluate import checked_scores
+from exactrank.objectives.profile import query_weights
+from exactrank.threads import thread_count
+
+
+class Objective(Protocol):
+    """Something to be made large by moving scores."""
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+
+
+def by_query(answer: Callable[[int, PerDocument], tuple[float, PerDocument, PerDocument]]) -> _core.Objective:
+    """What ``on`` may give where Python computes: ``answer`` gets a query's number and scores, gives value, slope and curvature."""
+    return _core.called(answer)
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """What an objective says of scores, each query times its weight."""
+
+    values: PerQuery
+    slope: PerDocument  #: the derivative of the value by each score
+    curvature: PerDocument  #: how fast that falls as the score alone rises
+
+
+def slopes(objective: Objective, data: RankingData, scores: npt.ArrayLike, threads: int | None = None) -> Slopes:
+    """The value, slope and curvature of ``objective`` at ``scores``, one a row in the caller's order.
+
+    >>> from exactrank.objectives.lambdas import Lambdas
+    >>> data = RankingData.from_arrays(None, [0, 1], group=[2])
+    >>> slopes(Lambdas(), data, np.array([0.0, 0.0])).slope
+    array([-0.5,  0.5])
+    """
+    s = data.grouped(checked_scores(data, scores))
+    weight = query_weights(data, None)
+    values, slope, curvature = _core.answers(objective.on(data), s, data.indptr, weight, True, True, thread_count(threads))
+    return Slopes(values, data.ungrouped(slope), data.ungrouped(curvature))

@@ -1,0 +1,119 @@
+"""LambdaRank: RankNet's forces, each times what its pair is worth to the measure (Burges, Ragno & Le 2006).
+
+    lambda_ij = |delta measure_ij| / (1 + e^(s_i - s_j))                                                        (1)
+
+for documents i and j whose exchange of ranks changes the measure by delta: of any measure, and with any lambda function in the
+place of (1), see `exactrank.objectives.lambdas` and `exactrank.objectives.own_lambdas`.
+"""
+
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from exactrank.errors import DataError
+from exactrank.measures.base import Measure
+from exactrank.measures.families import Discounted
+from exactrank.measures.parse import parse_measure
+from exactrank.objectives.finite_difference import FiniteDifference
+from exactrank.objectives.lambdas import Lambdas
+from exactrank.objectives.own_lambdas import DocumentForces, PairForce, PairForces
+from exactrank.objectives.score_space import Objective
+from exactrank.optimizers.base import Theta
+from exactrank.rankers.gradient import GradientRanker, Method, Run
+from exactrank.rankers.polish import polished
+from exactrank.rankers.restarts import best_of
+from exactrank.scorers.missing import Missing
+from exactrank.training import Listener, Trained
+
+LambdaName = Literal["logistic", "step", "spring", "finite-difference"]
+
+
+class LambdaRank(GradientRanker):
+    """A linear model or a network by forces between documents, as strong as the measure's change (Burges, Ragno & Le 2006).
+
+    Args:
+        lambdas: The lambda function: how a pair's force depends on its scores, or the measure's finite differences; in Python
+            also a function of pairs.
+        weighted_by: The measure whose changes weigh the pairs; by default the one that is trained on, without its cutoff (but P, R
+            and Success keep theirs).
+        margin: Step and spring forces act until a pair's scores are so far apart.
+        neighbours: Only documents at most so many ranks apart push each other; by default all do.
+        truncation: One of a pair must be among the first so many ranks; by default there is no limit.
+        polish: Finish with exact steps along the lambda direction and along each weight (of a network's output).
+        polish_rounds: At most so many rounds of them.
+
+    >>> from exactrank import RankingData
+    >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
+    >>> LambdaRank(measure="RR").fit(data).score(data)
+    1.0
+    """
+
+    name = "lambdarank"
+    has_value: ClassVar[bool] = False
+    preferred: ClassVar[tuple[Method, Method]] = ("adam", "adam")
+
+    def __init__(
+        self,
+        measure: str | Measure = "nDCG@10",
+        hidden: int | None = None,
+        lambdas: LambdaName | PairForce | DocumentForces = "logistic",
+        weighted_by: str | Measure | None = None,
+        margin: float = 1.0,
+        neighbours: int | None = None,
+        truncation: int | None = None,
+        polish: Literal["directrank"] | None = None,
+        polish_rounds: int = 10,
+        optimizer: Method = "auto",
+        rate: float | None = None,
+        epochs: int = 300,
+        trial_epochs: int = 10,
+        patience: int = 50,
+        batch: int = 32,
+        l2: float = 0.02,
+        seed: int = 0,
+        threads: int | None = None,
+        missing: Missing = "error",
+    ) -> None:
+        super().__init__(measure, hidden, optimizer, rate, epochs, trial_epochs, patience, batch, l2, seed, threads, missing)
+        self.lambdas = lambdas
+        self.weighted_by = weighted_by
+        self.margin = margin
+        self.neighbours = neighbours
+        self.truncation = truncation
+        self.polish = polish
+        self.polish_rounds = polish_rounds
+
+    def _objective(self, measure: Measure) -> Objective:
+        weighing = _without_cutoff(measure) if self.weighted_by is None else parse_measure(self.weighted_by)
+        if isinstance(self.lambdas, DocumentForces):
+            return self.lambdas
+        if callable(self.lambdas):
+            return PairForces(self.lambdas, weighing)
+        if self.lambdas == "finite-difference":
+            return FiniteDifference(weighing, self.margin)
+        if self.lambdas not in ("logistic", "step", "spring"):
+            raise DataError(f'lambdas={self.lambdas!r} is not one of "logistic", "step", "spring", "finite-difference", nor a function')
+        return Lambdas(weighing, self.lambdas, self.margin, self.neighbours, self.truncation)
+
+    def _trained(self, run: Run, theta: Theta, listener: Listener | None) -> Trained:
+        if self.polish is None:
+            return super()._trained(run, theta, listener)
+        if self.polish != "directrank" or self.polish_rounds < 1:
+            raise DataError(f'polish={self.polish!r} with {self.polish_rounds} rounds: expected None or "directrank", and at least 1 round')
+        measure = parse_measure(self.measure)
+        reached = theta
+
+        def phase(number: int, heard: Listener) -> Trained:
+            nonlocal reached
+            if number == 0:
+                trained = super(LambdaRank, self)._trained(run, theta, heard)
+                reached = trained.theta
+                return trained
+            return polished(run, measure, reached, self.polish_rounds, heard)
+
+        return best_of(2, phase, listener)
+
+
+def _without_cutoff(measure: Measure) -> Measure:
+    """``measure`` over the whole list, where it then still prefers one rank to another."""
+    flat = isinstance(measure, Discounted) and len(set(measure.discounts(3).tolist())) == 1
+    return measure if flat else replace(measure, k=None)

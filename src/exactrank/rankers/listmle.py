@@ -1,0 +1,47 @@
+"""ListMLE: the likelihood of the ideal ranking (Xia, Liu, Wang, Zhang & Li 2008).
+
+The loss is that of `exactrank.objectives.listmle`; it is convex in the scores, so a linear model has one best.
+"""
+
+from exactrank.measures.base import Measure
+from exactrank.objectives import listmle
+from exactrank.objectives.score_space import Objective
+from exactrank.rankers.gradient import GradientRanker, Method
+from exactrank.scorers.missing import Missing
+
+
+class ListMLE(GradientRanker):
+    """A linear model or a network by the likelihood of the ideal ranking (Xia et al. 2008).
+
+    Args:
+        top: Only the first so many ranks of the ideal ranking count; by default all do.
+
+    >>> from exactrank import RankingData
+    >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
+    >>> ListMLE(measure="RR").fit(data).score(data)
+    1.0
+    """
+
+    name = "listmle"
+
+    def __init__(
+        self,
+        measure: str | Measure = "nDCG@10",
+        hidden: int | None = None,
+        top: int | None = None,
+        optimizer: Method = "auto",
+        rate: float | None = None,
+        epochs: int = 300,
+        trial_epochs: int = 10,
+        patience: int = 50,
+        batch: int = 32,
+        l2: float = 0.01,
+        seed: int = 0,
+        threads: int | None = None,
+        missing: Missing = "error",
+    ) -> None:
+        super().__init__(measure, hidden, optimizer, rate, epochs, trial_epochs, patience, batch, l2, seed, threads, missing)
+        self.top = top
+
+    def _objective(self, measure: Measure) -> Objective:
+        return listmle.ListMLE(self.top, self.seed)

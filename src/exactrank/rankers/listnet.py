@@ -1,0 +1,51 @@
+"""ListNet: cross entropy between the chances that scores and grades give each document to come first (Cao et al. 2007).
+
+The loss is that of `exactrank.objectives.listnet`; it is convex in the scores, so a linear model has one best.
+"""
+
+from typing import Literal
+
+from exactrank.measures.base import Measure
+from exactrank.objectives import listnet
+from exactrank.objectives.score_space import Objective
+from exactrank.rankers.gradient import GradientRanker, Method
+from exactrank.scorers.missing import Missing
+
+Target = Literal["softmax", "gain"]
+
+
+class ListNet(GradientRanker):
+    """A linear model or a network by ListNet's cross entropy of top-one chances (Cao et al. 2007).
+
+    Args:
+        target: The chances to be met: the softmax of the grades, as published, or shares of the gain 2^grade - 1.
+
+    >>> from exactrank import RankingData
+    >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
+    >>> ListNet(measure="RR").fit(data).score(data)
+    1.0
+    """
+
+    name = "listnet"
+
+    def __init__(
+        self,
+        measure: str | Measure = "nDCG@10",
+        hidden: int | None = None,
+        target: Target = "softmax",
+        optimizer: Method = "auto",
+        rate: float | None = None,
+        epochs: int = 300,
+        trial_epochs: int = 10,
+        patience: int = 50,
+        batch: int = 32,
+        l2: float = 0.001,
+        seed: int = 0,
+        threads: int | None = None,
+        missing: Missing = "error",
+    ) -> None:
+        super().__init__(measure, hidden, optimizer, rate, epochs, trial_epochs, patience, batch, l2, seed, threads, missing)
+        self.target = target
+
+    def _objective(self, measure: Measure) -> Objective:
+        return listnet.ListNet(self.target)

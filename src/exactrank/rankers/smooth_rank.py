@@ -1,0 +1,88 @@
+"""SmoothRank: a measure whose ranks are smoothed, less and less (Chapelle & Wu 2010).
+
+The objective is that of `exactrank.objectives.smooth_measure`. Training climbs it with a large sigma, where it has few hills,
+and again from there with each smaller one:
+
+    sigma = first, first / 2, first / 4, ..., last                                                              (1)
+
+in units of the variance of the scores at the start: those of ridge regression for a linear model, random ones for a network.
+"""
+
+import math
+
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+from exactrank.measures.base import Measure
+from exactrank.measures.parse import parse_measure
+from exactrank.objectives import smooth_measure
+from exactrank.objectives.score_space import Objective
+from exactrank.objectives.within_query import deviation
+from exactrank.optimizers.base import Theta
+from exactrank.rankers.gradient import GradientRanker, Method, Run, regression_start
+from exactrank.rankers.restarts import best_of
+from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.missing import Missing
+from exactrank.training import Listener, Trained
+
+
+class SmoothRank(GradientRanker):
+    """A linear model or a network by a smoothed measure, smoothed less and less (Chapelle & Wu 2010).
+
+    Args:
+        first: The largest sigma, at which training begins.
+        last: The smallest sigma, at which it ends.
+
+    >>> from exactrank import RankingData
+    >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
+    >>> SmoothRank(measure="nDCG@1").fit(data).score(data)
+    1.0
+    """
+
+    name = "smoothrank"
+
+    def __init__(
+        self,
+        measure: str | Measure = "nDCG@10",
+        hidden: int | None = None,
+        first: float = 16.0,
+        last: float = 0.0625,
+        optimizer: Method = "auto",
+        rate: float | None = None,
+        epochs: int = 300,
+        trial_epochs: int = 10,
+        patience: int = 50,
+        batch: int = 32,
+        l2: float = 0.0001,
+        seed: int = 0,
+        threads: int | None = None,
+        missing: Missing = "error",
+    ) -> None:
+        super().__init__(measure, hidden, optimizer, rate, epochs, trial_epochs, patience, batch, l2, seed, threads, missing)
+        self.first = first
+        self.last = last
+
+    def _objective(self, measure: Measure) -> Objective:
+        return smooth_measure.SmoothMeasure(measure, self.first)
+
+    def _start(self, data: RankingData, architecture: Architecture) -> Theta:
+        if self.hidden is None:
+            return regression_start(data, architecture)
+        theta = super()._start(data, architecture)
+        theta[-self.hidden :] /= deviation(architecture.scores(theta, data.X), data.indptr)
+        return theta
+
+    def _trained(self, run: Run, theta: Theta, listener: Listener | None) -> Trained:
+        if not 0 < self.last <= self.first < math.inf:
+            raise DataError(f"sigma must fall from first to last, both above 0; got {self.first} and {self.last}")
+        levels = 1 + round(math.log2(self.first / self.last))
+        measure = parse_measure(self.measure)
+        reached = theta
+
+        def level(number: int, heard: Listener) -> Trained:
+            nonlocal reached
+            smoothed = run.on(smooth_measure.SmoothMeasure(measure, self.first / 2**number))
+            trained = super(SmoothRank, self)._trained(smoothed, reached, heard)
+            reached = trained.theta
+            return trained
+
+        return best_of(levels, level, listener)

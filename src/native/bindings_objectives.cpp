@@ -1,0 +1,177 @@
+// Objectives in score space, and nets trained on them.
+#include "bindings.hpp"
+#include "descent.hpp"
+#include "finite_difference.hpp"
+#include "lambdas.hpp"
+
+namespace exactrank {
+
+namespace {
+
+using OwnedObjective = std::unique_ptr<Objective>;
+
+Link link_called(const std::string& name) {
+    if (name == "logistic") return Link::logistic;
+    if (name == "step") return Link::step;
+    if (name == "spring") return Link::spring;
+    throw std::invalid_argument("unknown link: " + name);
+}
+
+// A function of Python, called with the number of a query and its scores: it gives value, slope and curvature.
+class Called final : public Objective {
+public:
+    explicit Called(nb::callable function) : function_(std::move(function)) {}
+    void answer(const Scored& scored, Scratch&, const Answer& wanted) const override {
+        const nb::gil_scoped_acquire hold;
+        Out<double> scores = array(std::vector<double>(scored.score, scored.score + scored.count));
+        const auto [value, slope, curvature] = nb::cast<std::tuple<double, In<double>, In<double>>>(function_(scored.query, std::move(scores)));
+        const auto n = static_cast<std::size_t>(scored.count);
+        require(slope.size() == n && curvature.size() == n, "one slope and one curvature a document are needed");
+        if (wanted.value) *wanted.value = value;
+        if (wanted.slope) std::copy_n(slope.data(), n, wanted.slope);
+        if (wanted.curvature) std::copy_n(curvature.data(), n, wanted.curvature);
+    }
+    bool is_parallel() const override { return false; }
+
+private:
+    nb::callable function_;
+};
+
+void bind_kinds(nb::module_& m) {
+    nb::class_<Objective>(m, "Objective");
+    m.def(
+        "lambdas",
+        [](const Kernel* kernel, In<double> grades, In<double> tie_key, const std::string& link, double margin, std::int32_t neighbours, std::int32_t truncation) {
+            return OwnedObjective(new Lambdas({kernel, grades.data(), tie_key.data(), link_called(link), margin, neighbours, truncation}));
+        },
+        "kernel"_a.none(), "grades"_a, "tie_key"_a, "link"_a, "margin"_a, "neighbours"_a, "truncation"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(),
+        nb::keep_alive<0, 3>());
+    m.def(
+        "finite_difference",
+        [](const Kernel& kernel, In<double> grades, In<double> tie_key, double step) {
+            return OwnedObjective(new FiniteDifference(kernel, grades.data(), tie_key.data(), step));
+        },
+        "kernel"_a, "grades"_a, "tie_key"_a, "step"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
+    m.def(
+        "called", [](nb::callable function) { return OwnedObjective(new Called(std::move(function))); }, "function"_a);
+}
+
+Queries checked(In<std::int64_t> indptr, In<double> weight, std::size_t documents) {
+    require(indptr.size() == weight.size() + 1 && indptr(0) == 0 && indptr(weight.size()) == static_cast<std::int64_t>(documents),
+            "indptr does not cover the documents");
+    return {indptr.data(), weight.size(), weight.data()};
+}
+
+nb::tuple objective_answers(const Objective& objective, In<double> scores, In<std::int64_t> indptr, In<double> weight, bool with_slope, bool with_curvature,
+                            int threads) {
+    const Queries queries = checked(indptr, weight, scores.size());
+    auto values = empty<double>(queries.count);
+    auto slope = empty<double>(with_slope ? scores.size() : 0), curvature = empty<double>(with_curvature ? scores.size() : 0);
+    {
+        nb::gil_scoped_release release;
+        answers(objective, queries, scores.data(), threads, {values.data(), with_slope ? slope.data() : nullptr, with_curvature ? curvature.data() : nullptr});
+    }
+    return nb::make_tuple(values, slope, curvature);
+}
+
+// A net's task with what it refers to.
+struct GivenTask {
+    GivenTask(const Net& net, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight)
+        : task{net, objective, x.data(), checked(indptr, weight, x.shape(0))} {
+        require(x.shape(1) == net.width(), "the net reads another number of features");
+    }
+    Task task;
+};
+
+void check_order(In<std::int64_t> order, std::size_t queries) {
+    for (std::size_t i = 0; i < order.size(); ++i) require(order(i) >= 0 && order(i) < static_cast<std::int64_t>(queries), "there is no such query");
+}
+
+void bind_net(nb::module_& m) {
+    nb::class_<Net>(m, "Net")
+        .def(
+            "__init__",
+            [](Net* self, In<double> mean, In<double> scale, std::size_t hidden) {
+                require(mean.size() == scale.size(), "one mean and one scale a feature are needed");
+                new (self) Net{{mean.data(), mean.data() + mean.size()}, {}, hidden};
+                for (std::size_t j = 0; j < scale.size(); ++j) self->inverse_scale.push_back(1.0 / scale(j));
+            },
+            "mean"_a, "scale"_a, "hidden"_a)
+        .def_prop_ro("size", &Net::size)
+        .def(
+            "scores",
+            [](const Net& self, In<double> theta, InMatrix<float> x, int threads) {
+                require(theta.size() == self.size() && x.shape(1) == self.width(), "the net has another size");
+                auto score = empty<double>(x.shape(0));
+                nb::gil_scoped_release release;
+                net_scores(self, theta.data(), x.data(), x.shape(0), threads, score.data(), nullptr);
+                return score;
+            },
+            "theta"_a, "x"_a, "threads"_a)
+        .def(
+            "activations",
+            [](const Net& self, In<double> theta, InMatrix<float> x, int threads) {
+                require(theta.size() == self.size() && x.shape(1) == self.width(), "the net has another size");
+                std::vector<double> score(x.shape(0));
+                auto active = empty<double>(x.shape(0) * self.hidden);
+                nb::gil_scoped_release release;
+                net_scores(self, theta.data(), x.data(), x.shape(0), threads, score.data(), active.data());
+                return active;
+            },
+            "theta"_a, "x"_a, "threads"_a)
+        .def(
+            "slope",
+            [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
+               In<std::int64_t> chosen, int threads) {
+                const GivenTask given(self, objective, x, indptr, weight);
+                require(theta.size() == self.size(), "the net has another size");
+                check_order(chosen, weight.size());
+                Steepness found;
+                {
+                    nb::gil_scoped_release release;
+                    found = steepness(given.task, theta.data(), chosen.data(), chosen.size(), threads);
+                }
+                return nb::make_tuple(found.value, array(std::move(found.slope)));
+            },
+            "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "chosen"_a, "threads"_a)
+        .def(
+            "pass_over",
+            [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
+               In<std::int64_t> order, double rate, double decay) {
+                const GivenTask given(self, objective, x, indptr, weight);
+                require(theta.size() == self.size(), "the net has another size");
+                check_order(order, weight.size());
+                std::vector<double> found;
+                {
+                    nb::gil_scoped_release release;
+                    found = pass_over(given.task, theta.data(), {order.data(), order.size(), rate, decay});
+                }
+                return array(std::move(found));
+            },
+            "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "order"_a, "rate"_a, "decay"_a)
+        .def(
+            "pass_over_pairs",
+            [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
+               In<double> grades, In<std::int64_t> order, double rate, double decay) {
+                const GivenTask given(self, objective, x, indptr, weight);
+                require(theta.size() == self.size() && grades.size() == x.shape(0), "the net has another size");
+                check_order(order, weight.size());
+                std::vector<double> found;
+                {
+                    nb::gil_scoped_release release;
+                    found = pass_over_pairs(given.task, grades.data(), theta.data(), {order.data(), order.size(), rate, decay});
+                }
+                return array(std::move(found));
+            },
+            "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "grades"_a, "order"_a, "rate"_a, "decay"_a);
+}
+
+}  // namespace
+
+void bind_objectives(nb::module_& m) {
+    bind_kinds(m);
+    m.def("answers", &objective_answers, "objective"_a, "scores"_a, "indptr"_a, "weight"_a, "with_slope"_a, "with_curvature"_a, "threads"_a);
+    bind_net(m);
+}
+
+}  // namespace exactrank

@@ -1,0 +1,142 @@
+// An objective as a function of a net's parameters: its value and slope, and a pass of updates query by query.
+#pragma once
+
+#include "net.hpp"
+#include "objective.hpp"
+
+namespace exactrank {
+
+struct Task {
+    const Net& net;
+    const Objective& objective;
+    const float* x;
+    Queries queries;
+
+    const float* rows(std::size_t q) const { return x + static_cast<std::size_t>(queries.indptr[q]) * net.width(); }
+    std::size_t documents(std::size_t q) const { return static_cast<std::size_t>(queries.indptr[q + 1] - queries.indptr[q]); }
+};
+
+// Queries on their way: scores, slopes by them, slopes by the parameters.
+class QueryPass {
+public:
+    explicit QueryPass(const Task& task) : task_(task), pass_(task.net), sum_(task.net) {}
+
+    // Begins a sum over queries.
+    void begin(const Layers& layers) {
+        pass_.take_up(layers);
+        sum_.clear();
+    }
+    // Adds the query's slope, times its weight, to the sum, and returns its value, times its weight, where that is wanted.
+    double add(std::size_t q, bool with_value) {
+        const std::size_t n = task_.documents(q);
+        scores_.resize(n);
+        slopes_.resize(n);
+        pass_.score(task_.rows(q), n, scores_.data());
+        double value = 0;
+        task_.objective.answer(task_.queries.scored(q, scores_.data()), scratch_, {with_value ? &value : nullptr, slopes_.data(), nullptr});
+        for (double& slope : slopes_) slope *= task_.queries.weight[q];
+        pass_.back(slopes_.data(), sum_);
+        return value * task_.queries.weight[q];
+    }
+    const Layers& end() {
+        pass_.in_parameters(sum_);
+        return sum_;
+    }
+
+private:
+    const Task& task_;
+    Pass pass_;
+    Layers sum_;
+    Scratch scratch_;
+    std::vector<double> scores_, slopes_;
+};
+
+struct Steepness {
+    double value = 0;
+    std::vector<double> slope;  // by the parameters
+};
+
+// The sums over `chosen` queries. Each block of queries adds up its own, and the blocks are added in order.
+inline Steepness steepness(const Task& task, const double* theta, const std::int64_t* chosen, std::size_t count, int threads) {
+    constexpr std::size_t documents_per_block = 4096;
+    std::vector<std::size_t> starts{0};
+    for (std::size_t i = 0, held = 0; i < count; ++i) {
+        held += task.documents(static_cast<std::size_t>(chosen[i]));
+        if (held >= documents_per_block || i + 1 == count) starts.push_back(i + 1), held = 0;
+    }
+    Layers layers(task.net);
+    layers.load(task.net, theta);
+    std::vector<Steepness> parts(starts.size() - 1);
+    parallel_for(parts.size(), task.objective.is_parallel() ? threads : 1, [&](std::size_t b) {
+        QueryPass pass(task);
+        pass.begin(layers);
+        for (std::size_t i = starts[b]; i < starts[b + 1]; ++i) parts[b].value += pass.add(static_cast<std::size_t>(chosen[i]), true);
+        parts[b].slope = pass.end().flat(task.net);
+    });
+    Steepness total{0, std::vector<double>(task.net.size())};
+    for (const Steepness& part : parts) {
+        total.value += part.value;
+        for (std::size_t k = 0; k < total.slope.size(); ++k) total.slope[k] += part.slope[k];
+    }
+    return total;
+}
+
+static XR_CLONES void step_along(const double* slope, std::size_t n, double rate, double keep, double* own) {
+    for (std::size_t k = 0; k < n; ++k) own[k] = keep * own[k] + rate * slope[k];
+}
+
+inline void step_along(const Layers& slope, double rate, double keep, Layers& layers) {
+    step_along(slope.w.data(), slope.w.size(), rate, keep, layers.w.data());
+    step_along(slope.b.data(), slope.b.size(), rate, keep, layers.b.data());
+    step_along(slope.v.data(), slope.v.size(), rate, keep, layers.v.data());
+}
+
+struct Updates {
+    const std::int64_t* order;  // of the queries
+    std::size_t count;
+    double rate, decay;
+};
+
+// theta <- (1 - rate decay) theta + rate slope_q for one query q after the other.
+inline std::vector<double> pass_over(const Task& task, const double* theta, const Updates& updates) {
+    Layers layers(task.net);
+    layers.load(task.net, theta);
+    QueryPass pass(task);
+    for (std::size_t i = 0; i < updates.count; ++i) {
+        pass.begin(layers);
+        pass.add(static_cast<std::size_t>(updates.order[i]), false);
+        step_along(pass.end(), updates.rate, 1 - updates.rate * updates.decay, layers);
+    }
+    return layers.flat(task.net);
+}
+
+// The same for RankNet as it was first trained (V1): each pair of unlike grade goes forwards and backwards by itself, and the
+// sum over a query's pairs makes its update.
+inline std::vector<double> pass_over_pairs(const Task& task, const double* grades, const double* theta, const Updates& updates) {
+    Layers layers(task.net), slope(task.net);
+    layers.load(task.net, theta);
+    Pass upper(task.net), lower(task.net);
+    for (std::size_t i = 0; i < updates.count; ++i) {
+        const auto q = static_cast<std::size_t>(updates.order[i]);
+        const std::size_t n = task.documents(q), width = task.net.width();
+        const double* grade = grades + task.queries.indptr[q];
+        slope.clear();
+        upper.take_up(layers);
+        lower.take_up(layers);
+        for (std::size_t a = 0; a < n; ++a)
+            for (std::size_t b = 0; b < n; ++b) {
+                if (!(grade[a] > grade[b])) continue;
+                double better, worse;
+                upper.score(task.rows(q) + a * width, 1, &better);
+                lower.score(task.rows(q) + b * width, 1, &worse);
+                const double force = task.queries.weight[q] / (1 + std::exp(better - worse)), back = -force;
+                upper.back(&force, slope);
+                lower.back(&back, slope);
+            }
+        upper.in_parameters(slope);
+        step_along(slope, updates.rate, 1 - updates.rate * updates.decay, layers);
+    }
+    return layers.flat(task.net);
+}
+
+}  // namespace exactrank

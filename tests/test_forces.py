@@ -1,0 +1,385 @@
+"""Which lambda functions have a potential: those that are known to, those that are known not to, and brute force."""
+
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import exactrank as xr
+from exactrank import _core
+from exactrank.cli import app
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.objectives.finite_difference import FiniteDifference
+from exactrank.objectives.lambdas import Lambdas
+from exactrank.objectives.listmle import ListMLE
+from exactrank.objectives.own_lambdas import DocumentForces, PairForces
+from exactrank.workbench.circulation import OTHER_PIECES, Triangle, circulation
+from exactrank.workbench.force_field import ForceField
+from exactrank.workbench.forces import LOOPS, MOST_DOCUMENTS, forces
+from exactrank.workbench.jacobian import Jacobian, jacobian, numerical_jacobian, pair_jacobian
+from tests.strategies import GRADES, MEASURES
+
+NDCG = xr.NDCG()
+LINKS = st.sampled_from(["logistic", "step", "spring"])
+MARGINS = st.sampled_from([0.0, 0.3, 1.0])
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def places(draw, least=2, most=7):
+    """(y, s): grades, and scores without ties, in no order."""
+    y = np.array(draw(st.lists(GRADES, min_size=least, max_size=most)))
+    return y, np.random.default_rng(draw(SEEDS)).normal(size=len(y))
+
+
+def judged(seed=0, queries=4, documents=6, grades=4):
+    """Queries of several grades."""
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([rng.permutation(np.arange(documents) % grades) for _ in range(queries)])
+    return xr.RankingData.from_arrays(rng.normal(size=(len(y), 2)), y, group=[documents] * queries)
+
+
+def settled(field, s):
+    """Is no score so near a jump that differences would be taken in steps of rounding?"""
+    return field.room(s).min() > 1e-6
+
+
+# ---- the Jacobian
+
+
+@given(places(), st.one_of(st.none(), MEASURES), LINKS, MARGINS, st.sampled_from([None, 1, 2]), st.sampled_from([None, 1, 3]))
+@settings(max_examples=150)
+def test_the_exact_jacobian_equals_finite_differences(place, measure, link, margin, neighbours, truncation):
+    (y, s), objective = place, Lambdas(measure, link, margin, neighbours, truncation)
+    field = ForceField(objective, y)
+    assume(settled(field, s))
+    ours, theirs = pair_jacobian(objective, y, s), numerical_jacobian(field, s)
+    assert ours == pytest.approx(theirs.matrix, rel=1e-5, abs=1e-6 * max(1.0, np.abs(ours).max()))
+
+
+@given(places(), st.one_of(st.none(), MEASURES), LINKS)
+@settings(max_examples=60)
+def test_the_jacobian_of_pairs_is_that_of_springs(place, measure, link):
+    """Symmetric, without a change where all scores move together, and never positive."""
+    (y, s), objective = place, Lambdas(measure, link)
+    found = jacobian(ForceField(objective, y), s)
+    assert found.error is None
+    assert found.asymmetry.value == 0
+    assert found.concavity.value < 1e-12
+    assert np.abs(found.matrix.sum(axis=1)).max() <= 1e-12 * max(1.0, np.abs(found.matrix).max())
+
+
+def test_steps_are_too_short_for_a_change_of_order():
+    """Two documents 1e-7 apart: a step of the usual length would cross, and see the jump."""
+    y, s = np.array([2.0, 0.0, 1.0]), np.array([0.0, 1e-7, 0.5])
+    found = numerical_jacobian(ForceField(Lambdas(NDCG), y), s)
+    assert found.matrix == pytest.approx(pair_jacobian(Lambdas(NDCG), y, s), abs=1e-6)
+    assert found.asymmetry.nil
+
+
+def test_a_jump_that_nobody_knows_of_is_seen_as_an_error():
+    y, s = np.array([1.0, 0.0]), np.array([0.5 + 2e-5, 0.0])
+    for pulls in (lambda pairs: pairs.lead < 0.5, lambda pairs: pairs.lead > 0.5):
+        field = ForceField(PairForces(pulls, NDCG), y)
+        beside, on = numerical_jacobian(field, s), numerical_jacobian(field, np.array([0.5, 0.0]))
+        assert (beside.concavity.nil, on.concavity.nil) == (True, None)  # shorter steps do not reach it; all reach this
+
+
+def test_an_error_beside_nothing_tells_nothing():
+    assert Jacobian(np.zeros((2, 2)), np.ones((2, 2)), 0.0).asymmetry.nil is None
+    assert Jacobian(np.zeros((2, 2)), None, 0.0).asymmetry.nil is True
+
+
+# ---- work around closed paths
+
+
+@given(places(least=3), st.one_of(st.none(), MEASURES), LINKS, SEEDS)
+@settings(max_examples=25)
+def test_work_equals_a_slow_sum(place, measure, link, seed):
+    y, s = place
+    field = ForceField(Lambdas(measure, link), y)
+    triangle = Triangle.around(s, np.random.default_rng(seed))
+    ours, shares = triangle.integral(field), (np.arange(4000) + 0.5) / 4000
+    work = force = 0.0
+    for i in range(3):
+        p, way = triangle.corners[i], triangle.corners[(i + 1) % 3] - triangle.corners[i]
+        there = field(p + shares[:, None] * way)
+        work += float(np.mean(there @ way))
+        force += float(np.mean(np.linalg.norm(there[:, triangle.moved], axis=1)) * np.linalg.norm(way))
+    size = max(force, 1e-12)
+    assert ours.work / size == pytest.approx(work / size, abs=0.01)
+    assert ours.force / size == pytest.approx(force / size, abs=0.01)
+
+
+@given(places(), LINKS, MARGINS, SEEDS)
+@settings(max_examples=40)
+def test_unit_weights_do_no_work_and_other_pieces_agree(place, link, margin, seed):
+    y, s = place
+    field = ForceField(Lambdas(None, link, margin), y)
+    triangle = Triangle.around(s, np.random.default_rng(seed))
+    found, again = triangle.integral(field), triangle.integral(field, OTHER_PIECES)
+    assert abs(found.work) <= 1e-7 * found.force + 1e-12
+    assert found.force == pytest.approx(again.force, rel=1e-6, abs=1e-12)
+    assert triangle.rise(field) <= 1e-9
+
+
+class HiddenStep:
+    """Two documents with a constant force until the lead is 0.5, which the field does not say."""
+
+    known = False
+    jumps = (0.0,)
+
+    def __call__(self, scores):
+        pull = (scores[:, 0] - scores[:, 1] < 0.5).astype(float)
+        return np.column_stack([pull, -pull])
+
+
+def test_a_jump_that_nobody_knows_of_is_no_work():
+    """It may lie so near the end of a piece that both quadratures miss it, and agree."""
+    found = [circulation(HiddenStep(), np.array([0.3, -0.2]), 3, np.random.default_rng(seed)).work.nil for seed in range(300)]
+    assert set(found) <= {True, None}
+
+
+# ---- known lambda functions
+
+
+@given(SEEDS, LINKS, st.sampled_from([0.3, 1.0]), st.integers(2, 4))
+@settings(max_examples=15, deadline=None)
+def test_unit_weights_have_a_convex_potential(seed, link, margin, grades):
+    found = forces(Lambdas(None, link, margin), judged(seed, grades=grades), seed=seed % 100)
+    assert (found.sums_to_zero, found.symmetric, found.conservative, found.potential, found.convex) == (True,) * 5
+    assert found.exact
+    assert "A potential exists, convex" in found.verdict
+
+
+@pytest.mark.parametrize("link", ["logistic", "step", "spring"])
+@pytest.mark.parametrize("measure", ["nDCG", "nDCG@3", "AP(rel=2)", "ERR"])
+def test_weights_of_a_measure_have_no_potential(measure, link):
+    found = forces(Lambdas(xr.parse_measure(measure), link), judged(documents=8))
+    assert (found.sums_to_zero, found.symmetric, found.nil("concavity")) == (True, True, True)
+    assert (found.conservative, found.potential, found.convex) == (False, False, False)
+    assert found.worst("circulation").circulation.value > 0.01
+    assert "while the order of the documents stays the Jacobian is symmetric, but around closed paths" in found.verdict
+
+
+def test_pairs_chosen_by_rank_have_no_potential():
+    for limited in (Lambdas(neighbours=1), Lambdas(truncation=2)):
+        found = forces(limited, judged())
+        assert (found.symmetric, found.conservative) == (True, False)
+
+
+def test_two_documents_always_have_a_potential():
+    """A pair's weight does not change when the two exchange ranks: it takes a third document for that."""
+    found = forces(Lambdas(NDCG), judged(documents=2, grades=2))
+    assert (found.potential, found.convex) == (True, True)
+
+
+def test_finite_differences_are_constant_within_an_order_and_have_no_potential():
+    found = forces(FiniteDifference(NDCG), judged())
+    assert (found.exact, found.sums_to_zero, found.symmetric, found.conservative) == (False, True, True, False)
+    assert found.worst("asymmetry").asymmetry.value == 0
+
+
+@given(SEEDS)
+@settings(max_examples=10, deadline=None)
+def test_a_likelihood_has_a_convex_potential_whatever_it_draws(seed):
+    """ListMLE orders documents of one grade at random, which must be the same all along a path."""
+    found = forces(ListMLE(), judged(seed), queries=2)
+    assert (found.exact, found.sums_to_zero, found.potential, found.convex) == (False, True, True, True)
+
+
+# ---- lambda functions of one's own
+
+
+def test_own_springs_have_a_convex_potential():
+    found = forces(PairForces(lambda pairs: np.maximum(0, 1 - pairs.lead) ** 2, NDCG), judged(), queries=2)
+    assert (found.exact, found.potential, found.convex) == (False, True, True)
+
+
+def test_own_lambdas_that_are_not_symmetric_are_caught():
+    def chased(query):
+        """Each document follows the one above it, which does not care."""
+        force = np.roll(query.s, 1) * query.y
+        return force - force.mean()
+
+    found = forces(DocumentForces(chased, NDCG), judged(), queries=2)
+    assert (found.sums_to_zero, found.symmetric, found.potential, found.convex) == (True, False, False, False)
+    assert found.worst("asymmetry").asymmetry.value > 0.1
+    assert "the Jacobian is not symmetric" in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("force", "semidefinite"),
+    [
+        (lambda pairs: np.exp(pairs.lead), False),
+        (lambda pairs: 10 + np.tanh(pairs.lead), False),
+        (lambda pairs: pairs.lead > 0, True),  # constant in each order: only a change of order shows it
+    ],
+)
+def test_forces_that_grow_with_the_lead_have_a_potential_that_is_not_convex(force, semidefinite):
+    found = forces(PairForces(force, NDCG), judged(), queries=2)
+    assert (found.potential, found.convex) == (True, False)
+    assert (found.nil("concavity"), found.nil("rise")) == (semidefinite, False)
+    assert "A potential exists, not convex" in found.verdict
+
+
+def test_where_jumps_are_unknown_it_cannot_be_told():
+    found = forces(PairForces(lambda pairs: pairs.lead < 0.5, NDCG), judged(), queries=2)
+    assert (found.conservative, found.potential) == (None, None)
+    assert "cannot be told" in found.verdict
+    assert forces(Lambdas(None, "step", 0.5), judged(), queries=2).potential is True
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """All documents are pushed up."""
+
+    def on(self, data):
+        def answer(number, scores):
+            return 0.0, np.ones(len(scores)), np.zeros(len(scores))
+
+        return _core.called(answer)
+
+
+def test_forces_that_do_not_sum_to_zero_are_caught():
+    found = forces(Lifted(), judged(), queries=2)
+    assert found.sums_to_zero is False
+    assert found.worst("imbalance").imbalance.value == 1.0
+    assert "do not sum to zero: they sum to up to 1 of their size" in found.verdict
+
+
+# ---- which queries, and where
+
+
+def test_which_queries_are_looked_at():
+    sizes = [3, 3, 3, 3, 3, MOST_DOCUMENTS + 1]
+    y = np.concatenate([np.arange(size) % 3 for size in sizes])
+    y[:3] = 1  # the first query has one grade
+    data = xr.RankingData.from_arrays(None, y, qid=np.repeat(["a", "b", "c", "d", "e", "f"], sizes))
+    scores = np.random.default_rng(0).normal(size=len(y))
+    scores[3] = scores[4]  # the second ties
+    found = forces(Lambdas(), data, scores, queries=2)
+    assert found.left_out == {"one grade": 1, "scores where forces jump": 1, f"more than {MOST_DOCUMENTS} documents": 1, "not needed": 1}
+    assert len(found.per_query) == 2
+    assert {query.query for query in found.per_query} < {"c", "d", "e"}
+    assert found.loops == 2 * LOOPS
+    both = {query.query for seed in range(8) for query in forces(Lambdas(), data, scores, queries=2, seed=seed).per_query}
+    assert both == {"c", "d", "e"}
+
+
+def test_scores_are_in_the_order_of_the_rows():
+    data, scores = judged(), np.random.default_rng(0).normal(size=24)
+    mixed = np.argsort(np.tile(np.arange(6), 4), kind="stable")  # the first documents of all queries, then the second ...
+    interleaved = xr.RankingData.from_arrays(None, data.y[mixed], qid=np.repeat(data.qid, 6)[mixed])
+    ours, theirs = forces(Lambdas(NDCG), interleaved, scores[mixed]), forces(Lambdas(NDCG), data, scores)
+    assert ours.per_query == theirs.per_query
+    assert ours.per_query != forces(Lambdas(NDCG), interleaved, scores).per_query
+
+
+def test_seed_and_threads():
+    data = judged(queries=8)
+    one = forces(Lambdas(NDCG), data, queries=3, threads=1)
+    assert one == forces(Lambdas(NDCG), data, queries=3, threads=2)
+    assert one.per_query != forces(Lambdas(NDCG), data, queries=3, seed=1).per_query
+    scores = np.random.default_rng(0).normal(size=48)
+    here, there = (forces(Lambdas(NDCG), data, scores, seed=seed).per_query for seed in (0, 1))
+    assert [query.concavity for query in here] == [query.concavity for query in there]
+    assert [query.circulation for query in here] != [query.circulation for query in there]
+    weighted = replace(data, query_weight=np.arange(1.0, 9.0))
+    assert one.per_query == forces(Lambdas(NDCG), weighted, queries=3).per_query
+
+
+def test_what_is_refused():
+    data = judged()
+    with pytest.raises(IncompatibleError, match="'nDCG' is no lambda function"):
+        forces("nDCG", data)
+    with pytest.raises(DataError, match="queries must be at least 1, got 0"):
+        forces(Lambdas(), data, queries=0)
+    with pytest.raises(DataError, match="one number a row"):
+        forces(Lambdas(), data, np.zeros(3))
+    with pytest.raises(DataError, match="finite scores"):
+        forces(Lambdas(), data, np.append(np.arange(23.0), -np.inf))
+    with pytest.raises(DataError, match="4 with scores where forces jump; give other data, or scores=None"):
+        forces(Lambdas(), data, np.zeros(24))
+    with pytest.raises(DataError, match="no force acts on any document of the 4 queries"):
+        forces(Lambdas(xr.parse_measure("AP(rel=9)")), data)
+    with pytest.raises(DataError, match="sum to"):
+        forces(DocumentForces(lambda query: query.y, NDCG), data)
+
+
+def test_json_has_everything():
+    found = forces(Lambdas(NDCG), judged())
+    plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert plain["jacobian"] == "exact"
+    assert plain["lambdas"] == repr(Lambdas(NDCG))
+    assert (plain["potential"], plain["symmetric"], plain["verdict"]) == (False, True, found.verdict)
+    assert [q["circulation"]["value"] for q in plain["per_query"]] == [q.circulation.value for q in found.per_query]
+    assert repr(found) == f"Forces({found.verdict!r})"
+
+
+# ---- the command
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    """Runs ``exactrank probe forces`` beside data and a model."""
+    monkeypatch.chdir(tmp_path)
+    xr.write(judged(documents=5), "data.txt")
+    (tmp_path / "model.json").write_text('{"1": 1, "2": -0.5}')
+
+    def run(*words):
+        done = CliRunner().invoke(app, ["probe", "forces", *words], env={"COLUMNS": "200"})
+        assert done.exception is None or isinstance(done.exception, SystemExit)
+        return done
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "objective"),
+    [
+        (("-m", "none"), Lambdas()),
+        (("--measure", "nDCG@2", "--lambdas", "spring", "--margin", "0.5"), Lambdas(xr.NDCG(k=2), "spring", 0.5)),
+        (("--neighbours", "1", "--truncation", "2"), Lambdas(NDCG, neighbours=1, truncation=2)),
+        (("-m", "AP", "--lambdas", "finite-difference", "--margin", "0.2"), FiniteDifference(xr.AP(), 0.2)),
+    ],
+)
+def test_command_prints_what_the_library_finds(command, words, objective):
+    done = command("data.txt", *words, "--model", "model.json", "--queries", "2", "--seed", "3", "--json", "--threads", "1")
+    assert done.exit_code == 0
+    data = xr.read("data.txt")
+    theirs = forces(objective, data, xr.load("model.json").predict(data), queries=2, seed=3)
+    assert json.loads(done.stdout) == json.loads(json.dumps(theirs.to_json()))
+
+
+def test_command_for_people(command):
+    ranknet, lambdarank = command("data.txt", "--measure", "none"), command("data.txt", "--queries", "3")
+    assert (ranknet.exit_code, lambdarank.exit_code) == (0, 0)
+    assert "A potential exists, convex" in ranknet.stdout
+    assert "There is no potential" in lambdarank.stdout
+    assert "3 queries, 15 closed paths, differentiated exactly; left out: 1 (not needed)" in lambdarank.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("data.txt", "--lambdas", "magnetic"), "magnetic"),
+        (("data.txt", "--measure", "nonsense"), "nonsense"),
+        (("data.txt", "--lambdas", "step", "--margin", "-1"), "margin must be a number of at least 0"),
+        (("data.txt", "--lambdas", "finite-difference", "-m", "none"), "it needs a --measure"),
+        (("data.txt", "--lambdas", "finite-difference", "--neighbours", "1"), "takes no --neighbours"),
+        (("data.txt", "--queries", "0"), "--queries"),
+        (("nowhere.txt",), "nowhere.txt does not exist"),
+        (("data.txt", "--model", "nowhere.json"), "nowhere.json does not exist"),
+        (("data.txt", "--model", "model.json", "--features", "3"), "it has besides 3"),
+    ],
+)
+def test_command_with_bad_input(command, words, said):
+    done = command(*words)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,200 @@
+"""Lambda functions: native forces against pairs one by one, of every measure, and functions that users write."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import exactrank as xr
+from exactrank.objectives.finite_difference import FiniteDifference
+from exactrank.objectives.lambdas import Lambdas
+from exactrank.objectives.own_lambdas import DocumentForces, PairForces
+from exactrank.objectives.score_space import slopes
+
+from .reference import lambdas as reference
+from .strategies import GRADES, MEASURES
+
+LINKS = st.sampled_from(["logistic", "step", "spring"])
+SCORES = st.one_of(st.sampled_from([-1.0, 0.0, 0.5, 1.0]), st.floats(-1e3, 1e3), st.floats(-1e6, 1e6))
+
+
+@st.composite
+def scored_query(draw, most=12):
+    rows = draw(st.lists(st.tuples(GRADES, SCORES), min_size=1, max_size=most))
+    y, s = np.array(rows, float).T
+    return y, s
+
+
+def one_query(y):
+    return xr.RankingData.from_arrays(None, y, group=[len(y)])
+
+
+@given(scored_query(), MEASURES, LINKS, st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([None, 1, 3]), st.sampled_from([None, 1, 4]))
+def test_forces_are_those_of_pairs_one_by_one(query, measure, link, margin, neighbours, truncation):
+    y, s = query
+    ours = slopes(Lambdas(measure, link, margin, neighbours, truncation), one_query(y), s)
+    force, curvature, _ = reference.lambdas(y, s, measure.swap_deltas, link, margin, neighbours, truncation)
+    size = max(1.0, np.abs(force).max())
+    assert ours.slope == pytest.approx(force, abs=1e-11 * size)
+    assert ours.curvature == pytest.approx(curvature, abs=1e-11 * size)
+    assert ours.slope.sum() == pytest.approx(0, abs=1e-10 * size)
+    strict = replace(measure, ties="pessimistic", empty=0 if measure.empty == "skip" else measure.empty)
+    assert ours.values[0] == pytest.approx(xr.evaluate(strict, one_query(y), s).means[str(strict)], abs=1e-12)
+
+
+@given(scored_query(), LINKS, st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([None, 1, 3]))
+def test_unit_weights_have_the_value_of_their_cost(query, link, margin, neighbours):
+    y, s = query
+    ours = slopes(Lambdas(None, link, margin, neighbours), one_query(y), s)
+    force, curvature, cost = reference.lambdas(y, s, reference.unit_deltas, link, margin, neighbours)
+    size = max(1.0, np.abs(force).max())
+    assert ours.slope == pytest.approx(force, abs=1e-11 * size)
+    assert ours.curvature == pytest.approx(curvature, abs=1e-11 * size)
+    assert -ours.values[0] == pytest.approx(cost, rel=1e-12, abs=1e-12)
+
+
+def test_long_lists_cross_every_block():
+    """More factors than one product of the cost may have, and more documents than any vector."""
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 3, 9000).astype(float), rng.standard_normal(9000)
+    ours = slopes(Lambdas(), one_query(y), s)
+    order = np.argsort(-s)
+    assert ours.slope.sum() == pytest.approx(0, abs=1e-6)
+    for i in order[[0, 10, 8999]]:
+        lead = np.where(y < y[i], s[i] - s, s - s[i])
+        force = np.sign(y[i] - y) / (1 + np.exp(lead))
+        assert ours.slope[i] == pytest.approx(force.sum(), rel=1e-12)
+    better, worse = y[:, None] > y[None, :], s[:, None] - s[None, :]
+    assert -ours.values[0] == pytest.approx(np.logaddexp(0, -worse[better]).sum(), rel=1e-12)
+
+
+def test_equation_nine_by_hand():
+    """Burges, Ragno & Le (2006), eq. 9: three documents of grades 0, 2, 1 in this order of scores."""
+    s, y = np.array([2.0, 1.0, 0.0]), np.array([0.0, 2.0, 1.0])
+    N = 1 / (3 / math.log2(2) + 1 / math.log2(3))
+    d = [1 / math.log2(2), 1 / math.log2(3), 1 / math.log2(4)]
+
+    def force(i, j):
+        """What pulls the better document i up, at positions i and j."""
+        return N / (1 + math.exp(s[i] - s[j])) * (2 ** y[i] - 2 ** y[j]) * abs(d[i] - d[j])
+
+    up = [-force(1, 0) - force(2, 0), force(1, 0) + force(1, 2), force(2, 0) - force(1, 2)]
+    assert slopes(Lambdas(xr.NDCG()), one_query(y), s).slope == pytest.approx(up, rel=1e-14)
+
+
+@given(scored_query(8), MEASURES, st.sampled_from([0.25, 1.5]))
+def test_finite_differences_are_those_of_moved_scores(query, measure, step):
+    y, s = query
+    s = np.round(s * 4) / 7  # no two scores meet exactly when one is moved by a step
+    s = s + 1e-4 * np.arange(len(s))
+    strict = replace(measure, ties="pessimistic")
+    data = one_query(y)
+
+    def value(scores):
+        return float(np.nan_to_num(xr.evaluate(strict, data, scores).means[str(strict)]))
+
+    ours = slopes(FiniteDifference(measure, step), data, s)
+    assert ours.slope == pytest.approx(reference.finite_difference(y, s, value, step), abs=1e-10)
+    assert ours.values[0] == pytest.approx(value(s), abs=1e-12)
+
+
+def random_data(queries=9, seed=0):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 30, queries)
+    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes, query_weight=rng.random(queries) + 0.1)
+    return data, rng.standard_normal(sizes.sum())
+
+
+@pytest.mark.parametrize("objective", [Lambdas(), Lambdas(xr.NDCG(k=5)), Lambdas(xr.AP()), FiniteDifference(xr.ERR())])
+def test_queries_add_up_with_their_weights_on_any_number_of_threads(objective):
+    data, s = random_data()
+    one, two = (slopes(objective, data, s, threads) for threads in (1, 2))
+    assert one.slope.tobytes() == two.slope.tobytes()
+    assert one.values.tobytes() == two.values.tobytes()
+    for q, (begin, end) in enumerate(zip(data.indptr[:-1], data.indptr[1:], strict=True)):
+        alone = slopes(objective, one_query(data.y[begin:end]), s[begin:end])
+        assert one.slope[begin:end] == pytest.approx(data.query_weight[q] * alone.slope, rel=1e-14)
+        assert one.values[q] == pytest.approx(data.query_weight[q] * alone.values[0], rel=1e-14)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_scores_that_are_no_numbers_have_no_slope(bad):
+    data = one_query([1.0, 0.0, 2.0])
+    for objective in (Lambdas(), Lambdas(xr.NDCG()), FiniteDifference(xr.NDCG())):
+        found = slopes(objective, data, np.array([0.0, bad, 1.0]))
+        assert np.all(np.isnan(found.slope))
+        assert np.isnan(found.values[0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"link": "exponential"}, "'exponential' is not one of"),
+        ({"margin": -1.0}, "margin must be"),
+        ({"neighbours": 0}, "neighbours must be at least 1"),
+        ({"truncation": 0}, "truncation must be at least 1"),
+    ],
+)
+def test_settings_are_checked(settings, said):
+    with pytest.raises(xr.DataError, match=said):
+        Lambdas(xr.NDCG(), **settings)
+    with pytest.raises(xr.DataError, match="above 0, got 0"):
+        FiniteDifference(xr.NDCG(), 0.0)
+
+
+# ---- functions that users write ----
+
+
+def published(pairs):
+    return pairs.delta / (1 + np.exp(pairs.lead))
+
+
+@given(scored_query(), st.sampled_from([xr.NDCG(k=5), xr.AP(), xr.ERR(), xr.Bpref()]))
+def test_a_function_of_pairs_can_be_the_published_one(query, measure):
+    y, s = np.maximum(query[0], 0.0), np.clip(query[1], -300, 300)  # with grades below 0, documents that bpref does not judge
+    ours, theirs = (slopes(objective, one_query(y), s) for objective in (PairForces(published, measure), Lambdas(measure)))
+    assert ours.slope == pytest.approx(theirs.slope, abs=1e-11)
+    assert ours.values == pytest.approx(theirs.values, abs=1e-12)
+
+
+def test_a_function_of_pairs_sees_grades_and_ranks():
+    seen = []
+
+    def force(pairs):
+        seen.append((pairs.better.tolist(), pairs.worse.tolist(), pairs.y_better.tolist(), pairs.y_worse.tolist(), pairs.lead.tolist()))
+        return np.ones(len(pairs.better))
+
+    found = slopes(PairForces(force, xr.NDCG()), one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0]))
+    assert seen == [([0, 0, 1], [1, 2, 2], [2, 2, 1], [1, 0, 0], [1, 2, 1])]
+    assert found.slope.tolist() == [-2.0, 2.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("objective", "said"),
+    [
+        (PairForces(lambda pairs: np.ones(5), xr.NDCG()), r"gave shape \(5,\); it must give 3 finite numbers, one a pair"),
+        (PairForces(lambda pairs: pairs.delta * np.nan, xr.NDCG()), "gave values that are not finite"),
+        (DocumentForces(lambda query: query.y, xr.NDCG()), "sum to 3 over a query of 3 documents, not to 0; take off their mean"),
+        (DocumentForces(lambda query: 1.0, xr.NDCG()), r"gave shape \(\); it must give 3 finite numbers, one a document"),
+    ],
+)
+def test_a_function_that_cannot_be_is_named(objective, said):
+    data = xr.RankingData.from_arrays(None, [0.0, 2.0, 1.0], group=[3])
+    with pytest.raises(xr.DataError, match=said):
+        slopes(objective, data, np.array([1.0, 3.0, 2.0]))
+
+
+def test_an_error_in_a_function_is_the_callers():
+    def broken(pairs):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        slopes(PairForces(broken, xr.NDCG()), one_query([0.0, 1.0]), np.zeros(2))
+
+
+def test_a_function_of_documents_comes_in_ranked_order():
+    ranked = DocumentForces(lambda query: query.y - query.y.mean(), xr.NDCG())
+    assert slopes(ranked, one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0])).slope.tolist() == [-1.0, 1.0, 0.0]
