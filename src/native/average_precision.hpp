@@ -37,7 +37,7 @@ static XR_CLONES PrecisionSum precision_sum(const double* at, std::int32_t top, 
         std::memcpy(&eight, ranks + i, sizeof eight);
         sums += number <= limit ? number / __builtin_convertvector(eight, Doubles) : Doubles{};
     }
-    return {((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7])), found};
+    return {sum_of_eight(sums), found};
 }
 
 // A group of g tied documents of which m are relevant puts one at each of its positions with chance m/g, and then

@@ -18,6 +18,8 @@ XR_INLINE Doubles load_eight(const double* p) {
     return v;
 }
 
+XR_INLINE double sum_of_eight(Doubles v) { return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])); }
+
 struct Range {
     double least = HUGE_VAL, most = -HUGE_VAL;  // over the finite values
     bool sound = true;                          // no NaN and no +inf

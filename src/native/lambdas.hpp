@@ -77,9 +77,8 @@ XR_INLINE void add_row(const ForceRow& row, double* slope, double* curvature) {
             std::memcpy(curvature + j, &there, sizeof there);
         }
     }
-    for (int lane = 0; lane < 8; ++lane) slope[row.i] += force[lane];
-    if constexpr (with_curvature)
-        for (int lane = 0; lane < 8; ++lane) curvature[row.i] += bend[lane];
+    slope[row.i] += sum_of_eight(force);
+    if constexpr (with_curvature) curvature[row.i] += sum_of_eight(bend);
 }
 
 static XR_CLONES void add_forces(Link link, const ForceRow& row, double* slope, double* curvature) {
@@ -111,8 +110,7 @@ static XR_CLONES double logistic_cost(const ForceRow& row) {
         if (++factors == 1000) settle();
     }
     settle();
-    for (int lane = 0; lane < 8; ++lane) logs += wrong[lane];
-    return logs;
+    return logs + sum_of_eight(wrong);
 }
 
 // sum_j max(0, margin - lead)^p / p for weights 0 and 1.

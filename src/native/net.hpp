@@ -82,7 +82,7 @@ static XR_CLONES void forward(const Layers& layers, const double* z, std::size_t
     for (std::size_t i = 0; i < rows; ++i) {
         Doubles sum{};
         for (std::size_t unit = 0; unit < padded; unit += 8) sum += load_eight(layers.v.data() + unit) * load_eight(active + i * padded + unit);
-        score[i] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+        score[i] = sum_of_eight(sum);
     }
 }
 

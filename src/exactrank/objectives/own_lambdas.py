@@ -21,7 +21,7 @@ from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import values_per_query
+from exactrank.objectives.lambdas import longest
 from exactrank.objectives.score_space import by_query
 
 Floats = npt.NDArray[np.float64]
@@ -119,25 +119,20 @@ class DocumentForces:
 
 def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery], Floats]) -> _core.Objective:
     """An objective whose slope is ``forces``, with no known curvature, and whose value is the measure's."""
+    kernel, grades = measure.kernel(data.y, longest(data))
 
     def answer(number: int, scores: PerDocument) -> tuple[float, Floats, Floats]:
         rows = slice(data.indptr[number], data.indptr[number + 1])
         y = data.y[rows]
         if not np.all(np.isfinite(scores)):
             return float("nan"), np.full(len(y), np.nan), np.zeros(len(y))
+        values, _ = _core.evaluate(scores, np.array([0, len(y)]), y, False, [(kernel, grades[rows])], 1)
         order = np.lexsort((np.arange(len(y)), y, -scores))
         slope = np.empty(len(y))
         slope[order] = forces(RankedQuery(scores[order], y[order], measure))
-        return _value(measure, y[order]), slope, np.zeros(len(y))
+        return float(np.nan_to_num(values[0])), slope, np.zeros(len(y))
 
     return by_query(answer)
-
-
-def _value(measure: Measure, ranked: Floats) -> float:
-    """The measure's value for grades in ranked order."""
-    alone = RankingData.from_arrays(None, ranked, group=[len(ranked)])
-    values, _ = values_per_query([measure], alone, -np.arange(len(ranked), dtype=np.float64), "input", 1)
-    return float(np.nan_to_num(values[0, 0]))
 
 
 def _numbers(function: Callable[..., object], given: npt.ArrayLike, count: int, each: str) -> Floats:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
@@ -46,7 +45,7 @@ def slopes(objective: Objective, data: RankingData, scores: npt.ArrayLike, threa
 
     >>> from exactrank.objectives.lambdas import Lambdas
     >>> data = RankingData.from_arrays(None, [0, 1], group=[2])
-    >>> slopes(Lambdas(), data, np.array([0.0, 0.0])).slope
+    >>> slopes(Lambdas(), data, [0.0, 0.0]).slope
     array([-0.5,  0.5])
     """
     s = data.grouped(checked_scores(data, scores))
