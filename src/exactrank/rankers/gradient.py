@@ -37,8 +37,9 @@ Method = Literal["auto", "sgd", "adam", "lbfgs"]
 RATES = {"sgd": tuple(10.0**e for e in range(-7, -1)), "adam": (0.001, 0.01, 0.1)}
 
 
+@dataclass(eq=False, repr=False)
 class GradientRanker(Ranker):
-    """The base of rankers that follow a slope.
+    """The base of rankers that follow a slope; a ranker adds its own settings as fields.
 
     Args:
         hidden: Units of a network's hidden layer; none for a linear model.
@@ -53,36 +54,23 @@ class GradientRanker(Ranker):
 
     #: Is the objective's own value what the slope belongs to? Else the measure judges.
     has_value: ClassVar[bool] = True
+    #: Has the objective several maxima? Then a linear model starts from ridge regression.
+    rugged: ClassVar[bool] = False
     #: What optimizer="auto" is, for a linear model and for a network.
     preferred: ClassVar[tuple[Method, Method]] = ("lbfgs", "lbfgs")
 
-    def __init__(
-        self,
-        measure: str | Measure = "nDCG@10",
-        hidden: int | None = None,
-        optimizer: Method = "auto",
-        rate: float | None = None,
-        epochs: int = 300,
-        trial_epochs: int = 10,
-        patience: int = 50,
-        batch: int = 32,
-        l2: float = 0.01,
-        seed: int = 0,
-        threads: int | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.hidden = hidden
-        self.optimizer = optimizer
-        self.rate = rate
-        self.epochs = epochs
-        self.trial_epochs = trial_epochs
-        self.patience = patience
-        self.batch = batch
-        self.l2 = l2
-        self.seed = seed
-        self.threads = threads
-        self.missing = missing
+    measure: str | Measure = "nDCG@10"
+    hidden: int | None = None
+    optimizer: Method = "auto"
+    rate: float | None = None
+    epochs: int = 300
+    trial_epochs: int = 10
+    patience: int = 50
+    batch: int = 32
+    l2: float = 0.01
+    seed: int = 0
+    threads: int | None = None
+    missing: Missing = "error"
 
     @abstractmethod
     def _objective(self, measure: Measure) -> Objective:
@@ -110,6 +98,8 @@ class GradientRanker(Ranker):
 
     def _start(self, data: RankingData, architecture: Architecture) -> Theta:
         """Where training starts."""
+        if self.rugged and self.hidden is None:
+            return regression_start(data, architecture)
         return architecture.initial(np.random.default_rng(self.seed))
 
     def _trained(self, run: "Run", theta: Theta, listener: Listener | None) -> Trained:
@@ -129,7 +119,7 @@ class GradientRanker(Ranker):
 
 
 def regression_start(data: RankingData, architecture: Architecture) -> Theta:
-    """The parameters of ridge regression, of unit deviation within queries: where a linear model on a rugged objective starts."""
+    """The parameters of ridge regression, of unit deviation within queries."""
     theta = architecture.theta_of(ridge_weights(data, query_weights(data, None)))
     size = deviation(architecture.scores(theta, data.X), data.indptr)
     return theta / size if size > 0 else theta

@@ -6,7 +6,7 @@ for documents i and j whose exchange of ranks changes the measure by delta: of a
 place of (1), see `exactrank.objectives.lambdas` and `exactrank.objectives.own_lambdas`.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from exactrank.errors import DataError
@@ -21,12 +21,12 @@ from exactrank.optimizers.base import Theta
 from exactrank.rankers.gradient import GradientRanker, Method, Run
 from exactrank.rankers.polish import polished
 from exactrank.rankers.restarts import best_of
-from exactrank.scorers.missing import Missing
 from exactrank.training import Listener, Trained
 
 LambdaName = Literal["logistic", "step", "spring", "finite-difference"]
 
 
+@dataclass(eq=False, repr=False)
 class LambdaRank(GradientRanker):
     """A linear model or a network by forces between documents, as strong as the measure's change (Burges, Ragno & Le 2006).
 
@@ -51,36 +51,14 @@ class LambdaRank(GradientRanker):
     has_value: ClassVar[bool] = False
     preferred: ClassVar[tuple[Method, Method]] = ("adam", "adam")
 
-    def __init__(
-        self,
-        measure: str | Measure = "nDCG@10",
-        hidden: int | None = None,
-        lambdas: LambdaName | PairForce | DocumentForces = "logistic",
-        weighted_by: str | Measure | None = None,
-        margin: float = 1.0,
-        neighbours: int | None = None,
-        truncation: int | None = None,
-        polish: Literal["directrank"] | None = None,
-        polish_rounds: int = 10,
-        optimizer: Method = "auto",
-        rate: float | None = None,
-        epochs: int = 300,
-        trial_epochs: int = 10,
-        patience: int = 50,
-        batch: int = 32,
-        l2: float = 0.02,
-        seed: int = 0,
-        threads: int | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        super().__init__(measure, hidden, optimizer, rate, epochs, trial_epochs, patience, batch, l2, seed, threads, missing)
-        self.lambdas = lambdas
-        self.weighted_by = weighted_by
-        self.margin = margin
-        self.neighbours = neighbours
-        self.truncation = truncation
-        self.polish = polish
-        self.polish_rounds = polish_rounds
+    lambdas: LambdaName | PairForce | DocumentForces = "logistic"
+    weighted_by: str | Measure | None = None
+    margin: float = 1.0
+    neighbours: int | None = None
+    truncation: int | None = None
+    polish: Literal["directrank"] | None = None
+    polish_rounds: int = 10
+    l2: float = 0.02
 
     def _objective(self, measure: Measure) -> Objective:
         weighing = _without_cutoff(measure) if self.weighted_by is None else parse_measure(self.weighted_by)

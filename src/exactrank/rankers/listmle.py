@@ -3,13 +3,15 @@
 The loss is that of `exactrank.objectives.listmle`; it is convex in the scores, so a linear model has one best.
 """
 
+from dataclasses import dataclass
+
 from exactrank.measures.base import Measure
 from exactrank.objectives import listmle
 from exactrank.objectives.score_space import Objective
-from exactrank.rankers.gradient import GradientRanker, Method
-from exactrank.scorers.missing import Missing
+from exactrank.rankers.gradient import GradientRanker
 
 
+@dataclass(eq=False, repr=False)
 class ListMLE(GradientRanker):
     """A linear model or a network by the likelihood of the ideal ranking (Xia et al. 2008).
 
@@ -24,24 +26,7 @@ class ListMLE(GradientRanker):
 
     name = "listmle"
 
-    def __init__(
-        self,
-        measure: str | Measure = "nDCG@10",
-        hidden: int | None = None,
-        top: int | None = None,
-        optimizer: Method = "auto",
-        rate: float | None = None,
-        epochs: int = 300,
-        trial_epochs: int = 10,
-        patience: int = 50,
-        batch: int = 32,
-        l2: float = 0.01,
-        seed: int = 0,
-        threads: int | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        super().__init__(measure, hidden, optimizer, rate, epochs, trial_epochs, patience, batch, l2, seed, threads, missing)
-        self.top = top
+    top: int | None = None
 
     def _objective(self, measure: Measure) -> Objective:
         return listmle.ListMLE(self.top, self.seed)

@@ -3,17 +3,18 @@
 The loss is that of `exactrank.objectives.listnet`; it is convex in the scores, so a linear model has one best.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 from exactrank.measures.base import Measure
 from exactrank.objectives import listnet
 from exactrank.objectives.score_space import Objective
-from exactrank.rankers.gradient import GradientRanker, Method
-from exactrank.scorers.missing import Missing
+from exactrank.rankers.gradient import GradientRanker
 
 Target = Literal["softmax", "gain"]
 
 
+@dataclass(eq=False, repr=False)
 class ListNet(GradientRanker):
     """A linear model or a network by ListNet's cross entropy of top-one chances (Cao et al. 2007).
 
@@ -28,24 +29,8 @@ class ListNet(GradientRanker):
 
     name = "listnet"
 
-    def __init__(
-        self,
-        measure: str | Measure = "nDCG@10",
-        hidden: int | None = None,
-        target: Target = "softmax",
-        optimizer: Method = "auto",
-        rate: float | None = None,
-        epochs: int = 300,
-        trial_epochs: int = 10,
-        patience: int = 50,
-        batch: int = 32,
-        l2: float = 0.001,
-        seed: int = 0,
-        threads: int | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        super().__init__(measure, hidden, optimizer, rate, epochs, trial_epochs, patience, batch, l2, seed, threads, missing)
-        self.target = target
+    target: Target = "softmax"
+    l2: float = 0.001
 
     def _objective(self, measure: Measure) -> Objective:
         return listnet.ListNet(self.target)

@@ -5,16 +5,16 @@ The loss is that of `exactrank.objectives.rank_cosine`, or its variant that is c
 starts from ridge regression; a penalty on the size of its weights (``l2``) only shrinks them, while it does smooth a network.
 """
 
-from exactrank.data.ranking_data import RankingData
+from dataclasses import dataclass
+from typing import ClassVar
+
 from exactrank.measures.base import Measure
 from exactrank.objectives import rank_cosine
 from exactrank.objectives.score_space import Objective
-from exactrank.optimizers.base import Theta
-from exactrank.rankers.gradient import GradientRanker, Method, regression_start
-from exactrank.scorers.architecture import Architecture
-from exactrank.scorers.missing import Missing
+from exactrank.rankers.gradient import GradientRanker
 
 
+@dataclass(eq=False, repr=False)
 class RankCosine(GradientRanker):
     """A linear model or a network by the cosine between scores and grades (Qin et al. 2008).
 
@@ -27,29 +27,11 @@ class RankCosine(GradientRanker):
     1.0
     """
 
+    rugged: ClassVar[bool] = True
     name = "rankcosine"
 
-    def __init__(
-        self,
-        measure: str | Measure = "nDCG@10",
-        hidden: int | None = None,
-        consistent: bool = False,
-        optimizer: Method = "auto",
-        rate: float | None = None,
-        epochs: int = 300,
-        trial_epochs: int = 10,
-        patience: int = 50,
-        batch: int = 32,
-        l2: float = 0.001,
-        seed: int = 0,
-        threads: int | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        super().__init__(measure, hidden, optimizer, rate, epochs, trial_epochs, patience, batch, l2, seed, threads, missing)
-        self.consistent = consistent
+    consistent: bool = False
+    l2: float = 0.001
 
     def _objective(self, measure: Measure) -> Objective:
         return rank_cosine.RankCosine(self.consistent)
-
-    def _start(self, data: RankingData, architecture: Architecture) -> Theta:
-        return regression_start(data, architecture) if self.hidden is None else super()._start(data, architecture)

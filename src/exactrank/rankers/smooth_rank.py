@@ -9,6 +9,8 @@ in units of the variance of the scores at the start: those of ridge regression f
 """
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
@@ -18,13 +20,13 @@ from exactrank.objectives import smooth_measure
 from exactrank.objectives.score_space import Objective
 from exactrank.objectives.within_query import deviation
 from exactrank.optimizers.base import Theta
-from exactrank.rankers.gradient import GradientRanker, Method, Run, regression_start
+from exactrank.rankers.gradient import GradientRanker, Run
 from exactrank.rankers.restarts import best_of
 from exactrank.scorers.architecture import Architecture
-from exactrank.scorers.missing import Missing
 from exactrank.training import Listener, Trained
 
 
+@dataclass(eq=False, repr=False)
 class SmoothRank(GradientRanker):
     """A linear model or a network by a smoothed measure, smoothed less and less (Chapelle & Wu 2010).
 
@@ -38,37 +40,20 @@ class SmoothRank(GradientRanker):
     1.0
     """
 
+    rugged: ClassVar[bool] = True
     name = "smoothrank"
 
-    def __init__(
-        self,
-        measure: str | Measure = "nDCG@10",
-        hidden: int | None = None,
-        first: float = 16.0,
-        last: float = 0.0625,
-        optimizer: Method = "auto",
-        rate: float | None = None,
-        epochs: int = 300,
-        trial_epochs: int = 10,
-        patience: int = 50,
-        batch: int = 32,
-        l2: float = 0.0001,
-        seed: int = 0,
-        threads: int | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        super().__init__(measure, hidden, optimizer, rate, epochs, trial_epochs, patience, batch, l2, seed, threads, missing)
-        self.first = first
-        self.last = last
+    first: float = 16.0
+    last: float = 0.0625
+    l2: float = 0.0001
 
     def _objective(self, measure: Measure) -> Objective:
         return smooth_measure.SmoothMeasure(measure, self.first)
 
     def _start(self, data: RankingData, architecture: Architecture) -> Theta:
-        if self.hidden is None:
-            return regression_start(data, architecture)
         theta = super()._start(data, architecture)
-        theta[-self.hidden :] /= deviation(architecture.scores(theta, data.X), data.indptr)
+        if self.hidden is not None:
+            theta[-self.hidden :] /= deviation(architecture.scores(theta, data.X), data.indptr)
         return theta
 
     def _trained(self, run: Run, theta: Theta, listener: Listener | None) -> Trained:
