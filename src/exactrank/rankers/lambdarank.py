@@ -9,7 +9,7 @@ place of (1), see `exactrank.objectives.lambdas` and `exactrank.objectives.own_l
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from exactrank.errors import DataError
+from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.families import Discounted
 from exactrank.measures.parse import parse_measure
@@ -51,7 +51,7 @@ class LambdaRank(GradientRanker):
     has_value: ClassVar[bool] = False
     preferred: ClassVar[tuple[Method, Method]] = ("adam", "adam")
 
-    lambdas: LambdaName | PairForce | DocumentForces = "logistic"
+    lambdas: LambdaName | PairForce | PairForces | DocumentForces = "logistic"
     weighted_by: str | Measure | None = None
     margin: float = 1.0
     neighbours: int | None = None
@@ -62,15 +62,17 @@ class LambdaRank(GradientRanker):
 
     def _objective(self, measure: Measure) -> Objective:
         weighing = _without_cutoff(measure) if self.weighted_by is None else parse_measure(self.weighted_by)
-        if isinstance(self.lambdas, DocumentForces):
+        if self.lambdas in ("logistic", "step", "spring"):
+            return Lambdas(weighing, self.lambdas, self.margin, self.neighbours, self.truncation)
+        if self.neighbours is not None or self.truncation is not None:
+            raise IncompatibleError(f"neighbours and truncation limit pairs, which lambdas={self.lambdas!r} chooses itself; leave them out")
+        if self.lambdas == "finite-difference":
+            return FiniteDifference(weighing, self.margin)
+        if isinstance(self.lambdas, PairForces | DocumentForces):
             return self.lambdas
         if callable(self.lambdas):
             return PairForces(self.lambdas, weighing)
-        if self.lambdas == "finite-difference":
-            return FiniteDifference(weighing, self.margin)
-        if self.lambdas not in ("logistic", "step", "spring"):
-            raise DataError(f'lambdas={self.lambdas!r} is not one of "logistic", "step", "spring", "finite-difference", nor a function')
-        return Lambdas(weighing, self.lambdas, self.margin, self.neighbours, self.truncation)
+        raise DataError(f'lambdas={self.lambdas!r} is not one of "logistic", "step", "spring", "finite-difference", nor a function')
 
     def _trained(self, run: Run, theta: Theta, listener: Listener | None) -> Trained:
         if self.polish is None:
