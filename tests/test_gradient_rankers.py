@@ -36,6 +36,8 @@ def judged(**shape):
 def test_every_objective_goes_with_every_optimizer(learner, optimizer):
     """But a lambda function has no value to go up a line by."""
     settings = {"first": 1.0, "last": 0.5} if learner is xr.SmoothRank else {}
+    if learner is xr.LambdaRank:
+        settings = {"start": "random"}
     ranker = learner("nDCG@5", optimizer=optimizer, epochs=30, trial_epochs=3, l2=0.001, **settings)
     if learner is xr.LambdaRank and optimizer == "lbfgs":
         with pytest.raises(xr.IncompatibleError, match=r"L-BFGS needs .* optimizer=\"adam\""):
@@ -62,12 +64,14 @@ def test_units_of_features_do_not_matter():
 
 
 def test_rates_are_tried_and_the_best_goes_on():
-    tried = xr.LambdaRank(optimizer="sgd", epochs=20, trial_epochs=4).fit(judged(), valid=judged(seed=1))
+    tried = xr.LambdaRank(start="random", optimizer="sgd", epochs=20, trial_epochs=4).fit(judged(), valid=judged(seed=1))
     steps = [progress.step for progress in tried.history_]
     assert max(steps) == len(RATES["sgd"]) * 4 + 16
-    alone = [xr.LambdaRank(optimizer="sgd", epochs=4, rate=rate).fit(judged(), valid=judged(seed=1)) for rate in RATES["sgd"]]
+    alone = [
+        xr.LambdaRank(start="random", optimizer="sgd", epochs=4, rate=rate).fit(judged(), valid=judged(seed=1)) for rate in RATES["sgd"]
+    ]
     assert tried.model_.training["valid"] >= max(ranker.model_.training["valid"] for ranker in alone)
-    whole = xr.LambdaRank(optimizer="sgd", epochs=4, trial_epochs=0).fit(judged(), valid=judged(seed=1))
+    whole = xr.LambdaRank(start="random", optimizer="sgd", epochs=4, trial_epochs=0).fit(judged(), valid=judged(seed=1))
     assert whole.model_.training["valid"] == max(ranker.model_.training["valid"] for ranker in alone)
 
 
@@ -100,6 +104,7 @@ def test_a_rate_that_diverges_leaves_a_sound_model_and_says_so(hidden, tmp_path)
         ({"batch": 0}, "at least 1 query"),
         ({"l2": -1.0}, "l2 must be"),
         ({"lambdas": "cubic"}, "'cubic' is not one of"),
+        ({"start": "ridge"}, "start='ridge' is not one of"),
         ({"polish": "wax"}, "polish='wax'"),
         ({"polish": "directrank", "polish_rounds": 0}, "at least 1 round"),
     ],
@@ -118,8 +123,9 @@ def test_settings_are_checked(settings, said):
 @pytest.mark.parametrize("measure", ["nDCG@5", "AP", "RR", "ERR@5", "P@3", "WTA", "Bpref", "PairwiseCorrect", "RBP", "R@3"])
 @pytest.mark.parametrize("hidden", [None, 4])
 def test_lambdarank_learns_by_any_measure(measure, hidden):
-    ranker = xr.LambdaRank(measure, hidden=hidden, epochs=40, l2=0.001).fit(judged())
-    assert ranker.score(judged()) > xr.LambdaRank(measure, hidden=hidden, rate=1e-9, epochs=1, l2=0.001).fit(judged()).score(judged())
+    settings = {"measure": measure, "hidden": hidden, "start": "random", "l2": 0.001}
+    ranker = xr.LambdaRank(epochs=40, **settings).fit(judged())
+    assert ranker.score(judged()) > xr.LambdaRank(rate=1e-9, epochs=1, **settings).fit(judged()).score(judged())
     assert xr.evaluate("nDCG@5", judged(seed=2), ranker.predict(judged(seed=2))).means["nDCG@5"] > 0.8
 
 
@@ -130,7 +136,19 @@ def test_every_lambda_function_learns(lambdas, limits):
         with pytest.raises(xr.IncompatibleError, match="which lambdas='finite-difference' chooses itself"):
             xr.LambdaRank("nDCG@5", lambdas=lambdas, **limits).fit(judged())
         return
-    assert xr.LambdaRank("nDCG@5", lambdas=lambdas, epochs=40, l2=0.001, **limits).fit(judged()).score(judged(seed=2)) > 0.85
+    assert (
+        xr.LambdaRank("nDCG@5", lambdas=lambdas, start="random", epochs=40, l2=0.001, **limits).fit(judged()).score(judged(seed=2)) > 0.85
+    )
+
+
+def test_lambdas_go_on_where_ranknet_ends():
+    train, valid = judged(queries=80, bend=0.8), judged(queries=80, bend=0.8, seed=1)
+    begun = xr.RankNet("nDCG@5", hidden=6, epochs=100, l2=0.02).fit(train, valid=valid)
+    ranker = xr.LambdaRank("nDCG@5", hidden=6, epochs=20).fit(train, valid=valid)
+    steps = len(begun.history_)
+    assert [progress.value for progress in ranker.history_[:steps]] == [progress.value for progress in begun.history_]
+    assert ranker.history_[steps].value == begun.model_.training["value"]
+    assert ranker.model_.training["valid"] >= begun.model_.training["valid"]
 
 
 def springs(pairs):
@@ -144,13 +162,18 @@ def centred_grades(query):
 @pytest.mark.parametrize("hidden", [None, 4])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_functions_of_ones_own_train_models(hidden, optimizer):
-    settings = {"hidden": hidden, "optimizer": optimizer, "rate": 0.01, "epochs": 8}
+    settings = {"hidden": hidden, "start": "random", "optimizer": optimizer, "rate": 0.01, "epochs": 8}
     own = xr.LambdaRank("nDCG@5", lambdas=springs, **settings).fit(judged())
     native = xr.LambdaRank("nDCG@5", lambdas="spring", **settings).fit(judged())
     assert own.predict(judged()) == pytest.approx(native.predict(judged()), rel=1e-7)
     assert "springs" in own.model_.params["lambdas"].__name__
     forces = DocumentForces(centred_grades, xr.NDCG(k=5))
-    assert xr.LambdaRank("nDCG@5", lambdas=forces, optimizer=optimizer, rate=0.01, epochs=30).fit(judged()).score(judged(seed=2)) > 0.9
+    assert (
+        xr.LambdaRank("nDCG@5", lambdas=forces, start="random", optimizer=optimizer, rate=0.01, epochs=30)
+        .fit(judged())
+        .score(judged(seed=2))
+        > 0.9
+    )
 
 
 def test_a_file_names_the_function_without_its_address(tmp_path):
@@ -172,7 +195,7 @@ def test_a_function_that_cannot_be_is_refused(function, said):
 
 @pytest.mark.parametrize("hidden", [None, 4])
 def test_polish_never_lowers_what_it_is_judged_by(hidden):
-    settings = {"measure": "nDCG@5", "hidden": hidden, "epochs": 5, "rate": 0.003}
+    settings = {"measure": "nDCG@5", "hidden": hidden, "start": "random", "epochs": 5, "rate": 0.003}
     raw, polished = (xr.LambdaRank(polish=polish, **settings).fit(judged(bend=0.3)) for polish in (None, "directrank"))
     assert polished.model_.training["value"] > raw.model_.training["value"]
     assert polished.model_.training["value"] == polished.score(judged(bend=0.3))

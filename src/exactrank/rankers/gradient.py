@@ -103,19 +103,24 @@ class GradientRanker(Ranker):
         return architecture.initial(np.random.default_rng(self.seed))
 
     def _trained(self, run: "Run", theta: Theta, listener: Listener | None) -> Trained:
+        optimizers = self._optimizers()
+        if len(optimizers) == 1:
+            return run(optimizers[0], self.epochs, theta, listener)
+        return tried(run, optimizers, theta, self.trial_epochs, self.epochs, listener)
+
+    def _optimizers(self) -> list[Optimizer[Any]]:
+        """The one to follow the slope by, or several to be tried."""
         method = self.preferred[self.hidden is not None] if self.optimizer == "auto" else self.optimizer
         if method == "lbfgs" and not self.has_value:
             raise IncompatibleError(
                 'L-BFGS needs the function that the slope belongs to, and lambdas have none; use optimizer="adam" or "sgd"'
             )
         if method == "lbfgs":
-            return run(LBFGS(), theta, self.epochs, listener)
+            return [LBFGS()]
         if method not in RATES:
             raise DataError(f'optimizer={method!r} is not one of "auto", "sgd", "adam", "lbfgs"')
-        make: Callable[[float], Optimizer[Any]] = SGD if method == "sgd" else lambda rate: Adam(rate, self.batch)
-        if self.rate is not None:
-            return run(make(self.rate), theta, self.epochs, listener)
-        return tried(run, [make(rate) for rate in RATES[method]], theta, self.trial_epochs, self.epochs, listener)
+        rates = RATES[method] if self.rate is None else (self.rate,)
+        return [SGD(rate) if method == "sgd" else Adam(rate, self.batch) for rate in rates]
 
 
 def regression_start(data: RankingData, architecture: Architecture) -> Theta:
@@ -139,7 +144,7 @@ class Run:
         """The same with another objective."""
         return replace(self, problem=self.problem.of(objective))
 
-    def __call__(self, optimizer: Optimizer[Any], theta: Theta, steps: int, listener: Listener | None) -> Trained:
+    def __call__(self, optimizer: Optimizer[Any], steps: int, theta: Theta, listener: Listener | None) -> Trained:
         return train(
             optimizer,
             self.problem,
@@ -159,9 +164,9 @@ def tried(run: Run, optimizers: Sequence[Optimizer[Any]], theta: Theta, trial_st
 
     def one(number: int, heard: Listener) -> Trained:
         if number < len(optimizers):
-            trials.append(run(optimizers[number], theta, trial_steps or steps, heard))
+            trials.append(run(optimizers[number], trial_steps or steps, theta, heard))
             return trials[-1]
         best = max(range(len(trials)), key=lambda i: goodness(trials[i]))
-        return run(optimizers[best], trials[best].theta, max(steps - trial_steps, 1), heard)
+        return run(optimizers[best], max(steps - trial_steps, 1), trials[best].theta, heard)
 
     return best_of(len(optimizers) + (trial_steps > 0), one, listener)

@@ -7,6 +7,7 @@ place of (1), see `exactrank.objectives.lambdas` and `exactrank.objectives.own_l
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 from exactrank.errors import DataError, IncompatibleError
@@ -18,11 +19,14 @@ from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.own_lambdas import DocumentForces, PairForce, PairForces
 from exactrank.objectives.score_space import Objective
 from exactrank.optimizers.base import Theta
+from exactrank.optimizers.lbfgs import LBFGS
 from exactrank.rankers.gradient import GradientRanker, Method, Run
 from exactrank.rankers.polish import polished
-from exactrank.rankers.restarts import best_of
+from exactrank.rankers.restarts import in_turn
 from exactrank.training import Listener, Trained
 
+#: Steps of L-BFGS on RankNet's cost, before the lambdas take over.
+START_STEPS = 100
 LambdaName = Literal["logistic", "step", "spring", "finite-difference"]
 
 
@@ -38,6 +42,7 @@ class LambdaRank(GradientRanker):
         margin: Step and spring forces act until a pair's scores are so far apart.
         neighbours: Only documents at most so many ranks apart push each other; by default all do.
         truncation: One of a pair must be among the first so many ranks; by default there is no limit.
+        start: Where to start: from RankNet, or from random parameters as published.
         polish: Finish with exact steps along the lambda direction and along each weight (of a network's output).
         polish_rounds: At most so many rounds of them.
 
@@ -56,6 +61,7 @@ class LambdaRank(GradientRanker):
     margin: float = 1.0
     neighbours: int | None = None
     truncation: int | None = None
+    start: Literal["ranknet", "random"] = "ranknet"
     polish: Literal["directrank"] | None = None
     polish_rounds: int = 10
     l2: float = 0.02
@@ -75,22 +81,18 @@ class LambdaRank(GradientRanker):
         raise DataError(f'lambdas={self.lambdas!r} is not one of "logistic", "step", "spring", "finite-difference", nor a function')
 
     def _trained(self, run: Run, theta: Theta, listener: Listener | None) -> Trained:
-        if self.polish is None:
-            return super()._trained(run, theta, listener)
-        if self.polish != "directrank" or self.polish_rounds < 1:
+        if self.start not in ("ranknet", "random"):
+            raise DataError(f'start={self.start!r} is not one of "ranknet", "random"')
+        if self.polish not in (None, "directrank") or self.polish_rounds < 1:
             raise DataError(f'polish={self.polish!r} with {self.polish_rounds} rounds: expected None or "directrank", and at least 1 round')
-        measure = parse_measure(self.measure)
-        reached = theta
-
-        def phase(number: int, heard: Listener) -> Trained:
-            nonlocal reached
-            if number == 0:
-                trained = super(LambdaRank, self)._trained(run, theta, heard)
-                reached = trained.theta
-                return trained
-            return polished(run, measure, reached, self.polish_rounds, heard)
-
-        return best_of(2, phase, listener)
+        self._optimizers()  # which refuses bad settings, before any work
+        phases = [partial(super()._trained, run)]
+        if self.start == "ranknet":
+            by_pairs = replace(run.on(Lambdas()), reported=run.problem.value)
+            phases.insert(0, partial(by_pairs, LBFGS(), START_STEPS))
+        if self.polish is not None:
+            phases.append(partial(polished, run, parse_measure(self.measure), self.polish_rounds))
+        return in_turn(phases, theta, listener)
 
 
 def _without_cutoff(measure: Measure) -> Measure:

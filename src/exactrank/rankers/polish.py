@@ -79,7 +79,7 @@ class _Polish:
         return self.part.of_slope(self.problem.value_and_slope(self.part.whole(theta))[1])
 
 
-def polished(run: Run, measure: Measure, theta: Theta, rounds: int, listener: Listener | None) -> Trained:
+def polished(run: Run, measure: Measure, rounds: int, theta: Theta, listener: Listener | None) -> Trained:
     """The best of ``rounds`` from ``theta``, by the values of ``run``."""
     part, problem = LinearPart.of(theta, run.problem), run.problem
     strict = measure if measure.ties == "expected" else replace(measure, ties="pessimistic")

@@ -1,8 +1,9 @@
-"""Several training runs from different starts, of which the best iterate is kept."""
+"""Several training runs, from different starts or one after the other, of which the best iterate is kept."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from exactrank.optimizers.base import Theta
 from exactrank.training import Listener, Progress, Trained
 
 
@@ -36,6 +37,19 @@ def best_of(starts: int, run: Callable[[int, Listener], Trained], listener: List
     if top is None:
         raise KeyboardInterrupt
     return Trained(top.theta, top.value, top.valid, tuple(history), interrupted, trouble)
+
+
+def in_turn(phases: Sequence[Callable[[Theta, Listener], Trained]], theta: Theta, listener: Listener | None) -> Trained:
+    """The best iterate of runs that each begin where the best of the one before ended, the first at ``theta``."""
+    reached = theta
+
+    def run(number: int, heard: Listener) -> Trained:
+        nonlocal reached
+        trained = phases[number](reached, heard)
+        reached = trained.theta
+        return trained
+
+    return best_of(len(phases), run, listener)
 
 
 def goodness(progress: Progress | Trained) -> float:

@@ -10,6 +10,7 @@ in units of the variance of the scores at the start: those of ridge regression f
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from exactrank.data.ranking_data import RankingData
@@ -21,7 +22,7 @@ from exactrank.objectives.score_space import Objective
 from exactrank.objectives.within_query import deviation
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.gradient import GradientRanker, Run
-from exactrank.rankers.restarts import best_of
+from exactrank.rankers.restarts import in_turn
 from exactrank.scorers.architecture import Architecture
 from exactrank.training import Listener, Trained
 
@@ -59,15 +60,8 @@ class SmoothRank(GradientRanker):
     def _trained(self, run: Run, theta: Theta, listener: Listener | None) -> Trained:
         if not 0 < self.last <= self.first < math.inf:
             raise DataError(f"sigma must fall from first to last, both above 0; got {self.first} and {self.last}")
-        levels = 1 + round(math.log2(self.first / self.last))
         measure = parse_measure(self.measure)
-        reached = theta
-
-        def level(number: int, heard: Listener) -> Trained:
-            nonlocal reached
-            smoothed = run.on(smooth_measure.SmoothMeasure(measure, self.first / 2**number))
-            trained = super(SmoothRank, self)._trained(smoothed, reached, heard)
-            reached = trained.theta
-            return trained
-
-        return best_of(levels, level, listener)
+        sigmas = [self.first / 2**level for level in range(1 + round(math.log2(self.first / self.last)))]
+        climb = super()._trained
+        levels = [partial(climb, run.on(smooth_measure.SmoothMeasure(measure, sigma))) for sigma in sigmas]
+        return in_turn(levels, theta, listener)
