@@ -1,0 +1,36 @@
+"""Run one experiment: ``python -m exactrank.workbench.reproduce NAME --out FOLDER [--full] [--seed N] [--force]``."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exactrank.errors import ExactRankError
+from exactrank.workbench.reproduce import EXPERIMENTS, find_experiment
+from exactrank.workbench.reproduce.finding import check_targets
+
+
+def main(
+    name: Annotated[str, typer.Argument(help="One of " + ", ".join(EXPERIMENTS) + ".")],
+    out: Annotated[Path, typer.Option(help="Folder for the report, its numbers and its figure.")],
+    full: Annotated[bool, typer.Option("--full", help="On the scale of the paper.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")] = False,
+) -> None:
+    """Run a published experiment again."""
+    try:
+        kind = find_experiment(name)
+        check_targets(name, out, force)
+        start = time.perf_counter()
+        finding = (kind.full(seed) if full else kind(seed=seed)).run(lambda line: typer.echo(f"{line} ...", err=True))
+        paths = finding.write(out, force=force)
+    except (ExactRankError, OSError) as error:
+        typer.echo(f"exactrank: {error}", err=True)
+        raise typer.Exit(2 if isinstance(error, ExactRankError) else 1) from None
+    typer.echo(finding.to_markdown())
+    typer.echo(f"{', '.join(map(str, paths))}: {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,41 @@
+"""The data of the experiments: cubic polynomials of Gaussian vectors (`exactrank.workbench.synthetic`).
+
+The web data of the papers is not public. Its features are correlated, those of the artificial data are not, and methods
+that estimate slopes from values feel the difference. So there is a second kind of data, whose features are mixed,
+
+    x' = Q diag(1, 1/2, ..., 1/d) Q^T x,    Q a random rotation                                                 (1)
+
+(1) can be undone, so linear rankers can do as well as before; but some directions now matter d times as much as others.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from exactrank.data.folds import Fold
+from exactrank.data.ranking_data import RankingData
+from exactrank.workbench.synthetic import CubicPolynomial
+
+Sizes = tuple[int, int, int]  #: queries for training, validation and test
+
+
+def artificial(source: CubicPolynomial, queries: int, first: int = 1) -> RankingData:
+    """So many queries from the number ``first`` on."""
+    stream = source.stream(queries, first)
+    blocks = list(stream.blocks)
+    X, y, qid = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("X", "y", "qid"))
+    return RankingData.from_arrays(X, y, qid=qid, feature_names=stream.feature_names)
+
+
+def three_parts(source: CubicPolynomial, sizes: Sizes) -> Fold:
+    """Data for training, validation and test, query after query."""
+    train, valid, test = sizes
+    return Fold("artificial", artificial(source, train), artificial(source, valid, train + 1), artificial(source, test, train + valid + 1))
+
+
+def correlated(data: RankingData, seed: int) -> RankingData:
+    """``data`` with its features mixed by (1); the same seed mixes the same way."""
+    d = data.n_features
+    Q, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))
+    mixed = data.X @ (Q / np.sqrt(np.arange(1, d + 1)) @ Q.T).astype(np.float32)
+    return replace(data, X=mixed)

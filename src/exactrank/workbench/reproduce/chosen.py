@@ -1,0 +1,34 @@
+"""What experiments with rankers share: names of nets, and settings of which validation data chooses one, as in the papers."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from exactrank.data.folds import Fold
+from exactrank.rankers.base import Ranker
+from exactrank.rankers.gradient import GradientRanker
+from exactrank.rankers.lambdarank import LambdaRank
+from exactrank.workbench.reproduce.experiment import Tell
+
+
+def as_published(kind: type[GradientRanker], **settings: Any) -> GradientRanker:
+    """A ranker that is trained as both papers did: an update a query, no penalty on weights, random parameters to start from."""
+    start: dict[str, Any] = {"start": "random"} if kind is LambdaRank else {}
+    return kind(optimizer="sgd", l2=0.0, **start, **settings)
+
+
+def chosen(rankers: Iterable[Ranker], fold: Fold, tell: Tell) -> Ranker:
+    """Train all ``rankers``, which share a measure, and keep the one that is best on the validation data."""
+    trained: list[tuple[float, Ranker]] = []
+    for ranker in rankers:
+        tell(" ".join(repr(ranker).split()))
+        trained.append((ranker.fit(fold.train, valid=fold.valid).score(fold.valid), ranker))
+    return max(trained, key=lambda pair: pair[0])[1]
+
+
+def net(hidden: int | None) -> str:
+    """What nets with so many hidden units are called.
+
+    >>> net(None), net(10)
+    ('linear nets', 'two-layer nets (10 hidden units)')
+    """
+    return "linear nets" if hidden is None else f"two-layer nets ({hidden} hidden units)"
