@@ -154,6 +154,15 @@ private:
         }
         return 0.5 * static_cast<double>(halves) / static_cast<double>(pairs);
     }
+    // How many pairs of unlike usefulness there are.
+    static double pairs_of(const std::vector<Level>& levels) {
+        double pairs = 0, seen = 0;
+        for (const Level& level : levels) {
+            pairs += seen * static_cast<double>(level.count);
+            seen += static_cast<double>(level.count);
+        }
+        return pairs;
+    }
     class PairWalk final : public Walk {
     public:
         explicit PairWalk(const GainFunction& gain) : gain_(gain) {}
@@ -161,12 +170,7 @@ private:
             scratch.values.resize(query.count);
             std::transform(query.grade, query.grade + query.count, scratch.values.begin(), gain_);
             levels_from_top(scratch.values.data(), query.count, query.count, scratch.levels);
-            pairs_ = 0;
-            double seen = 0;
-            for (const Level& level : scratch.levels) {
-                pairs_ += seen * static_cast<double>(level.count);
-                seen += static_cast<double>(level.count);
-            }
+            pairs_ = pairs_of(scratch.levels);
         }
         double exchange(const double* at, std::int32_t p) override {
             const double upper = gain_(at[p]), lower = gain_(at[p + 1]);
@@ -191,12 +195,7 @@ private:
             for (std::int32_t p = 0; p < query.retrieved; ++p)
                 level_[p] = static_cast<std::size_t>(
                     levels.end() - 1 - std::partition_point(levels.begin(), levels.end(), [&](const Level& l) { return l.value > gain_(query.at[p]); }));
-            pairs_ = 0;
-            double seen = 0;
-            for (const Level& level : levels) {
-                pairs_ += seen * static_cast<double>(level.count);
-                seen += static_cast<double>(level.count);
-            }
+            pairs_ = pairs_of(levels);
         }
         void row(std::int32_t i, std::int32_t last, double* delta) override {
             LevelCounts between(room_, levels_);
