@@ -7,6 +7,7 @@ that scores go in and come out in the caller's order.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
+from exactrank.data.moments import Moments, moments
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
 from exactrank.threads import thread_count
@@ -113,6 +115,11 @@ class RankingData:
     def n_features(self) -> int:
         """How many features a document has."""
         return int(self.X.shape[1])
+
+    @cached_property
+    def moments(self) -> Moments:
+        """The mean and the standard deviation of each feature over all documents; none may be missing."""
+        return moments(self.X)
 
     def __repr__(self) -> str:
         return f"RankingData({self.n_queries:,} queries, {self.n_documents:,} documents, {self.n_features:,} features)"

@@ -18,7 +18,7 @@ from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.scorers.linear import Linear
-from exactrank.scorers.missing import ROWS_PER_BLOCK, PerFeature
+from exactrank.scorers.missing import PerFeature
 from exactrank.scorers.network import Network
 from exactrank.threads import thread_count
 
@@ -41,8 +41,8 @@ class Architecture:
     @classmethod
     def for_data(cls, data: RankingData, hidden: int | None = None) -> "Architecture":
         """Standardised to mean 0 and deviation 1 over ``data``, which has no missing values; constant features are left as they are."""
-        mean, scale = standardisation(data.X)
-        return cls(mean, scale, hidden, data.feature_names)
+        mean, deviation = data.moments
+        return cls(mean, np.where(deviation > 0, deviation, 1.0), hidden, data.feature_names)
 
     @property
     def size(self) -> int:
@@ -77,16 +77,3 @@ class Architecture:
     def theta_of(self, weights: PerFeature) -> Theta:
         """The parameters of the linear scorer with ``weights``."""
         return np.asarray(weights * self.scale)
-
-
-def standardisation(X: Matrix) -> tuple[PerFeature, PerFeature]:
-    """The mean and the standard deviation of each column, 1 where a column is constant.
-
-    >>> standardisation(np.array([[1.0, 5.0], [3.0, 5.0]], np.float32))
-    (array([2., 5.]), array([1., 1.]))
-    """
-    blocks = [X[start : start + ROWS_PER_BLOCK] for start in range(0, len(X), ROWS_PER_BLOCK)]
-    mean = np.sum([block.sum(axis=0, dtype=np.float64) for block in blocks], axis=0) / len(X)
-    spread = np.sqrt(np.sum([((block - mean) ** 2).sum(axis=0) for block in blocks], axis=0) / len(X))
-    constant = spread <= 1e-7 * np.abs(mean)  # single precision cannot tell such a column from a constant one
-    return np.asarray(mean), np.where(constant | (spread == 0), 1.0, spread)
