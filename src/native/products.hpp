@@ -55,10 +55,7 @@ XR_INLINE void dots(const float* x, const Models& models, std::size_t first, dou
         std::copy(x + j, x + width, rest);
         add_eight<M>(rest, models.eight(j, first), sums);
     }
-    for (int m = 0; m < M; ++m) {
-        const Doubles& sum = sums[m];
-        out[m * stride] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-    }
+    for (int m = 0; m < M; ++m) out[m * stride] = sum_of_eight(sums[m]);
 }
 
 static XR_CLONES void row_products(const float* x, const Models& models, double* out, std::size_t stride) {
