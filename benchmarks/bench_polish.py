@@ -11,22 +11,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from bench_gradient import gathered
 from bench_mq2008 import folds
 from timing import table
 
 import exactrank as xr
+from exactrank.workbench.reproduce.artificial import artificial
 from exactrank.workbench.synthetic import CubicPolynomial
 
 MEASURE = "nDCG@10"
 Split = tuple[xr.RankingData, xr.RankingData, xr.RankingData]
 
 
-def artificial(queries: int, noise: float) -> Iterator[Split]:
+def noisy(queries: int, noise: float) -> Iterator[Split]:
     for seed in range(5):
         made = CubicPolynomial(features=20, documents=30, noise=noise, seed=seed)
         parts = ((queries, 1), (queries // 2, 20_001), (1000, 40_001))
-        train, valid, test = (gathered(made.stream(count, first), 30) for count, first in parts)
+        train, valid, test = (artificial(made, count, first) for count, first in parts)
         yield train, valid, test
 
 
@@ -44,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mq2008", type=Path, help="folder with S1.txt.gz to S5.txt.gz")
     given = parser.parse_args()
-    sets = {f"artificial, {q} queries, noise {noise:g}": list(artificial(q, noise)) for q in (100, 1000) for noise in (0.5, 2.0)}
+    sets = {f"artificial, {q} queries, noise {noise:g}": list(noisy(q, noise)) for q in (100, 1000) for noise in (0.5, 2.0)}
     if given.mq2008 is not None:
         sets["MQ2008"] = folds(given.mq2008)
     rows = []

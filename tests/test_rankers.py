@@ -31,6 +31,7 @@ QUICK = {
     "smoothrank": {"epochs": 10, "first": 4.0, "last": 0.25},
     "approxndcg": {"epochs": 20},
 }
+CLOSED_FORM = {"ridge"}
 EVERY_RANKER = pytest.mark.parametrize("name", RANKERS)
 
 
@@ -185,8 +186,9 @@ def test_ctrl_c_keeps_the_best_so_far(name, after):
             raise KeyboardInterrupt
 
     ranker = quick(name).fit(data, listener=listener)
-    if len(heard) < after:
-        assert not ranker.model_.training["interrupted"], "it was done before"
+    if name in CLOSED_FORM and after > 1:
+        assert not ranker.model_.training["interrupted"], "it is done at once"
+        assert len(heard) == 1
         return
     assert len(heard) == after
     assert ranker.model_.training["interrupted"]

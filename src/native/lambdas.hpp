@@ -91,13 +91,13 @@ static XR_CLONES void add_forces(Link link, const ForceRow& row, double* slope, 
 }
 
 // sum_j |delta_j| log(1 + e^-lead) = sum_j |delta_j| (max(0, -lead) + log(1 + e^-|lead|)) for weights 0 and 1: the factors
-// 1 + e^-|lead| <= 2 are multiplied, and a logarithm is taken of the product.
+// 1 + e^-|lead| <= 2 are multiplied, and a logarithm is taken of the product of up to 960 of them.
 static XR_CLONES double logistic_cost(const ForceRow& row) {
     Doubles wrong{}, product = Doubles{} + 1.0;
     double logs = 0;
     int factors = 0;
     auto settle = [&] {
-        for (int lane = 0; lane < 8; ++lane) logs += std::log(product[lane]);
+        logs += std::log(((product[0] * product[1]) * (product[2] * product[3])) * ((product[4] * product[5]) * (product[6] * product[7])));
         product = Doubles{} + 1.0;
         factors = 0;
     };
@@ -107,7 +107,7 @@ static XR_CLONES double logistic_cost(const ForceRow& row) {
         const Doubles ratio = load_eight(row.powers + j) / row.power;  // e^-|lead|, since i stands above
         wrong += delta > 0.0 ? row.score - load_eight(row.scores + j) : Doubles{};
         product *= delta != 0.0 ? 1.0 + ratio : Doubles{} + 1.0;
-        if (++factors == 1000) settle();
+        if (++factors == 120) settle();
     }
     settle();
     return logs + sum_of_eight(wrong);

@@ -3,7 +3,8 @@
     lambda_ij = |delta measure_ij| / (1 + e^(s_i - s_j))                                                        (1)
 
 for documents i and j whose exchange of ranks changes the measure by delta: of any measure, and with any lambda function in the
-place of (1), see `exactrank.objectives.lambdas` and `exactrank.objectives.own_lambdas`.
+place of (1), see `exactrank.objectives.lambdas` and `exactrank.objectives.own_lambdas`. Training goes on where RankNet ends, unless
+it is told to start at random: which pairs weigh most depends on the ranking, and a random one says little.
 """
 
 from dataclasses import dataclass, replace

@@ -27,7 +27,7 @@ Theta = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Architecture:
-    """Scorers with ``hidden`` units, none of them linear, on features standardised by (1)."""
+    """Scorers with ``hidden`` units, linear ones without any, on features standardised by (1)."""
 
     mean: PerFeature
     scale: PerFeature

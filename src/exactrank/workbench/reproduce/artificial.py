@@ -3,9 +3,9 @@
 The web data of the papers is not public. Its features are correlated, those of the artificial data are not, and methods
 that estimate slopes from values feel the difference. So there is a second kind of data, whose features are mixed,
 
-    x' = Q diag(1, 1/2, ..., 1/d) Q^T x,    Q a random rotation                                                 (1)
+    x' = Q diag(1, 1/sqrt 2, ..., 1/sqrt d) Q^T x,    Q a random rotation                                       (1)
 
-(1) can be undone, so linear rankers can do as well as before; but some directions now matter d times as much as others.
+(1) can be undone, so linear rankers can do as well as before; but the variance along one direction is d times that along another.
 """
 
 from dataclasses import replace
