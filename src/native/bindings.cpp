@@ -274,6 +274,8 @@ NB_MODULE(_core, m) {
     bind_values(m);
     bind_objectives(m);
     bind_listwise(m);
+    bind_separation(m);
+    bind_planes(m);
     bind_letor(m);
     bind_matrices(m);
 }

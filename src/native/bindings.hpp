@@ -50,9 +50,13 @@ inline void require(bool holds, const char* what) {
 void bind_objectives(nb::module_& m);
 // Listwise and smooth losses: bindings_listwise.cpp.
 void bind_listwise(nb::module_& m);
+// Structured losses: bindings_separation.cpp.
+void bind_separation(nb::module_& m);
 // Measures of many linear models at once: bindings_values.cpp.
 void bind_values(nb::module_& m);
 // Rays and line searches: bindings_lines.cpp.
 void bind_lines(nb::module_& m);
+// Sums of maxima of planes: bindings_planes.cpp.
+void bind_planes(nb::module_& m);
 
 }  // namespace exactrank

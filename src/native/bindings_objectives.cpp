@@ -3,6 +3,7 @@
 #include "descent.hpp"
 #include "finite_difference.hpp"
 #include "lambdas.hpp"
+#include "pair_hinge.hpp"
 
 namespace exactrank {
 
@@ -52,6 +53,14 @@ void bind_kinds(nb::module_& m) {
             return OwnedObjective(new FiniteDifference(kernel, grades.data(), tie_key.data(), step));
         },
         "kernel"_a, "grades"_a, "tie_key"_a, "step"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
+    m.def(
+        "pair_hinge",
+        [](In<double> grades, In<std::int64_t> indptr, bool squared, bool by_query) {
+            const std::size_t queries = indptr.size() - 1;
+            require(indptr.size() >= 1 && indptr(0) == 0 && indptr(queries) == static_cast<std::int64_t>(grades.size()), "indptr does not cover the grades");
+            return OwnedObjective(new PairHinge(grades.data(), indptr.data(), queries, squared, by_query));
+        },
+        "grades"_a, "indptr"_a, "squared"_a, "by_query"_a);
     m.def(
         "called", [](nb::callable function) { return OwnedObjective(new Called(std::move(function))); }, "function"_a);
 }
@@ -132,6 +141,22 @@ void bind_net(nb::module_& m) {
                     found = steepness(given.task, theta.data(), chosen.data(), chosen.size(), threads);
                 }
                 return nb::make_tuple(found.value, array(std::move(found.slope)));
+            },
+            "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "chosen"_a, "threads"_a)
+        .def(
+            "slopes_by_query",
+            [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
+               In<std::int64_t> chosen, int threads) {
+                const GivenTask given(self, objective, x, indptr, weight);
+                require(theta.size() == self.size(), "the net has another size");
+                check_order(chosen, weight.size());
+                auto values = empty<double>(chosen.size());
+                auto slopes = empty<double>(chosen.size() * self.size());
+                {
+                    nb::gil_scoped_release release;
+                    steepness_by_query(given.task, theta.data(), chosen.data(), chosen.size(), threads, values.data(), slopes.data());
+                }
+                return nb::make_tuple(values, slopes);
             },
             "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "chosen"_a, "threads"_a)
         .def(

@@ -81,6 +81,22 @@ inline Steepness steepness(const Task& task, const double* theta, const std::int
     return total;
 }
 
+// The value and the slope by the parameters of each of `chosen` queries: a row a query.
+inline void steepness_by_query(const Task& task, const double* theta, const std::int64_t* chosen, std::size_t count, int threads, double* values, double* slopes) {
+    constexpr std::size_t queries_per_block = 64;
+    Layers layers(task.net);
+    layers.load(task.net, theta);
+    for_each_block(count, queries_per_block, task.objective.is_parallel() ? threads : 1, [&](std::size_t first, std::size_t last) {
+        QueryPass pass(task);
+        for (std::size_t i = first; i < last; ++i) {
+            pass.begin(layers);
+            values[i] = pass.add(static_cast<std::size_t>(chosen[i]), true);
+            const std::vector<double> slope = pass.end().flat(task.net);
+            std::copy(slope.begin(), slope.end(), slopes + i * slope.size());
+        }
+    });
+}
+
 static XR_CLONES void step_along(const double* slope, std::size_t n, double rate, double keep, double* own) {
     for (std::size_t k = 0; k < n; ++k) own[k] = keep * own[k] + rate * slope[k];
 }

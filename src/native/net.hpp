@@ -144,7 +144,8 @@ public:
     void back(const double* slope, Layers& sum) const {
         const std::size_t width = net_.width();
         if (net_.hidden) return backward(*layers_, z_.data(), active_.data(), slope, rows_, width, net_.padded(), sum);
-        for (std::size_t i = 0; i < rows_; ++i) add_scaled(sum.w.data(), x_ + i * width, slope[i], width);
+        for (std::size_t i = 0; i < rows_; ++i)
+            if (slope[i] != 0) add_scaled(sum.w.data(), x_ + i * width, slope[i], width);
     }
     void in_parameters(Layers& sum) const {
         for (std::size_t j = 0; j < raw_.size(); ++j) sum.w[j] *= net_.inverse_scale[j];

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
+from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.objectives.profile import query_weights
@@ -78,6 +79,11 @@ class Parametric:
         """The same over some of the queries alone: an estimate of (1) and of its slope."""
         value, slope = self.architecture.native.slope(np.ascontiguousarray(theta), *self._given, queries, self.threads)
         return value / len(queries) - self._penalty(theta), slope / len(queries) - self._l2 * theta
+
+    def slopes_by_query(self, theta: Theta, queries: Numbers) -> tuple[PerQuery, npt.NDArray[np.float64]]:
+        """The value and, a row each, the slope of w_q f_q for some queries q of (1)."""
+        values, slopes = self.architecture.native.slopes_by_query(np.ascontiguousarray(theta), *self._given, queries, self.threads)
+        return values, slopes.reshape(len(queries), -1)
 
     def pass_over(self, theta: Theta, order: Numbers, rate: float) -> Theta:
         """Where theta comes to by a step of ``rate`` along the slope of one query after the other."""

@@ -1,0 +1,92 @@
+// Sums of maxima of planes with a quadratic term: what cutting planes, bundles and subgradients solve.
+#include "planes.hpp"
+
+#include "bindings.hpp"
+
+namespace exactrank {
+
+namespace {
+
+void require_centre(double strength, const In<double>& centre, std::size_t dimension) {
+    require(strength > 0, "the strength must be above 0");
+    require(centre.size() == dimension, "the centre has another dimension");
+}
+
+std::size_t add_planes(Planes& self, In<std::int64_t> parts, In<double> offsets, InMatrix<double> normals) {
+    require(offsets.size() == parts.size() && normals.shape(0) == parts.size(), "one offset and one normal a part are needed");
+    require(normals.shape(1) == self.dimension(), "the normals have another dimension");
+    for (std::size_t i = 0; i < parts.size(); ++i) require(static_cast<std::size_t>(parts(i)) < self.parts().size(), "there is no such part");
+    nb::gil_scoped_release release;
+    std::size_t added = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) added += self.add(static_cast<std::size_t>(parts(i)), offsets(i), normals.data() + i * self.dimension());
+    return added;
+}
+
+void improve_parts(Planes& self, In<std::int64_t> parts) {
+    for (std::size_t i = 0; i < parts.size(); ++i) require(static_cast<std::size_t>(parts(i)) < self.parts().size(), "there is no such part");
+    nb::gil_scoped_release release;
+    for (std::size_t i = 0; i < parts.size(); ++i) self.improve(static_cast<std::size_t>(parts(i)), 0.0);
+}
+
+// Of every plane the part, the offset, the normal and alpha.
+nb::tuple held_planes(const Planes& self) {
+    std::vector<std::int64_t> part;
+    std::vector<double> offset, alpha;
+    std::vector<const double*> normal;
+    for (std::size_t p = 0; p < self.parts().size(); ++p) {
+        const Part& held = self.parts()[p];
+        part.insert(part.end(), held.size(), static_cast<std::int64_t>(p));
+        offset.insert(offset.end(), held.offset.begin(), held.offset.end());
+        alpha.insert(alpha.end(), held.alpha.begin(), held.alpha.end());
+        for (const auto& cells : held.normal) normal.push_back(cells.get());
+    }
+    const std::size_t d = self.dimension();
+    auto* cells = new double[normal.size() * d];
+    for (std::size_t i = 0; i < normal.size(); ++i) std::copy(normal[i], normal[i] + d, cells + i * d);
+    const nb::capsule owner(cells, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    const nb::ndarray<nb::numpy, double, nb::ndim<2>> normals(cells, {normal.size(), d}, owner);
+    return nb::make_tuple(array(std::move(part)), array(std::move(offset)), normals, array(std::move(alpha)));
+}
+
+}  // namespace
+
+void bind_planes(nb::module_& m) {
+    nb::class_<Planes>(m, "Planes")
+        .def(
+            "__init__",
+            [](Planes* self, std::size_t parts, double strength, In<double> centre) {
+                require_centre(strength, centre, centre.size());
+                new (self) Planes(parts, strength, centre.data(), centre.size());
+            },
+            "parts"_a, "strength"_a, "centre"_a)
+        .def("copy", [](const Planes& self) { return Planes(self); })
+        .def(
+            "pose",
+            [](Planes& self, double strength, In<double> centre) {
+                require_centre(strength, centre, self.dimension());
+                self.pose(strength, centre.data());
+            },
+            "strength"_a, "centre"_a)
+        .def("add", &add_planes, "parts"_a, "offsets"_a, "normals"_a)
+        .def("improve", &improve_parts, "parts"_a)
+        .def("solve", &Planes::solve, "tolerance"_a, "sweeps"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("restart", &Planes::restart)
+        .def(
+            "drop",
+            [](Planes& self, std::int32_t idle) {
+                require(idle > 0, "planes cannot be dropped before they were idle once");
+                self.drop(idle);
+            },
+            "idle"_a)
+        .def("height", &Planes::height)
+        .def("dual", &Planes::dual)
+        .def("held", &held_planes)
+        .def("theta", [](const Planes& self) { return array(std::vector<double>(self.theta(), self.theta() + self.dimension())); })
+        .def_prop_ro("count", [](const Planes& self) {
+            std::size_t count = 0;
+            for (const Part& part : self.parts()) count += part.size();
+            return count;
+        });
+}
+
+}  // namespace exactrank
