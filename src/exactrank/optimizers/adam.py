@@ -61,6 +61,10 @@ class Adam:
         nothing = np.zeros(len(theta))
         return AdamState(theta, problem.value(theta), first=nothing, second=nothing, generator=dict(rng.bit_generator.state))
 
+    def resumed(self, problem: Batched, state: AdamState, rng: np.random.Generator) -> AdamState:
+        """From where ``state`` stands in another problem, whose slopes have yet to be met."""
+        return self.init(problem, state.theta, rng)
+
     def step(self, problem: Batched, state: AdamState) -> AdamState:
         """One epoch."""
         rng = np.random.default_rng()

@@ -21,6 +21,19 @@ class Valued(Protocol):
 
 
 @dataclass(frozen=True)
+class Duality:
+    """Between which bounds the least value of a problem that is to be made small lies."""
+
+    primal: float  #: the problem's value at theta
+    dual: float  #: no theta has a smaller one
+
+    @property
+    def gap(self) -> float:
+        """How far theta can be from the best, as a share of its value."""
+        return (self.primal - self.dual) / max(abs(self.primal), 1e-300)
+
+
+@dataclass(frozen=True)
 class State:
     """Where an optimizer stands; an optimizer that needs more to go on extends it."""
 
@@ -29,6 +42,7 @@ class State:
     steps: int = 0
     done: bool = False  #: converged: another step would change nothing
     trouble: str = ""  #: why no step could be made, where that is so
+    duality: Duality | None = None  #: what is known of the best value, where the method knows
 
 
 S = TypeVar("S", bound=State)

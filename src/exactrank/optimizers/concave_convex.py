@@ -1,0 +1,65 @@
+"""The concave-convex procedure (Yuille & Rangarajan 2003) for a convex function less another.
+
+At each point the function that is taken off is replaced by its tangent there. What remains is convex, lies above the whole
+function and touches it at that point, so
+
+    J(theta') <= convex(theta'; theta) <= convex(theta; theta) = J(theta)                                        (1)
+
+for its minimiser theta': a step never ascends. Each step is a convex problem, for any optimizer of those.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from exactrank.errors import DataError
+from exactrank.optimizers.base import Optimizer, State, Theta
+from exactrank.optimizers.regularised import Regularised, penalty
+
+
+class DifferenceOfConvex(Regularised, Protocol):
+    """A problem that has a convex one above it."""
+
+    def convexified(self, theta: Theta) -> Any:
+        """The convex problem that touches this one at ``theta``."""
+
+
+@dataclass(frozen=True)
+class ConcaveConvex:
+    """Steps of (1) by ``inner``, each of at most ``most`` of its steps; done when one gains less than ``tolerance``, relatively."""
+
+    inner: Optimizer[Any]
+    most: int = 200
+    tolerance: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.most < 1 or not self.tolerance >= 0:
+            raise DataError(f"the concave-convex procedure needs steps and a tolerance of at least 0, got {self.most} and {self.tolerance}")
+
+    def init(self, problem: DifferenceOfConvex, theta: Theta, rng: np.random.Generator) -> State:
+        """At ``theta``."""
+        return State(theta, -_value(problem, theta))
+
+    def resumed(self, problem: DifferenceOfConvex, state: State, rng: np.random.Generator) -> State:
+        """From where ``state`` stands."""
+        return self.init(problem, state.theta, rng)
+
+    def step(self, problem: DifferenceOfConvex, state: State) -> State:
+        """The minimiser of the convex problem at hand, where it descends."""
+        rng = np.random.default_rng(state.steps)
+        convex = problem.convexified(state.theta)
+        within = self.inner.init(convex, state.theta, rng)
+        for _ in range(self.most):
+            if within.done:
+                break
+            within = self.inner.step(convex, within)
+        value = -_value(problem, within.theta)
+        if value <= state.value:
+            return State(state.theta, state.value, state.steps + 1, done=True, trouble=within.trouble)
+        flat = value - state.value <= self.tolerance * abs(value)
+        return State(within.theta, value, state.steps + 1, done=flat or bool(within.trouble), trouble=within.trouble)
+
+
+def _value(problem: Regularised, theta: Theta) -> float:
+    return problem.risk(theta)[0] + penalty(problem, theta)

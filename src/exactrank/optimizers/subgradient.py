@@ -1,0 +1,135 @@
+"""Steepest and conjugate subgradients with backtracking (Chapelle, Le & Smola 2007, section 3.3.1; Wolfe 1975).
+
+    theta+ = theta + reach * direction,    direction = -G,  G = strength (theta - centre) + a subgradient of the risk    (1)
+
+A step asks once. Where J falls by a tenth of what the direction promises, theta moves and the reach grows; else the reach is
+halved, until there is nothing to be won. At a kink no subgradient need point down. The conjugate method looks for the direction
+that does: after a step in vain it adds the subgradient G_k met there to those it knows, and takes
+
+    direction = -argmin |X|^2  over X in the convex hull of the G_k                                               (2)
+
+After a step down it keeps X and the new subgradient: on a quadratic function, searched exactly, those are conjugate gradients.
+
+For a convex risk each subgradient is a plane below it, and planes bound J from below. They also lead on where (1) is stuck: from
+there on the steps are those of `Bundle`, whose planes are the ones met. For another risk (``convex=False``) nothing is known
+from below, and it ends there.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from exactrank._core import Planes
+from exactrank.errors import DataError
+from exactrank.optimizers.base import Duality, State, Theta
+from exactrank.optimizers.bundle import Bundle, Whole, tangent
+from exactrank.optimizers.cutting_plane import PlanesState
+from exactrank.optimizers.regularised import Regularised, penalty
+
+#: A step down gains this share of what its direction promises; after it the reach grows by that factor.
+LEAST_GAIN, GROWTH = 0.1, 1.5
+#: The descent is stuck where a step promises less than this share of the tolerance; planes take over at that tolerance already.
+STUCK, TAKE_OVER = 0.1, 1e-3
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubgradientState(State):
+    """A state with what is known of the slope at theta and near it."""
+
+    slope: Theta  #: G at theta
+    known: tuple[Theta, ...]  #: the G_k of (2), the last one met at the end
+    reach: float
+    below: PlanesState | None  #: the planes met, where they are below the risk
+    stuck: bool = False
+
+
+@dataclass(frozen=True)
+class Subgradient:
+    """Descend by (1), or with ``conjugate`` by (2); done when the gap, where there is one, is a share ``tolerance`` of the value."""
+
+    conjugate: bool = False
+    tolerance: float = 1e-3
+    convex: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tolerance < np.inf:
+            raise DataError(f"the tolerance must be a number above 0, got {self.tolerance}")
+
+    def init(self, problem: Regularised, theta: Theta, rng: np.random.Generator) -> SubgradientState:
+        """At ``theta``."""
+        risk, subgradient = problem.risk(theta)
+        touching = tangent(theta, risk, subgradient)
+        below = Bundle(self.tolerance).method().begun(Whole(problem), theta, touching, rng) if self.convex else None
+        return self._begun(problem, theta, risk, subgradient, below)
+
+    def resumed(self, problem: Regularised, state: SubgradientState, rng: np.random.Generator) -> SubgradientState:
+        """The state to start from in a problem that differs in its strength or centre alone."""
+        risk, subgradient = problem.risk(state.theta)
+        below = None if state.below is None else Bundle(self.tolerance).resumed(problem, state.below, rng)
+        return self._begun(problem, state.theta, risk, subgradient, below)
+
+    def _begun(self, problem: Regularised, theta: Theta, risk: float, subgradient: Theta, below: PlanesState | None) -> SubgradientState:
+        value = risk + penalty(problem, theta)
+        slope = subgradient + problem.strength * (theta - problem.centre)
+        steepness = float(slope @ slope)
+        if not np.isfinite(value + steepness):
+            said = "the objective is not finite at the start; scale the features or the start down"
+            return SubgradientState(theta, -np.inf, 0, True, said, slope=slope, known=(slope,), reach=0.0, below=below)
+        reach = min(abs(value) / steepness if value != 0 and steepness > 0 else np.inf, 1 / problem.strength)
+        state = SubgradientState(theta, -value, slope=slope, known=(slope,), reach=reach, below=below)
+        return self._judged(state)
+
+    def step(self, problem: Regularised, state: SubgradientState) -> SubgradientState:
+        """One question to the risk."""
+        direction = -least_norm(state.known)
+        if self._is_stuck(state, direction):  # what is known from other places may mislead
+            state, direction = replace(state, known=(state.slope,)), -state.slope
+        if state.stuck or self._is_stuck(state, direction):
+            return self._led_by_planes(problem, state)
+        return self._tried(problem, state, direction)
+
+    def _is_stuck(self, state: SubgradientState, direction: Theta) -> bool:
+        tolerance = self.tolerance if state.below is None else max(self.tolerance, TAKE_OVER)
+        return state.reach * float(direction @ direction) <= STUCK * tolerance * abs(state.value)
+
+    def _led_by_planes(self, problem: Regularised, state: SubgradientState) -> SubgradientState:
+        if state.below is None:
+            return replace(state, steps=state.steps + 1, done=True)
+        below = Bundle(self.tolerance).step(problem, state.below)
+        led = replace(state, theta=below.theta, value=below.value, steps=state.steps + 1, trouble=below.trouble, below=below, stuck=True)
+        return self._judged(led)
+
+    def _tried(self, problem: Regularised, state: SubgradientState, direction: Theta) -> SubgradientState:
+        theta = state.theta + state.reach * direction
+        risk, subgradient = problem.risk(theta)
+        value = risk + penalty(problem, theta)
+        slope = subgradient + problem.strength * (theta - problem.centre)
+        state = replace(state, steps=state.steps + 1)
+        if not np.isfinite(value + slope.sum()):
+            return replace(state, reach=state.reach / 2)
+        if state.below is not None:
+            touching = tangent(theta, risk, subgradient)
+            state = replace(state, below=Bundle(self.tolerance).method().seen(Whole(problem), state.below, theta, touching))
+        if value > -state.value - LEAST_GAIN * state.reach * float(direction @ direction):
+            known = (*state.known, slope) if self.conjugate else state.known
+            return self._judged(replace(state, known=known, reach=state.reach / 2))
+        known = (-direction, slope) if self.conjugate else (slope,)
+        reach = min(GROWTH * state.reach, 1 / problem.strength)
+        return self._judged(replace(state, theta=theta, value=-value, slope=slope, known=known, reach=reach))
+
+    def _judged(self, state: SubgradientState) -> SubgradientState:
+        if state.below is None:
+            return state
+        duality = Duality(-state.value, state.below.duality.dual)
+        return replace(state, duality=duality, done=bool(state.trouble) or duality.gap <= self.tolerance)
+
+
+def least_norm(points: tuple[Theta, ...]) -> Theta:
+    """The point of their convex hull that is nearest to 0, (2): the least 1/2 |t|^2 + max_k G_k . t is at -X."""
+    if len(points) == 1:
+        return points[0]
+    normals = np.array(points)
+    hull = Planes(1, 1.0, np.zeros(normals.shape[1]))
+    hull.add(np.zeros(len(points), dtype=np.int64), np.zeros(len(points)), normals)
+    hull.solve(1e-6 * float((normals**2).sum(axis=1).max()), 1000)
+    return -hull.theta()
