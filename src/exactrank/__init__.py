@@ -44,10 +44,14 @@ if TYPE_CHECKING:
     from exactrank.objectives.own_lambdas import PairForces as PairForces
     from exactrank.objectives.own_lambdas import Pairs as Pairs
     from exactrank.objectives.own_lambdas import RankedQuery as RankedQuery
+    from exactrank.objectives.pair_hinge import PairHinge as PairHinge
     from exactrank.objectives.profile import profile as profile
     from exactrank.objectives.score_space import Slopes as Slopes
     from exactrank.objectives.score_space import slopes as slopes
     from exactrank.objectives.step_function import StepFunction as StepFunction
+    from exactrank.objectives.structured import Separated as Separated
+    from exactrank.objectives.structured import Structured as Structured
+    from exactrank.objectives.structured import separate as separate
     from exactrank.rankers.approx_ndcg import ApproxNDCG as ApproxNDCG
     from exactrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from exactrank.rankers.directrank import DirectRank as DirectRank
@@ -55,10 +59,13 @@ if TYPE_CHECKING:
     from exactrank.rankers.listmle import ListMLE as ListMLE
     from exactrank.rankers.listnet import ListNet as ListNet
     from exactrank.rankers.rank_cosine import RankCosine as RankCosine
+    from exactrank.rankers.rank_svm import RankSVM as RankSVM
     from exactrank.rankers.ranknet import RankNet as RankNet
     from exactrank.rankers.ridge import Ridge as Ridge
     from exactrank.rankers.smooth_rank import SmoothRank as SmoothRank
     from exactrank.rankers.spsarank import SPSARank as SPSARank
+    from exactrank.rankers.structured_rank import StructuredRank as StructuredRank
+    from exactrank.rankers.svm_map import SVMMAP as SVMMAP
     from exactrank.scorers.linear import Linear as Linear
     from exactrank.scorers.model import Model as Model
     from exactrank.scorers.model import load as load
@@ -94,9 +101,11 @@ _HOME = {
     "exactrank.objectives.lambdas": ("Lambdas",),
     "exactrank.objectives.line_search": ("line_search",),
     "exactrank.objectives.own_lambdas": ("DocumentForces", "PairForces", "Pairs", "RankedQuery"),
+    "exactrank.objectives.pair_hinge": ("PairHinge",),
     "exactrank.objectives.profile": ("profile",),
     "exactrank.objectives.score_space": ("Slopes", "slopes"),
     "exactrank.objectives.step_function": ("StepFunction",),
+    "exactrank.objectives.structured": ("Separated", "Structured", "separate"),
     "exactrank.rankers.approx_ndcg": ("ApproxNDCG",),
     "exactrank.rankers.coordinate_ascent": ("CoordinateAscent",),
     "exactrank.rankers.directrank": ("DirectRank",),
@@ -104,10 +113,13 @@ _HOME = {
     "exactrank.rankers.listmle": ("ListMLE",),
     "exactrank.rankers.listnet": ("ListNet",),
     "exactrank.rankers.rank_cosine": ("RankCosine",),
+    "exactrank.rankers.rank_svm": ("RankSVM",),
     "exactrank.rankers.ranknet": ("RankNet",),
     "exactrank.rankers.ridge": ("Ridge",),
     "exactrank.rankers.smooth_rank": ("SmoothRank",),
     "exactrank.rankers.spsarank": ("SPSARank",),
+    "exactrank.rankers.structured_rank": ("StructuredRank",),
+    "exactrank.rankers.svm_map": ("SVMMAP",),
     "exactrank.scorers.linear": ("Linear",),
     "exactrank.scorers.model": ("Model", "load"),
     "exactrank.scorers.network": ("Network",),

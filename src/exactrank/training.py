@@ -1,12 +1,12 @@
 """The one training loop: it steps an optimizer, asks validation which iterate to keep, reports, and survives Ctrl-C."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from exactrank.optimizers.base import Optimizer, State, Theta
+from exactrank.optimizers.base import Duality, Optimizer, State, Theta
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Progress:
     value: float  #: of the training objective, or of the measure that is reported in its place
     valid: float | None  #: of the validation measure, where there is one
     theta: Theta = field(repr=False)  #: the best so far
+    duality: Duality | None = None  #: how far from the optimum, where the optimizer knows
 
 
 Listener = Callable[[Progress], None]
@@ -33,6 +34,7 @@ class Trained:
     history: tuple[Progress, ...]
     interrupted: bool = False
     trouble: str = ""  #: why the optimizer had to end, where that is so
+    chosen: Mapping[str, Any] = field(default_factory=dict)  #: settings that the data chose
 
 
 def train(
@@ -44,17 +46,20 @@ def train(
     max_steps: int,
     reported: Callable[[Theta], float] | None = None,
     valid: Callable[[Theta], float] | None = None,
+    by_objective: bool = False,
     patience: int | None = None,
     listener: Listener | None = None,
 ) -> Trained:
     """Step until the optimizer is done, ``max_steps`` are made, or validation has not improved for ``patience`` steps.
 
-    ``reported`` is what people read as the value, where that is another function than the objective. Ctrl-C ends the run
-    early: the best iterate so far is returned, marked as interrupted.
+    ``reported`` is what people read as the value, where that is another function than the objective; without validation it
+    chooses the iterate to keep, unless that is to be chosen ``by_objective``. Ctrl-C ends the run early: the best iterate so far
+    is returned, marked as interrupted.
     """
     history: list[Progress] = []
     best: State | None = None
-    best_value, best_valid, trouble = 0.0, None, ""
+    best_value, best_goodness, trouble = 0.0, 0.0, ""
+    best_valid: float | None = None
     stale, interrupted = 0, False
     try:
         state = optimizer.init(problem, theta, rng)
@@ -62,11 +67,12 @@ def train(
             trouble = state.trouble
             value = state.value if reported is None else reported(state.theta)
             measured = None if valid is None else valid(state.theta)
-            better = best is None or (value > best_value if measured is None or best_valid is None else measured > best_valid)
+            goodness = (state.value if by_objective else value) if measured is None else measured
+            better = best is None or goodness > best_goodness
             if better:
-                best, best_value, best_valid = state, value, measured
+                best, best_value, best_valid, best_goodness = state, value, measured, goodness
             stale = 0 if better else stale + 1
-            history.append(Progress(state.steps, max_steps, value, measured, best.theta if best else state.theta))
+            history.append(Progress(state.steps, max_steps, value, measured, best.theta if best else state.theta, state.duality))
             if listener is not None:
                 listener(history[-1])
             if state.done or state.steps >= max_steps or (patience is not None and stale >= patience):

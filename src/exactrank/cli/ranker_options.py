@@ -26,7 +26,8 @@ def ranker_options(ranker: type) -> list[inspect.Parameter]:
         if written is None:
             continue
         if given.name not in _SHARED:
-            written = Annotated[written, typer.Option(*_SHORT.get(given.name, ()), help=documented.get(given.name))]
+            how = {"help": documented.get(given.name)} | _number_or_word(hints.get(given.name))
+            written = Annotated[written, typer.Option(*_SHORT.get(given.name, ()), **how)]
         found.append(inspect.Parameter(given.name, inspect.Parameter.KEYWORD_ONLY, default=given.default, annotation=written))
     return found
 
@@ -47,6 +48,19 @@ def _written(annotation: Any, name: str) -> Any:
     if not words or get_origin(annotation) is tuple:
         return None
     return words[0] | None if NoneType in choices else words[0]
+
+
+def _number_or_word(annotation: Any) -> dict[str, Any]:
+    """How an option is read that takes a number or one of some words, as ``float | Literal["auto"]``."""
+    choices = get_args(annotation)
+    words = [word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)]
+    if float not in choices or not words:
+        return {}
+
+    def read(text: Any) -> Any:
+        return text if text in words else float(text)
+
+    return {"parser": read, "metavar": "|".join(["FLOAT", *words])}
 
 
 def _documented(ranker: type) -> Iterator[tuple[str, str]]:

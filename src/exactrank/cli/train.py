@@ -165,7 +165,8 @@ def _bar(ranker: "Ranker", *, quiet: bool) -> Iterator["Listener"]:
 
         def show(progress: "Progress") -> None:
             measured = f"{ranker.measure} {progress.value:.4f}" + ("" if progress.valid is None else f", validation {progress.valid:.4f}")
-            bar.update(task, completed=progress.step, total=progress.steps, description=measured)
+            gap = "" if progress.duality is None else f", gap {progress.duality.gap:.1e}"
+            bar.update(task, completed=progress.step, total=progress.steps, description=measured + gap)
 
         yield show
 

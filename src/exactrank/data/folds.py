@@ -1,10 +1,13 @@
-"""The ``Fold1..Fold5/{train,vali,test}.txt`` tree in which LETOR sets are published."""
+"""Divisions of queries into parts: the ``Fold1..Fold5/{train,vali,test}.txt`` tree in which LETOR sets are published, and random ones."""
 
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from exactrank.arrays import Rows
 from exactrank.data.format import ReadOptions
 from exactrank.data.letor import LetorFormat
 from exactrank.data.ranking_data import RankingData
@@ -35,6 +38,15 @@ def read_folds(path: str | os.PathLike[str], *, missing: bool = False, threads: 
         same = ReadOptions(missing=missing, threads=threads, n_features=len(names), first_feature=int(names[0]))
         data = {key: LetorFormat().read(file, same) for key, file in parts.items()}
     return [Fold(f.name, data[f.name, "train"], data[f.name, "vali"], data[f.name, "test"]) for f in folders]
+
+
+def deal_folds(queries: int, folds: int, seed: int) -> Rows:
+    """The fold of each query, at random; folds differ by one query at most.
+
+    >>> deal_folds(5, 2, seed=0).tolist()
+    [1, 0, 0, 1, 0]
+    """
+    return np.random.default_rng([seed, 3]).permutation(np.arange(queries) % folds)
 
 
 def _number(folder: Path) -> int | None:

@@ -31,10 +31,7 @@ class Evaluation(Mapping[str, "Result"]):
     @property
     def means(self) -> dict[str, float]:
         """The weighted mean over queries of each measure."""
-        counted = np.where(np.isnan(self.per_query), 0.0, 1.0) * self.weight
-        with np.errstate(invalid="ignore"):
-            means = np.nansum(self.per_query * counted, axis=1) / counted.sum(axis=1)
-        return dict(zip(self.measures, means.tolist(), strict=True))
+        return dict(zip(self.measures, means_over_queries(self.per_query, self.weight).tolist(), strict=True))
 
     @cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
@@ -140,10 +137,17 @@ def values_per_query(
     return values.reshape(len(kernels), data.n_queries), retrieved
 
 
+def means_over_queries(values: npt.NDArray[np.float64], weight: PerQuery) -> npt.NDArray[np.float64]:
+    """The weighted mean of each row of ``values``, one a query; NaN is left out."""
+    counted = np.where(np.isnan(values), 0.0, 1.0) * weight
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(values * counted, axis=1) / counted.sum(axis=1))
+
+
 def mean_value(measure: Measure, data: RankingData, scores: PerDocument, weight: PerQuery, threads: int | None = None) -> float:
     """The mean over queries, weighted by ``weight``; scores in the order of the documents."""
     values, _ = values_per_query([measure], data, scores, measure.ties, threads)
-    return Evaluation({"": measure}, values, data.qid, weight, seed=0).means[""]
+    return float(means_over_queries(values, weight)[0])
 
 
 def tie_key_of(ties: Ties, data: RankingData) -> PerDocument | None:

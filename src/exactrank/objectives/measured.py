@@ -43,6 +43,11 @@ class Measured:
         """At ``theta``, as [`xr.evaluate`][exactrank.evaluate] has it."""
         return self._mean(self.architecture.scores(theta, self.data.X, self.threads))
 
+    def by_query(self, theta: Theta) -> PerQuery:
+        """The measure of each query at ``theta``; NaN where it has none."""
+        scores = self.architecture.scores(theta, self.data.X, self.threads)
+        return np.asarray(values_per_query([self.measure], self.data, scores, self.measure.ties, self.threads)[0][0])
+
     def values(self, thetas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """At each row of ``thetas``, with the same bits as `value`."""
         if self.architecture.hidden is not None:

@@ -22,6 +22,9 @@ RANKERS: Mapping[str, str] = {
     "smoothrank": "exactrank.rankers.smooth_rank:SmoothRank",
     "approxndcg": "exactrank.rankers.approx_ndcg:ApproxNDCG",
     "ridge": "exactrank.rankers.ridge:Ridge",
+    "structuredrank": "exactrank.rankers.structured_rank:StructuredRank",
+    "svmmap": "exactrank.rankers.svm_map:SVMMAP",
+    "ranksvm": "exactrank.rankers.rank_svm:RankSVM",
     "spsarank": "exactrank.rankers.spsarank:SPSARank",
 }
 

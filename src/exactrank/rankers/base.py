@@ -89,7 +89,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=2)
         steps = trained.history[-1].step if trained.history else 0
         reached = {"value": trained.value, "valid": trained.valid, "steps": steps, "interrupted": trained.interrupted}
-        self.model_ = self._model(given, scorer, reached)
+        self.model_ = self._model(given, scorer, reached | ({"chosen": dict(trained.chosen)} if trained.chosen else {}))
         self.history_ = trained.history
         self.n_features_in_ = data.n_features
         if isinstance(X, RankingData) or hasattr(X, "columns"):

@@ -7,17 +7,17 @@ from exactrank.optimizers.base import Theta
 from exactrank.training import Listener, Progress, Trained
 
 
-def best_of(starts: int, run: Callable[[int, Listener], Trained], listener: Listener | None) -> Trained:
+def best_of(starts: int, run: Callable[[int, Listener], Trained], listener: Listener | None, patience: int | None = None) -> Trained:
     """The best iterate of ``run(0, ...)`` to ``run(starts - 1, ...)``: by validation where there is one, else by value.
 
-    The runs count as one: steps go on counting, and ``listener`` hears of the best iterate of all runs. Ctrl-C ends all. The
-    trouble of the last run is that of all.
+    The runs count as one: steps go on counting, and ``listener`` hears of the best iterate of all runs. Ctrl-C ends all, and so do
+    ``patience`` runs in turn that are no better. The trouble of the last run is that of all.
     """
     top: Progress | None = None
     history: list[Progress] = []
-    interrupted, trouble = False, ""
+    interrupted, trouble, stale = False, "", 0
     for start in range(starts):
-        made = history[-1].step if history else 0
+        before, made = top, history[-1].step if history else 0
 
         def heard(progress: Progress, start: int = start, made: int = made) -> None:
             nonlocal top
@@ -32,7 +32,8 @@ def best_of(starts: int, run: Callable[[int, Listener], Trained], listener: List
             interrupted, trouble = trained.interrupted, trained.trouble
         except KeyboardInterrupt:
             interrupted = True
-        if interrupted:
+        stale = stale + 1 if top is before else 0
+        if interrupted or (patience is not None and stale >= patience):
             break
     if top is None:
         raise KeyboardInterrupt

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerQuery, Rows
+from exactrank.data.folds import deal_folds
 from exactrank.workbench.fusion.problem import Problem, Weights
 from exactrank.workbench.fusion.query_steps import QuerySteps, best_weights
 from exactrank.workbench.fusion.search import coordinate
@@ -29,11 +30,6 @@ def draw_counts(queries: int, draws: int, seed: int) -> Draws:
     """How often each query is drawn in each of ``draws`` samples."""
     rng = np.random.default_rng([seed, 2])
     return np.array([np.bincount(rng.integers(0, queries, queries), minlength=queries) for _ in range(draws)], np.float64)
-
-
-def deal_folds(queries: int, folds: int, seed: int) -> Rows:
-    """The fold of each query; folds differ by one query at most."""
-    return np.random.default_rng([seed, 3]).permutation(np.arange(queries) % folds)
 
 
 def middle_of(samples: npt.NDArray[np.float64]) -> list[Pair]:
