@@ -311,6 +311,16 @@ def test_what_training_reports(made, tmp_path, monkeypatch):
         assert part in table
 
 
+def test_a_strength_is_a_number_or_left_to_the_data(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(made)
+    data = xr.read(made / "train.txt")
+    for given, lam in (((), "auto"), (("--lam", "auto"), "auto"), (("--lam", "0.5"), 0.5)):
+        called(0, "train", "ranksvm", "train.txt", "--out", tmp_path / "m.json", "--force", *given)
+        model = xr.load(tmp_path / "m.json")
+        assert model.params["lam"] == lam
+        assert np.array_equal(model.scorer.weights, xr.RankSVM(lam=lam).fit(data).weights_)
+
+
 def test_predictions_are_in_the_order_of_the_rows(letor, tmp_path):
     """Query 10 has rows on both sides of query 11."""
     (tmp_path / "w.json").write_text('{"1": 10, "2": 0}')
@@ -359,6 +369,9 @@ def test_missing_values_in_training_and_prediction(tmp_path):
         ((*QUICK, "single.txt", "--out", "new.json"), "nothing to learn: every query has documents of a single grade"),
         ((*QUICK, "constant.txt", "--out", "new.json"), "nothing to learn: all 2 features are constant"),
         ((*QUICK, "train.txt", "--out", "new.json", "--growth", "1"), "growth must be a number above 1"),
+        (("train", "ranksvm", "train.txt", "--out", "new.json", "--lam", "large"), "'large' is neither a number nor auto"),
+        (("train", "ranksvm", "train.txt", "--out", "new.json", "--lam", "0"), "lam must be a number above 0"),
+        (("train", "structuredrank", "train.txt", "--out", "new.json", "-m", "Bpref"), "use nDCG, DCG, P, R, RBP"),
         ((*QUICK, "train.txt"), "Missing option '--out'"),
         (("train", "directrang", "train.txt", "--out", "new.json"), "No such command 'directrang'"),
     ],

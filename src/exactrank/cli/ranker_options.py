@@ -58,7 +58,10 @@ def _number_or_word(annotation: Any) -> dict[str, Any]:
         return {}
 
     def read(text: Any) -> Any:
-        return text if text in words else float(text)
+        try:
+            return text if text in words else float(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is neither a number nor {' or '.join(words)}") from None
 
     return {"parser": read, "metavar": "|".join(["FLOAT", *words])}
 
