@@ -14,6 +14,7 @@ from exactrank.objectives.pair_hinge import PairHinge
 from exactrank.objectives.regularised_risk import RegularisedRisk
 from exactrank.objectives.structured import Structured
 from exactrank.optimizers.lbfgs import LBFGS
+from exactrank.optimizers.strongly_convex import StronglyConvex
 from exactrank.rankers.by_folds import by_folds
 from exactrank.scorers.architecture import Architecture
 from exactrank.training import Trained, train
@@ -144,7 +145,7 @@ def test_a_table_may_be_given():
 
 
 class Guess:
-    """Candidates that are good on queries of one parity, whatever they were trained on."""
+    """Three candidates, of which the second ranks every query well, whatever they were trained on."""
 
     def __init__(self, stop_at=None):
         self.data = xr.RankingData.from_arrays(np.eye(2)[np.arange(40) % 2], np.arange(40) % 2, group=[2] * 20)
@@ -188,6 +189,36 @@ def test_ctrl_c_while_folds_choose_leaves_a_model():
     ranker = xr.RankSVM("nDCG@3").fit(data, listener=stop)
     assert ranker.model_.training["interrupted"]
     assert ranker.model_.training["value"] == ranker.score(data)
+
+
+class Stopped(xr.RankSVM):
+    """Ctrl-C comes in the third problem that it solves, in the middle of a step."""
+
+    def _optimizer(self, problem):
+        solver, begun = StronglyConvex(), []
+
+        class Solver:
+            def init(self, problem, theta, rng):
+                return solver.init(problem, theta, rng)
+
+            def resumed(self, problem, state, rng):
+                begun.append(problem)
+                return solver.resumed(problem, state, rng)
+
+            def step(self, problem, state):
+                if len(begun) == 2:
+                    raise KeyboardInterrupt
+                return solver.step(problem, state)
+
+        return Solver()
+
+
+def test_ctrl_c_within_a_problem_ends_the_choice_too():
+    data, heard = judged(), []
+    ranker = Stopped("nDCG@3").fit(data, listener=heard.append)
+    assert ranker.model_.training["interrupted"]
+    assert len(heard) == len(ranker.history_) == 2
+    assert ranker.score(data) == max(progress.value for progress in heard)
 
 
 # ---- a bound that is of no use

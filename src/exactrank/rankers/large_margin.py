@@ -156,7 +156,10 @@ class LargeMarginRanker(Ranker):
         """What each candidate comes to on ``data``, one after the other."""
         walk = _Walk(self, data)
         for one in candidates:
-            yield walk.solved(one).theta
+            trained = walk.solved(one)
+            if trained.interrupted:
+                raise KeyboardInterrupt
+            yield trained.theta
 
     def _best(
         self, paths: Sequence[Sequence[Candidate]], data: RankingData, value: Value, valid: Value | None, listener: Listener | None

@@ -1,0 +1,135 @@
+"""The concave-convex procedure on ramps, and the gap of strongly convex functions on least squares."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import exactrank as xr
+from exactrank.optimizers.bundle import Bundle
+from exactrank.optimizers.concave_convex import ConcaveConvex
+from exactrank.optimizers.cutting_plane import CuttingPlane
+from exactrank.optimizers.strongly_convex import StronglyConvex
+from exactrank.training import train
+
+from .convex_problems import Convex, Maxima, hinges
+
+SEEDS = st.integers(0, 1000)
+RNG = np.random.default_rng
+
+
+@dataclass
+class Ramps(Convex):
+    """sum_i max(0, b - z_i . theta) - max(0, -z_i . theta): a loss that wrong examples cannot raise without end."""
+
+    svm: Any = None
+
+    def risk(self, theta):
+        off = self._taken_off(theta)
+        value, slope = self.svm.risk(theta)
+        return value - float(off @ theta), slope - off
+
+    def convexified(self, theta):
+        # what is taken off is linear, so it is one plane for all: a part of its own
+        v = np.concatenate([self.svm.v, np.zeros((1, 2, len(theta)))])
+        v[-1] = -self._taken_off(theta)
+        b = np.concatenate([self.svm.b, np.zeros((1, 2))])
+        return Maxima(self.strength, self.centre, b=b, v=v)
+
+    def _taken_off(self, theta):
+        wrong = self.svm.v[:, 1]
+        return wrong[wrong @ theta > 0].sum(axis=0)
+
+
+def ramps(seed, strength=0.05):
+    svm = hinges(seed)
+    return Ramps(strength, 0.1 * RNG(seed).standard_normal(svm.v.shape[2]), svm=svm)
+
+
+@pytest.mark.parametrize("inner", [CuttingPlane(1e-6), Bundle(1e-6)], ids=["cutting planes", "bundle"])
+@given(seed=SEEDS)
+def test_a_step_never_ascends_and_the_end_is_below_the_start(inner, seed):
+    problem = ramps(seed)
+    trained = train(ConcaveConvex(inner), problem, problem.centre, rng=RNG(0), max_steps=50)
+    values = [-progress.value for progress in trained.history]
+    assert values == sorted(values, reverse=True)
+    np.testing.assert_allclose(problem.value(trained.theta), values[-1], rtol=1e-12)
+    assert values[-1] <= problem.value(problem.centre)
+
+
+@given(seed=SEEDS)
+def test_it_ends_where_the_convex_problem_above_has_its_minimum(seed):
+    problem = ramps(seed)
+    method = ConcaveConvex(CuttingPlane(1e-10), tolerance=1e-12)
+    end = train(method, problem, problem.centre, rng=RNG(0), max_steps=100).theta
+    above = problem.convexified(end)
+    best = train(CuttingPlane(1e-10), above, end, rng=RNG(0), max_steps=200).theta
+    np.testing.assert_allclose(above.value(end), problem.value(end), rtol=1e-12)
+    assert above.value(end) <= above.value(best) * (1 + 1e-6)
+
+
+@given(seed=SEEDS)
+def test_the_ramp_is_below_the_convex_loss(seed):
+    problem = ramps(seed)
+    for theta in RNG(seed).standard_normal((20, len(problem.centre))):
+        assert 0 <= problem.risk(theta)[0] <= problem.svm.risk(theta)[0]
+
+
+def test_states_are_values_and_go_on_at_another_strength():
+    problem, method = ramps(0), ConcaveConvex(CuttingPlane(1e-6))
+    first = method.init(problem, problem.centre, RNG(0))
+    assert method.step(problem, first).theta.tobytes() == method.step(problem, first).theta.tobytes()
+    moved = method.step(problem, first)
+    other = replace(problem, strength=0.5)
+    assert method.resumed(other, moved, RNG(0)).value == -other.value(moved.theta)
+
+
+def test_trouble_within_a_step_is_told():
+    problem = ramps(0)
+    broken = ConcaveConvex(CuttingPlane(1e-9, sweeps=1, inexact=1e-9, level=1.0))
+    end = train(broken, problem, problem.centre, rng=RNG(0), max_steps=5)
+    assert "quadratic program" in end.trouble
+    assert problem.value(end.theta) <= problem.value(problem.centre)
+
+
+@pytest.mark.parametrize("given", [{"most": 0}, {"tolerance": -1.0}, {"tolerance": float("nan")}])
+def test_bad_settings_are_refused(given):
+    with pytest.raises(xr.DataError, match="concave-convex"):
+        ConcaveConvex(CuttingPlane(), **given)
+
+
+@dataclass
+class Ridge:
+    """-(1/2 |A theta - b|^2 + strength/2 |theta|^2), which is to be made large."""
+
+    A: Any
+    b: Any
+    strength: float
+
+    def value_and_slope(self, theta):
+        left = self.A @ theta - self.b
+        return -0.5 * float(left @ left + self.strength * theta @ theta), -self.A.T @ left - self.strength * theta
+
+    @property
+    def best(self):
+        return np.linalg.solve(self.A.T @ self.A + self.strength * np.eye(self.A.shape[1]), self.A.T @ self.b)
+
+
+@given(seed=SEEDS, strength=st.sampled_from([0.01, 1.0, 100.0]))
+def test_the_gap_of_a_smooth_problem_holds_and_closes(seed, strength):
+    rng = RNG(seed)
+    problem = Ridge(rng.standard_normal((8, 4)), rng.standard_normal(8), strength)
+    least = -problem.value_and_slope(problem.best)[0]
+    trained = train(StronglyConvex(1e-6), problem, np.zeros(4), rng=rng, max_steps=200)
+    for progress in trained.history:
+        assert progress.duality.dual <= least * (1 + 1e-12)
+        assert progress.duality.primal >= least * (1 - 1e-12)
+    assert trained.history[-1].duality.gap <= 1e-6
+    np.testing.assert_allclose(-trained.value, least, rtol=1e-6)
+    method = StronglyConvex(1e-6)
+    resumed = method.resumed(replace(problem, strength=2 * strength), method.init(problem, problem.best, rng), rng)
+    assert not resumed.done
+    assert resumed.duality.gap > 1e-6
