@@ -1,6 +1,7 @@
 """The program of planes, and cutting planes for each part of a risk: certificates, optima, states that are values."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from exactrank._core import Planes
 from exactrank.errors import DataError
+from exactrank.optimizers.bundle import Bundle
 from exactrank.optimizers.cutting_plane import CuttingPlane
 from tests import convex_problems as problems
 from tests.convex_problems import check, rng, states
@@ -57,6 +59,15 @@ def test_the_solution_comes_with_its_proof(program):
     value = reference.value(planes.theta(), *program)
     assert planes.height() == pytest.approx(value - strength / 2 * np.sum((planes.theta() - centre) ** 2), abs=rounding)
     assert value - planes.dual() == pytest.approx(gap, abs=rounding)
+
+
+@given(programs(), st.sampled_from([1e-4, 1e-2]), st.sampled_from([1, 3, SOLVED]))
+def test_the_gap_that_is_told_is_the_gap(program, share, sweeps):
+    planes, tolerance = made(*program), share * scale(program)
+    gap = planes.solve(tolerance, sweeps)
+    theirs = reference.value(planes.theta(), *program) - planes.dual()
+    assert gap == pytest.approx(theirs, abs=1e-11 * scale(program))
+    assert gap <= tolerance or sweeps < SOLVED
 
 
 @given(programs())
@@ -207,13 +218,40 @@ def test_states_are_values(optimizer):
     assert again.theta.tobytes() == ours.theta.tobytes()
 
 
-def test_the_order_of_batches_is_drawn():
-    problem, optimizer = problems.classes(2), CuttingPlane(1e-6, batch=5)
-    ends = []
+def test_the_order_of_batches_is_drawn_anew_in_each_step():
+    class Watched(problems.Maxima):
+        def planes(self, theta, parts):
+            orders.append(parts.tolist())
+            return super().planes(theta, parts)
+
+    made = problems.classes(2, examples=20)
+    problem, optimizer = Watched(made.strength, made.centre, b=made.b, v=made.v), CuttingPlane(1e-9, batch=8)
+    passes = []
     for seed in (0, 1):
+        orders: list[list[int]] = []
         state = optimizer.init(problem, problem.centre, np.random.default_rng(seed))
-        ends.append(optimizer.step(problem, state).theta)
-    assert not np.array_equal(*ends)
+        optimizer.step(problem, optimizer.step(problem, state))
+        assert [len(one) for one in orders] == [20, 8, 8, 4, 20, 8, 8, 4, 20]
+        passes += [[*itertools.chain(*orders[1:4])], [*itertools.chain(*orders[5:8])]]
+    assert all(sorted(one) == list(range(20)) for one in passes)
+    assert len({tuple(one) for one in passes}) == 4
+
+
+def test_idle_planes_are_forgotten():
+    counts = [states(CuttingPlane(1e-6, keep=keep), problems.orders(0), np.zeros(12))[-1].planes.count for keep in (1, 10**6)]
+    assert counts[0] < 0.5 * counts[1]
+
+
+def test_the_pull_falls_while_the_model_is_right_and_else_keeps_to_the_level():
+    seen = states(Bundle(1e-4), problems.orders(0), np.zeros(12))
+    changes = np.array([after.pull / before.pull for before, after in itertools.pairwise(seen)])
+    assert changes.min() == pytest.approx(1 / 4)
+    assert 1 < changes.max() <= 4 + 1e-12
+    assert all(state.pull == 0 for state in states(CuttingPlane(1e-6, level=1), problems.orders(0), np.zeros(12)))
+    first = seen[0]
+    slope = problems.orders(0).risk(np.zeros(12))[1]
+    gain = slope @ slope / (2 * (first.pull + problems.orders(0).strength))
+    assert gain == pytest.approx(0.1 * first.duality.primal)  # what the first step would gain if the slope stayed
 
 
 def test_a_good_start_needs_no_step():
@@ -234,6 +272,10 @@ def test_a_program_that_is_not_solved_is_trouble_and_the_best_so_far_kept():
     assert seen[-1].steps == seen[-2].steps + 1
     assert np.array_equal(seen[-1].theta, seen[-2].theta)
     assert seen[-1].value == max(s.value for s in seen)
+    easier = CuttingPlane(1e-3).resumed(problem.at(0.1), seen[-1], rng())
+    assert not easier.trouble
+    assert not easier.done
+    assert CuttingPlane(1e-3).step(problem.at(0.1), easier).duality.gap < easier.duality.gap
 
 
 def test_a_failed_solution_is_begun_anew_with_more_sweeps():

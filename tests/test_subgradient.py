@@ -112,12 +112,28 @@ def test_where_numbers_end_the_reach_is_shortened():
     class Walled(problems.Convex):
         def risk(self, theta):
             inside = np.all(np.abs(theta) < 2)
-            return (float(np.abs(theta - 1).sum()), np.sign(theta - 1)) if inside else (np.nan, np.full(2, np.nan))
+            self.asked += not inside
+            return (5 + float(np.abs(theta - 1).sum()), np.sign(theta - 1)) if inside else (np.nan, np.full(2, np.nan))
 
     for optimizer in (Subgradient(convex=False), Subgradient(conjugate=True, convex=False)):
-        last = states(optimizer, Walled(1e-3, np.zeros(2)), np.array([-1.9, -1.9]))[-1]
+        problem = Walled(1e-3, np.zeros(2))
+        last = states(optimizer, problem, np.array([-1.9, -1.9]))[-1]
+        assert problem.asked > 0
+        assert last.done
         assert not last.trouble
         assert last.theta == pytest.approx(np.ones(2), abs=1e-2)
+
+
+def test_trouble_with_the_planes_is_told():
+    class Breaking(Kink):
+        def risk(self, theta):
+            value, slope = super().risk(theta)
+            return (value, slope) if self.asked <= 20 else (np.nan, slope)
+
+    last = states(Subgradient(), Breaking(0.01, np.zeros(2)), np.array([1.0, 0.0]))[-1]
+    assert last.stuck
+    assert last.done
+    assert "too large" in last.trouble
 
 
 @pytest.mark.parametrize("optimizer", [Subgradient(), Subgradient(convex=False)], ids=repr)

@@ -92,8 +92,8 @@ class CuttingPlane:
         planes = state.planes.copy()
         planes.pose(problem.strength, problem.centre)
         duality = Duality(state.risk + penalty(problem, state.theta), planes.dual())
-        done, generator = duality.gap <= self.tolerance, dict(rng.bit_generator.state)
-        return replace(state, value=-duality.primal, steps=0, done=done, duality=duality, planes=planes, generator=generator)
+        fresh = replace(state, steps=0, trouble="", planes=planes, generator=dict(rng.bit_generator.state))
+        return replace(fresh, value=-duality.primal, done=duality.gap <= self.tolerance, duality=duality)
 
     def _first_pull(self, problem: SumOfMaxima, state: PlanesState) -> float:
         """So that the first step, by the one slope that is known, would gain the share ``level`` of the value."""
