@@ -19,6 +19,11 @@ class RampRisk(RegularisedRisk):
 
     structured: Structured
 
+    @property
+    def convex(self) -> bool:
+        """It is not."""
+        return False
+
     def convexified(self, theta: Theta) -> RegularisedRisk:
         """The convex risk of (1) that touches this one at ``theta``."""
         data, architecture = self.negated.data, self.negated.architecture

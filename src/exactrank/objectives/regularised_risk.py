@@ -41,6 +41,11 @@ class RegularisedRisk:
         return replace(self, strength=strength)
 
     @property
+    def convex(self) -> bool:
+        """Whether planes lie below the losses, which are taken to be convex in the scores."""
+        return self.negated.architecture.hidden is None
+
+    @property
     def parts(self) -> int:
         """How many losses (1) sums."""
         return self.negated.parts

@@ -6,8 +6,8 @@ with theta in units of standardised features. With ``lam="auto"`` the strengths
 
     lam_i = 10^(-i/2) lam_0,    lam_0 = |g|^2 / loss,    g the slope of the mean loss at 0                  (2)
 
-are solved from the largest to the smallest, each from where the one before ended, and the best by validation data is kept.
-Without validation data the queries are dealt into folds, each of which judges the models of the others.
+are solved from the largest to the smallest, each from where the one before ended if the loss is convex, else from the same start,
+and the best by validation data is kept. Without validation data the queries are dealt into folds, each of which judges the models of the others.
 """
 
 from abc import abstractmethod
@@ -71,7 +71,8 @@ class LargeMarginRanker(Ranker):
         lam: The strength of the regulariser, against the mean loss of a query; "auto" lets validation data choose, or folds.
         tolerance: Training ends at this gap between primal and dual, relative to the primal.
         max_passes: At most so many steps of the solver for each strength.
-        patience: With "auto" and validation data: end when so many strengths in turn have not improved on the best.
+        patience: With "auto" and validation data: end when so many strengths in turn have not improved on the best; by default all
+            are tried.
         folds: With "auto" and no validation data: so many folds of queries choose.
     """
 
@@ -79,7 +80,7 @@ class LargeMarginRanker(Ranker):
     lam: float | Literal["auto"] = "auto"
     tolerance: float = 1e-4
     max_passes: int = 500
-    patience: int = 4
+    patience: int | None = None
     folds: int = 5
     seed: int = 0
     threads: int | None = None
@@ -138,19 +139,20 @@ class LargeMarginRanker(Ranker):
         if not 0 < self.tolerance < 1:
             raise DataError(f"tolerance must be a number between 0 and 1, got {self.tolerance}")
         for name, least in {"max_passes": 1, "patience": 1, "folds": 2}.items():
-            if getattr(self, name) < least:
-                raise DataError(f"{name} must be at least {least}, got {getattr(self, name)}")
+            given = getattr(self, name)
+            if given is not None and given < least:
+                raise DataError(f"{name} must be at least {least}, got {given}")
 
     def _path(self, settings: Mapping[str, Any], problem: Problem, data: RankingData) -> list[Candidate]:
         """The strengths to be tried with some settings."""
         if self.lam != "auto":
             return [Candidate(settings, problem, self.lam, first=True)]
         whole = problem(data)
-        linear = whole.negated.architecture.hidden is None  # else a path would lead from where all units are dead
+        linear = whole.negated.architecture.hidden is None
         loss, slope = whole.risk(np.zeros_like(whole.centre) if linear else self._start(whole))
         largest = float(slope @ slope) / loss if loss > 0 and np.any(slope) else 1.0
         lams = [float(largest * 10 ** (-i / 2)) for i in range(STRENGTHS)]
-        return [Candidate({**settings, "lam": lam}, problem, lam, first=lam == lams[0] or not linear) for lam in lams]
+        return [Candidate({**settings, "lam": lam}, problem, lam, first=lam == lams[0] or not whole.convex) for lam in lams]
 
     def _solutions(self, candidates: Sequence[Candidate], data: RankingData) -> Iterator[Theta]:
         """What each candidate comes to on ``data``, one after the other."""

@@ -2,7 +2,7 @@
 
     least over theta of  lam/2 |theta - theta0|^2 + mean over queries of xi_q                                   (1)
     convex:  xi = max_y [delta(y) + w.psi(y)] - w.psi(y*)            y* a perfect ranking, theta0 = 0           (2)
-    ramp:    xi = max_y [delta(y) + w.psi(y)] - max_y w.psi(y)       theta0 by regression on the grades         (3)
+    ramp:    xi = max_y [delta(y) + w.psi(y)] - max_y w.psi(y)       theta0: regression on grades, over A(1)     (3)
 
 delta is what a ranking loses of the measure; see `exactrank.objectives.structured`. Both xi bound the loss of the ranking that
 the model predicts. (3) is the tighter bound and not convex: by subgradients, or step by step as a convex problem (cutting planes
@@ -102,13 +102,14 @@ class StructuredRank(LargeMarginRanker):
         return RampRisk(risk.negated, risk.strength, grades / loss.unit(data), loss)
 
     def _optimizer(self, problem: RegularisedRisk) -> Resumable:
-        ramp = isinstance(problem, RampRisk)
         if self.hidden is not None:
             return Adam(batch=BATCH)
         if self.solver in ("subgradient", "conjugate"):
-            return Subgradient(conjugate=self.solver == "conjugate", tolerance=self.tolerance, convex=not ramp)
+            return Subgradient(conjugate=self.solver == "conjugate", tolerance=self.tolerance, convex=problem.convex)
         solver = CuttingPlane if self.solver == "cutting_plane" else Bundle
-        return ConcaveConvex(solver(ROUGHLY * self.tolerance), self.max_passes, self.tolerance) if ramp else solver(self.tolerance)
+        if problem.convex:
+            return solver(self.tolerance)
+        return ConcaveConvex(solver(ROUGHLY * self.tolerance), self.max_passes, self.tolerance)
 
     @property
     def _stale(self) -> int | None:
