@@ -5,7 +5,8 @@ function and touches it at that point, so
 
     J(theta') <= convex(theta'; theta) <= convex(theta; theta) = J(theta)                                        (1)
 
-for its minimiser theta': a step never ascends. Each step is a convex problem, for any optimizer of those.
+for its minimiser theta': a step never ascends. Each step is a convex problem, for any optimizer of those. Where many steps go the
+same way they are short; so each goes on in its direction, twice as far and twice again, while that descends.
 """
 
 from dataclasses import dataclass
@@ -57,8 +58,19 @@ class ConcaveConvex:
         value = -_value(problem, within.theta)
         if value <= state.value:
             return State(state.theta, state.value, state.steps + 1, done=True, trouble=within.trouble)
+        theta, value = _farther(problem, state.theta, within.theta, value)
         flat = value - state.value <= self.tolerance * abs(value)
-        return State(within.theta, value, state.steps + 1, done=flat or bool(within.trouble), trouble=within.trouble)
+        return State(theta, value, state.steps + 1, done=flat or bool(within.trouble), trouble=within.trouble)
+
+
+def _farther(problem: Regularised, start: Theta, theta: Theta, value: float) -> tuple[Theta, float]:
+    """The best of the points at 1, 2, 4, ... times the step from ``start`` to ``theta``, before the first that is no better."""
+    while True:
+        other = start + 2 * (theta - start)
+        reached = -_value(problem, other)
+        if not reached > value:
+            return theta, value
+        theta, value = other, reached
 
 
 def _value(problem: Regularised, theta: Theta) -> float:
