@@ -73,7 +73,6 @@ def quality(folder: Path, name: str) -> None:
         "RankSVM": xr.RankSVM(),
         "StructuredRank, convex": xr.StructuredRank(bound="convex"),
         "StructuredRank, ramp": xr.StructuredRank(bound="ramp"),
-        "StructuredRank, A and bound chosen": xr.StructuredRank(A="auto"),
         "LambdaRank": xr.LambdaRank(),
     }
     rows = []
