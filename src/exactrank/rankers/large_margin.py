@@ -7,7 +7,8 @@ with theta in units of standardised features. With ``lam="auto"`` the strengths
     lam_i = 10^(-i/2) lam_0,    lam_0 = |g|^2 / loss,    g the slope of the mean loss at 0                  (2)
 
 are solved from the largest to the smallest, each from where the one before ended if the loss is convex, else from the same start,
-and the best by validation data is kept. Without validation data the queries are dealt into folds, each of which judges the models of the others.
+and the best by validation data is kept. Without validation data the queries are dealt into folds, each of which judges the models
+of the others.
 """
 
 from abc import abstractmethod
