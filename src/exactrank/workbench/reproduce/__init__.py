@@ -20,6 +20,9 @@ EXPERIMENTS: Mapping[str, str] = {
     "spsa-convergence": "exactrank.workbench.reproduce.spsa_convergence:SPSAConvergence",
     "spsa-table": "exactrank.workbench.reproduce.spsa_table:SPSATable",
     "smoothness": "exactrank.workbench.reproduce.smoothness:SmoothWithQueries",
+    "structured-bounds": "exactrank.workbench.reproduce.structured_bounds:StructuredBounds",
+    "structured-ndcg": "exactrank.workbench.reproduce.structured_ndcg:StructuredNDCG",
+    "structured-times": "exactrank.workbench.reproduce.structured_times:StructuredTimes",
 }
 
 
