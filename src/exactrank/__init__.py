@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from exactrank.objectives.structured import Separated as Separated
     from exactrank.objectives.structured import Structured as Structured
     from exactrank.objectives.structured import separate as separate
+    from exactrank.rankers.adarank import AdaRank as AdaRank
     from exactrank.rankers.approx_ndcg import ApproxNDCG as ApproxNDCG
     from exactrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from exactrank.rankers.directrank import DirectRank as DirectRank
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from exactrank.rankers.listnet import ListNet as ListNet
     from exactrank.rankers.rank_cosine import RankCosine as RankCosine
     from exactrank.rankers.rank_svm import RankSVM as RankSVM
+    from exactrank.rankers.rankboost import RankBoost as RankBoost
     from exactrank.rankers.ranknet import RankNet as RankNet
     from exactrank.rankers.ridge import Ridge as Ridge
     from exactrank.rankers.smooth_rank import SmoothRank as SmoothRank
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from exactrank.scorers.model import Model as Model
     from exactrank.scorers.model import load as load
     from exactrank.scorers.network import Network as Network
+    from exactrank.scorers.thresholds import Thresholds as Thresholds
     from exactrank.workbench.forces import Forces as Forces
     from exactrank.workbench.forces import forces as forces
     from exactrank.workbench.fuse import Fusion as Fusion
@@ -106,6 +109,7 @@ _HOME = {
     "exactrank.objectives.score_space": ("Slopes", "slopes"),
     "exactrank.objectives.step_function": ("StepFunction",),
     "exactrank.objectives.structured": ("Separated", "Structured", "separate"),
+    "exactrank.rankers.adarank": ("AdaRank",),
     "exactrank.rankers.approx_ndcg": ("ApproxNDCG",),
     "exactrank.rankers.coordinate_ascent": ("CoordinateAscent",),
     "exactrank.rankers.directrank": ("DirectRank",),
@@ -114,6 +118,7 @@ _HOME = {
     "exactrank.rankers.listnet": ("ListNet",),
     "exactrank.rankers.rank_cosine": ("RankCosine",),
     "exactrank.rankers.rank_svm": ("RankSVM",),
+    "exactrank.rankers.rankboost": ("RankBoost",),
     "exactrank.rankers.ranknet": ("RankNet",),
     "exactrank.rankers.ridge": ("Ridge",),
     "exactrank.rankers.smooth_rank": ("SmoothRank",),
@@ -123,6 +128,7 @@ _HOME = {
     "exactrank.scorers.linear": ("Linear",),
     "exactrank.scorers.model": ("Model", "load"),
     "exactrank.scorers.network": ("Network",),
+    "exactrank.scorers.thresholds": ("Thresholds",),
     "exactrank.workbench.forces": ("Forces", "forces"),
     "exactrank.workbench.fuse": ("Fusion", "fuse", "systems_from_frame", "systems_from_runs"),
     "exactrank.workbench.jumping_points": ("jumping_points",),

@@ -58,5 +58,7 @@ void bind_values(nb::module_& m);
 void bind_lines(nb::module_& m);
 // Sums of maxima of planes: bindings_planes.cpp.
 void bind_planes(nb::module_& m);
+// Steps of single features: bindings_boosting.cpp.
+void bind_boosting(nb::module_& m);
 
 }  // namespace exactrank

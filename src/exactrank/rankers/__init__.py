@@ -26,6 +26,8 @@ RANKERS: Mapping[str, str] = {
     "svmmap": "exactrank.rankers.svm_map:SVMMAP",
     "ranksvm": "exactrank.rankers.rank_svm:RankSVM",
     "spsarank": "exactrank.rankers.spsarank:SPSARank",
+    "adarank": "exactrank.rankers.adarank:AdaRank",
+    "rankboost": "exactrank.rankers.rankboost:RankBoost",
 }
 
 

@@ -29,7 +29,6 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.scorers.model import Model
-from exactrank.scorers.network import Network
 from exactrank.training import Listener, Progress, Trained
 
 Checkpoint = Callable[[Model], None]
@@ -124,7 +123,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         return self.model_.scorer.weights
 
     def _model(self, given: TrainingData, scorer: Scorer, reached: dict[str, Any]) -> Model:
-        whole = replace(scorer, missing=self.missing, fill=given.fill) if isinstance(scorer, Linear | Network) else scorer
+        made: Any = scorer  # of any kind: all know what stands for missing values
+        whole: Scorer = replace(made, missing=self.missing, fill=given.fill)
         measure, ranker = repr(parse_measure(self.measure)), type(self).__name__
         return Model(whole, measure, ranker, self.get_params(), given.facts, self.seed, training=reached)
 

@@ -8,4 +8,5 @@ from collections.abc import Mapping
 KINDS: Mapping[str, str] = {
     "linear": "exactrank.scorers.linear:Linear",
     "network": "exactrank.scorers.network:Network",
+    "thresholds": "exactrank.scorers.thresholds:Thresholds",
 }

@@ -122,7 +122,7 @@ class Splits:
 
     def panels(self) -> list[Panel]:
         """Test data by k, and training data along the ramp's weights."""
-        kinds = ("the convex bound", "the ramp", "1 - nDCG@10")
+        kinds = ("the convex bound", "the ramp", "lost nDCG@10")
         along = tuple(Curve(kind, FACTORS, tuple(loss.tolist())) for kind, loss in zip(kinds, self.losses, strict=True))
         by_k = tuple(Curve(method, RANKS, tuple(self.values(method).mean(axis=1).tolist())) for method in (OURS, *RIVALS))
         return [
@@ -227,9 +227,9 @@ def five_splits(data: RankingData, seed: int) -> list[Fold]:
 
 
 def _tables(kinds: Sequence[Splits]) -> list[Table]:
-    solved = ("data", "lam", "J(0)", "dual / J(0)", "worst split", f"splits above 1 - {NEAR:g}")
+    solved = ("data", "lam", "J(0)", "dual / J(0)", "worst split", f"splits above {1 - NEAR:g}")
     tested = ("data", "method", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "p, the ramp ahead of it at 10")
-    bounds = ("data", "convex bound", "ramp", "1 - nDCG@10")
+    bounds = ("data", "convex bound", "ramp", "lost nDCG@10")
     return [
         Table("The convex problem, mean over splits", solved, [row for kind in kinds for row in kind.solved()]),
         Table("Test data", tested, [row for kind in kinds for row in kind.tested()]),

@@ -1,0 +1,123 @@
+"""The threshold scorer: each feature adds by steps.
+
+    s(x) = sum_j sum_k jump_jk [x_j > t_jk]                                                                     (1)
+
+The steps of a feature make one step function, in whatever order they were found. A constant would not change a ranking, so below
+its first threshold a feature adds 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.arrays import Matrix, PerDocument
+from exactrank.errors import DataError
+from exactrank.scorers.features import by_name, check_names, check_width, checked_fill, numbers, read_fill, read_numbers, scores_of
+from exactrank.scorers.missing import Missing, PerFeature
+from exactrank.threads import thread_count
+
+PerStep = npt.NDArray[np.float64]  #: one number a step
+Flat = tuple[npt.NDArray[np.int64], PerStep, npt.NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """(1): of each feature the ``thresholds``, which rise, and the ``jumps``; ``feature_names=()`` knows the features by position.
+
+    >>> steps = Thresholds((np.array([0.5, 2.0]), np.array([])), (np.array([1.0, -0.25]), np.array([])), ("bm25", "length"))
+    >>> steps.score(np.array([[0.5, 3.0], [1.0, 3.0], [9.0, 3.0]], np.float32))
+    array([0.  , 1.  , 0.75])
+    """
+
+    thresholds: tuple[PerStep, ...]
+    jumps: tuple[PerStep, ...]
+    feature_names: tuple[str, ...] = ()
+    missing: Missing = "error"
+    fill: PerFeature | None = None
+
+    kind: ClassVar[str] = "thresholds"
+
+    def __post_init__(self) -> None:
+        if len(self.thresholds) != len(self.jumps) or not self.thresholds:
+            raise DataError(f"there are {len(self.thresholds)} lists of thresholds and {len(self.jumps)} of jumps; give each feature both")
+        for name in ("thresholds", "jumps"):
+            lists = tuple(_numbers(f"{name}[{j}]", values) for j, values in enumerate(getattr(self, name)))
+            object.__setattr__(self, name, lists)
+        for j, (thresholds, jumps) in enumerate(zip(self.thresholds, self.jumps, strict=True)):
+            if len(thresholds) != len(jumps):
+                raise DataError(f"feature {j} has {len(thresholds)} thresholds for {len(jumps)} jumps; give one each")
+            if np.any(np.diff(thresholds) <= 0):
+                raise DataError(f"the thresholds of feature {j} are {thresholds.tolist()}; sort them, each there once")
+        object.__setattr__(self, "feature_names", tuple(self.feature_names))
+        check_names(self.feature_names, self.n_features)
+        object.__setattr__(self, "fill", checked_fill(self.missing, None if self.missing == "zero" else self.fill, self.n_features))
+
+    @classmethod
+    def merged(cls, steps: npt.ArrayLike, n_features: int, feature_names: tuple[str, ...] = ()) -> "Thresholds":
+        """The scorer that adds up ``steps``, a row each: the feature's number, the threshold and the jump.
+
+        >>> Thresholds.merged([(0, 2.0, 0.25), (0, 0.5, 1.0), (0, 2.0, -0.5)], n_features=1).jumps
+        (array([ 1.  , -0.25]),)
+        """
+        rows = np.array(steps, np.float64).reshape(-1, 3)
+        of_feature = [rows[rows[:, 0] == j] for j in range(n_features)]
+        found = [np.unique(own[:, 1], return_inverse=True) for own in of_feature]
+        jumps = [np.bincount(at, own[:, 2], len(kept)).astype(np.float64) for own, (kept, at) in zip(of_feature, found, strict=True)]
+        return cls(tuple(kept for kept, _ in found), tuple(jumps), feature_names)
+
+    @property
+    def n_features(self) -> int:
+        """How many features it reads."""
+        return len(self.thresholds)
+
+    def score(self, X: Matrix, threads: int | None = None) -> PerDocument:
+        """The score of each row of ``X``, (1)."""
+        check_width(X, self.n_features)
+        count = thread_count(threads)
+        return scores_of(X, self.feature_names, self.fill, threads, lambda matrix: _core.step_scores(matrix, *self._flat, count))
+
+    def to_record(self) -> dict[str, Any]:
+        """Itself as JSON values: for each feature its steps, by name, or in a list where features have none."""
+        steps = [np.stack(pair, axis=1).tolist() for pair in zip(self.thresholds, self.jumps, strict=True)]
+        named = dict(zip(self.feature_names, steps, strict=True)) if self.feature_names else steps
+        record: dict[str, Any] = {"kind": self.kind, "missing": self.missing, "steps": named}
+        return record | ({"fill": by_name(self.feature_names, self.fill)} if self.missing == "mean" and self.fill is not None else {})
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], where: str) -> "Thresholds":
+        """The scorer that `to_record` described; errors name ``where`` it was read."""
+        given = record.get("steps")
+        if not isinstance(given, dict | list) or not given:
+            raise DataError(f'{where}: expected steps by feature name, {{"bm25": [[threshold, jump], ...], ...}}, or a list of such lists')
+        names = tuple(given) if isinstance(given, dict) else ()
+        listed = given.items() if isinstance(given, dict) else enumerate(given)
+        steps = [_read_steps(own, f"{where}: steps of {name!r}") for name, own in listed]
+        fill = read_fill(record.get("fill"), names, where)
+        thresholds, jumps = (tuple(own[:, column] for own in steps) for column in (0, 1))
+        try:
+            return cls(thresholds, jumps, names, record.get("missing", "error"), fill)
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from None
+
+    @cached_property
+    def _flat(self) -> Flat:
+        """Where each feature's steps begin, all thresholds, and all levels: one more a feature, from 0 up."""
+        start = np.concatenate([[0], np.cumsum([len(own) for own in self.thresholds])])
+        levels = [np.concatenate([[0.0], np.cumsum(own)]) for own in self.jumps]
+        return start.astype(np.int64), np.concatenate(self.thresholds), np.concatenate(levels)
+
+
+def _numbers(name: str, values: PerStep) -> PerStep:
+    """``values`` checked; a feature may have none."""
+    return numbers(name, values) if np.size(values) else np.empty(0)
+
+
+def _read_steps(given: Any, where: str) -> npt.NDArray[np.float64]:
+    if not isinstance(given, Sequence) or isinstance(given, str) or any(not isinstance(pair, list) or len(pair) != 2 for pair in given):
+        raise DataError(f"{where}: expected pairs of a threshold and a jump, [[0.5, 1.0], ...]")
+    return np.array([read_numbers(pair, where)[1] for pair in given]).reshape(-1, 2)
