@@ -1,6 +1,6 @@
 """Claims, on 1,500 queries x 33 documents x 300 features (the size of Chapelle, Le & Smola's first web search set, on which each of
 their three optimizers took about 15 minutes) and one core: a fit of the convex bound on nDCG@10 to a gap of 1e-3 takes < 60 s by
-every solver, and < 5 s by cutting planes; its peak memory is <= 2x the data. The solvers agree on the optimum to 1e-4.
+every solver, and < 5 s by cutting planes; its peak memory is <= 2x the data. All end within 2e-4 of the optimum.
 
 On artificial data (1,000 queries x 40 documents x 46 features, and MSLR-like, where ``--artificial FOLDER`` has letor.*.npz and
 mslr.*.npz) and on two cores: what each bound comes to on test data, beside ridge regression, RankSVM and LambdaRank.

@@ -219,3 +219,12 @@ def check(problem, seen, best):
     assert seen[-1].done
     assert seen[-1].duality.gap <= 1e-6
     assert not seen[-1].trouble
+
+
+def check_known(optimizer, name):
+    """It comes to the optimum of the problem called ``name``, between bounds all the way."""
+    problem = KNOWN[name]()
+    best = problem.value(problem.best)
+    seen = states(optimizer, problem, np.full(len(problem.centre), 0.5))
+    check(problem, seen, best)
+    assert seen[-1].duality.primal == pytest.approx(best, rel=2e-6)

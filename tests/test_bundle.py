@@ -10,7 +10,7 @@ from exactrank.optimizers.bundle import Bundle
 from exactrank.optimizers.cutting_plane import CuttingPlane
 from exactrank.optimizers.subgradient import Subgradient
 from tests import convex_problems as problems
-from tests.convex_problems import check, rng, states
+from tests.convex_problems import rng, states
 
 METHODS = [Bundle(1e-6), Bundle(1e-6, level=1), Bundle(1e-6, keep=3, inexact=0.5)]
 
@@ -18,11 +18,7 @@ METHODS = [Bundle(1e-6), Bundle(1e-6, level=1), Bundle(1e-6, keep=3, inexact=0.5
 @pytest.mark.parametrize("optimizer", METHODS, ids=repr)
 @pytest.mark.parametrize("name", problems.KNOWN)
 def test_known_optima_are_reached_between_bounds(optimizer, name):
-    problem = problems.KNOWN[name]()
-    best = problem.value(problem.best)
-    seen = states(optimizer, problem, np.full(len(problem.centre), 0.5))
-    check(problem, seen, best)
-    assert seen[-1].duality.primal == pytest.approx(best, rel=2e-6)
+    problems.check_known(optimizer, name)
 
 
 @given(

@@ -13,7 +13,7 @@ from exactrank.errors import DataError
 from exactrank.optimizers.bundle import Bundle
 from exactrank.optimizers.cutting_plane import CuttingPlane
 from tests import convex_problems as problems
-from tests.convex_problems import check, rng, states
+from tests.convex_problems import rng, states
 from tests.reference import planes as reference
 
 SOLVED = 10**5
@@ -172,11 +172,7 @@ METHODS = [CuttingPlane(1e-6), CuttingPlane(1e-6, level=1), CuttingPlane(1e-6, b
 @pytest.mark.parametrize("optimizer", METHODS, ids=repr)
 @pytest.mark.parametrize("name", problems.KNOWN)
 def test_known_optima_are_reached_between_bounds(optimizer, name):
-    problem = problems.KNOWN[name]()
-    best = problem.value(problem.best)
-    seen = states(optimizer, problem, np.full(len(problem.centre), 0.5))
-    check(problem, seen, best)
-    assert seen[-1].duality.primal == pytest.approx(best, rel=2e-6)
+    problems.check_known(optimizer, name)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 0.1, 10.0]), st.sampled_from(METHODS))

@@ -170,6 +170,13 @@ def test_folds_hold_out_each_query_once_and_choose_the_best():
     assert all(progress.theta.tolist() == [-1.0, 1.0] for progress in heard[1:])
 
 
+def test_a_single_query_of_weight_cannot_judge_and_the_first_is_taken():
+    X, y, qid = rows(queries=2)
+    ranker = xr.RankSVM("nDCG@3").fit(X, y, qid=qid, query_weight=[1.0, 0.0])
+    alone = xr.RankSVM("nDCG@3", lam=ranker.model_.training["chosen"]["lam"]).fit(X, y, qid=qid, query_weight=[1.0, 0.0])
+    assert np.array_equal(ranker.weights_, alone.weights_)
+
+
 def test_an_interrupted_choice_keeps_the_best_model_so_far():
     guess = Guess(stop_at=(2, 2))
     found = by_folds(guess, 3, guess.measured, 5, 0, None)

@@ -33,11 +33,7 @@ class Ramp(problems.Convex):
 @pytest.mark.parametrize("optimizer", METHODS, ids=repr)
 @pytest.mark.parametrize("name", problems.KNOWN)
 def test_known_optima_are_reached_between_bounds(optimizer, name):
-    problem = problems.KNOWN[name]()
-    best = problem.value(problem.best)
-    seen = states(optimizer, problem, np.full(len(problem.centre), 0.5))
-    check(problem, seen, best)
-    assert seen[-1].duality.primal == pytest.approx(best, rel=2e-6)
+    problems.check_known(optimizer, name)
 
 
 @pytest.mark.parametrize("optimizer", METHODS, ids=repr)

@@ -20,7 +20,8 @@ def by_folds(solutions: Solutions, candidates: int, measured: Measured, folds: i
     """The number of the one of ``candidates`` that is best on queries it has not seen.
 
     ``solutions`` gives the candidates' parameters in turn, on data of which some queries weigh nothing. ``listener`` hears of each
-    as a step, with the measure of all queries, seen or not. Ctrl-C gives the model that did best so far.
+    as a step, with the measure of all queries, seen or not. Ctrl-C gives the model that did best so far. Where no query can judge, as
+    when a single one has weight, it is the first.
     """
     data, history = measured.data, list[Progress]()
     weight = query_weights(data, None)
@@ -43,4 +44,5 @@ def by_folds(solutions: Solutions, candidates: int, measured: Measured, folds: i
         if not history:
             raise
         return Trained(history[-1].theta, max(progress.value for progress in history), None, tuple(history), interrupted=True)
-    return int(np.nanargmax(means_over_queries(held_out, weight)))
+    means = means_over_queries(held_out, weight)
+    return 0 if np.isnan(means).all() else int(np.nanargmax(means))
