@@ -53,7 +53,7 @@ sanitize: $(VENV)/.tested
 	  PYTHONPATH=build/sanitize $(BIN)/python -m pytest -p no:cacheprovider tests/test_measures.py tests/test_profile.py tests/test_line_search.py tests/test_directrank.py \
 	  tests/test_letor.py tests/test_cache.py tests/test_synthetic.py tests/test_lambdas.py tests/test_listwise.py tests/test_network.py tests/test_spsa.py \
 	  tests/test_structured.py tests/test_pair_hinge.py tests/test_cutting_plane.py tests/test_bundle.py tests/test_regularised_risk.py \
-	  tests/test_adarank.py tests/test_rankboost.py tests/test_thresholds.py
+	  tests/test_adarank.py tests/test_rankboost.py tests/test_thresholds.py tests/test_sampled_lambdas.py tests/test_tree_ensemble.py tests/test_tree_text.py
 
 clean:
 	rm -rf build $(VENV)

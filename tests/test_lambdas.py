@@ -32,11 +32,16 @@ def one_query(y):
     return xr.RankingData.from_arrays(None, y, group=[len(y)])
 
 
-@given(scored_query(), MEASURES, LINKS, st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([None, 1, 3]), st.sampled_from([None, 1, 4]))
-def test_forces_are_those_of_pairs_one_by_one(query, measure, link, margin, neighbours, truncation):
+LIMITS = st.fixed_dictionaries(
+    {"neighbours": st.sampled_from([None, 1, 3]), "truncation": st.sampled_from([None, 1, 4]), "near": st.sampled_from([None, 0.01, 2.0])}
+)
+
+
+@given(scored_query(), MEASURES, LINKS, st.sampled_from([0.0, 0.3, 2.0]), LIMITS)
+def test_forces_are_those_of_pairs_one_by_one(query, measure, link, margin, limits):
     y, s = query
-    ours = slopes(Lambdas(measure, link, margin, neighbours, truncation), one_query(y), s)
-    force, curvature, _ = reference.lambdas(y, s, measure.swap_deltas, link, margin, neighbours, truncation)
+    ours = slopes(Lambdas(measure, link, margin, **limits), one_query(y), s)
+    force, curvature, _ = reference.lambdas(y, s, measure.swap_deltas, link, margin, **limits)
     size = max(1.0, np.abs(force).max())
     assert ours.slope == pytest.approx(force, abs=1e-11 * size)
     assert ours.curvature == pytest.approx(curvature, abs=1e-11 * size)
@@ -159,11 +164,13 @@ def test_scores_that_are_no_numbers_have_no_slope(bad):
         ({"margin": -1.0}, "margin must be"),
         ({"neighbours": 0}, "neighbours must be at least 1"),
         ({"truncation": 0}, "truncation must be at least 1"),
+        ({"near": 0.0}, "near must be a number above 0"),
+        ({"near": 0.1, "measure": None}, "needs a measure"),
     ],
 )
 def test_settings_are_checked(settings, said):
     with pytest.raises(xr.DataError, match=said):
-        Lambdas(xr.NDCG(), **settings)
+        Lambdas(**({"measure": xr.NDCG()} | settings))
     with pytest.raises(xr.DataError, match="above 0, got 0"):
         FiniteDifference(xr.NDCG(), 0.0)
 

@@ -30,6 +30,9 @@ QUICK = {
     "rankcosine": {"epochs": 20},
     "smoothrank": {"epochs": 10, "first": 4.0, "last": 0.25},
     "approxndcg": {"epochs": 20},
+    "mart": {"trees": 30, "min_documents": 1, "missing": "error", "threads": 1},
+    "lambdamart": {"trees": 30, "min_documents": 1, "missing": "error", "threads": 1},
+    "directrank-trees": {"trees": 30, "min_documents": 1, "missing": "error", "threads": 1},
     "adarank": {"rounds": 30},
     "rankboost": {"rounds": 30},
 }

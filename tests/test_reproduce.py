@@ -36,6 +36,7 @@ TINY = {
     "structured-bounds": {"queries": 20, "noises": (0.0, 1.0), "lams": (1.0,)},
     "structured-ndcg": {"web_1": (10, 5, 5), "web_2": (10, 5, 5)},
     "structured-times": {"queries": 10, "lams": (10.0, 1.0), "repeats": 1},
+    "tree-tables": {"yahoo": (60, 20, 20), "microsoft": (30, 20, 20), "leaves": (3, 5), "trees": 5, "threads": 1},
     "smoothness": {"queries": 60, "samples": (10, 20), "hidden": (None, 2), "rates": (1e-3,), "epochs": 3},
 }
 #: What the checks say that do not hang on the clock, in experiments whose other numbers do.

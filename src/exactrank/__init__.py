@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from exactrank.objectives.own_lambdas import RankedQuery as RankedQuery
     from exactrank.objectives.pair_hinge import PairHinge as PairHinge
     from exactrank.objectives.profile import profile as profile
+    from exactrank.objectives.sampled_lambdas import SampledLambdas as SampledLambdas
     from exactrank.objectives.score_space import Slopes as Slopes
     from exactrank.objectives.score_space import slopes as slopes
     from exactrank.objectives.step_function import StepFunction as StepFunction
@@ -56,9 +57,12 @@ if TYPE_CHECKING:
     from exactrank.rankers.approx_ndcg import ApproxNDCG as ApproxNDCG
     from exactrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from exactrank.rankers.directrank import DirectRank as DirectRank
+    from exactrank.rankers.directrank_trees import DirectRankTrees as DirectRankTrees
+    from exactrank.rankers.lambdamart import LambdaMART as LambdaMART
     from exactrank.rankers.lambdarank import LambdaRank as LambdaRank
     from exactrank.rankers.listmle import ListMLE as ListMLE
     from exactrank.rankers.listnet import ListNet as ListNet
+    from exactrank.rankers.mart import MART as MART
     from exactrank.rankers.rank_cosine import RankCosine as RankCosine
     from exactrank.rankers.rank_svm import RankSVM as RankSVM
     from exactrank.rankers.rankboost import RankBoost as RankBoost
@@ -73,12 +77,15 @@ if TYPE_CHECKING:
     from exactrank.scorers.model import load as load
     from exactrank.scorers.network import Network as Network
     from exactrank.scorers.thresholds import Thresholds as Thresholds
+    from exactrank.scorers.tree_ensemble import TreeEnsemble as TreeEnsemble
     from exactrank.workbench.forces import Forces as Forces
     from exactrank.workbench.forces import forces as forces
     from exactrank.workbench.fuse import Fusion as Fusion
     from exactrank.workbench.fuse import fuse as fuse
     from exactrank.workbench.fuse import systems_from_frame as systems_from_frame
     from exactrank.workbench.fuse import systems_from_runs as systems_from_runs
+    from exactrank.workbench.importance import Importance as Importance
+    from exactrank.workbench.importance import importance as importance
     from exactrank.workbench.jumping_points import jumping_points as jumping_points
     from exactrank.workbench.optimality import Optimality as Optimality
     from exactrank.workbench.optimality import optimality as optimality
@@ -106,6 +113,7 @@ _HOME = {
     "exactrank.objectives.own_lambdas": ("DocumentForces", "PairForces", "Pairs", "RankedQuery"),
     "exactrank.objectives.pair_hinge": ("PairHinge",),
     "exactrank.objectives.profile": ("profile",),
+    "exactrank.objectives.sampled_lambdas": ("SampledLambdas",),
     "exactrank.objectives.score_space": ("Slopes", "slopes"),
     "exactrank.objectives.step_function": ("StepFunction",),
     "exactrank.objectives.structured": ("Separated", "Structured", "separate"),
@@ -113,9 +121,12 @@ _HOME = {
     "exactrank.rankers.approx_ndcg": ("ApproxNDCG",),
     "exactrank.rankers.coordinate_ascent": ("CoordinateAscent",),
     "exactrank.rankers.directrank": ("DirectRank",),
+    "exactrank.rankers.directrank_trees": ("DirectRankTrees",),
+    "exactrank.rankers.lambdamart": ("LambdaMART",),
     "exactrank.rankers.lambdarank": ("LambdaRank",),
     "exactrank.rankers.listmle": ("ListMLE",),
     "exactrank.rankers.listnet": ("ListNet",),
+    "exactrank.rankers.mart": ("MART",),
     "exactrank.rankers.rank_cosine": ("RankCosine",),
     "exactrank.rankers.rank_svm": ("RankSVM",),
     "exactrank.rankers.rankboost": ("RankBoost",),
@@ -129,8 +140,10 @@ _HOME = {
     "exactrank.scorers.model": ("Model", "load"),
     "exactrank.scorers.network": ("Network",),
     "exactrank.scorers.thresholds": ("Thresholds",),
+    "exactrank.scorers.tree_ensemble": ("TreeEnsemble",),
     "exactrank.workbench.forces": ("Forces", "forces"),
     "exactrank.workbench.fuse": ("Fusion", "fuse", "systems_from_frame", "systems_from_runs"),
+    "exactrank.workbench.importance": ("Importance", "importance"),
     "exactrank.workbench.jumping_points": ("jumping_points",),
     "exactrank.workbench.optimality": ("Optimality", "optimality"),
     "exactrank.workbench.smoothness": ("Smoothness", "smoothness"),

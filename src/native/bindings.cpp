@@ -277,6 +277,7 @@ NB_MODULE(_core, m) {
     bind_separation(m);
     bind_planes(m);
     bind_boosting(m);
+    bind_trees(m);
     bind_letor(m);
     bind_matrices(m);
 }

@@ -60,5 +60,7 @@ void bind_lines(nb::module_& m);
 void bind_planes(nb::module_& m);
 // Steps of single features: bindings_boosting.cpp.
 void bind_boosting(nb::module_& m);
+// Regression trees: bindings_trees.cpp.
+void bind_trees(nb::module_& m);
 
 }  // namespace exactrank

@@ -5,6 +5,7 @@
 #include "listnet.hpp"
 #include "rank_cosine.hpp"
 #include "smooth_measure.hpp"
+#include "squared_error.hpp"
 
 namespace exactrank {
 
@@ -43,6 +44,9 @@ void bind_listwise(nb::module_& m) {
         "ideal"_a, "top"_a, keep_alive<0, 1>(), keep_alive<0, 2>());
     m.def(
         "rank_cosine", [](In<double> targets) { return OwnedObjective(new RankCosine(targets.data())); }, "targets"_a, keep_alive<0, 1>());
+    m.def(
+        "squared_error", [](In<double> targets, bool within) { return OwnedObjective(new SquaredError(targets.data(), within)); }, "targets"_a, "within"_a,
+        keep_alive<0, 1>());
     m.def("worths", &worths, "kernel"_a, "grades"_a, "indptr"_a);
     m.def("smooth_measure", &make_smooth_measure, "kernel"_a, "worths"_a, "sigma"_a, keep_alive<0, 2>());
     m.def(

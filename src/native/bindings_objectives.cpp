@@ -4,6 +4,7 @@
 #include "finite_difference.hpp"
 #include "lambdas.hpp"
 #include "pair_hinge.hpp"
+#include "sampled_lambdas.hpp"
 
 namespace exactrank {
 
@@ -40,13 +41,23 @@ private:
 
 void bind_kinds(nb::module_& m) {
     nb::class_<Objective>(m, "Objective");
+    nb::class_<LambdaRule>(m, "LambdaRule")
+        .def(
+            "__init__",
+            [](LambdaRule* self, const Kernel* kernel, In<double> grades, In<double> tie_key, const std::string& link, double margin, std::int32_t neighbours,
+               std::int32_t truncation, double near) {
+                new (self) LambdaRule{kernel, grades.data(), tie_key.data(), link_called(link), margin, neighbours, truncation, near};
+            },
+            "kernel"_a.none(), "grades"_a, "tie_key"_a, "link"_a, "margin"_a, "neighbours"_a, "truncation"_a, "near"_a, nb::keep_alive<1, 2>(),
+            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
     m.def(
-        "lambdas",
-        [](const Kernel* kernel, In<double> grades, In<double> tie_key, const std::string& link, double margin, std::int32_t neighbours, std::int32_t truncation) {
-            return OwnedObjective(new Lambdas({kernel, grades.data(), tie_key.data(), link_called(link), margin, neighbours, truncation}));
+        "lambdas", [](const LambdaRule& rule) { return OwnedObjective(new Lambdas(rule)); }, "rule"_a, nb::keep_alive<0, 1>());
+    m.def(
+        "sampled_lambdas",
+        [](const LambdaRule& rule, std::int32_t samples, double noise, std::uint64_t seed, std::uint64_t draw) {
+            return OwnedObjective(new SampledLambdas(rule, {samples, noise, seed, draw}));
         },
-        "kernel"_a.none(), "grades"_a, "tie_key"_a, "link"_a, "margin"_a, "neighbours"_a, "truncation"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(),
-        nb::keep_alive<0, 3>());
+        "rule"_a, "samples"_a, "noise"_a, "seed"_a, "draw"_a, nb::keep_alive<0, 1>());
     m.def(
         "finite_difference",
         [](const Kernel& kernel, In<double> grades, In<double> tie_key, double step) {

@@ -1,6 +1,7 @@
-// Exponential and hyperbolic tangent of eight numbers at a time, by plain IEEE operations: the same bits on every machine.
+// Exponential, logarithm and hyperbolic tangent of eight numbers at a time, by plain IEEE operations: the same bits on every machine.
 //
 //   e^x = 2^k e^r,    k = round(x / ln 2),  |r| <= ln 2 / 2,    e^r by its Taylor series                                   (1)
+//   log(2^k m) = k log 2 + 2 artanh f,    f = (m - 1) / (m + 1),  1/2 <= m^2 < 2,    artanh by its Taylor series           (2)
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,21 @@ XR_INLINE Doubles exp_eight(Doubles x) {
     Doubles scale;
     std::memcpy(&scale, &power, sizeof scale);
     return sum * scale;
+}
+
+// (2), to a few ulp, of positive normal numbers.
+XR_INLINE Doubles log_eight(Doubles x) {
+    constexpr std::int64_t root_half = 0x3fe6a09e667f3bcd, rounder_bits = 0x4338000000000000;  // of sqrt(1/2), and of 1.5 * 2^52
+    Longs bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    const Longs k = (bits - root_half) >> 52, mantissa = bits - (k << 52), shifted = k + rounder_bits;
+    Doubles m, whole;
+    std::memcpy(&m, &mantissa, sizeof m);
+    std::memcpy(&whole, &shifted, sizeof whole);
+    const Doubles f = (m - 1.0) / (m + 1.0), square = f * f;
+    Doubles sum = Doubles{} + 1.0 / 21;
+    for (int odd = 19; odd > 0; odd -= 2) sum = sum * square + 1.0 / odd;
+    return (whole - 0x1.8p52) * 0x1.62e42fefa39efp-1 + 2.0 * f * sum;
 }
 
 XR_INLINE Doubles tanh_eight(Doubles x) {

@@ -13,10 +13,13 @@ def link(name, lead, margin):
     return max(0.0, margin - lead), float(lead < margin), max(0.0, margin - lead) ** 2 / 2
 
 
-def lambdas(y, s, deltas, name="logistic", margin=1.0, neighbours=None, truncation=None):
-    """Forces, their curvature and the cost of one query; ``deltas(ranked grades)`` are the changes by exchanges of ranks."""
+def lambdas(y, s, deltas, name="logistic", margin=1.0, neighbours=None, truncation=None, near=None, ranked_by=None):
+    """Forces, their curvature and the cost of one query; ``deltas(ranked grades)`` are the changes by exchanges of ranks.
+
+    The ranking is that of the scores, or of others in their place.
+    """
     n = len(y)
-    order = np.lexsort((np.arange(n), y, -s))
+    order = np.lexsort((np.arange(n), y, -(s if ranked_by is None else ranked_by)))
     change = deltas(y[order])
     force, curvature, cost = np.zeros(n), np.zeros(n), 0.0
     for i in range(n if truncation is None else min(n, truncation)):
@@ -25,7 +28,7 @@ def lambdas(y, s, deltas, name="logistic", margin=1.0, neighbours=None, truncati
                 continue
             better, worse = (order[i], order[j]) if change[i, j] < 0 else (order[j], order[i])
             f, bend, c = link(name, s[better] - s[worse], margin)
-            weight = abs(change[i, j])
+            weight = abs(change[i, j]) / (1 if near is None else near + abs(s[better] - s[worse]))
             force[better] += weight * f
             force[worse] -= weight * f
             curvature[[better, worse]] += weight * bend

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -43,6 +43,8 @@ def _written(annotation: Any, name: str) -> Any:
         return Enum(name, {value: value for value in get_args(annotation)}, type=str)
     if annotation in (bool, int, float, str):
         return annotation
+    if annotation == Sequence[str]:
+        return list[str]
     choices = get_args(annotation) if get_origin(annotation) is not None else ()
     words = [word for word in (_written(choice, name) for choice in choices if choice is not NoneType) if word is not None]
     if not words or get_origin(annotation) is tuple:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from exactrank.training import Listener, Progress
 
 Out = Annotated[Path, typer.Option(help="Where the model goes.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the model that is there, to the same result as without a break.")]
 Valid = Annotated[Path | None, typer.Option(help="Validation data, which chooses the model to keep.")]
 
 
@@ -63,16 +64,19 @@ class Job:
     out: Path
     force: bool
     as_json: bool
+    resume: bool = False
 
     def run(self, data: Path, valid: Path | None, options: "ReadOptions") -> None:
         """Read, train, write, report; Ctrl-C keeps what there is."""
         from exactrank.files import refuse_existing
         from exactrank.measures.parse import parse_measure
+        from exactrank.scorers.model import load
 
         parse_measure(self.ranker.measure)
-        if not self.force:
+        begun = self.resume and self.out.exists()
+        if not self.force and not begun:
             refuse_existing(self.out)
-        begun = False
+        earlier = load(self.out) if begun else None
         try:
             train = read(data, options)
             held_out = None if valid is None else read(valid, options)
@@ -83,7 +87,7 @@ class Job:
                 begun = True
 
             with _bar(self.ranker, quiet=self.as_json) as listener, _troubles_told():
-                self.ranker.fit(train, valid=held_out, listener=listener, checkpoint=checkpoint)
+                self.ranker.fit(train, valid=held_out, listener=listener, checkpoint=checkpoint, resume=earlier)
             self.ranker.save(self.out, force=True)
         except KeyboardInterrupt:
             kept = f"{self.out} holds the best model so far" if begun else "there was no model yet, nothing was written"
@@ -118,6 +122,7 @@ def _command(name: str) -> Any:
         out: Out,
         valid: Valid = None,
         force: Force = False,
+        resume: Resume = False,
         features: Features = None,
         query_column: QueryColumn = "query_id",
         doc_column: DocColumn = "doc_id",
@@ -125,7 +130,7 @@ def _command(name: str) -> Any:
         as_json: Json = False,
         **options: Any,
     ) -> None:
-        job = Job(ranker(**plain_values(options)), out, force, as_json)
+        job = Job(ranker(**plain_values(options)), out, force, as_json, resume)
         job.run(data, valid, read_options(True, query_column, doc_column, relevance_column, job.ranker.threads, features))
 
     _replace_catch_all(train, ranker_options(ranker))
@@ -138,7 +143,7 @@ def _replace_catch_all(function: Callable[..., None], options: list[inspect.Para
     """Give ``function``, whose last parameter is ``**options``, the signature that names them."""
     signature = inspect.signature(function)
     own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    function.__signature__ = signature.replace(parameters=[*own[:4], *options, *own[4:]])  # type: ignore[attr-defined]
+    function.__signature__ = signature.replace(parameters=[*own[:5], *options, *own[5:]])  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -155,11 +160,12 @@ def _troubles_told() -> Iterator[None]:
 def _bar(ranker: "Ranker", *, quiet: bool) -> Iterator["Listener"]:
     """A bar on stderr, where someone watches it, with the measure as it stands."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
-    columns = (TextColumn(ranker.name), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    shown = TextColumn(ranker.name), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
+    columns = (*shown, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
 

@@ -12,6 +12,13 @@ The weight is 1 (RankNet), or the change of a measure when the two exchange thei
 
 Pairs may be limited: ``neighbours`` to documents at most so many ranks apart (1: nearest neighbours only), ``truncation`` to
 those with a document among the first so many ranks. A measure with a cutoff has no weight for pairs below it anyway.
+
+With ``near`` the weight of a pair is its change of the measure by the way that its scores have to go for it,
+
+    weight_ij <- weight_ij / (near + |s_i - s_j|)                                                               (5)
+
+the slope of the measure rather than its change, so that pairs far apart, which no tree will exchange, count for little. (LightGBM's
+lambdarank does so, with 0.01.)
 """
 
 from dataclasses import dataclass
@@ -26,33 +33,45 @@ Link = Literal["logistic", "step", "spring"]
 
 
 @dataclass(frozen=True)
-class Lambdas:
-    """(1); without a measure all weights are 1. The value is the measure's, or the links' negated cost where there is none.
-
-    Among equal scores the better documents count as ranked below: a model gains nothing by leaving things undecided.
-    """
+class LambdaRule:
+    """What lambda functions of pairs share: weights by a measure's changes, without one 1, a link, and which pairs meet."""
 
     measure: Measure | None = None
     link: Link = "logistic"
     margin: float = 1.0
     neighbours: int | None = None
     truncation: int | None = None
+    near: float | None = None
 
     def __post_init__(self) -> None:
         if self.link not in ("logistic", "step", "spring"):
             raise DataError(f'link={self.link!r} is not one of "logistic", "step", "spring"')
         if not 0 <= self.margin < float("inf"):
             raise DataError(f"margin must be a number of at least 0, got {self.margin}")
+        if self.near is not None and (self.measure is None or not 0 < self.near < float("inf")):
+            raise DataError(f"near must be a number above 0, and needs a measure; got {self.near} and {self.measure}")
         for name in ("neighbours", "truncation"):
             given = getattr(self, name)
             if given is not None and not 1 <= given < NO_CUTOFF:
                 raise DataError(f"{name} must be at least 1, or None for no limit; got {given}")
 
-    def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
+    def rule_on(self, data: RankingData) -> _core.LambdaRule:
+        """The rule as the kernels take it."""
         kernel, grades = (None, data.y) if self.measure is None else self.measure.kernel(data.y, longest(data))
         limits = self.neighbours or NO_CUTOFF, self.truncation or NO_CUTOFF
-        return _core.lambdas(kernel, grades, data.y, self.link, self.margin, *limits)
+        return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0)
+
+
+@dataclass(frozen=True)
+class Lambdas(LambdaRule):
+    """(1); without a measure all weights are 1. The value is the measure's, or the links' negated cost where there is none.
+
+    Among equal scores the better documents count as ranked below: a model gains nothing by leaving things undecided.
+    """
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+        return _core.lambdas(self.rule_on(data))
 
 
 def longest(data: RankingData) -> int:

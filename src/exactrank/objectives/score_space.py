@@ -7,7 +7,7 @@ queries and is to be made large; a lambda function has a slope whether or not th
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy.typing as npt
 
@@ -24,6 +24,14 @@ class Objective(Protocol):
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
+
+
+@runtime_checkable
+class Sampled(Objective, Protocol):
+    """An objective that depends on random draws."""
+
+    def drawn(self, number: int) -> Objective:
+        """Itself with the draws of that number."""
 
 
 def by_query(answer: Callable[[int, PerDocument], tuple[float, PerDocument, PerDocument]]) -> _core.Objective:

@@ -26,6 +26,9 @@ RANKERS: Mapping[str, str] = {
     "svmmap": "exactrank.rankers.svm_map:SVMMAP",
     "ranksvm": "exactrank.rankers.rank_svm:RankSVM",
     "spsarank": "exactrank.rankers.spsarank:SPSARank",
+    "mart": "exactrank.rankers.mart:MART",
+    "lambdamart": "exactrank.rankers.lambdamart:LambdaMART",
+    "directrank-trees": "exactrank.rankers.directrank_trees:DirectRankTrees",
     "adarank": "exactrank.rankers.adarank:AdaRank",
     "rankboost": "exactrank.rankers.rankboost:RankBoost",
 }

@@ -5,6 +5,7 @@ composes scorer, objective and optimizer, and the result is kept as a `Model` th
 """
 
 import os
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -24,14 +25,18 @@ from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
 from exactrank.measures.parse import parse_measure
 from exactrank.optimizers.base import Theta
+from exactrank.rankers.restarts import goodness
 from exactrank.rankers.training_data import TrainingData, check_measure_tells_apart, judged, training_data
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
-from exactrank.scorers.missing import Missing, PerFeature
-from exactrank.scorers.model import Model
+from exactrank.scorers.missing import PerFeature, TreeMissing
+from exactrank.scorers.model import Model, plain
 from exactrank.training import Listener, Progress, Trained
 
 Checkpoint = Callable[[Model], None]
+SECONDS_BETWEEN_CHECKPOINTS = 1.0
+#: What may change when training is taken up again: how long it goes on, and how.
+_FREE_ON_RESUME = {"trees", "rounds", "patience", "threads"}
 
 
 class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
@@ -48,7 +53,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     measure: str | Measure
     seed: int
     threads: int | None
-    missing: Missing
+    missing: TreeMissing
 
     model_: Model
     history_: tuple[Progress, ...]
@@ -56,6 +61,10 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
         """Train on data that has something to learn and no missing values; ``valid`` has the same features."""
+
+    def _go_on(self, start: Scorer, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
+        """Train on from ``start``, which an earlier run left; a ranker that cannot begins again, and arrives at the same."""
+        return self._fit(data, valid, listener)
 
     def _scorer(self, data: RankingData, theta: Theta) -> Scorer:
         """The scorer with the parameters ``theta``."""
@@ -73,17 +82,20 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         valid: Any = None,
         listener: Listener | None = None,
         checkpoint: Checkpoint | None = None,
+        resume: Model | None = None,
     ) -> Self:
         """Train on a `RankingData`, or on a matrix or frame with grades ``y`` and ``qid`` or ``group``.
 
         ``valid``, a `RankingData` or ``(X, y, qid)``, chooses the iterate to keep. ``listener`` hears of every step,
-        ``checkpoint`` gets every model that is the best so far. Ctrl-C ends training; the best model so far is kept.
+        ``checkpoint`` gets the best model so far, about once a second. Ctrl-C ends training; the best model so far is kept.
+        ``resume``, a model that this ranker trained on the same data, is taken up: the result is that of a run without a break.
         """
         measure = parse_measure(self.measure)
         data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
         given = training_data(data, valid, self.missing, self.threads)
         check_measure_tells_apart(measure, data, self.threads)
-        scorer, trained = self._fit(given.data, given.valid, self._heard(given, listener, checkpoint))
+        inputs = given.data, given.valid, self._heard(given, listener, checkpoint)
+        scorer, trained = self._fit(*inputs) if resume is None else self._go_on(self._taken_up(resume, given), *inputs)
         if trained.trouble:
             warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=2)
         steps = trained.history[-1].step if trained.history else 0
@@ -128,19 +140,30 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         measure, ranker = repr(parse_measure(self.measure)), type(self).__name__
         return Model(whole, measure, ranker, self.get_params(), given.facts, self.seed, training=reached)
 
+    def _taken_up(self, model: Model, given: TrainingData) -> Scorer:
+        """The scorer of ``model``, which this ranker must have trained, with the same settings and on the same data."""
+        ours = self._model(given, model.scorer, {})
+        wanted = plain(ours.params) | {"ranker": ours.ranker, "measure": ours.measure, "data": ours.data}
+        found = plain(model.params) | {"ranker": model.ranker, "measure": model.measure, "data": model.data}
+        for name in sorted(wanted.keys() - _FREE_ON_RESUME):
+            if found.get(name) != wanted[name]:
+                told = f"the model was trained with {name}={found.get(name)}, not {wanted[name]}"
+                raise IncompatibleError(f"{told}; resume with the same, or train anew")
+        return model.scorer
+
     def _heard(self, given: TrainingData, listener: Listener | None, checkpoint: Checkpoint | None) -> Listener | None:
         """``listener``, which also sees to it that ``checkpoint`` gets each model that is better than all before."""
         if checkpoint is None:
             return listener
-        best = -np.inf
+        best, saved, when = None, None, -np.inf
 
         def heard(progress: Progress) -> None:
-            nonlocal best
-            goodness = progress.value if progress.valid is None else progress.valid
-            if goodness > best:
-                best = goodness
-                reached = {"value": progress.value, "valid": progress.valid, "steps": progress.step, "interrupted": True}
-                checkpoint(self._model(given, self._scorer(given.data, progress.theta), reached))
+            nonlocal best, saved, when
+            best = progress if best is None or goodness(progress) > goodness(best) else best
+            if best is not saved and time.monotonic() - when > SECONDS_BETWEEN_CHECKPOINTS:
+                reached = {"value": best.value, "valid": best.valid, "steps": best.step, "interrupted": True}
+                checkpoint(self._model(given, self._scorer(given.data, best.theta), reached))
+                saved, when = best, time.monotonic()
             if listener is not None:
                 listener(progress)
 

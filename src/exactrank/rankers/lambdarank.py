@@ -11,24 +11,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
 
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.families import Discounted
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.finite_difference import FiniteDifference
 from exactrank.objectives.lambdas import Lambdas
-from exactrank.objectives.own_lambdas import DocumentForces, PairForce, PairForces
 from exactrank.objectives.score_space import Objective
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.lbfgs import LBFGS
 from exactrank.rankers.gradient import GradientRanker, Method, Run
+from exactrank.rankers.lambda_function import LambdaChoice, lambda_function, weighing_measure
 from exactrank.rankers.polish import polished
 from exactrank.rankers.restarts import in_turn
 from exactrank.training import Listener, Trained
 
 #: Steps of L-BFGS on RankNet's cost, before the lambdas take over.
 START_STEPS = 100
-LambdaName = Literal["logistic", "step", "spring", "finite-difference"]
 
 
 @dataclass(eq=False, repr=False)
@@ -57,7 +54,7 @@ class LambdaRank(GradientRanker):
     has_value: ClassVar[bool] = False
     preferred: ClassVar[tuple[Method, Method]] = ("adam", "adam")
 
-    lambdas: LambdaName | PairForce | PairForces | DocumentForces = "logistic"
+    lambdas: LambdaChoice = "logistic"
     weighted_by: str | Measure | None = None
     margin: float = 1.0
     neighbours: int | None = None
@@ -68,18 +65,8 @@ class LambdaRank(GradientRanker):
     l2: float = 0.02
 
     def _objective(self, measure: Measure) -> Objective:
-        weighing = _without_cutoff(measure) if self.weighted_by is None else parse_measure(self.weighted_by)
-        if self.lambdas in ("logistic", "step", "spring"):
-            return Lambdas(weighing, self.lambdas, self.margin, self.neighbours, self.truncation)
-        if self.neighbours is not None or self.truncation is not None:
-            raise IncompatibleError(f"neighbours and truncation limit pairs, which lambdas={self.lambdas!r} chooses itself; leave them out")
-        if self.lambdas == "finite-difference":
-            return FiniteDifference(weighing, self.margin)
-        if isinstance(self.lambdas, PairForces | DocumentForces):
-            return self.lambdas
-        if callable(self.lambdas):
-            return PairForces(self.lambdas, weighing)
-        raise DataError(f'lambdas={self.lambdas!r} is not one of "logistic", "step", "spring", "finite-difference", nor a function')
+        limits = {"neighbours": self.neighbours, "truncation": self.truncation}
+        return lambda_function(self.lambdas, weighing_measure(measure, self.weighted_by), self.margin, limits)
 
     def _trained(self, run: Run, theta: Theta, listener: Listener | None) -> Trained:
         if self.start not in ("ranknet", "random"):
@@ -94,9 +81,3 @@ class LambdaRank(GradientRanker):
         if self.polish is not None:
             phases.append(partial(polished, run, parse_measure(self.measure), self.polish_rounds))
         return in_turn(phases, theta, listener)
-
-
-def _without_cutoff(measure: Measure) -> Measure:
-    """``measure`` over the whole list, where it then still prefers one rank to another."""
-    flat = isinstance(measure, Discounted) and len(set(measure.discounts(3).tolist())) == 1
-    return measure if flat else replace(measure, k=None)

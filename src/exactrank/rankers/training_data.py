@@ -12,7 +12,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import values_per_query
-from exactrank.scorers.missing import Missing, PerFeature, fill_values, filled, refuse_missing
+from exactrank.scorers.missing import PerFeature, TreeMissing, fill_values, filled, refuse_missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +37,12 @@ def judged(X: Any, y: Any = None, **given: Any) -> RankingData:
     return RankingData.from_arrays(X, y, **given)
 
 
-def training_data(data: RankingData, valid: Any, missing: Missing, threads: int | None) -> TrainingData:
-    """``data`` and ``valid``, a `RankingData` or ``(X, y, qid)``, checked and with missing values filled."""
+def training_data(data: RankingData, valid: Any, missing: TreeMissing, threads: int | None) -> TrainingData:
+    """``data`` and ``valid``, a `RankingData` or ``(X, y, qid)``, checked and with missing values filled, unless they are kept."""
     held_out = None if valid is None else _validation(valid, data)
     _check_something_to_learn(data)
-    fill = fill_values(data.X, data.feature_names, missing, threads)
-    if held_out is not None and fill is None:
+    fill = None if missing == "keep" else fill_values(data.X, data.feature_names, missing, threads)
+    if held_out is not None and missing == "error":
         refuse_missing(held_out.X, held_out.feature_names, threads)
     whole = replace(data, X=filled(data.X, fill))
     _check_features_vary(whole)

@@ -9,4 +9,5 @@ KINDS: Mapping[str, str] = {
     "linear": "exactrank.scorers.linear:Linear",
     "network": "exactrank.scorers.network:Network",
     "thresholds": "exactrank.scorers.thresholds:Thresholds",
+    "trees": "exactrank.scorers.tree_ensemble:TreeEnsemble",
 }

@@ -16,6 +16,7 @@ from exactrank.errors import DataError
 from exactrank.threads import thread_count
 
 Missing: TypeAlias = Literal["error", "zero", "mean"]
+TreeMissing: TypeAlias = Literal["keep", "error", "zero", "mean"]  #: trees may send missing values down a side of their own
 PerFeature: TypeAlias = npt.NDArray[np.float64]  #: one number a feature
 ROWS_PER_BLOCK = 1 << 14
 

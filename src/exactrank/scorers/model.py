@@ -2,7 +2,7 @@
 
 The file is JSON, described in ``docs/model-file.md``. Numbers are written with all the digits that they need, so a model
 scores to the bit as it did before it was saved. Nothing in a file is ever run. Besides its own files `load` takes weights that
-were trained anywhere: ``{"bm25": 0.7, "dense": 0.3}``, the same under a key ``"weights"``, or a list of numbers.
+were trained anywhere: ``{"bm25": 0.7, "dense": 0.3}``, the same under a key ``"weights"``, or a list of numbers; and trees of LightGBM.
 """
 
 import json
@@ -78,7 +78,7 @@ class Model:
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the model; an existing file is replaced only with ``force``, and stays whole if writing fails."""
         record = {"format": FORMAT, "version": VERSION} | {
-            name: self.scorer.to_record() if name == "scorer" else _plain(getattr(self, name)) for name in _TYPES
+            name: self.scorer.to_record() if name == "scorer" else plain(getattr(self, name)) for name in _TYPES
         }
         text = json.dumps(record, indent=2, allow_nan=False) + "\n"
         with whole_file(path, force=force) as file:
@@ -86,12 +86,15 @@ class Model:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model file, or weights trained anywhere: ``{"bm25": 0.7, ...}``, ``{"weights": ...}`` or ``[0.7, ...]``.
+    """Read a model file, a text that LightGBM saved, or weights: ``{"bm25": 0.7, ...}``, ``{"weights": ...}`` or ``[0.7, ...]``.
 
     A list is matched by position. Weights under ``"weights"`` may have ``"missing": "zero"`` beside them.
     """
     where = str(path)
-    record = _parsed(path)
+    text = _text(path)
+    if text.startswith(b"tree\n"):
+        return Model(_trees(text, where))
+    record = _parsed(text, path)
     if isinstance(record, dict) and isinstance(record.get("format"), str):
         return _from_record(record, where)
     if isinstance(record, dict) and isinstance(record.get("weights"), dict | list):
@@ -116,11 +119,24 @@ def _from_record(record: dict[str, Any], where: str) -> Model:
     return Model(read, **{name: record[name] for name in _TYPES if name != "scorer"})
 
 
-def _parsed(path: str | os.PathLike[str]) -> Any:
+def _text(path: str | os.PathLike[str]) -> bytes:
     if Path(path).is_dir():
         raise DataError(f"{path} is a folder; give the path of a model file")
     with open_bytes(path) as file:
-        text = file.read()
+        return file.read()
+
+
+def _trees(text: bytes, where: str) -> Scorer:
+    """The scorer of a text that LightGBM saved."""
+    from exactrank.scorers.tree_ensemble import TreeEnsemble
+
+    try:
+        return TreeEnsemble.of_lightgbm(text.decode())
+    except (DataError, UnicodeDecodeError) as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+def _parsed(text: bytes, path: str | os.PathLike[str]) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
@@ -149,14 +165,14 @@ def _unjudged(X: Any) -> RankingData:
     return RankingData.from_arrays(X, np.zeros(rows), group=[rows])
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """``value`` in what JSON has; what it has no form for is written as Python would."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     return value if value is None or isinstance(value, bool | int | float | str) else _ADDRESS.sub("", repr(value))

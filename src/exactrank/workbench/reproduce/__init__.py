@@ -23,6 +23,7 @@ EXPERIMENTS: Mapping[str, str] = {
     "structured-bounds": "exactrank.workbench.reproduce.structured_bounds:StructuredBounds",
     "structured-ndcg": "exactrank.workbench.reproduce.structured_ndcg:StructuredNDCG",
     "structured-times": "exactrank.workbench.reproduce.structured_times:StructuredTimes",
+    "tree-tables": "exactrank.workbench.reproduce.tree_tables:TreeTables",
 }
 
 

@@ -1,0 +1,82 @@
+"""The command that says how much a model's ranking rests on each feature."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from exactrank.cli.common import (
+    DocColumn,
+    Features,
+    Force,
+    Json,
+    QueryColumn,
+    RelevanceColumn,
+    Seed,
+    Source,
+    Threads,
+    command,
+    print_json,
+    read,
+    read_options,
+)
+from exactrank.cli.probe import Measured, check_plot, probe
+
+if TYPE_CHECKING:
+    from exactrank.workbench.importance import FeatureImportance, Importance
+
+Model = Annotated[Path, typer.Argument(help="A model of exactrank train, of any kind, or JSON with weights by feature name.")]
+
+
+@command(probe)
+def importance(
+    model: Model,
+    data: Source,
+    measure: Measured = None,
+    repeats: Annotated[int, typer.Option(min=1, help="How many times the values of each feature are exchanged.")] = 5,
+    plot: Annotated[Path | None, typer.Option(help="Draw the largest drops: .png, .svg or .pdf.")] = None,
+    force: Force = False,
+    top: Annotated[int, typer.Option(min=1, help="How many features the table and the picture show.")] = 20,
+    features: Features = None,
+    query_column: QueryColumn = "query_id",
+    doc_column: DocColumn = "doc_id",
+    relevance_column: RelevanceColumn = "relevance",
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Find how far the measure falls when the values of a feature are exchanged at random within queries."""
+    from exactrank.scorers.model import load
+    from exactrank.workbench.importance import importance as examined
+
+    check_plot(plot, force)
+    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
+    found = examined(load(model), read(data, options), measure, repeats=repeats, seed=seed, threads=threads)
+    if plot is not None:
+        found.plot(plot, features=top, force=force)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _print(found, top)
+
+
+def _print(found: "Importance", top: int) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    of_trees = found.per_feature[0].gain is not None
+    table = Table("feature", "drop", "error", *(("gain", "splits") if of_trees else ()))
+    for feature in found.ranked()[:top]:
+        table.add_row(escape(feature.feature), *_numbers(feature))
+    hidden = len(found.per_feature) - top
+    table.caption = f"and {hidden:,} more features (--top)" if hidden > 0 else None
+    console = Console()
+    console.print(table)
+    console.print(found.verdict, highlight=False, markup=False)
+
+
+def _numbers(feature: "FeatureImportance") -> list[str]:
+    drop = "none" if feature.idle else f"{feature.drop:.4f}"
+    error = f"{feature.error:.4f}" if feature.error > 0 else ""
+    return [drop, error, *([] if feature.gain is None else [f"{feature.gain:.4g}", f"{feature.splits:,}"])]

@@ -1,0 +1,219 @@
+"""What all tree rankers share: trees by LightGBM, one after the other, each along the slope of an objective of the scores.
+
+    tree_t fits  slope(s) / curvature(s)  in each leaf (a Newton step),    s <- s + rate * tree_t               (1)
+
+after which the measure itself is evaluated, exactly, and validation data says how many trees to keep. A ranker names its objective
+and, where that is not a constant, the weight of each tree. An objective without curvature counts as one of curvature 1.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from exactrank import _core
+from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.alignment import listed
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+from exactrank.measures.base import Measure
+from exactrank.measures.evaluate import mean_value
+from exactrank.measures.parse import parse_measure
+from exactrank.objectives.profile import query_weights
+from exactrank.objectives.score_space import Objective, Sampled
+from exactrank.optimizers.base import State, Theta
+from exactrank.rankers.base import Ranker
+from exactrank.rankers.forest import Forest, Tree
+from exactrank.scorers.base import Scorer
+from exactrank.scorers.missing import TreeMissing
+from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.threads import thread_count
+from exactrank.training import Listener, Trained, train
+
+Weigher = Callable[[Forest, Tree, PerQuery], float]  #: given also the weights of the queries that the tree saw
+NO_SPLIT = "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
+
+
+@dataclass(eq=False, repr=False)
+class BoostedRanker(Ranker):
+    """The base of rankers that add up trees; a ranker adds its own settings as fields.
+
+    Args:
+        trees: At most so many trees.
+        rate: What each tree's output is multiplied by.
+        leaves: At most so many leaves a tree.
+        depth: At most so many splits from the root to a leaf; by default no limit.
+        min_documents: At least so many documents a leaf.
+        min_curvature: At least so much curvature a leaf.
+        bins: Different values of a feature that are told apart.
+        l2: Added to the curvature of each leaf.
+        feature_fraction: The share of the features that each tree may use.
+        query_fraction: The share of the queries that each tree is fitted to.
+        rising: Names of features with which the score may only rise.
+        falling: Names of features with which the score may only fall.
+        categorical: Names of features whose values are kinds (whole numbers of at least 0), not amounts.
+        patience: With validation data: stop when it has not improved for so many trees.
+        missing: What a missing value is: kept for the trees to send down the better side, an error, 0, or the feature's mean.
+    """
+
+    measure: str | Measure = "nDCG@10"
+    trees: int = 300
+    rate: float = 0.1
+    leaves: int = 31
+    depth: int | None = None
+    min_documents: int = 20
+    min_curvature: float = 1e-3
+    bins: int = 255
+    l2: float = 0.0
+    feature_fraction: float = 1.0
+    query_fraction: float = 1.0
+    rising: Sequence[str] = ()
+    falling: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    patience: int = 50
+    seed: int = 0
+    threads: int | None = None
+    missing: TreeMissing = "keep"
+
+    @abstractmethod
+    def _objective(self, measure: Measure) -> Objective:
+        """What the trees follow the slope of."""
+
+    def _weigher(self, measure: Measure, data: RankingData) -> Weigher:
+        """What says the weight of a tree that has grown, beside ``rate``."""
+        return lambda forest, tree, seen: 1.0
+
+    def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
+        return self._grown(None, data, valid, listener)
+
+    def _go_on(self, start: Scorer, *given: Any) -> tuple[Scorer, Trained]:
+        return self._grown(start, *given)
+
+    def _grown(self, start: Any, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
+        self._check(data)
+        measure = parse_measure(self.measure)
+        categorical = [data.feature_names.index(name) for name in self.categorical]
+        self._forest = Forest(data, valid, self._settings(data.feature_names), categorical, start, thread_count(self.threads))
+        growth = Growth(self, self._forest, self._objective(measure), self._weigher(measure, data), measure, data)
+        try:
+            trained = train(
+                growth,
+                None,
+                np.array([float(self._forest.n_trees)]),
+                rng=np.random.default_rng(self.seed),
+                max_steps=self.trees,
+                valid=None if valid is None else growth.measured_on(valid),
+                patience=None if valid is None else self.patience,
+                listener=listener,
+            )
+            return self._finished(self._scorer(data, trained.theta), trained, data, valid)
+        finally:
+            del self._forest
+
+    def _finished(self, scorer: TreeEnsemble, trained: Trained, data: RankingData, valid: RankingData | None) -> tuple[Scorer, Trained]:
+        """What is made of the trees in the end."""
+        return scorer, trained
+
+    def _scorer(self, data: RankingData, theta: Theta) -> TreeEnsemble:
+        """The first of the trees that have grown, as many as theta says."""
+        return TreeEnsemble(self._forest.text(int(theta[0])), data.feature_names)
+
+    def _check(self, data: RankingData) -> None:
+        for name, least in {"trees": 1, "leaves": 2, "min_documents": 1, "min_curvature": 0, "bins": 2, "l2": 0, "patience": 1}.items():
+            if not least <= getattr(self, name) < float("inf"):
+                raise DataError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name in ("rate", "feature_fraction", "query_fraction"):
+            if not 0 < getattr(self, name) <= 1:
+                raise DataError(f"{name} must be above 0 and at most 1, got {getattr(self, name)}")
+        if self.depth is not None and self.depth < 1:
+            raise DataError(f"depth must be at least 1, or None for no limit; got {self.depth}")
+        for kind in ("rising", "falling", "categorical"):
+            unknown = [name for name in getattr(self, kind) if name not in data.feature_names]
+            if unknown:
+                raise DataError(f"{kind} names {unknown[0]!r}, which is no feature; there are {listed(list(data.feature_names))}")
+        twice = set(self.rising) & set(self.falling) | (set(self.rising) | set(self.falling)) & set(self.categorical)
+        if twice:
+            raise DataError(f"{sorted(twice)[0]!r} can be only one of rising, falling and categorical")
+
+    def _settings(self, names: tuple[str, ...]) -> dict[str, Any]:
+        """What LightGBM calls them."""
+        return {
+            "learning_rate": self.rate,
+            "num_leaves": self.leaves,
+            "max_depth": self.depth or -1,
+            "min_data_in_leaf": self.min_documents,
+            "min_data_in_bin": min(3, self.min_documents),
+            "min_sum_hessian_in_leaf": self.min_curvature,
+            "max_bin": self.bins,
+            "lambda_l2": self.l2,
+            "feature_fraction": self.feature_fraction,
+            "seed": self.seed,
+        } | ({"monotone_constraints": [self._direction(name) for name in names]} if self.rising or self.falling else {})
+
+    def _direction(self, name: str) -> int:
+        return 1 if name in self.rising else -1 if name in self.falling else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """An optimizer whose steps are trees, and whose theta is how many there are; the trees themselves are in the forest."""
+
+    ranker: BoostedRanker
+    forest: Forest
+    objective: Objective
+    weigh: Weigher
+    measure: Measure
+    data: RankingData
+
+    def init(self, problem: None, theta: Theta, rng: np.random.Generator) -> State:
+        """What there is; of nothing, the first tree: without one all documents tie."""
+        return self._state(theta) if theta[0] else self._grown(State(theta, 0.0))
+
+    def step(self, problem: None, state: State) -> State:
+        """One more tree."""
+        return self._grown(state)
+
+    def measured_on(self, valid: RankingData) -> Callable[[Theta], float]:
+        """The measure of validation data with all trees that there are."""
+        weight = query_weights(valid, None)
+        return lambda theta: mean_value(self.measure, valid, self.forest.scores[1], weight, self.ranker.threads)
+
+    def _grown(self, state: State) -> State:
+        number = int(state.theta[0])
+        seen = self._seen(number)
+        tree = self.forest.grow(*self._forces(number, seen), self._draws(number))
+        if tree is None:
+            return replace(state, done=True, trouble="" if number else NO_SPLIT)
+        self.forest.add(tree, self.weigh(self.forest, tree, seen))
+        return self._state(np.array([number + 1.0]))
+
+    def _state(self, theta: Theta) -> State:
+        value = mean_value(self.measure, self.data, self.forest.scores[0], query_weights(self.data, None), self.ranker.threads)
+        return State(theta, value, int(theta[0]))
+
+    def _forces(self, number: int, seen: PerQuery) -> tuple[PerDocument, PerDocument]:
+        """The slope and the curvature at the scores, for the tree of that number."""
+        drawn = self.objective.drawn(number) if isinstance(self.objective, Sampled) else self.objective
+        asked = drawn.on(self.data), self.forest.scores[0], self.data.indptr, seen
+        _, slope, curvature = _core.answers(*asked, True, True, thread_count(self.ranker.threads))
+        if not curvature.any():
+            curvature = np.repeat(seen, np.diff(self.data.indptr))
+        if self.data.sample_weight is None:
+            return slope, curvature
+        return slope * self.data.sample_weight, curvature * self.data.sample_weight
+
+    def _seen(self, number: int) -> PerQuery:
+        """The weights of the queries, 0 for those that the tree of that number does not see."""
+        weight = query_weights(self.data, None)
+        if self.ranker.query_fraction == 1:
+            return weight
+        rng = np.random.default_rng([self.ranker.seed, number])
+        return np.where(rng.random(len(weight)) < self.ranker.query_fraction, weight, 0.0)
+
+    def _draws(self, number: int) -> dict[str, int]:
+        """Where features are drawn: a seed for each tree, so that training that is taken up again draws the same."""
+        if self.ranker.feature_fraction == 1:
+            return {}
+        return {"feature_fraction_seed": int(np.random.default_rng([self.ranker.seed, number, 1]).integers(2**31))}

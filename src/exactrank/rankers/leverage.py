@@ -1,0 +1,57 @@
+"""The weights of all trees of an ensemble set anew, for the measure (what Tan, Xia, Guo & Wang 2013 call leveraging).
+
+    s = sum_t w_t tree_t,    at first all w_t = 1                                                               (1)
+
+is a linear model whose features are the trees' outputs, so DirectRank trains it: exact coordinate ascent, as a mean over bootstrap
+samples of the queries against overfitting. From the weights as they were the exact line search on all queries goes towards that mean,
+at most to it; so the training measure does not fall.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from exactrank.arrays import Matrix
+from exactrank.data.ranking_data import RankingData
+from exactrank.measures.base import Measure
+from exactrank.measures.evaluate import mean_value
+from exactrank.objectives.line_search import LineSearch
+from exactrank.objectives.profile import query_weights
+from exactrank.rankers.directrank import DirectRank
+from exactrank.scorers.missing import PerFeature
+from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.scorers.tree_text import scaled
+
+#: No tree weighs more than this, nor less than nothing.
+MOST = 2.0
+#: The share of the trees that each sample moves.
+SHARE = 0.3
+
+
+def leveraged(scorer: TreeEnsemble, data: RankingData, measure: Measure, *, bags: int, seed: int, threads: int | None) -> TreeEnsemble:
+    """``scorer`` with other weights in its leaves; ``bags`` is how many bootstrap samples are averaged, 0 takes all queries once."""
+    if scorer.n_trees < 2:
+        return scorer
+    outputs = _outputs(scorer, data, threads)
+    trees = replace(data, X=outputs, feature_names=tuple(f"tree {t}" for t in range(scorer.n_trees)))
+    ones = np.ones(scorer.n_trees)
+    search = DirectRank(measure, bags=bags, start=ones, low=0.0, high=MOST, share=SHARE, seed=seed, threads=threads)
+    towards = search.fit(trees).weights_ - ones
+    found = replace(scorer, text=scaled(scorer.text, ones + _step(outputs, towards, data, measure, threads) * towards))
+    before, after = (mean_value(measure, data, each.score(data.X, threads), query_weights(data, None), threads) for each in (scorer, found))
+    return found if after >= before else scorer
+
+
+def _outputs(scorer: TreeEnsemble, data: RankingData, threads: int | None) -> Matrix:
+    """What each tree, a column, says of each document."""
+    outputs = np.empty((data.n_documents, scorer.n_trees), np.float32)
+    for number, tree in enumerate(scorer.single_trees()):
+        outputs[:, number] = tree.score(data.X, threads)
+    return outputs
+
+
+def _step(outputs: Matrix, towards: PerFeature, data: RankingData, measure: Measure, threads: int | None) -> float:
+    """How far to go from weights of 1 ``towards`` others, 0 to 1."""
+    search = LineSearch(measure, data, query_weights(data, None), threads)
+    search.start(outputs.sum(axis=1, dtype=np.float64))
+    return search.best(outputs @ towards, 0.0, 1.0).middle()

@@ -1,0 +1,33 @@
+"""MART: gradient boosted regression trees on the grades (Friedman 2001).
+
+Every tree is fitted to what the ones before leave of the grades, in least squares; the measure is reported and, on validation
+data, says how many trees to keep.
+"""
+
+from dataclasses import dataclass
+
+from exactrank.measures.base import Measure
+from exactrank.objectives.score_space import Objective
+from exactrank.objectives.squared_error import SquaredError
+from exactrank.rankers.boosted import BoostedRanker
+
+
+@dataclass(eq=False, repr=False)
+class MART(BoostedRanker):
+    """Regression trees on the grades (Friedman 2001).
+
+    Args:
+        within: Fit the grades up to a constant for each query, which ranks nothing (as CatBoost's QueryRMSE).
+
+    >>> from exactrank import RankingData
+    >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
+    >>> MART(measure="RR", min_documents=1, trees=5).fit(data).score(data)
+    1.0
+    """
+
+    name = "mart"
+
+    within: bool = False
+
+    def _objective(self, measure: Measure) -> Objective:
+        return SquaredError(self.within)

@@ -1,0 +1,166 @@
+"""Ensembles of regression trees, kept as the text of a LightGBM model.
+
+    s(x) = sum over the trees of the value of the leaf that x falls into                                         (1)
+
+The text is all there is: LightGBM alone reads it, and its raw scores are the same to the bit. Missing values are left to the
+trees, which send them down the side that was better in training, unless a policy fills them. Scores need no LightGBM.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.arrays import Matrix, PerDocument
+from exactrank.errors import DataError
+from exactrank.scorers.features import by_name, check_names, check_width, checked_fill, read_fill
+from exactrank.scorers.missing import PerFeature, TreeMissing, filled, refuse_missing
+from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, single_trees
+from exactrank.threads import thread_count
+
+if TYPE_CHECKING:
+    import lightgbm as lgb
+
+
+@dataclass(frozen=True, eq=False)
+class TreeEnsemble:
+    """(1) of the LightGBM model ``text``, as ``Booster.model_to_string`` gives it; ``feature_names=()`` knows features by position.
+
+    ``missing`` says what NaN is: ``"keep"`` leaves it to the trees, else as in [`Linear`][exactrank.Linear].
+
+    >>> import lightgbm as lgb
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]], np.float32)
+    >>> settings = {"min_data_in_leaf": 1, "min_data_in_bin": 1, "verbose": -1}
+    >>> booster = lgb.train(settings, lgb.Dataset(X, label=[0, 0, 1, 1]), num_boost_round=5)
+    >>> np.array_equal(TreeEnsemble(booster.model_to_string()).score(X), booster.predict(X, raw_score=True))
+    True
+    """
+
+    text: str
+    feature_names: tuple[str, ...] = ()
+    missing: TreeMissing = "keep"
+    fill: PerFeature | None = None
+
+    kind: ClassVar[str] = "trees"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "feature_names", tuple(self.feature_names))
+        check_names(self.feature_names, self.n_features)
+        object.__setattr__(self, "fill", _checked_fill(self.missing, self.fill, self.n_features))
+
+    @classmethod
+    def of_lightgbm(cls, text: str) -> "TreeEnsemble":
+        """The scorer of a model that LightGBM saved, with the names it knows, unless it only numbered the columns."""
+        names = ModelText.of(text).header["feature_names"].split(" ")
+        return cls(text, () if names == [f"Column_{j}" for j in range(len(names))] else tuple(names))
+
+    @property
+    def n_features(self) -> int:
+        """How many features it reads."""
+        return self._table.n_features
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees there are."""
+        return self._table.n_trees
+
+    @property
+    def shrinkage(self) -> PerTree:
+        """What the values of each tree have been multiplied by: the learning rate, and a weight where it was given one."""
+        return self._table.shrinkage
+
+    def single_trees(self) -> Iterator["TreeEnsemble"]:
+        """Each tree as an ensemble of its own."""
+        return (replace(self, text=text) for text in single_trees(self.text))
+
+    def score(self, X: Matrix, threads: int | None = None) -> PerDocument:
+        """The score of each row of ``X``, (1)."""
+        scores = self._native.scores(self._rows(X, threads), thread_count(threads))
+        if not np.all(np.isfinite(scores)):
+            raise DataError(f"the score of row {np.argmin(np.isfinite(scores))} overflows; scale the trees down")
+        return scores
+
+    def importance(self, kind: Literal["gain", "split"] = "gain") -> PerFeature:
+        """Of each feature what its splits gained in training, in all, or how many they are."""
+        if kind not in ("gain", "split"):
+            raise DataError(f'kind={kind!r} is not one of "gain", "split"')
+        return self._table.gains() if kind == "gain" else self._table.splits().astype(np.float64)
+
+    def contributions(self, X: Matrix) -> npt.NDArray[np.float64]:
+        """What each feature adds to each row's score (SHAP, by LightGBM); the last column is what all rows have."""
+        return np.asarray(self.booster.predict(self._rows(X, None), pred_contrib=True), np.float64)
+
+    @cached_property
+    def booster(self) -> "lgb.Booster":
+        """The same for users of LightGBM."""
+        import lightgbm as lgb
+
+        try:
+            return lgb.Booster(model_str=self.text)
+        except (lgb.basic.LightGBMError, ValueError) as error:
+            raise DataError(f"LightGBM cannot read the trees ({error}); train or copy the model again") from None
+
+    def to_record(self) -> dict[str, Any]:
+        """Itself as JSON values: the text by lines."""
+        record: dict[str, Any] = {"kind": self.kind, "missing": self.missing, "features": list(self.feature_names)}
+        fill = {"fill": by_name(self.feature_names, self.fill)} if self.missing == "mean" and self.fill is not None else {}
+        return record | fill | {"lightgbm": self.text.split("\n")}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], where: str) -> "TreeEnsemble":
+        """The scorer that `to_record` described; errors name ``where`` it was read."""
+        names, lines = record.get("features"), record.get("lightgbm")
+        if not isinstance(lines, list) or not isinstance(names, list) or not all(isinstance(word, str) for word in [*lines, *names]):
+            raise DataError(f"{where}: trees need the lines of a LightGBM model and names of features; train or copy the model again")
+        fill = read_fill(record.get("fill"), tuple(names), where)
+        try:
+            return cls("\n".join(lines), tuple(names), record.get("missing", "keep"), fill)
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what was made of them is made again."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def _rows(self, X: Matrix, threads: int | None) -> Matrix:
+        """``X`` as the trees are to see it."""
+        check_width(X, self.n_features)
+        matrix = np.ascontiguousarray(X, np.float32)
+        if self.missing == "error":
+            refuse_missing(matrix, self.feature_names, threads)
+        return filled(matrix, self.fill)
+
+    @cached_property
+    def _table(self) -> TreeTable:
+        return TreeTable.of(ModelText.of(self.text))
+
+    @cached_property
+    def _native(self) -> _core.Trees:
+        table = self._table
+        return _core.Trees(
+            table.n_features,
+            table.start,
+            table.feature,
+            table.threshold,
+            table.decision,
+            table.left,
+            table.right,
+            table.leaf_value,
+            table.set_start,
+            table.sets,
+        )
+
+
+def _checked_fill(missing: TreeMissing, fill: PerFeature | None, count: int) -> PerFeature | None:
+    """`checked_fill`, with trees' own policy."""
+    if missing == "keep":
+        if fill is not None:
+            raise DataError('missing="keep" has no fill values')
+        return None
+    if missing not in ("error", "zero", "mean"):
+        raise DataError(f'missing={missing!r} is not a policy; use "keep", "error", "zero" or "mean"')
+    return checked_fill(missing, None if missing == "zero" else fill, count)

@@ -1,0 +1,304 @@
+"""The text in which LightGBM keeps a model: read without LightGBM, and changed without loss.
+
+A model is a header, the trees, and a tail that scores do not depend on (importances, parameters). A tree with L leaves has the
+inner nodes 0 to L - 2, of which 0 is the root and a child comes behind its parent; a child below 0 is a leaf, counted -1, -2, ...
+At a node with feature j and threshold t
+
+    a row goes left  <=>  x_j <= t,  or at a categorical node:  x_j is in the node's set                         (1)
+
+and ``decision_type`` says, by bits, whether the node is categorical (1), whether missing values go left (2), and what is missing
+(4: zero and NaN, 8: NaN, neither: nothing, NaN counts as 0).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.errors import DataError, IncompatibleError
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+PerTree: TypeAlias = npt.NDArray[np.float64]  #: one number a tree
+_DAMAGED = "the LightGBM text is damaged, so train or copy the model again"
+_END = "\nend of trees\n"
+_INTEGERS = re.compile(r"-?[0-9]{1,10}(?: -?[0-9]{1,10})*")
+_NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|inf)"
+_DECIMALS = re.compile(f"{_NUMBER}(?: {_NUMBER})*")
+_SAVED_IMPORTANCES = re.compile(r"^feature_importances:\n(?:[^\n]+\n)*", re.MULTILINE)
+_CATEGORICAL = 1  # a bit of decision_type
+_MOST = 1 << 31
+
+
+@dataclass(frozen=True, eq=False)
+class ModelText:
+    """A LightGBM text in its parts: the header by name, of each tree what follows its number, and the tail."""
+
+    header: dict[str, str]
+    trees: tuple[str, ...]
+    tail: str
+
+    @classmethod
+    def of(cls, text: str) -> "ModelText":
+        """The parts of ``text``; raises where it is not whole, or its score is not a sum of constant leaves."""
+        if not text.startswith("tree\n"):
+            raise DataError(f"a LightGBM model begins with a line 'tree', not {text[:40]!r}; give what Booster.model_to_string returns")
+        body, end, tail = text.partition(_END)
+        if not end:
+            raise DataError(f"the line 'end of trees' is not there; {_DAMAGED}")
+        head, *numbered = re.split(r"^Tree=(.*)\n", body + "\n", flags=re.MULTILINE)
+        header, trees = _header(head), tuple(numbered[1::2])
+        sizes = " ".join(str(len(tree)) for tree in _numbered(trees))
+        if numbered[::2] != [str(number) for number in range(len(trees))] or header["tree_sizes"] != sizes:
+            told = _start(header["tree_sizes"])
+            raise DataError(f"the header tells of trees of {told} characters but there are {_start(sizes)}; {_DAMAGED}")
+        return cls(header, trees, tail)
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return int(self.header["max_feature_idx"]) + 1
+
+    def written(self) -> str:
+        """The whole text, with the sizes and the importances of the trees as they are."""
+        trees = _numbered(self.trees)
+        header = self.header | {"tree_sizes": " ".join(str(len(tree)) for tree in trees)}
+        lines = "".join(f"{name}={value}\n" for name, value in header.items())
+        saved = _SAVED_IMPORTANCES.sub(lambda _: "feature_importances:\n" + self._splits_by_name(), self.tail, count=1)
+        return f"tree\n{lines}\n{''.join(trees)}{_END[1:]}{saved}"
+
+    def _splits_by_name(self) -> str:
+        """A line for each feature that is split at, most often first."""
+        counts, names = TreeTable.of(self).splits(), self.header["feature_names"].split(" ")
+        return "".join(f"{names[j]}={counts[j]}\n" for j in np.argsort(-counts, kind="stable") if counts[j] > 0)
+
+
+def first_trees(text: str, count: int) -> str:
+    """The model of the first ``count`` trees."""
+    model = ModelText.of(text)
+    if not 0 <= count <= len(model.trees):
+        raise DataError(f"there are {len(model.trees)} trees, so the first {count} cannot be taken")
+    return replace(model, trees=model.trees[:count]).written()
+
+
+def single_trees(text: str) -> Iterator[str]:
+    """Each tree as a model of its own."""
+    model = ModelText.of(text)
+    return (replace(model, trees=(tree,)).written() for tree in model.trees)
+
+
+def scaled(text: str, weights: Sequence[float] | PerTree) -> str:
+    """The model with each tree's values, and the rate that they were multiplied by before, times its weight."""
+    model = ModelText.of(text)
+    if len(weights) != len(model.trees) or not np.all(np.isfinite(weights)):
+        raise DataError(
+            f"there are {len(weights)} weights, {_start(str(list(weights)))}, for {len(model.trees)} trees; give a finite one a tree"
+        )
+    lines, trees = _Lines.of(model.trees), model.trees
+    for name in ("leaf_value", "internal_value", "shrinkage"):
+        counts = np.array([len(fields.get(name, "").split()) for fields in lines.trees], np.int64)
+        with np.errstate(over="ignore"):
+            values = lines.decimals(name, counts) * np.repeat(np.asarray(weights, np.float64), counts)
+        lines.require(np.isfinite(values), _owners(counts), f"{name} overflows", "give a smaller weight")
+        own = np.split(values, np.cumsum(counts))
+        trees = tuple(
+            tree if weight == 1 else _with_line(tree, name, own[t]) for t, (tree, weight) in enumerate(zip(trees, weights, strict=True))
+        )
+    return replace(model, trees=trees).written()
+
+
+def joined(first: str, second: str) -> str:
+    """The model with the trees of ``first`` and then those of ``second``, whose features must be the same."""
+    ours, theirs = ModelText.of(first), ModelText.of(second)
+    for name in ("feature_names", "feature_infos"):
+        if ours.header[name] != theirs.header[name]:
+            found = f"{_start(ours.header[name])} and {_start(theirs.header[name])}"
+            raise IncompatibleError(f"the trees differ in {name}, {found}; join only models that were trained on the same data")
+    return replace(ours, trees=ours.trees + theirs.trees).written()
+
+
+@dataclass(frozen=True, eq=False)
+class TreeTable:
+    """All trees of a model in flat arrays, checked: tree t has the nodes from ``start[t]`` to ``start[t + 1]``, and a leaf more.
+
+    The threshold of a categorical node is the number of its set, whose bits are ``sets[set_start[number]:set_start[number + 1]]``.
+    """
+
+    n_features: int
+    start: Ints
+    feature: npt.NDArray[np.int32]
+    threshold: Floats
+    decision: npt.NDArray[np.uint8]
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    gain: npt.NDArray[np.float32]
+    leaf_value: Floats
+    set_start: Ints
+    sets: npt.NDArray[np.uint32]
+    shrinkage: PerTree
+
+    @classmethod
+    def of(cls, model: ModelText) -> "TreeTable":
+        """The trees of a model."""
+        lines = _Lines.of(model.trees)
+        leaves, set_counts = lines.counts("num_leaves", 1), lines.counts("num_cat", 0)
+        nodes, set_start = leaves - 1, _set_starts(lines, set_counts)
+        first_set = _boundaries(set_counts)
+        decision, threshold = lines.integers("decision_type", nodes, 0, 12), lines.decimals("threshold", nodes, finite=False)
+        tree = _owners(nodes)
+        categorical = (decision & _CATEGORICAL) > 0
+        known = (threshold >= 0) & (threshold < set_counts[tree]) & (threshold == np.floor(threshold))
+        lines.require(known | ~categorical, tree, "threshold names a set that is not there")
+        feature = lines.integers("split_feature", nodes, 0, model.n_features)
+        left, right = (lines.integers(f"{side}_child", nodes, -_MOST, _MOST) for side in ("left", "right"))
+        _check_children(lines, left, right, nodes)
+        with np.errstate(over="ignore"):
+            gain = lines.decimals("split_gain", nodes, finite=False).astype(np.float32)
+        return cls(
+            model.n_features,
+            _boundaries(nodes),
+            feature.astype(np.int32),
+            np.where(categorical, threshold + first_set[tree], threshold),
+            decision.astype(np.uint8),
+            left.astype(np.int32),
+            right.astype(np.int32),
+            gain,
+            lines.decimals("leaf_value", leaves),
+            set_start,
+            lines.integers("cat_threshold", np.diff(set_start[first_set]), 0, 1 << 32).astype(np.uint32),
+            lines.decimals("shrinkage", np.ones_like(nodes)),
+        )
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees there are."""
+        return len(self.start) - 1
+
+    def splits(self) -> Ints:
+        """Of each feature how many splits gained by it."""
+        return np.bincount(self.feature[self.gain > 0], minlength=self.n_features)
+
+    def gains(self) -> Floats:
+        """Of each feature how much the splits gained by it, in all."""
+        gained = np.maximum(self.gain.astype(np.float64), 0.0)
+        return np.bincount(self.feature, gained, self.n_features).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The lines of all trees, each tree's by name; errors name the tree."""
+
+    trees: tuple[dict[str, str], ...]
+
+    @classmethod
+    def of(cls, trees: Sequence[str]) -> "_Lines":
+        found = tuple(_fields(tree, f"tree {number}") for number, tree in enumerate(trees))
+        linear = next((number for number, fields in enumerate(found) if fields.get("is_linear", "0") != "0"), None)
+        if linear is not None:
+            raise DataError(f"tree {linear} has linear models in its leaves; train with linear_tree=false")
+        return cls(found)
+
+    def require(self, holds: npt.NDArray[np.bool_], tree: Ints, what: str, remedy: str = _DAMAGED) -> None:
+        """Raise ``what`` is wrong with the first ``tree`` of which not all ``holds``."""
+        if not np.all(holds):
+            raise DataError(f"tree {tree[np.argmin(holds)]}: {what}; {remedy}")
+
+    def counts(self, name: str, least: int) -> Ints:
+        """One number a tree."""
+        return self.integers(name, np.ones(len(self.trees), np.int64), least, _MOST)
+
+    def integers(self, name: str, counts: Ints, low: int, end: int) -> Ints:
+        """Of each tree so many integers, from ``low`` on and below ``end``."""
+        found = np.array([int(word) for word in self._words(name, counts, _INTEGERS)], np.int64)
+        self.require((found >= low) & (found < end), _owners(counts), f"{name} has numbers that are below {low} or not below {end}")
+        return found
+
+    def decimals(self, name: str, counts: Ints, finite: bool = True) -> Floats:
+        """Of each tree so many numbers."""
+        found = np.array([float(word) for word in self._words(name, counts, _DECIMALS)], np.float64)
+        self.require(np.isfinite(found) | (not finite), _owners(counts), f"{name} has numbers that are not finite")
+        return found
+
+    def _words(self, name: str, counts: Ints, form: re.Pattern[str]) -> list[str]:
+        words: list[str] = []
+        for number, (fields, count) in enumerate(zip(self.trees, counts.tolist(), strict=True)):
+            line = fields.get(name, "")
+            own = line.split(" ") if line else []
+            if len(own) != count or (line and not form.fullmatch(line)):
+                raise DataError(f"tree {number}: {name} has {_start(line)} where {count} numbers belong; {_DAMAGED}")
+            words += own
+        return words
+
+
+def _set_starts(lines: _Lines, counts: Ints) -> Ints:
+    """Where the words of each set begin, and at last where they end, over all trees."""
+    bound_counts = np.where(counts > 0, counts + 1, 0)
+    bounds, tree = lines.integers("cat_boundaries", bound_counts, 0, _MOST), _owners(bound_counts)
+    begins = np.diff(tree, prepend=-1) > 0
+    rise = np.diff(bounds, prepend=0)
+    lines.require(np.where(begins, bounds == 0, rise > 0), tree, "cat_boundaries do not rise from 0")
+    return _boundaries(rise[~begins])
+
+
+def _check_children(lines: _Lines, left: Ints, right: Ints, nodes: Ints) -> None:
+    """Raise unless the children of each tree are its nodes and leaves, each there once and behind its parent."""
+    tree = np.tile(_owners(nodes), 2)
+    node, child = np.tile(np.arange(len(left)) - np.repeat(_boundaries(nodes)[:-1], nodes), 2), np.concatenate([left, right])
+    sound = (child < 0) & (child >= ~nodes[tree]) | (child > node) & (child < nodes[tree])
+    lines.require(sound, tree, "a child is out of range or leads back")
+    order = np.lexsort((child, tree))
+    again = (np.diff(tree[order], prepend=-1) == 0) & (np.diff(child[order], prepend=0) == 0)
+    lines.require(~again, tree[order], "a node or leaf is the child of two nodes")
+
+
+def _header(head: str) -> dict[str, str]:
+    """The lines of a header by name, once the model is of a kind that can be read."""
+    lines = head.removeprefix("tree\n")
+    if "\naverage_output\n" in lines:
+        raise DataError("the trees are a random forest, whose scores are means; train with boosting=gbdt")
+    header = _fields(lines, "the header")
+    for name in ("version", "num_class", "num_tree_per_iteration", "max_feature_idx", "feature_names", "feature_infos", "tree_sizes"):
+        if name not in header:
+            raise DataError(f"the header has no line {name}=...; {_DAMAGED}")
+    if header["version"] != "v4":
+        raise DataError(f"the LightGBM text has version {_start(header['version'])}; load and save it with LightGBM 4, which writes v4")
+    scores = {header["num_class"], header["num_tree_per_iteration"]} - {"1"}
+    if scores:
+        raise DataError(f"the trees give {_start(scores.pop())} scores a row; a ranking needs one, so train with num_class=1")
+    features = header["max_feature_idx"]
+    if not re.fullmatch("[0-9]{1,9}", features) or int(features) + 1 != len(header["feature_names"].split(" ")):
+        raise DataError(f"max_feature_idx is {_start(features)}, which is not that of the last of the feature_names; {_DAMAGED}")
+    return header
+
+
+def _fields(lines: str, where: str) -> dict[str, str]:
+    pairs = [line.partition("=") for line in lines.split("\n") if line]
+    found = {name: value for name, _, value in pairs}
+    if len(found) < len(pairs) or not all(equals for _, equals, _ in pairs):
+        raise DataError(f"{where}: a line is there twice or has no '='; {_DAMAGED}")
+    return found
+
+
+def _numbered(trees: Sequence[str]) -> list[str]:
+    return [f"Tree={number}\n{tree}" for number, tree in enumerate(trees)]
+
+
+def _with_line(tree: str, name: str, values: Floats) -> str:
+    line = f"{name}=" + " ".join(format(value, ".17g") for value in values.tolist())
+    return re.sub(f"^{name}=.*$", line, tree, count=1, flags=re.MULTILINE)
+
+
+def _owners(counts: Ints) -> Ints:
+    """The number of the tree that each thing belongs to, where each tree has so many of them."""
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def _boundaries(counts: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _start(text: str) -> str:
+    return repr(text[:30] + "..." if len(text) > 30 else text)

@@ -1,0 +1,33 @@
+// Squared error against targets t, with left_i = t_i - s_i, or that less its mean over the query:
+//
+//   value = -1/2 sum_i left_i^2,    slope_i = left_i,    curvature 1 (of the mean's part no account is taken)               (1)
+#pragma once
+
+#include "objective.hpp"
+
+namespace exactrank {
+
+class SquaredError final : public Objective {
+public:
+    SquaredError(const double* targets, bool within) : targets_(targets), within_(within) {}
+
+    void answer(const Scored& scored, Scratch&, const Answer& wanted) const override {
+        const double* target = targets_ + scored.begin;
+        double mean = 0;
+        for (std::int32_t i = 0; within_ && i < scored.count; ++i) mean += (target[i] - scored.score[i]) / scored.count;
+        double sum = 0;
+        for (std::int32_t i = 0; i < scored.count; ++i) {
+            const double left = target[i] - scored.score[i] - mean;
+            sum += left * left;
+            if (wanted.slope) wanted.slope[i] = left;
+            if (wanted.curvature) wanted.curvature[i] = 1.0;
+        }
+        if (wanted.value) *wanted.value = -sum / 2;
+    }
+
+private:
+    const double* targets_;  // one a document
+    bool within_;
+};
+
+}  // namespace exactrank

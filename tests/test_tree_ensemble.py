@@ -1,0 +1,261 @@
+"""Trees: scores that are LightGBM's to the bit without LightGBM, files, copies and missing values."""
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import exactrank as xr
+from exactrank import _core
+from exactrank.scorers.tree_text import ModelText, TreeTable, first_trees, joined, scaled
+
+from .reference.trees import tree_scores
+
+SETTINGS = {
+    "num_leaves": st.integers(2, 64),
+    "max_depth": st.sampled_from([-1, -1, 1, 3]),
+    "min_data_in_leaf": st.sampled_from([1, 1, 5, 1000]),
+    "use_missing": st.booleans(),
+    "zero_as_missing": st.booleans(),
+    "monotone_constraints": st.sampled_from([[0] * 4, [1, -1, 0, 0]]),
+    "objective": st.sampled_from(["regression", "binary"]),
+    "max_bin": st.sampled_from([15, 255]),
+}
+ODD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-36, -1e-36, 1e-35, 1e-34, -0.5, -1.0, 0.99, 31.0, 32.5, 1e9, 3e9, -3e9, 3.4e38, -3.4e38]
+
+
+def rows(seed, count=250, categories=70):
+    """Normal, with holes and zeros, small integers, categories with holes."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((count, 4)).astype(np.float32)
+    X[rng.random(count) < 0.2, 0], X[rng.random(count) < 0.3, 1] = np.nan, 0.0
+    X[:, 2], X[:, 3] = rng.integers(-3, 4, count), rng.integers(0, categories, count)
+    X[rng.random(count) < 0.1, 3] = np.nan
+    return X
+
+
+def trained(seed=0, trees=3, categorical=True, **more):
+    X, rng = rows(seed), np.random.default_rng([seed, 1])
+    y = 0.1 * np.nan_to_num(X[:, 0]) + 2 * np.isnan(X[:, 0]) + (X[:, 1] == 0) + np.sin(np.nan_to_num(X[:, 3])) + rng.normal(0, 0.2, len(X))
+    y = y > 1 if more.get("objective") == "binary" else np.abs(y).astype(int) if more.get("objective") == "multiclass" else y
+    given = {"verbose": -1, "num_threads": 1, "cat_smooth": 1, "min_data_per_group": 1, "min_data_in_leaf": 1, "min_data_in_bin": 1} | more
+    data = lgb.Dataset(X, np.asarray(y, float), categorical_feature=[3] if categorical else [], params=given)
+    return lgb.train(given | {"min_sum_hessian_in_leaf": 0}, data, trees)
+
+
+TEXT = trained(trees=3, num_leaves=8).model_to_string()
+
+
+@st.composite
+def boosters(draw):
+    chosen = draw(st.fixed_dictionaries(SETTINGS))
+    return trained(draw(st.integers(0, 99)), draw(st.integers(1, 4)), draw(st.booleans()), **chosen)
+
+
+def hard_rows(text, seed):
+    """Rows of all kinds of odd values, and thresholds with their neighbours."""
+    known, rng = TreeTable.of(ModelText.of(text)).threshold, np.random.default_rng(seed)
+    with np.errstate(over="ignore"):
+        close = [np.nextafter(known.astype(np.float32), np.float32(side)) for side in (-np.inf, np.inf)]
+        values = np.concatenate([np.array(ODD, np.float32), known.astype(np.float32), *close])
+    return np.concatenate([rows(seed, 40), rng.choice(values, (150, 4))]).astype(np.float32)
+
+
+@given(boosters(), st.integers(0, 99), st.integers(1, 3))
+@settings(max_examples=60)
+def test_scores_are_lightgbms_to_the_bit(booster, seed, threads):
+    text = booster.model_to_string()
+    X = hard_rows(text, seed)
+    ours = xr.TreeEnsemble(text).score(X, threads)
+    assert ours.tobytes() == booster.predict(X, raw_score=True).tobytes()
+    assert ours.tolist() == tree_scores(text, X)
+
+
+def test_the_models_of_these_tests_have_every_kind_of_node():
+    texts = [
+        trained(seed, zero_as_missing=zero, use_missing=use).model_to_string()
+        for seed in range(3)
+        for zero, use in [(True, True), (False, True), (False, False)]
+    ]
+    tables = [TreeTable.of(ModelText.of(text)) for text in texts]
+    assert set(np.concatenate([table.decision for table in tables]) & 13) >= {0, 4, 8, 9}
+    assert {2, 0} <= set(np.concatenate([table.decision for table in tables]) & 2)
+    assert np.inf in np.concatenate([table.threshold for table in tables])
+    assert max(len(ModelText.of(text).trees) for text in texts) == 3
+    assert TreeTable.of(ModelText.of(trained(num_leaves=64).model_to_string())).start[1] > 32
+
+
+def test_scores_do_not_depend_on_threads_or_neighbours():
+    X = np.tile(rows(5, 1000), (60, 1)) + np.arange(4, dtype=np.float32)
+    booster = trained(5, 30, num_leaves=200)
+    scorer = xr.TreeEnsemble(booster.model_to_string())
+    one = scorer.score(X, threads=1)
+    assert one.tobytes() == scorer.score(X, threads=3).tobytes() == scorer.score(np.asfortranarray(X), threads=2).tobytes()
+    assert one[:3000].tobytes() == booster.predict(X[:3000], raw_score=True).tobytes()
+    for lanes in (4, 8, 16):
+        assert one.tobytes() == scorer._native.scores(X, 2, lanes).tobytes()
+    for count in (1, 3, 4, 15, 16, 17, 33, 63, 64, 65, 131):
+        assert one[777 : 777 + count].tobytes() == scorer.score(X[777 : 777 + count]).tobytes()
+    assert len(scorer.score(X[:0])) == 0
+
+
+@given(boosters(), st.integers(0, 99))
+@settings(max_examples=20)
+def test_single_trees_add_up(booster, seed):
+    scorer = xr.TreeEnsemble(booster.model_to_string(), ("a", "b", "c", "d"), "zero")
+    X, singles = hard_rows(scorer.text, seed), list(scorer.single_trees())
+    assert [(each.n_trees, each.feature_names, each.missing) for each in singles] == [(1, scorer.feature_names, "zero")] * scorer.n_trees
+    assert sum((each.score(X) for each in singles), np.zeros(len(X))).tobytes() == scorer.score(X).tobytes()
+
+
+@given(boosters())
+@settings(max_examples=20)
+def test_importance_is_lightgbms(booster):
+    scorer = xr.TreeEnsemble(booster.model_to_string())
+    for kind in ("gain", "split"):
+        assert scorer.importance(kind).tolist() == scorer.booster.feature_importance(kind).tolist()
+
+
+def test_contributions_add_up_to_the_score():
+    X, names = rows(3), ("a", "b", "c", "d")
+    kept = xr.TreeEnsemble(trained(3).model_to_string(), names)
+    np.testing.assert_allclose(kept.contributions(X).sum(axis=1), kept.score(X), atol=1e-12)
+    mean = replace(kept, missing="mean", fill=np.array([0.5, 0, 0, 7]))
+    assert mean.contributions(X).tobytes() == kept.contributions(np.where(np.isnan(X), mean.fill, X).astype(np.float32)).tobytes()
+    with pytest.raises(xr.DataError, match=r"values are missing \(a: "):
+        replace(kept, missing="error").contributions(X)
+
+
+def test_missing_values_by_policy():
+    X = rows(3)
+    kept = xr.TreeEnsemble(trained(3).model_to_string(), ("a", "b", "c", "d"))
+    with pytest.raises(xr.DataError, match=r"values are missing \(a: "):
+        replace(kept, missing="error").score(X)
+    whole = X[~np.isnan(X).any(axis=1)]
+    assert replace(kept, missing="error").score(whole).tolist() == kept.score(whole).tolist()
+    assert replace(kept, missing="zero").score(X).tolist() == kept.score(np.nan_to_num(X)).tolist()
+    fill = np.array([0.5, 0.0, 0.0, 7.0])
+    assert replace(kept, missing="mean", fill=fill).score(X).tolist() == kept.score(np.where(np.isnan(X), fill, X)).tolist()
+    assert kept.score(X).tolist() != kept.score(np.nan_to_num(X)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"missing": "keep", "fill": np.zeros(4)}, 'missing="keep" has no fill'),
+        ({"missing": "error", "fill": np.zeros(4)}, "has no fill"),
+        ({"missing": "mean"}, "needs fill"),
+        ({"missing": "mean", "fill": np.zeros(3)}, "fill has 3 values for 4 features"),
+        ({"missing": "median"}, '\'median\' is not a policy; use "keep", "error"'),
+        ({"feature_names": ("a",)}, "for 1 features"),
+    ],
+)
+def test_bad_scorers_are_refused(given, said):
+    with pytest.raises(xr.DataError, match=said):
+        xr.TreeEnsemble(TEXT, **given)
+
+
+def test_bad_questions_are_refused():
+    scorer = xr.TreeEnsemble(TEXT)
+    with pytest.raises(xr.IncompatibleError, match="shape"):
+        scorer.score(np.zeros((2, 3), np.float32))
+    with pytest.raises(xr.IncompatibleError, match="shape"):
+        scorer.contributions(np.zeros((2, 3), np.float32))
+    with pytest.raises(xr.DataError, match="kind='weight' is not one of"):
+        scorer.importance("weight")
+
+
+def test_scores_that_overflow_are_refused():
+    X = np.zeros((1, 4), np.float32)
+    huge = scaled(first_trees(TEXT, 1), [1e308])
+    assert xr.TreeEnsemble(huge).score(X) > 1e307
+    for _ in range(5):
+        huge = joined(huge, huge)
+    with pytest.raises(xr.DataError, match="row 0 overflows"):
+        xr.TreeEnsemble(huge).score(X)
+
+
+def test_copies_score_the_same():
+    scorer = xr.TreeEnsemble(TEXT, ("a", "b", "c", "d"), "mean", np.arange(4.0))
+    X = rows(1)
+    scores = scorer.score(X)
+    assert scorer.booster.num_trees() == scorer.n_trees == 3
+    for twin in (pickle.loads(pickle.dumps(scorer)), copy.deepcopy(scorer), copy.copy(scorer), replace(scorer)):
+        assert (twin.text, twin.feature_names, twin.missing, twin.fill.tolist()) == (TEXT, ("a", "b", "c", "d"), "mean", [0, 1, 2, 3])
+        assert twin.score(X).tobytes() == scores.tobytes()
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("missing", ["keep", "error", "zero", "mean"])
+def test_a_file_keeps_every_bit(tmp_path, missing, named):
+    fill = np.arange(4.0) / 3 if missing == "mean" else None
+    scorer = xr.TreeEnsemble(TEXT, ("a", "b", "c", "d") if named else (), missing, fill)
+    xr.Model(scorer).save(tmp_path / "m.json")
+    read = xr.load(tmp_path / "m.json").scorer
+    assert (read.text, read.feature_names, read.missing) == (scorer.text, scorer.feature_names, missing)
+    assert (read.fill is None) == (missing in ("keep", "error"))
+    assert read.fill is None or read.fill.tobytes() == scorer.fill.tobytes()
+
+
+def test_loading_and_scoring_need_no_lightgbm(tmp_path):
+    xr.Model(xr.TreeEnsemble(TEXT)).save(tmp_path / "m.json")
+    code = """
+import sys
+sys.modules["lightgbm"] = None
+import exactrank as xr
+scorer = xr.load(sys.argv[1]).scorer
+print(scorer.score(xr.RankingData.from_arrays([[0.0, 1.0, 2.0, 3.0]], [0], group=[1]).X).tolist(), scorer.importance("split").tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m.json")], capture_output=True, text=True, check=True)
+    scorer = xr.TreeEnsemble(TEXT)
+    ours = f"{scorer.score(np.array([[0, 1, 2, 3]], np.float32)).tolist()} {scorer.importance('split').tolist()}"
+    assert done.stdout.strip() == ours
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"lightgbm": None}, "trees need the lines"),
+        ({"lightgbm": ["tree", 3]}, "trees need the lines"),
+        ({"features": "abcd"}, "trees need the lines"),
+        ({"lightgbm": ["tree"]}, "begins with a line|end of trees"),
+        ({"missing": "mean"}, "needs fill"),
+        ({"missing": "mean", "fill": [1.0]}, "fill has 1 values"),
+        ({"features": ["a", "b", "c", "c"]}, "two features are called 'c'"),
+    ],
+)
+def test_bad_records_are_refused_with_their_place(change, said):
+    record = json.loads(json.dumps(xr.TreeEnsemble(TEXT).to_record()))
+    with pytest.raises(xr.DataError, match=rf"m\.json: .*({said})"):
+        xr.TreeEnsemble.from_record(record | change, "m.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"start": [0, 3]}, "does not cover"),
+        ({"feature": [0, 2]}, "feature is out of range"),
+        ({"left": [1, 2]}, "child is out of range"),
+        ({"left": [0, -1]}, "child is out of range"),
+        ({"left": [1, -2]}, "child is out of range"),
+        ({"decision": [1, 1], "threshold": [0.0, 1.0]}, "set is out of range"),
+        ({"leaf_value": [0.0, 0.0]}, "one leaf more"),
+        ({"set_start": [0, 2]}, "does not cover the sets"),
+    ],
+)
+def test_the_kernel_follows_no_wild_index(change, said):
+    given = {"start": [0, 2], "feature": [0, 1], "threshold": [0.0, 0.0], "decision": [0, 1], "left": [1, -1], "right": [-2, -3]}
+    given |= {"leaf_value": [1.0, 2.0, 3.0], "set_start": [0, 1], "sets": [1]} | change
+    types = {"start": np.int64, "feature": np.int32, "decision": np.uint8, "left": np.int32, "right": np.int32, "set_start": np.int64}
+    with pytest.raises(ValueError, match=said):
+        _core.Trees(
+            2, **{name: np.array(values, types.get(name, np.uint32 if name == "sets" else np.float64)) for name, values in given.items()}
+        )

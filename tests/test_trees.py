@@ -1,0 +1,305 @@
+"""Tree rankers: LightGBM's trees along our forces, weights in the leaves, and a model that LightGBM alone scores the same."""
+
+import json
+import subprocess
+import sys
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+import exactrank as xr
+from exactrank.objectives.squared_error import SquaredError
+from exactrank.rankers.forest import Forest
+
+from .test_rankers import judged, mean, rows
+
+SMALL = {"trees": 20, "min_documents": 3, "threads": 1}
+KINDS = {
+    "MART": lambda **more: xr.MART("nDCG@5", **(SMALL | more)),
+    "LambdaMART": lambda **more: xr.LambdaMART("nDCG@5", **(SMALL | more)),
+    "DirectRankTrees": lambda **more: xr.DirectRankTrees("nDCG@5", **(SMALL | more)),
+}
+PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "rate": 1.0, "smoothing": 1.0, "query_fraction": 1.0}
+EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+SCORED_BY_LIGHTGBM = """
+import json, sys
+import lightgbm, numpy
+record = json.load(open(sys.argv[1]))["scorer"]
+booster = lightgbm.Booster(model_str="\\n".join(record["lightgbm"]) + "\\n")
+assert "exactrank" not in sys.modules
+print(json.dumps(booster.predict(numpy.load(sys.argv[2]), raw_score=True).tolist()))
+"""
+
+
+@EVERY_KIND
+def test_lightgbm_alone_scores_the_same(kind, tmp_path):
+    data = judged(queries=30)
+    ranker = KINDS[kind]().fit(data)
+    ranker.save(tmp_path / "m.json")
+    np.save(tmp_path / "x.npy", data.X)
+    command = [sys.executable, "-c", SCORED_BY_LIGHTGBM, str(tmp_path / "m.json"), str(tmp_path / "x.npy")]
+    theirs = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    np.testing.assert_allclose(theirs, ranker.predict(data), rtol=0, atol=1e-12)
+    assert np.array_equal(xr.load(tmp_path / "m.json").predict(data), ranker.predict(data))
+    assert ranker.model_.scorer.booster.num_trees() == ranker.model_.scorer.n_trees
+
+
+def grown(data, valid=None, seed=0, weights=(1.0, 1.0, 1.0), start=None):
+    """A forest of as many trees as weights, along random slopes."""
+    rng = np.random.default_rng(seed)
+    forest = Forest(data, valid, {"num_leaves": 4, "min_data_in_leaf": 2, "learning_rate": 0.3}, start=start)
+    for weight in weights:
+        tree = forest.grow(rng.standard_normal(data.n_documents), np.ones(data.n_documents))
+        forest.add(tree, weight)
+    return forest
+
+
+@given(seed=st.integers(0, 50), weights=st.lists(st.just(1.0) | st.floats(0.01, 2), min_size=1, max_size=4))
+@settings(max_examples=25)
+def test_the_text_scores_as_the_forest_to_the_bit(seed, weights):
+    """So weights are in the leaves exactly, and a forest that is taken up again has the scores it had."""
+    data = judged(seed=seed)
+    forest = grown(data, data, seed, weights)
+    for scores in forest.scores:
+        assert np.array_equal(xr.TreeEnsemble(forest.text(len(weights))).score(data.X), scores)
+    assert xr.TreeEnsemble(forest.text(1)).n_trees == 1
+
+
+@given(seed=st.integers(0, 50))
+@settings(max_examples=10)
+def test_a_tree_says_its_leaf_values(seed):
+    data, rng = judged(seed=seed), np.random.default_rng(seed)
+    forest = grown(data, data, seed)
+    before = forest.scores
+    tree = forest.grow(rng.standard_normal(data.n_documents), np.ones(data.n_documents))
+    for output, after, earlier in zip(tree.outputs, tree.sums, before, strict=True):
+        assert set(output) <= set(tree.values)
+        np.testing.assert_allclose(output, after - earlier, atol=1e-12)
+    assert forest.scores is before, "a tree that was not added does not count"
+
+
+@given(seed=st.integers(0, 50), follow=st.sampled_from(["grades", "lambdas"]))
+@settings(max_examples=10)
+def test_the_line_search_never_falls_below_the_least_weight(seed, follow):
+    data = judged(queries=15, seed=seed)
+    free, least = (
+        KINDS["DirectRankTrees"](**(PUBLISHED | {"trees": 1, "low": 0.2, "high": high, "follow": follow})).fit(data) for high in (1.0, 0.2)
+    )
+    assert free.score(data) >= least.score(data)
+
+
+def test_the_first_tree_of_mart_is_least_squares():
+    data = judged(queries=20)
+    tree = KINDS["MART"](trees=1, rate=1.0, leaves=4).fit(data).model_.scorer
+    leaf = tree.booster.predict(data.X, pred_leaf=True).ravel()
+    left = data.y - data.y.mean()
+    for number in np.unique(leaf):
+        np.testing.assert_allclose(tree.score(data.X)[leaf == number], left[leaf == number].mean(), atol=1e-6)
+
+
+@given(seed=st.integers(0, 50))
+@settings(max_examples=10)
+def test_squared_error_within_queries_leaves_a_constant_a_query_free(seed):
+    data, rng = judged(seed=seed), np.random.default_rng(seed)
+    s, query = rng.standard_normal(data.n_documents), np.repeat(np.arange(data.n_queries), np.diff(data.indptr))
+    moved = s + rng.standard_normal(data.n_queries)[query]
+    plain, free, freed = (xr.slopes(SquaredError(within), data, at) for within, at in ((False, s), (True, s), (True, moved)))
+    left = data.y - data.y.mean() - s
+    np.testing.assert_allclose(plain.slope, left, atol=1e-12)
+    np.testing.assert_allclose(free.slope, left - (np.bincount(query, left) / np.bincount(query))[query], atol=1e-12)
+    np.testing.assert_allclose(freed.slope, free.slope, atol=1e-12)
+    for found in (plain, free):
+        np.testing.assert_allclose(found.values, -np.bincount(query, found.slope**2) / 2, atol=1e-12)
+        assert np.all(found.curvature == 1)
+
+
+def cubic_springs(pairs):
+    return pairs.delta * np.maximum(0, 1 - pairs.lead) ** 3
+
+
+@pytest.mark.parametrize(
+    "lambdas",
+    ["logistic", "step", "spring", "sampled", "finite-difference", cubic_springs, xr.Structured(xr.NDCG(k=5)), xr.PairHinge()],
+)
+def test_any_lambda_function_may_be_followed(lambdas):
+    train, test = judged(queries=60, noise=0.1), judged(queries=60, noise=0.1, seed=2)
+    assert KINDS["LambdaMART"](lambdas=lambdas, trees=60).fit(train).score(test) > 0.8
+
+
+@pytest.mark.parametrize("measure", ["AP(rel=2)", "ERR@5", "RR(rel=2)", "P(rel=2)@3", "RBP", "Bpref", "PairwiseCorrect"])
+def test_any_measure_may_be_trained_on(measure):
+    train = judged(queries=60, noise=0.1)
+    before, after = (xr.LambdaMART(measure, **(SMALL | {"trees": trees})).fit(train).score(train) for trees in (1, 30))
+    assert after > before
+
+
+def test_missing_values_take_a_side_of_their_own():
+    X, _, qid = rows(queries=40)
+    hidden = np.random.default_rng(0).random(len(X)) < 0.4
+    X[hidden, 1] = np.nan
+    data = xr.RankingData.from_arrays(X, np.where(hidden, 2, 0), qid=qid)
+    assert KINDS["LambdaMART"]().fit(data).score(data) == mean("nDCG@5", data, data.y)
+    with pytest.raises(xr.DataError, match="values are missing"):
+        KINDS["LambdaMART"](missing="error").fit(X, hidden, qid=qid)
+
+
+def test_settings_reach_the_trees():
+    data = judged(queries=40)
+    plain = KINDS["MART"]().fit(data)
+    X = np.tile(data.X[0], (50, 1))
+    X[:, 3] = np.linspace(-3, 3, 50)
+    falling = KINDS["MART"](falling=["x3"]).fit(data)
+    assert np.any(np.diff(plain.predict(X)) > 1e-9)
+    assert np.all(np.diff(falling.predict(X)) <= 1e-12)
+    assert KINDS["MART"](leaves=2, trees=3).fit(data).model_.scorer.booster.trees_to_dataframe()["node_depth"].max() == 2
+    assert not np.array_equal(KINDS["MART"](query_fraction=0.5).fit(data).predict(data), plain.predict(data))
+    kinds = KINDS["MART"](categorical=["x0"]).fit(np.abs(data.X).astype(int), data.y, group=np.diff(data.indptr))
+    assert "==" in set(kinds.model_.scorer.booster.trees_to_dataframe()["decision_type"].dropna())
+
+
+def test_where_no_split_is_possible_it_says_so():
+    with pytest.warns(ConvergenceWarning, match=r"no split is possible.*min_documents"):
+        ranker = KINDS["MART"](min_documents=1000).fit(judged())
+    assert np.ptp(ranker.predict(judged())) == 0
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("drawn", [{}, {"feature_fraction": 0.5, "query_fraction": 0.6}])
+@pytest.mark.parametrize("held_out", [False, True])
+def test_a_break_changes_nothing(kind, drawn, held_out):
+    data, valid = judged(queries=30), judged(queries=30, seed=1) if held_out else None
+    settings = {"trees": 12, "patience": 5} | drawn
+    whole = KINDS[kind](**settings).fit(data, valid=valid)
+
+    def interrupt(progress):
+        if progress.step == 6:
+            raise KeyboardInterrupt
+
+    part = KINDS[kind](**settings).fit(data, valid=valid, listener=interrupt)
+    assert part.model_.training["interrupted"]
+    assert part.model_.scorer.n_trees <= 6
+    again = KINDS[kind](**settings).fit(data, valid=valid, resume=part.model_)
+    assert again.model_.scorer.n_trees == whole.model_.scorer.n_trees
+    assert np.array_equal(again.predict(data), whole.predict(data))
+
+
+@pytest.mark.parametrize("other", [{"leaves": 5}, {"measure": "AP"}, {"seed": 4}])
+def test_only_what_was_begun_is_resumed(other):
+    data = judged(queries=20)
+    part = KINDS["MART"](trees=3).fit(data)
+    with pytest.raises(xr.IncompatibleError, match=f"the model was trained with {next(iter(other))}="):
+        xr.MART(**({"measure": "nDCG@5"} | SMALL | other)).fit(data, resume=part.model_)
+    with pytest.raises(xr.IncompatibleError, match="trained with data="):
+        KINDS["MART"]().fit(judged(queries=21), resume=part.model_)
+    with pytest.raises(xr.IncompatibleError, match="the model was trained with"):
+        KINDS["LambdaMART"]().fit(data, resume=part.model_)
+    more = KINDS["MART"](trees=5).fit(data, resume=part.model_)
+    assert np.array_equal(more.predict(data), KINDS["MART"](trees=5).fit(data).predict(data)), "how many trees there are may change"
+
+
+@EVERY_KIND
+def test_threads_do_not_matter(kind):
+    data = judged(queries=40)
+    drawn = {"feature_fraction": 0.5, "query_fraction": 0.6, "seed": 7}
+    one, two = (KINDS[kind](**(drawn | {"threads": threads})).fit(data) for threads in (1, 2))
+    assert one.model_.scorer.text.partition("parameters")[0] == two.model_.scorer.text.partition("parameters")[0]
+    other = KINDS[kind](**(drawn | {"seed": 8})).fit(data)
+    assert not np.array_equal(other.predict(data), one.predict(data))
+
+
+@EVERY_KIND
+def test_rows_and_queries_weigh(kind):
+    """Whole weights are copies of the queries; documents without weight do not count."""
+    X, y, qid = rows(queries=20)
+    twice = np.arange(20) % 3 == 0
+    copies = np.concatenate([np.arange(len(X)), np.flatnonzero(twice[qid])])
+    fixed = {"query_fraction": 1.0} | ({"search": "all"} if kind == "DirectRankTrees" else {})
+    weighed = KINDS[kind](**fixed).fit(X, y, qid=qid, query_weight=1.0 + twice)
+    copied = KINDS[kind](**fixed).fit(X[copies], y[copies], qid=np.where(np.arange(len(copies)) < len(X), qid[copies], 100 + qid[copies]))
+    assert weighed.score(X, y, qid=qid) == pytest.approx(copied.score(X, y, qid=qid), abs=0.1)
+    assert not np.array_equal(weighed.predict(X), KINDS[kind](**fixed).fit(X, y, qid=qid).predict(X))
+    with pytest.raises(xr.DataError, match="sample_weight"):
+        KINDS[kind]().fit(X, y, qid=qid, sample_weight=np.ones(3))
+
+
+def test_documents_weigh_in_least_squares():
+    X, y, qid = rows(queries=20)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    tree = KINDS["MART"](trees=1, rate=1.0, leaves=4).fit(X, y, qid=qid, sample_weight=weight).model_.scorer
+    leaf = tree.booster.predict(X, pred_leaf=True).ravel()
+    for number in np.unique(leaf):
+        held = leaf == number
+        np.testing.assert_allclose(tree.score(X)[held], np.average((y - y.mean())[held], weights=weight[held]), atol=1e-6)
+
+
+def test_validation_data_must_have_the_features():
+    X, y, qid = rows()
+    with pytest.raises(xr.ExactRankError, match="features"):
+        KINDS["MART"]().fit(X, y, qid=qid, valid=(X[:, :3], y, qid))
+
+
+def test_leverage_does_not_lower_the_training_measure():
+    moved = []
+    for seed in range(3):
+        data = judged(queries=60, noise=2.0, seed=seed)
+        few = {"trees": 10, "leaves": 4, "seed": seed}
+        plain, anew = (KINDS["DirectRankTrees"](leverage=leverage, **few).fit(data) for leverage in (0, 3))
+        assert anew.score(data) >= plain.score(data)
+        assert anew.model_.training["value"] == pytest.approx(anew.score(data), abs=1e-12)
+        assert anew.model_.scorer.n_trees == plain.model_.scorer.n_trees
+        moved.append(not np.array_equal(anew.predict(data), plain.predict(data)))
+    assert any(moved)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"trees": 0}, "trees must be at least 1"),
+        ({"leaves": 1}, "leaves must be at least 2"),
+        ({"rate": 0.0}, "rate must be above 0"),
+        ({"query_fraction": 1.5}, "query_fraction must be above 0 and at most 1"),
+        ({"categorical": ["colour"]}, "categorical names 'colour', which is no feature"),
+        ({"rising": ["x0"], "falling": ["x0"]}, "'x0' can be only one of"),
+        ({"depth": 0}, "depth must be at least 1"),
+        ({"l2": -1.0}, "l2 must be at least 0"),
+        ({"patience": 0}, "patience must be at least 1"),
+    ],
+)
+def test_bad_settings_are_named(given, says):
+    with pytest.raises(xr.DataError, match=says):
+        xr.MART("nDCG@5", **given).fit(judged())
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"low": 0.0}, "low and high must be numbers above 0"),
+        ({"low": 0.5, "high": 0.4}, "low no more than high"),
+        ({"follow": "stars"}, "follow='stars' is not one of"),
+        ({"search": "some"}, "search='some' is not one of"),
+        ({"query_fraction": 1.0}, "give a query_fraction below 1"),
+        ({"smoothing": 0.0}, "smoothing must be above 0"),
+        ({"leverage": -1}, "leverage must be a number of samples"),
+    ],
+)
+def test_bad_settings_of_the_search_are_named(given, says):
+    with pytest.raises(xr.DataError, match=says):
+        xr.DirectRankTrees("nDCG@5", **given).fit(judged())
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_models_of_lightgbm_are_read(named, tmp_path):
+    X, y, _ = rows(queries=20)
+    names = ["bm25", "clicks", "age", "length"] if named else "auto"
+    booster = lgb.train({"verbose": -1, "num_threads": 1}, lgb.Dataset(X, y, feature_name=names), 5)
+    booster.save_model(tmp_path / "model.txt")
+    model = xr.load(tmp_path / "model.txt")
+    assert np.array_equal(model.predict(X), booster.predict(X, raw_score=True))
+    assert model.scorer.feature_names == (tuple(names) if named else ())
+    (tmp_path / "cut.txt").write_text((tmp_path / "model.txt").read_text()[:500])
+    with pytest.raises(xr.DataError, match=r"cut.txt: .*train or copy the model again"):
+        xr.load(tmp_path / "cut.txt")
