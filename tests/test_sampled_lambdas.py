@@ -72,7 +72,7 @@ def test_draws_are_standard_logistic():
     e, rng = np.log(grid / (1 - grid)), np.random.default_rng(0)
     noisy = s[:, None] + 0.7 * rng.choice(e, (3, 400_000))
     inside = [np.mean((noisy[i] > noisy[j]) != (noisy[i] > noisy[k])) for i, j, k in ((0, 1, 2), (2, 0, 1))]  # then it meets both
-    found = slopes(SampledLambdas(link="step", margin=9.0, samples=100_000, noise=0.7), one_query(y), s).slope
+    found = slopes(SampledLambdas(link="step", margin=9.0, neighbours=1, samples=100_000, noise=0.7), one_query(y), s).slope
     assert found[[0, 2]] == pytest.approx([1 + inside[0], -1 - inside[1]], abs=0.01)
 
 

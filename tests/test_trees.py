@@ -156,7 +156,8 @@ def test_settings_reach_the_trees():
     assert np.any(np.diff(plain.predict(X)) > 1e-9)
     assert np.all(np.diff(falling.predict(X)) <= 1e-12)
     assert KINDS["MART"](leaves=2, trees=3).fit(data).model_.scorer.booster.trees_to_dataframe()["node_depth"].max() == 2
-    assert not np.array_equal(KINDS["MART"](query_fraction=0.5).fit(data).predict(data), plain.predict(data))
+    for drawn in ({"query_fraction": 0.5}, {"extra": True}, {"feature_fraction": 0.5}):
+        assert not np.array_equal(KINDS["MART"](**drawn).fit(data).predict(data), plain.predict(data))
     kinds = KINDS["MART"](categorical=["x0"]).fit(np.abs(data.X).astype(int), data.y, group=np.diff(data.indptr))
     assert "==" in set(kinds.model_.scorer.booster.trees_to_dataframe()["decision_type"].dropna())
 
@@ -168,7 +169,7 @@ def test_where_no_split_is_possible_it_says_so():
 
 
 @EVERY_KIND
-@pytest.mark.parametrize("drawn", [{}, {"feature_fraction": 0.5, "query_fraction": 0.6}])
+@pytest.mark.parametrize("drawn", [{}, {"feature_fraction": 0.5, "query_fraction": 0.6}, {"extra": True}])
 @pytest.mark.parametrize("held_out", [False, True])
 def test_a_break_changes_nothing(kind, drawn, held_out):
     data, valid = judged(queries=30), judged(queries=30, seed=1) if held_out else None

@@ -6,10 +6,10 @@ scores without noise. The force is the mean over several such rankings:
 
     lambda_ij = mean over samples of |weight_ij| link(s_i - s_j),    ranked by s + noise * e,  e standard logistic       (1)
 
-So with ``neighbours=1`` every two documents that could well stand next to each other are trained on, weights do not jump when two
-documents change places, and as each tree gets other draws, no tree fits itself to one ranking. The published weights, a grade's
-difference times decay^rank, are those of ``DCG(gain="linear", discount=[decay**r for r in range(longest)])``, up to a factor.
-Lyzhin, Ustimenko, Gulin & Prokhorenkova (2023) compare the two kinds.
+Weights do not jump when two documents change places, and as each tree gets other draws, no tree fits itself to one ranking. YetiRank
+has ``neighbours=1``: every two documents that could well stand next to each other are trained on. Its weights, a grade's difference times
+decay^rank, are those of ``DCG(gain="linear", discount=[decay**r for r in range(longest)])``, up to a factor; Lyzhin, Ustimenko, Gulin &
+Prokhorenkova (2023) compare the two kinds.
 """
 
 from dataclasses import dataclass, replace
@@ -27,7 +27,6 @@ class SampledLambdas(LambdaRule):
     The draws depend on ``seed``, ``draw``, the query's number, the sample and the document, and on nothing else.
     """
 
-    neighbours: int | None = 1
     samples: int = 10
     noise: float = 1.0
     seed: int = 0

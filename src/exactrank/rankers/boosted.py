@@ -51,6 +51,7 @@ class BoostedRanker(Ranker):
         l2: Added to the curvature of each leaf.
         feature_fraction: The share of the features that each tree may use.
         query_fraction: The share of the queries that each tree is fitted to.
+        extra: Try one threshold of each feature at random in the place of all: trees that differ more, for little or noisy data.
         rising: Names of features with which the score may only rise.
         falling: Names of features with which the score may only fall.
         categorical: Names of features whose values are kinds (whole numbers of at least 0), not amounts.
@@ -69,6 +70,7 @@ class BoostedRanker(Ranker):
     l2: float = 0.0
     feature_fraction: float = 1.0
     query_fraction: float = 1.0
+    extra: bool = False
     rising: Sequence[str] = ()
     falling: Sequence[str] = ()
     categorical: Sequence[str] = ()
@@ -149,6 +151,7 @@ class BoostedRanker(Ranker):
             "max_bin": self.bins,
             "lambda_l2": self.l2,
             "feature_fraction": self.feature_fraction,
+            "extra_trees": self.extra,
             "seed": self.seed,
         } | ({"monotone_constraints": [self._direction(name) for name in names]} if self.rising or self.falling else {})
 
@@ -213,7 +216,7 @@ class Growth:
         return np.where(rng.random(len(weight)) < self.ranker.query_fraction, weight, 0.0)
 
     def _draws(self, number: int) -> dict[str, int]:
-        """Where features are drawn: a seed for each tree, so that training that is taken up again draws the same."""
-        if self.ranker.feature_fraction == 1:
-            return {}
-        return {"feature_fraction_seed": int(np.random.default_rng([self.ranker.seed, number, 1]).integers(2**31))}
+        """Where features or thresholds are drawn: seeds for each tree, so that training that is taken up again draws the same."""
+        drawn = {"feature_fraction_seed": self.ranker.feature_fraction < 1, "extra_seed": self.ranker.extra}
+        rng = np.random.default_rng([self.ranker.seed, number, 1])
+        return {name: int(rng.integers(2**31)) for name, is_drawn in drawn.items() if is_drawn}

@@ -31,7 +31,7 @@ _OURS = {
     "metric": "none",
     "boost_from_average": False,
     "deterministic": True,
-    "force_row_wise": True,
+    "force_col_wise": True,
     "feature_pre_filter": False,
     "verbose": -1,
 }

@@ -25,7 +25,7 @@ class LambdaMART(BoostedRanker):
         weighted_by: The measure whose changes weigh the pairs; by default the one that is trained on, without its cutoff (but P, R
             and Success keep theirs).
         margin: Step and spring forces act until a pair's scores are so far apart.
-        neighbours: Only documents at most so many ranks apart push each other; by default all do (1 in rankings drawn at random).
+        neighbours: Only documents at most so many ranks apart push each other; by default all do.
         truncation: One of a pair must be among the first so many ranks; by default there is no limit.
         near: A pair's weight is divided by this plus the distance of its scores; 0 leaves it as it is.
         samples: Rankings that are drawn at random for each tree.
