@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import lightgbm as lgb
 import numpy as np
@@ -14,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import exactrank as xr
 from exactrank.objectives.squared_error import SquaredError
 from exactrank.rankers.forest import Forest
+from exactrank.scorers.tree_text import first_trees
 
 from .test_rankers import judged, mean, rows
 
@@ -166,6 +169,7 @@ def test_where_no_split_is_possible_it_says_so():
     with pytest.warns(ConvergenceWarning, match=r"no split is possible.*min_documents"):
         ranker = KINDS["MART"](min_documents=1000).fit(judged())
     assert np.ptp(ranker.predict(judged())) == 0
+    assert ranker.model_.training["value"] == ranker.score(judged())
 
 
 @EVERY_KIND
@@ -256,6 +260,38 @@ def test_leverage_does_not_lower_the_training_measure():
     assert any(moved)
 
 
+@EVERY_KIND
+def test_bags_are_a_mean_of_forests(kind):
+    data, valid = judged(queries=40, noise=1.0), judged(queries=40, noise=1.0, seed=1)
+    one, three = (KINDS[kind](query_fraction=0.6, bags=bags).fit(data, valid=valid) for bags in (1, 3))
+    assert np.allclose(
+        one.predict(data), 3 * xr.TreeEnsemble(first_trees(three.model_.scorer.text, one.model_.scorer.n_trees)).score(data.X)
+    )
+    assert three.model_.scorer.n_trees > one.model_.scorer.n_trees
+    for part, measured in ((data, "value"), (valid, "valid")):
+        assert three.model_.training[measured] == pytest.approx(three.score(part), abs=1e-12)
+    assert [progress.step for progress in three.history_ if progress.step <= 20] == [progress.step for progress in one.history_]
+    assert three.history_[-1].step > 40
+    assert three.history_[-1].steps == 60
+
+
+def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
+    data, settings = judged(queries=40, noise=1.0), {"query_fraction": 0.6, "bags": 3}
+
+    def interrupt(progress):
+        if progress.step == 25:
+            raise KeyboardInterrupt
+
+    kept = []
+    part = KINDS["LambdaMART"](**settings).fit(data, listener=interrupt, checkpoint=kept.append)
+    assert part.model_.training["interrupted"]
+    assert part.model_.training["value"] == pytest.approx(part.score(data), abs=1e-12)
+    for model in kept:
+        assert model.training["value"] == pytest.approx(mean("nDCG@5", data, model.predict(data)), abs=1e-12)
+    again, whole = (KINDS["LambdaMART"](**settings).fit(data, resume=resume) for resume in (part.model_, None))
+    assert np.array_equal(again.predict(data), whole.predict(data))
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -266,6 +302,8 @@ def test_leverage_does_not_lower_the_training_measure():
         ({"categorical": ["colour"]}, "categorical names 'colour', which is no feature"),
         ({"rising": ["x0"], "falling": ["x0"]}, "'x0' can be only one of"),
         ({"depth": 0}, "depth must be at least 1"),
+        ({"bags": 0}, "bags must be at least 1"),
+        ({"bags": 2}, "2 bags would be the same; give query_fraction"),
         ({"l2": -1.0}, "l2 must be at least 0"),
         ({"patience": 0}, "patience must be at least 1"),
     ],
@@ -304,3 +342,24 @@ def test_models_of_lightgbm_are_read(named, tmp_path):
     (tmp_path / "cut.txt").write_text((tmp_path / "model.txt").read_text()[:500])
     with pytest.raises(xr.DataError, match=r"cut.txt: .*train or copy the model again"):
         xr.load(tmp_path / "cut.txt")
+
+
+def test_a_killed_process_is_taken_up_again(tmp_path):
+    """A real process, killed while it grows trees; what it left goes on to the result of a run without a break."""
+    data = judged(queries=100)
+    xr.write(data, tmp_path / "data.xr")
+    program = str(Path(sys.executable).parent / "exactrank")
+    command = [program, "train", "lambdamart", "data.xr", "-m", "nDCG@5", "--leaves", "5", "--threads", "1"]
+    endless = subprocess.Popen([*command, "--trees", "100000", "--out", "m.json"], cwd=tmp_path, stderr=subprocess.PIPE)
+    until = time.monotonic() + 60
+    while not (tmp_path / "m.json").exists() and endless.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+    endless.kill()
+    endless.communicate(timeout=20)
+    trees = xr.load(tmp_path / "m.json").scorer.n_trees + 20
+    for more in (["--out", "m.json", "--resume"], ["--out", "whole.json"]):
+        subprocess.run([*command, "--trees", str(trees), *more], cwd=tmp_path, check=True, capture_output=True)
+    again, whole = (xr.load(tmp_path / name) for name in ("m.json", "whole.json"))
+    assert not again.training["interrupted"]
+    assert again.scorer.n_trees == whole.scorer.n_trees
+    assert np.array_equal(again.predict(data), whole.predict(data))

@@ -29,8 +29,9 @@ from exactrank.rankers.forest import Forest, Tree
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
 from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.scorers.tree_text import first_trees, mean_of
 from exactrank.threads import thread_count
-from exactrank.training import Listener, Trained, train
+from exactrank.training import Listener, Progress, Trained, train
 
 Weigher = Callable[[Forest, Tree, PerQuery], float]  #: given also the weights of the queries that the tree saw
 NO_SPLIT = "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
@@ -51,6 +52,7 @@ class BoostedRanker(Ranker):
         l2: Added to the curvature of each leaf.
         feature_fraction: The share of the features that each tree may use.
         query_fraction: The share of the queries that each tree is fitted to.
+        bags: Grow so many forests, each with draws of its own, and take their mean.
         extra: Try one threshold of each feature at random in the place of all: trees that differ more, for little or noisy data.
         rising: Names of features with which the score may only rise.
         falling: Names of features with which the score may only fall.
@@ -70,6 +72,7 @@ class BoostedRanker(Ranker):
     l2: float = 0.0
     feature_fraction: float = 1.0
     query_fraction: float = 1.0
+    bags: int = 1
     extra: bool = False
     rising: Sequence[str] = ()
     falling: Sequence[str] = ()
@@ -91,44 +94,76 @@ class BoostedRanker(Ranker):
         return self._grown(None, data, valid, listener)
 
     def _go_on(self, start: Scorer, *given: Any) -> tuple[Scorer, Trained]:
-        return self._grown(start, *given)
+        return self._grown(start if self.bags == 1 else None, *given)
 
     def _grown(self, start: Any, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
         self._check(data)
-        measure = parse_measure(self.measure)
         categorical = [data.feature_names.index(name) for name in self.categorical]
         self._forest = Forest(data, valid, self._settings(data.feature_names), categorical, start, thread_count(self.threads))
-        growth = Growth(self, self._forest, self._objective(measure), self._weigher(measure, data), measure, data)
+        self._bags: list[str] = []  # the texts of those that are whole
+        runs: list[Trained] = []
         try:
-            trained = train(
-                growth,
-                None,
-                np.array([float(self._forest.n_trees)]),
-                rng=np.random.default_rng(self.seed),
-                max_steps=self.trees,
-                valid=None if valid is None else growth.measured_on(valid),
-                patience=None if valid is None else self.patience,
-                listener=listener,
-            )
+            while len(runs) < self.bags and not (runs and runs[-1].interrupted):
+                if runs:
+                    self._forest = self._forest.anew()
+                runs.append(self._bag(data, valid, listener))
+                self._bags.append(self._forest.text(int(runs[-1].theta[0])))
+            trained = replace(runs[-1], history=tuple(progress for run in runs for progress in run.history))
             return self._finished(self._scorer(data, trained.theta), trained, data, valid)
         finally:
-            del self._forest
+            del self._forest, self._bags
+
+    def _bag(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> Trained:
+        """One more forest; what is reported, and what chooses its size, is the measure of the mean of all so far."""
+        measure, before = parse_measure(self.measure), len(self._bags)
+        others = [sum(TreeEnsemble(text).score(each.X, self.threads) for text in self._bags) for each in (data, valid) if each is not None]
+        growth = Growth(self, self._forest, self._objective(measure), self._weigher(measure, data), measure, data, before, others)
+
+        def placed(progress: Progress) -> Progress:
+            return replace(progress, step=progress.step + before * self.trees, steps=self.bags * self.trees)
+
+        trained = train(
+            growth,
+            None,
+            np.array([float(self._forest.n_trees), float(before)]),
+            rng=np.random.default_rng(self.seed),
+            max_steps=self.trees,
+            valid=None if valid is None else growth.measured_on(valid),
+            patience=None if valid is None else self.patience,
+            listener=None if listener is None else lambda progress: listener(placed(progress)),
+        )
+        return replace(trained, history=tuple(map(placed, trained.history)))
 
     def _finished(self, scorer: TreeEnsemble, trained: Trained, data: RankingData, valid: RankingData | None) -> tuple[Scorer, Trained]:
         """What is made of the trees in the end."""
         return scorer, trained
 
     def _scorer(self, data: RankingData, theta: Theta) -> TreeEnsemble:
-        """The first of the trees that have grown, as many as theta says."""
-        return TreeEnsemble(self._forest.text(int(theta[0])), data.feature_names)
+        """The mean of the forests up to the one whose number theta has, of which it takes as many trees as theta says."""
+        trees, bag = map(int, theta)
+        last = self._forest.text(trees) if bag == len(self._bags) else first_trees(self._bags[bag], trees)
+        return TreeEnsemble(mean_of([*self._bags[:bag], last]) if bag else last, data.feature_names)
 
     def _check(self, data: RankingData) -> None:
-        for name, least in {"trees": 1, "leaves": 2, "min_documents": 1, "min_curvature": 0, "bins": 2, "l2": 0, "patience": 1}.items():
+        for name, least in {
+            "trees": 1,
+            "leaves": 2,
+            "min_documents": 1,
+            "min_curvature": 0,
+            "bins": 2,
+            "l2": 0,
+            "bags": 1,
+            "patience": 1,
+        }.items():
             if not least <= getattr(self, name) < float("inf"):
                 raise DataError(f"{name} must be at least {least}, got {getattr(self, name)}")
         for name in ("rate", "feature_fraction", "query_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 raise DataError(f"{name} must be above 0 and at most 1, got {getattr(self, name)}")
+        if self.bags > 1 and self.query_fraction == self.feature_fraction == 1 and not self.extra and not self._is_drawn():
+            raise DataError(
+                f"{self.bags} bags would be the same; give query_fraction or feature_fraction below 1, extra, or sampled lambdas"
+            )
         if self.depth is not None and self.depth < 1:
             raise DataError(f"depth must be at least 1, or None for no limit; got {self.depth}")
         for kind in ("rising", "falling", "categorical"):
@@ -138,6 +173,9 @@ class BoostedRanker(Ranker):
         twice = set(self.rising) & set(self.falling) | (set(self.rising) | set(self.falling)) & set(self.categorical)
         if twice:
             raise DataError(f"{sorted(twice)[0]!r} can be only one of rising, falling and categorical")
+
+    def _is_drawn(self) -> bool:
+        return isinstance(self._objective(parse_measure(self.measure)), Sampled)
 
     def _settings(self, names: tuple[str, ...]) -> dict[str, Any]:
         """What LightGBM calls them."""
@@ -169,6 +207,8 @@ class Growth:
     weigh: Weigher
     measure: Measure
     data: RankingData
+    bag: int  #: the number of the forest
+    others: Sequence[PerDocument | int]  #: the sums of the scores of those before, of training and of validation data
 
     def init(self, problem: None, theta: Theta, rng: np.random.Generator) -> State:
         """What there is; of nothing, the first tree: without one all documents tie."""
@@ -181,24 +221,28 @@ class Growth:
     def measured_on(self, valid: RankingData) -> Callable[[Theta], float]:
         """The measure of validation data with all trees that there are."""
         weight = query_weights(valid, None)
-        return lambda theta: mean_value(self.measure, valid, self.forest.scores[1], weight, self.ranker.threads)
+        return lambda theta: mean_value(self.measure, valid, self._mean(1), weight, self.ranker.threads)
 
     def _grown(self, state: State) -> State:
         number = int(state.theta[0])
         seen = self._seen(number)
         tree = self.forest.grow(*self._forces(number, seen), self._draws(number))
         if tree is None:
-            return replace(state, done=True, trouble="" if number else NO_SPLIT)
+            return replace(state if number else self._state(state.theta), done=True, trouble="" if number else NO_SPLIT)
         self.forest.add(tree, self.weigh(self.forest, tree, seen))
-        return self._state(np.array([number + 1.0]))
+        return self._state(np.array([number + 1.0, self.bag]))
 
     def _state(self, theta: Theta) -> State:
-        value = mean_value(self.measure, self.data, self.forest.scores[0], query_weights(self.data, None), self.ranker.threads)
+        value = mean_value(self.measure, self.data, self._mean(0), query_weights(self.data, None), self.ranker.threads)
         return State(theta, value, int(theta[0]))
+
+    def _mean(self, which: int) -> PerDocument:
+        """The scores by all forests so far, of training (0) or of validation data (1)."""
+        return (self.others[which] + self.forest.scores[which]) / (self.bag + 1)
 
     def _forces(self, number: int, seen: PerQuery) -> tuple[PerDocument, PerDocument]:
         """The slope and the curvature at the scores, for the tree of that number."""
-        drawn = self.objective.drawn(number) if isinstance(self.objective, Sampled) else self.objective
+        drawn = self.objective.drawn(self._place(number)) if isinstance(self.objective, Sampled) else self.objective
         asked = drawn.on(self.data), self.forest.scores[0], self.data.indptr, seen
         _, slope, curvature = _core.answers(*asked, True, True, thread_count(self.ranker.threads))
         if not curvature.any():
@@ -207,16 +251,20 @@ class Growth:
             return slope, curvature
         return slope * self.data.sample_weight, curvature * self.data.sample_weight
 
+    def _place(self, number: int) -> int:
+        """Of a tree among all, for draws of its own."""
+        return self.bag * self.ranker.trees + number
+
     def _seen(self, number: int) -> PerQuery:
         """The weights of the queries, 0 for those that the tree of that number does not see."""
         weight = query_weights(self.data, None)
         if self.ranker.query_fraction == 1:
             return weight
-        rng = np.random.default_rng([self.ranker.seed, number])
+        rng = np.random.default_rng([self.ranker.seed, self._place(number)])
         return np.where(rng.random(len(weight)) < self.ranker.query_fraction, weight, 0.0)
 
     def _draws(self, number: int) -> dict[str, int]:
         """Where features or thresholds are drawn: seeds for each tree, so that training that is taken up again draws the same."""
         drawn = {"feature_fraction_seed": self.ranker.feature_fraction < 1, "extra_seed": self.ranker.extra}
-        rng = np.random.default_rng([self.ranker.seed, number, 1])
+        rng = np.random.default_rng([self.ranker.seed, self._place(number), 1])
         return {name: int(rng.integers(2**31)) for name, is_drawn in drawn.items() if is_drawn}

@@ -9,6 +9,7 @@ value of one of its leaves. Its weight goes into the values of the leaves, so th
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -78,17 +79,28 @@ class Forest:
         self._start = start
         self._data = (data,) if valid is None else (data, valid)
         self._threads = threads
-        #: The scores of the documents with all trees that were added.
-        self.scores: PerSet = tuple(np.zeros(each.n_documents) if start is None else start.score(each.X, threads) for each in self._data)
-        given = _OURS | dict(settings) | {"num_threads": min(threads, 1 + data.X.size // CELLS_PER_THREAD)}
+        self._begun: PerSet = tuple(np.zeros(each.n_documents) if start is None else start.score(each.X, threads) for each in self._data)
+        self._settings = _OURS | dict(settings) | {"num_threads": min(threads, 1 + data.X.size // CELLS_PER_THREAD)}
         names, kinds = _names(data.feature_names), list(categorical)
-        train = lgb.Dataset(data.X, init_score=self.scores[0], params=given, feature_name=names, categorical_feature=kinds)
-        self._booster = lgb.Booster(given, train)
-        if valid is not None:
-            self._booster.add_valid(lgb.Dataset(valid.X, reference=train, init_score=self.scores[1], params=given), "valid")
-        self._sums = self.scores
+        train = lgb.Dataset(data.X, init_score=self._begun[0], params=self._settings, feature_name=names, categorical_feature=kinds)
+        held_out = [] if valid is None else [lgb.Dataset(valid.X, reference=train, init_score=self._begun[1], params=self._settings)]
+        self._binned = [train, *held_out]
+        self._begin()
+
+    def _begin(self) -> None:
+        #: The scores of the documents with all trees that were added.
+        self.scores = self._sums = self._begun
         #: Of each tree.
-        self.weights: list[float] = [] if start is None else start.shrinkage.tolist()
+        self.weights: list[float] = [] if self._start is None else self._start.shrinkage.tolist()
+        self._booster = lgb.Booster(self._settings, self._binned[0])
+        for held_out in self._binned[1:]:
+            self._booster.add_valid(held_out, "valid")
+
+    def anew(self) -> "Forest":
+        """As it was at first, on the same bins."""
+        forest = copy(self)
+        forest._begin()
+        return forest
 
     @property
     def n_trees(self) -> int:

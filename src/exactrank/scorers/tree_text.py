@@ -13,6 +13,7 @@ and ``decision_type`` says, by bits, whether the node is categorical (1), whethe
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -82,6 +83,12 @@ def first_trees(text: str, count: int) -> str:
     if not 0 <= count <= len(model.trees):
         raise DataError(f"there are {len(model.trees)} trees, so the first {count} cannot be taken")
     return replace(model, trees=model.trees[:count]).written()
+
+
+def mean_of(texts: Sequence[str]) -> str:
+    """The model whose score is the mean of those of ``texts``, which must have the same features."""
+    shares = [scaled(text, [1 / len(texts)] * len(ModelText.of(text).trees)) for text in texts]
+    return reduce(joined, shares)
 
 
 def single_trees(text: str) -> Iterator[str]:
