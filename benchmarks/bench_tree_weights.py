@@ -17,6 +17,7 @@ import numpy as np
 from timing import table
 
 import exactrank as xr
+from exactrank.rankers.leverage import leveraged
 from exactrank.workbench.reproduce.artificial import three_parts
 from exactrank.workbench.synthetic import CubicPolynomial
 
@@ -28,7 +29,6 @@ RULES = {
     "[0.02, 0.15] on all queries": PUBLISHED | {"low": 0.02, "high": 0.15},
     "[0.02, 0.5] on unseen queries, as found": {"high": 0.5, "smoothing": 1.0},
     "default": {},
-    "default, leveraged": {"leverage": 10},
 }
 Sets = tuple[xr.RankingData, xr.RankingData, xr.RankingData]
 
@@ -73,17 +73,31 @@ def rankers(follow: str, size: str) -> dict[str, dict]:
 def study(title: str, size: str, folds: list[Sets], follow: str, trees: int, threads: int) -> None:
     rows = []
     for name, (make, settings) in rankers(follow, size).items():
-        start, held_out, tested, counts = time.perf_counter(), [], [], []
-        for train, valid, test in folds:
-            ranker = make(MEASURE, trees=trees, patience=60, threads=threads, **settings).fit(train, valid=valid)
-            held_out.append(ranker.model_.training["valid"])
-            tested.append(ranker.score(test))
-            counts.append(ranker.model_.scorer.n_trees)
-        weights = ranker.model_.scorer.shrinkage
+        start = time.perf_counter()
+        fits = [make(MEASURE, trees=trees, patience=60, threads=threads, **settings).fit(train, valid=valid) for train, valid, _ in folds]
         seconds = (time.perf_counter() - start) / len(folds)
-        means = [f"{np.mean(held_out):.4f}", f"{np.mean(tested):.4f}", f"{np.mean(counts):.0f}"]
-        rows.append([name, *means, f"{weights[0]:.3f} .. {weights[-1]:.3f}", f"{seconds:.1f}"])
+        rows.append(row(name, [fit.model_.scorer for fit in fits], folds, seconds))
+    start = time.perf_counter()
+    anew = [
+        leveraged(fit.model_.scorer, train, xr.parse_measure(MEASURE), bags=10, seed=0, threads=threads)
+        for fit, (train, _, _) in zip(fits, folds, strict=True)
+    ]
+    rows.append(row("the default, then leveraged", anew, folds, seconds + (time.perf_counter() - start) / len(folds)))
     table(f"{title}, trees on the {follow}", ["", "validation", "test", "trees", "first and last weight", "s"], rows)
+
+
+def row(name: str, scorers: list[xr.TreeEnsemble], folds: list[Sets], seconds: float) -> list[str]:
+    means = [
+        np.mean(
+            [
+                xr.evaluate(MEASURE, fold[part], scorer.score(fold[part].X)).means[MEASURE]
+                for scorer, fold in zip(scorers, folds, strict=True)
+            ]
+        )
+        for part in (1, 2)
+    ]
+    weights, count = scorers[-1].shrinkage, np.mean([scorer.n_trees for scorer in scorers])
+    return [name, *(f"{mean:.4f}" for mean in means), f"{count:.0f}", f"{weights[0]:.3f} .. {weights[-1]:.3f}", f"{seconds:.1f}"]
 
 
 def main() -> None:
@@ -92,8 +106,9 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", choices=["little", "more"])
+    parser.add_argument("--follow", nargs="*", default=["lambdas", "grades"], choices=["lambdas", "grades"])
     given = parser.parse_args()
-    for follow in ("lambdas", "grades"):
+    for follow in given.follow:
         if given.only in (None, "little"):
             study(f"{given.splits} splits of 1,600 queries", "little", little(given.artificial, given.splits), follow, 600, given.threads)
         if given.only in (None, "more"):

@@ -100,27 +100,38 @@ class BoostedRanker(Ranker):
         self._check(data)
         categorical = [data.feature_names.index(name) for name in self.categorical]
         self._forest = Forest(data, valid, self._settings(data.feature_names), categorical, start, thread_count(self.threads))
-        self._bags: list[str] = []  # the texts of those that are whole
+        self._bags: list[tuple[str, int]] = []  # those that are whole, and how many trees of each are kept
         runs: list[Trained] = []
         try:
             while len(runs) < self.bags and not (runs and runs[-1].interrupted):
                 if runs:
                     self._forest = self._forest.anew()
                 runs.append(self._bag(data, valid, listener))
-                self._bags.append(self._forest.text(int(runs[-1].theta[0])))
+                self._bags.append((self._forest.text(self._forest.n_trees), int(runs[-1].theta[0])))
+            scorer = self._scorer(data, runs[-1].theta)
             trained = replace(runs[-1], history=tuple(progress for run in runs for progress in run.history))
-            return self._finished(self._scorer(data, trained.theta), trained, data, valid)
+            return self._finished(scorer, trained if self.bags == 1 else self._judged(scorer, trained, data, valid), data, valid)
         finally:
             del self._forest, self._bags
 
     def _bag(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> Trained:
-        """One more forest; what is reported, and what chooses its size, is the measure of the mean of all so far."""
+        """One more forest, whose size is chosen by what it does alone; what is reported is the measure of the mean of all so far."""
         measure, before = parse_measure(self.measure), len(self._bags)
-        others = [sum(TreeEnsemble(text).score(each.X, self.threads) for text in self._bags) for each in (data, valid) if each is not None]
-        growth = Growth(self, self._forest, self._objective(measure), self._weigher(measure, data), measure, data, before, others)
+        whole = [TreeEnsemble(first_trees(*bag)) for bag in self._bags]
+        others = [sum(each.score(part.X, self.threads) for each in whole) for part in (data, valid) if part is not None]
+        growth = Growth(self, self._forest, self._objective(measure), self._weigher(measure, data), measure, data, valid, before, others)
 
         def placed(progress: Progress) -> Progress:
-            return replace(progress, step=progress.step + before * self.trees, steps=self.bags * self.trees)
+            of_mean = progress.valid if valid is None or not before else growth.value_of_mean(valid)
+            step, theta = progress.step + before * self.trees, np.array([float(progress.step), float(before)])
+            return replace(progress, step=step, steps=self.bags * self.trees, valid=of_mean, theta=theta)
+
+        heard: list[Progress] = []
+
+        def hear(progress: Progress) -> None:
+            heard.append(placed(progress))
+            if listener is not None:
+                listener(heard[-1])
 
         trained = train(
             growth,
@@ -128,11 +139,22 @@ class BoostedRanker(Ranker):
             np.array([float(self._forest.n_trees), float(before)]),
             rng=np.random.default_rng(self.seed),
             max_steps=self.trees,
-            valid=None if valid is None else growth.measured_on(valid),
+            reported=lambda theta: growth.value_of_mean(data),
+            valid=None if valid is None else lambda theta: growth.value_alone(valid),
+            by_objective=True,
             patience=None if valid is None else self.patience,
-            listener=None if listener is None else lambda progress: listener(placed(progress)),
+            listener=hear,
         )
-        return replace(trained, history=tuple(map(placed, trained.history)))
+        return replace(trained, history=tuple(heard))
+
+    def _judged(self, scorer: Scorer, trained: Trained, data: RankingData, valid: RankingData | None) -> Trained:
+        """``trained`` with what ``scorer`` comes to."""
+        measure = parse_measure(self.measure)
+        value, held_out = (
+            None if part is None else mean_value(measure, part, scorer.score(part.X, self.threads), query_weights(part, None), self.threads)
+            for part in (data, valid)
+        )
+        return replace(trained, value=trained.value if value is None else value, valid=held_out)
 
     def _finished(self, scorer: TreeEnsemble, trained: Trained, data: RankingData, valid: RankingData | None) -> tuple[Scorer, Trained]:
         """What is made of the trees in the end."""
@@ -141,8 +163,8 @@ class BoostedRanker(Ranker):
     def _scorer(self, data: RankingData, theta: Theta) -> TreeEnsemble:
         """The mean of the forests up to the one whose number theta has, of which it takes as many trees as theta says."""
         trees, bag = map(int, theta)
-        last = self._forest.text(trees) if bag == len(self._bags) else first_trees(self._bags[bag], trees)
-        return TreeEnsemble(mean_of([*self._bags[:bag], last]) if bag else last, data.feature_names)
+        last = self._forest.text(trees) if bag == len(self._bags) else first_trees(self._bags[bag][0], trees)
+        return TreeEnsemble(mean_of([*(first_trees(*own) for own in self._bags[:bag]), last]) if bag else last, data.feature_names)
 
     def _check(self, data: RankingData) -> None:
         for name, least in {
@@ -207,6 +229,7 @@ class Growth:
     weigh: Weigher
     measure: Measure
     data: RankingData
+    valid: RankingData | None
     bag: int  #: the number of the forest
     others: Sequence[PerDocument | int]  #: the sums of the scores of those before, of training and of validation data
 
@@ -218,10 +241,17 @@ class Growth:
         """One more tree."""
         return self._grown(state)
 
-    def measured_on(self, valid: RankingData) -> Callable[[Theta], float]:
-        """The measure of validation data with all trees that there are."""
-        weight = query_weights(valid, None)
-        return lambda theta: mean_value(self.measure, valid, self._mean(1), weight, self.ranker.threads)
+    def value_alone(self, part: RankingData) -> float:
+        """The measure of training or validation data with all trees that there are."""
+        return self._value(part, self.forest.scores[part is self.valid])
+
+    def value_of_mean(self, part: RankingData) -> float:
+        """The same of the mean of this forest and all before."""
+        which = part is self.valid
+        return self._value(part, (self.others[which] + self.forest.scores[which]) / (self.bag + 1))
+
+    def _value(self, part: RankingData, scores: PerDocument) -> float:
+        return mean_value(self.measure, part, scores, query_weights(part, None), self.ranker.threads)
 
     def _grown(self, state: State) -> State:
         number = int(state.theta[0])
@@ -233,12 +263,7 @@ class Growth:
         return self._state(np.array([number + 1.0, self.bag]))
 
     def _state(self, theta: Theta) -> State:
-        value = mean_value(self.measure, self.data, self._mean(0), query_weights(self.data, None), self.ranker.threads)
-        return State(theta, value, int(theta[0]))
-
-    def _mean(self, which: int) -> PerDocument:
-        """The scores by all forests so far, of training (0) or of validation data (1)."""
-        return (self.others[which] + self.forest.scores[which]) / (self.bag + 1)
+        return State(theta, self.value_alone(self.data), int(theta[0]))
 
     def _forces(self, number: int, seen: PerQuery) -> tuple[PerDocument, PerDocument]:
         """The slope and the curvature at the scores, for the tree of that number."""

@@ -18,7 +18,7 @@ are features, and `DirectRank` moves one of their weights after the other, as a 
 weights as they were and that mean the line search on all queries has the last word, so the training measure does not fall.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +27,6 @@ from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import mean_value
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.profile import query_weights
@@ -112,12 +111,7 @@ class DirectRankTrees(LambdaMART):
         """With other weights, unless validation data is against them."""
         if not self.leverage:
             return scorer, trained
-        measure = parse_measure(self.measure)
-        found = leveraged(scorer, data, measure, bags=self.leverage, seed=self.seed, threads=self.threads)
-        value, held_out = (
-            None if each is None else mean_value(measure, each, found.score(each.X, self.threads), query_weights(each, None), self.threads)
-            for each in (data, valid)
-        )
-        if value is None or (held_out is not None and trained.valid is not None and held_out < trained.valid):
-            return scorer, trained
-        return found, replace(trained, value=value, valid=held_out)
+        found = leveraged(scorer, data, parse_measure(self.measure), bags=self.leverage, seed=self.seed, threads=self.threads)
+        anew = self._judged(found, trained, data, valid)
+        worse = anew.valid is not None and trained.valid is not None and anew.valid < trained.valid
+        return (scorer, trained) if worse else (found, anew)
