@@ -192,6 +192,20 @@ def test_a_break_changes_nothing(kind, drawn, held_out):
     assert np.array_equal(again.predict(data), whole.predict(data))
 
 
+def test_a_break_between_two_bags_keeps_the_first(monkeypatch):
+    data, settings = judged(queries=40), {"query_fraction": 0.6}
+    first, anew = KINDS["MART"](**settings).fit(data), Forest.anew
+
+    def interrupted(forest):
+        monkeypatch.setattr(Forest, "anew", anew)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Forest, "anew", interrupted)
+    part = KINDS["MART"](bags=2, **settings).fit(data)
+    assert part.model_.training["interrupted"]
+    assert np.array_equal(part.predict(data), first.predict(data))
+
+
 @pytest.mark.parametrize("other", [{"leaves": 5}, {"measure": "AP"}, {"seed": 4}])
 def test_only_what_was_begun_is_resumed(other):
     data = judged(queries=20)

@@ -34,6 +34,7 @@ from exactrank.threads import thread_count
 from exactrank.training import Listener, Progress, Trained, train
 
 Weigher = Callable[[Forest, Tree, PerQuery], float]  #: given also the weights of the queries that the tree saw
+_LEAST = {"trees": 1, "leaves": 2, "min_documents": 1, "min_curvature": 0, "bins": 2, "l2": 0, "bags": 1, "patience": 1}
 NO_SPLIT = "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
 
 
@@ -101,18 +102,28 @@ class BoostedRanker(Ranker):
         categorical = [data.feature_names.index(name) for name in self.categorical]
         self._forest = Forest(data, valid, self._settings(data.feature_names), categorical, start, thread_count(self.threads))
         self._bags: list[tuple[str, int]] = []  # those that are whole, and how many trees of each are kept
-        runs: list[Trained] = []
         try:
-            while len(runs) < self.bags and not (runs and runs[-1].interrupted):
-                if runs:
-                    self._forest = self._forest.anew()
-                runs.append(self._bag(data, valid, listener))
-                self._bags.append((self._forest.text(self._forest.n_trees), int(runs[-1].theta[0])))
-            scorer = self._scorer(data, runs[-1].theta)
-            trained = replace(runs[-1], history=tuple(progress for run in runs for progress in run.history))
+            trained = self._all_bags(data, valid, listener)
+            scorer = self._scorer(data, trained.theta)
             return self._finished(scorer, trained if self.bags == 1 else self._judged(scorer, trained, data, valid), data, valid)
         finally:
             del self._forest, self._bags
+
+    def _all_bags(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> Trained:
+        """The last of all runs, with the history of all; Ctrl-C keeps those that have trees."""
+        last: Trained | None = None
+        history: tuple[Progress, ...] = ()
+        while last is None or (len(self._bags) < self.bags and not last.interrupted):
+            try:
+                self._forest = self._forest.anew() if last else self._forest
+                last = self._bag(data, valid, listener)
+            except KeyboardInterrupt:
+                if last is None:
+                    raise
+                return replace(last, history=history, interrupted=True)
+            self._bags.append((self._forest.text(self._forest.n_trees), int(last.theta[0])))
+            history += last.history
+        return replace(last, history=history)
 
     def _bag(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> Trained:
         """One more forest, whose size is chosen by what it does alone; what is reported is the measure of the mean of all so far."""
@@ -167,16 +178,7 @@ class BoostedRanker(Ranker):
         return TreeEnsemble(mean_of([*(first_trees(*own) for own in self._bags[:bag]), last]) if bag else last, data.feature_names)
 
     def _check(self, data: RankingData) -> None:
-        for name, least in {
-            "trees": 1,
-            "leaves": 2,
-            "min_documents": 1,
-            "min_curvature": 0,
-            "bins": 2,
-            "l2": 0,
-            "bags": 1,
-            "patience": 1,
-        }.items():
+        for name, least in _LEAST.items():
             if not least <= getattr(self, name) < float("inf"):
                 raise DataError(f"{name} must be at least {least}, got {getattr(self, name)}")
         for name in ("rate", "feature_fraction", "query_fraction"):
