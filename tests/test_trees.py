@@ -275,6 +275,17 @@ def test_leverage_does_not_lower_the_training_measure():
 
 
 @EVERY_KIND
+def test_ties_in_the_order_of_grades_do_not_choose_few_trees(kind):
+    """Where data lists the best documents first, one leaf for all would be perfect under ties='input'."""
+    (X, y, qid), settings = rows(queries=60, noise=2.0), {"trees": 15, "leaves": 3}
+    order = np.lexsort((-y, qid))
+    best_first, worst_first = (xr.RankingData.from_arrays(X[rank], y[rank], qid=qid[rank]) for rank in (order, np.lexsort((y, qid))))
+    for train in (best_first, worst_first):
+        kept = [KINDS[kind](**settings).fit(train, valid=valid).model_.scorer.n_trees for valid in (best_first, worst_first)]
+        assert kept[0] == kept[1]
+
+
+@EVERY_KIND
 def test_bags_are_a_mean_of_forests(kind):
     data, valid = judged(queries=40, noise=1.0), judged(queries=40, noise=1.0, seed=1)
     one, three = (KINDS[kind](query_fraction=0.6, bags=bags).fit(data, valid=valid) for bags in (1, 3))

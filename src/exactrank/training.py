@@ -47,14 +47,15 @@ def train(
     reported: Callable[[Theta], float] | None = None,
     valid: Callable[[Theta], float] | None = None,
     by_objective: bool = False,
+    chosen_by: Callable[[Theta], float] | None = None,
     patience: int | None = None,
     listener: Listener | None = None,
 ) -> Trained:
     """Step until the optimizer is done, ``max_steps`` are made, or validation has not improved for ``patience`` steps.
 
     ``reported`` is what people read as the value, where that is another function than the objective; without validation it
-    chooses the iterate to keep, unless that is to be chosen ``by_objective``. Ctrl-C ends the run early: the best iterate so far
-    is returned, marked as interrupted.
+    chooses the iterate to keep, unless that is to be chosen ``by_objective``. ``chosen_by`` chooses it whatever there is to read.
+    Ctrl-C ends the run early: the best iterate so far is returned, marked as interrupted.
     """
     history: list[Progress] = []
     best: State | None = None
@@ -68,6 +69,7 @@ def train(
             value = state.value if reported is None else reported(state.theta)
             measured = None if valid is None else valid(state.theta)
             goodness = (state.value if by_objective else value) if measured is None else measured
+            goodness = goodness if chosen_by is None else chosen_by(state.theta)
             better = best is None or goodness > best_goodness
             if better:
                 best, best_value, best_valid, best_goodness = state, value, measured, goodness

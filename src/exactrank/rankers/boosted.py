@@ -4,6 +4,9 @@
 
 after which the measure itself is evaluated, exactly, and validation data says how many trees to keep. A ranker names its objective
 and, where that is not a constant, the weight of each tree. An objective without curvature counts as one of curvature 1.
+
+Few trees leave many documents tied. What chooses how many to keep is the measure with ``ties='pessimistic'``, unless it has
+``ties='expected'``: else data that lists the best documents first would take a single tree for the best model.
 """
 
 from abc import abstractmethod
@@ -130,12 +133,11 @@ class BoostedRanker(Ranker):
         measure, before = parse_measure(self.measure), len(self._bags)
         whole = [TreeEnsemble(first_trees(*bag)) for bag in self._bags]
         others = [sum(each.score(part.X, self.threads) for each in whole) for part in (data, valid) if part is not None]
-        growth = Growth(self, self._forest, self._objective(measure), self._weigher(measure, data), measure, data, valid, before, others)
+        growth = Growth(self, self._forest, self._objective(measure), self._weigher(self._severe(), data), data, valid, before, others)
 
         def placed(progress: Progress) -> Progress:
-            of_mean = progress.valid if valid is None or not before else growth.value_of_mean(valid)
             step, theta = progress.step + before * self.trees, np.array([float(progress.step), float(before)])
-            return replace(progress, step=step, steps=self.bags * self.trees, valid=of_mean, theta=theta)
+            return replace(progress, step=step, steps=self.bags * self.trees, theta=theta)
 
         heard: list[Progress] = []
 
@@ -150,9 +152,8 @@ class BoostedRanker(Ranker):
             np.array([float(self._forest.n_trees), float(before)]),
             rng=np.random.default_rng(self.seed),
             max_steps=self.trees,
-            reported=lambda theta: growth.value_of_mean(data),
-            valid=None if valid is None else lambda theta: growth.value_alone(valid),
-            by_objective=True,
+            valid=None if valid is None else lambda theta: growth.value_of_mean(measure, valid),
+            chosen_by=lambda theta: growth.value_alone(self._severe(), valid or data),
             patience=None if valid is None else self.patience,
             listener=hear,
         )
@@ -198,6 +199,11 @@ class BoostedRanker(Ranker):
         if twice:
             raise DataError(f"{sorted(twice)[0]!r} can be only one of rising, falling and categorical")
 
+    def _severe(self) -> Measure:
+        """The measure that chooses how many trees to keep, and the weights of trees."""
+        measure = parse_measure(self.measure)
+        return measure if measure.ties == "expected" else replace(measure, ties="pessimistic")
+
     def _is_drawn(self) -> bool:
         return isinstance(self._objective(parse_measure(self.measure)), Sampled)
 
@@ -229,7 +235,6 @@ class Growth:
     forest: Forest
     objective: Objective
     weigh: Weigher
-    measure: Measure
     data: RankingData
     valid: RankingData | None
     bag: int  #: the number of the forest
@@ -243,17 +248,17 @@ class Growth:
         """One more tree."""
         return self._grown(state)
 
-    def value_alone(self, part: RankingData) -> float:
+    def value_alone(self, measure: Measure, part: RankingData) -> float:
         """The measure of training or validation data with all trees that there are."""
-        return self._value(part, self.forest.scores[part is self.valid])
+        return self._value(measure, part, self.forest.scores[part is self.valid])
 
-    def value_of_mean(self, part: RankingData) -> float:
+    def value_of_mean(self, measure: Measure, part: RankingData) -> float:
         """The same of the mean of this forest and all before."""
         which = part is self.valid
-        return self._value(part, (self.others[which] + self.forest.scores[which]) / (self.bag + 1))
+        return self._value(measure, part, (self.others[which] + self.forest.scores[which]) / (self.bag + 1))
 
-    def _value(self, part: RankingData, scores: PerDocument) -> float:
-        return mean_value(self.measure, part, scores, query_weights(part, None), self.ranker.threads)
+    def _value(self, measure: Measure, part: RankingData, scores: PerDocument) -> float:
+        return mean_value(measure, part, scores, query_weights(part, None), self.ranker.threads)
 
     def _grown(self, state: State) -> State:
         number = int(state.theta[0])
@@ -265,7 +270,7 @@ class Growth:
         return self._state(np.array([number + 1.0, self.bag]))
 
     def _state(self, theta: Theta) -> State:
-        return State(theta, self.value_alone(self.data), int(theta[0]))
+        return State(theta, self.value_of_mean(parse_measure(self.ranker.measure), self.data), int(theta[0]))
 
     def _forces(self, number: int, seen: PerQuery) -> tuple[PerDocument, PerDocument]:
         """The slope and the curvature at the scores, for the tree of that number."""
