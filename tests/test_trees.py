@@ -286,6 +286,23 @@ def test_ties_in_the_order_of_grades_do_not_choose_few_trees(kind):
 
 
 @EVERY_KIND
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("seed", [0, 1, 14])
+def test_every_checkpoint_leads_to_the_same_end(kind, held_out, seed, monkeypatch):
+    """Ties make what is reported prefer other numbers of trees than what chooses; checkpoints go by the latter."""
+    monkeypatch.setattr("exactrank.rankers.base.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
+    sets = [rows(queries=30, noise=2.0, seed=number) for number in (seed, seed + 50)]
+    train, valid = (xr.RankingData.from_arrays(X, y, qid=qid) for X, y, qid in sets)
+    kept, settings = [], {"trees": 15, "leaves": 3, "patience": 15}
+    chosen_by = valid if held_out else None
+    whole = KINDS[kind](**settings).fit(train, valid=chosen_by, checkpoint=kept.append)
+    assert kept
+    for model in kept:
+        again = KINDS[kind](**settings).fit(train, valid=chosen_by, resume=model)
+        assert np.array_equal(again.predict(train), whole.predict(train))
+
+
+@EVERY_KIND
 def test_bags_are_a_mean_of_forests(kind):
     data, valid = judged(queries=40, noise=1.0), judged(queries=40, noise=1.0, seed=1)
     one, three = (KINDS[kind](query_fraction=0.6, bags=bags).fit(data, valid=valid) for bags in (1, 3))

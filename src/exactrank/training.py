@@ -19,6 +19,7 @@ class Progress:
     valid: float | None  #: of the validation measure, where there is one
     theta: Theta = field(repr=False)  #: the best so far
     duality: Duality | None = None  #: how far from the optimum, where the optimizer knows
+    goodness: float | None = None  #: what chooses the iterate to keep, where that is none of these
 
 
 Listener = Callable[[Progress], None]
@@ -74,7 +75,8 @@ def train(
             if better:
                 best, best_value, best_valid, best_goodness = state, value, measured, goodness
             stale = 0 if better else stale + 1
-            history.append(Progress(state.steps, max_steps, value, measured, best.theta if best else state.theta, state.duality))
+            kept = best.theta if best else state.theta
+            history.append(Progress(state.steps, max_steps, value, measured, kept, state.duality, goodness if chosen_by else None))
             if listener is not None:
                 listener(history[-1])
             if state.done or state.steps >= max_steps or (patience is not None and stale >= patience):

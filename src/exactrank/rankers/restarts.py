@@ -54,5 +54,7 @@ def in_turn(phases: Sequence[Callable[[Theta, Listener], Trained]], theta: Theta
 
 
 def goodness(progress: Progress | Trained) -> float:
-    """What the best iterate has most of: the validation measure, or the value where there is none."""
+    """What the best iterate has most of: what chooses it, or the validation measure, or the value where there is none."""
+    if isinstance(progress, Progress) and progress.goodness is not None:
+        return progress.goodness
     return progress.value if progress.valid is None else progress.valid
