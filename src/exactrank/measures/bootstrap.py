@@ -26,13 +26,24 @@ def bootstrap_intervals(
     rng = np.random.default_rng(seed)
     means = []
     for resamples in _batches(queries):
-        drawn = rng.integers(0, queries, size=(resamples, queries))
+        times = _times_drawn(rng.integers(0, queries, size=(resamples, queries)))
         with np.errstate(invalid="ignore", divide="ignore"):
-            means.append([s[drawn].sum(axis=1) / c[drawn].sum(axis=1) for s, c in zip(sums, counted, strict=True)])
+            means.append(np.einsum("mq,rq->mr", sums, times) / np.einsum("mq,rq->mr", counted, times))
     tail = (1 - level) / 2
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)  # every query skipped: the ends are NaN, as the mean is
-        return np.nanquantile(np.concatenate(means, axis=1), [tail, 1 - tail], axis=1).T
+        return np.asarray(np.nanquantile(np.concatenate(means, axis=1), [tail, 1 - tail], axis=1).T)
+
+
+def _times_drawn(drawn: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """How often each query is in each row of ``drawn``.
+
+    >>> _times_drawn(np.array([[0, 2, 2], [1, 1, 1]])).tolist()
+    [[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]
+    """
+    rows, queries = drawn.shape
+    places = drawn + queries * np.arange(rows)[:, None]
+    return np.bincount(places.ravel(), minlength=rows * queries).reshape(rows, queries).astype(np.float64)
 
 
 def _batches(queries: int) -> list[int]:
