@@ -3,28 +3,24 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt $(wildcard src/native/*)
-SOURCES := pyproject.toml $(NATIVE) $(shell find src/exactrank -name '*.py' -o -name '*.pyi')
+SOURCES := pyproject.toml $(NATIVE) $(shell find src/exactrank -name '*.py' -o -name '*.pyi' -o -name '*.jinja' -o -name '*.css' -o -name '*.js')
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test check docs bench fuzz sanitize clean
+.PHONY: demo test test-browser check docs bench fuzz sanitize clean
 
 demo: $(VENV)/.installed
-	rm -rf build/demo && mkdir -p build/demo
-	exactrank generate build/demo/train.txt --queries 1000 --noise 0.5
-	exactrank convert build/demo/train.txt build/demo/train.xr
-	exactrank info build/demo/train.xr
-	exactrank evaluate build/demo/train.xr --feature 1 -m nDCG@10 -m AP -m RR -m ERR@10
-	exactrank generate build/demo/test.txt --queries 300 --first 1001 --noise 0.5
-	exactrank train directrank build/demo/train.xr --measure nDCG@10 --out build/demo/model.json
-	exactrank predict build/demo/model.json build/demo/test.txt --out build/demo/scores.txt
-	exactrank evaluate build/demo/test.txt build/demo/scores.txt -m nDCG@10 -m AP -m RR -m ERR@10
-	exactrank probe optimality build/demo/model.json build/demo/train.xr --top 5
+	exactrank demo --report build/demo --force
 
 test: $(VENV)/.tested
 	$(BIN)/python -m pytest
+
+# The report of a comparison in a real browser. Installs Debian's Chromium with apt-get where there is none, by sudo unless you are root.
+test-browser: $(VENV)/.tested
+	command -v chromium || { s=$$([ $$(id -u) = 0 ] || echo sudo); $$s apt-get update && $$s apt-get install --yes --no-install-recommends chromium; }
+	$(BIN)/python -m pytest tests/test_browser.py
 
 # Format, lint, types, direction of imports, strict docs.
 check: $(VENV)/.checked

@@ -27,9 +27,10 @@ import exactrank as xr
 from exactrank.cli import app
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import known_measures
+from exactrank.rankers import RANKERS
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^```$\s*", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (?P<line>exactrank\b.*)\n(?P<shown>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 TERMINAL = {"COLUMNS": "100", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1", "TERM": "dumb"}
@@ -71,7 +72,7 @@ def steps(page: Path) -> Iterator[Step]:
     text = page.read_text()
     fences = list(FENCE.finditer(text))
     for fence, follower in zip_longest(fences, fences[1:]):
-        where = f"{page.name}:{text.count(chr(10), 0, fence.start()) + 1}"
+        where = f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, fence.start()) + 1}"
         if fence["kind"] == "python":
             shows = follower is not None and follower.start() == fence.end() and follower["kind"] == "text"
             yield PythonBlock(where, fence["text"], slice(*follower.span("text")) if shows else None)
@@ -89,7 +90,7 @@ def pattern(shown: str) -> str:
     return "".join(map(line_pattern, shown.splitlines()))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_runs_and_shows_what_it_prints(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Measure, "registry", dict(Measure.registry))  # pages may define measures
@@ -117,6 +118,15 @@ def test_what_three_dots_mean(shown, printed, agree):
 def test_every_public_name_is_in_the_reference():
     documented = set(re.findall(r"^::: exactrank\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE))
     assert documented == set(xr.__all__)
+
+
+def test_every_ranker_has_a_page_of_the_same_structure():
+    folder = ROOT / "docs" / "methods"
+    assert {page.stem for page in folder.glob("*.md")} == set(RANKERS)
+    asked = ["Equations", "Example", "When to use it", "Cost", "Published", "Measured", "Options", "See also"]
+    for name in RANKERS:
+        headings = re.findall(r"^## (.+)$", (folder / f"{name}.md").read_text(), re.MULTILINE)
+        assert [heading for heading in headings if heading in asked] == asked, f"{name}.md has the headings {headings}"
 
 
 def test_every_measure_has_a_heading():
@@ -147,7 +157,7 @@ def test_links_lead_somewhere():
     """Those inside docs/ are checked by mkdocs too, the README's only here."""
     for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
 
 
 def refresh(page: Path) -> None:

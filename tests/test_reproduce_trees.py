@@ -135,7 +135,7 @@ def test_folds_of_a_folder_are_pooled(tmp_path):
         for number in numbers:
             fold_of(tmp_path / name, number, folds[number - 1])
     both, first, second = (
-        np.array([[row[2], row[4], row[6]] for row in small(data=str(tmp_path / name)).run().tables[0].rows])
+        np.array([[row[2], row[4], row[6]] for row in small(data=(str(tmp_path / name),)).run().tables[0].rows])
         for name in ("both", "first", "second")
     )
     np.testing.assert_allclose(both[:, :2], (5 * first + 15 * second)[:, :2] / 20)

@@ -78,6 +78,9 @@ if TYPE_CHECKING:
     from exactrank.scorers.network import Network as Network
     from exactrank.scorers.thresholds import Thresholds as Thresholds
     from exactrank.scorers.tree_ensemble import TreeEnsemble as TreeEnsemble
+    from exactrank.workbench.compare import compare as compare
+    from exactrank.workbench.comparison.results import Comparison as Comparison
+    from exactrank.workbench.comparison.results import read_comparison as read_comparison
     from exactrank.workbench.forces import Forces as Forces
     from exactrank.workbench.forces import forces as forces
     from exactrank.workbench.fuse import Fusion as Fusion
@@ -91,6 +94,8 @@ if TYPE_CHECKING:
     from exactrank.workbench.optimality import optimality as optimality
     from exactrank.workbench.smoothness import Smoothness as Smoothness
     from exactrank.workbench.smoothness import smoothness as smoothness
+    from exactrank.workbench.tune import Tuned as Tuned
+    from exactrank.workbench.tune import tune as tune
 
 __version__ = "0.1.0"
 
@@ -141,12 +146,15 @@ _HOME = {
     "exactrank.scorers.network": ("Network",),
     "exactrank.scorers.thresholds": ("Thresholds",),
     "exactrank.scorers.tree_ensemble": ("TreeEnsemble",),
+    "exactrank.workbench.compare": ("compare",),
+    "exactrank.workbench.comparison.results": ("Comparison", "read_comparison"),
     "exactrank.workbench.forces": ("Forces", "forces"),
     "exactrank.workbench.fuse": ("Fusion", "fuse", "systems_from_frame", "systems_from_runs"),
     "exactrank.workbench.importance": ("Importance", "importance"),
     "exactrank.workbench.jumping_points": ("jumping_points",),
     "exactrank.workbench.optimality": ("Optimality", "optimality"),
     "exactrank.workbench.smoothness": ("Smoothness", "smoothness"),
+    "exactrank.workbench.tune": ("Tuned", "tune"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = list(_MODULE_OF)

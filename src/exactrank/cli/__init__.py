@@ -12,7 +12,21 @@ import typer
 from exactrank.cli.common import app
 
 #: The modules that register commands, in the order of ``--help``.
-MODULES = ("data", "evaluate", "train", "predict", "probe", "probe_forces", "probe_importance", "probe_smoothness", "fuse")
+MODULES = (
+    "data",
+    "evaluate",
+    "train",
+    "tune",
+    "predict",
+    "probe",
+    "probe_forces",
+    "probe_importance",
+    "probe_smoothness",
+    "fuse",
+    "compare",
+    "reproduce",
+    "demo",
+)
 
 for _module in MODULES:
     import_module(f"exactrank.cli.{_module}")

@@ -1,4 +1,4 @@
-"""Divisions of queries into parts: the ``Fold1..Fold5/{train,vali,test}.txt`` tree in which LETOR sets are published, and random ones."""
+"""Divisions of queries into parts: as LETOR sets are published (``Fold1..Fold5/{train,vali,test}.txt``), and random ones."""
 
 import os
 import re
@@ -25,11 +25,12 @@ class Fold:
 
 
 def read_folds(path: str | os.PathLike[str], *, missing: bool = False, threads: int | None = None) -> list[Fold]:
-    """Every ``FoldN`` below ``path``, in order of N; all parts are given the width of the widest."""
+    """Every ``FoldN`` below ``path``, in order of N, or ``path`` itself as one; all parts are given the width of the widest."""
     root = Path(path)
     folders = sorted((f for f in root.glob("Fold*") if _number(f) is not None), key=lambda f: _number(f) or 0)
-    if not folders:
-        raise DataError(f"{root} holds no folder named Fold1, Fold2, ...; give the folder that contains them")
+    if not folders and not any(root.glob("train.txt*")):
+        raise DataError(f"{root} holds neither folders named Fold1, Fold2, ... nor train.txt, vali.txt and test.txt; give one that does")
+    folders = folders or [root.resolve()]
     parts = {(folder.name, part): _part(folder, part) for folder in folders for part in ("train", "vali", "test")}
     options = ReadOptions(missing=missing, threads=threads)
     data = {key: LetorFormat().read(file, options) for key, file in parts.items()}

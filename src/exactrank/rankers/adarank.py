@@ -10,6 +10,7 @@ good by the order in which documents came in.
 """
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from exactrank.objectives.query_performance import QueryPerformance
 from exactrank.optimizers import ada_rank
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.search_space import Space
 from exactrank.scorers.architecture import Architecture
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
@@ -44,6 +46,7 @@ class AdaRank(Ranker):
     """
 
     name = "adarank"
+    space: ClassVar[Space] = {"rest": (None, 0, 1, 5), "nonnegative": (False, True), "standardise": (False, True)}
 
     def __init__(
         self,

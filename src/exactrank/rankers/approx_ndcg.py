@@ -11,6 +11,7 @@ from exactrank.measures.dcg import NDCG
 from exactrank.objectives import approx_ndcg
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
+from exactrank.rankers.search_space import Range, Space
 
 
 @dataclass(eq=False, repr=False)
@@ -28,6 +29,7 @@ class ApproxNDCG(GradientRanker):
 
     rugged: ClassVar[bool] = True
     name = "approxndcg"
+    space: ClassVar[Space] = {**GradientRanker.space, "alpha": Range(1.0, 100.0, log=True)}
 
     alpha: float = 10.0
     l2: float = 0.001

@@ -26,6 +26,7 @@ from exactrank.measures.evaluate import evaluate
 from exactrank.measures.parse import parse_measure
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.restarts import goodness
+from exactrank.rankers.search_space import Space
 from exactrank.rankers.training_data import TrainingData, check_measure_tells_apart, judged, training_data
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
@@ -40,7 +41,7 @@ _FREE_ON_RESUME = {"trees", "rounds", "patience", "threads"}
 
 
 class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
-    """The base of all rankers; ``name`` is that of the command line.
+    """The base of all rankers; ``name`` is that of the command line, and ``space`` what tuning may choose from.
 
     Args:
         measure: The measure to train on, e.g. nDCG@10 or 'AP(rel=2)'.
@@ -50,6 +51,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     name: ClassVar[str]
+    space: ClassVar[Space] = {}
     measure: str | Measure
     seed: int
     threads: int | None

@@ -12,7 +12,7 @@ Few trees leave many documents tied. What chooses how many to keep is the measur
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from exactrank.objectives.score_space import Objective, Sampled
 from exactrank.optimizers.base import State, Theta
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.forest import Forest, Tree
+from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
 from exactrank.scorers.tree_ensemble import TreeEnsemble
@@ -65,6 +66,13 @@ class BoostedRanker(Ranker):
         missing: What a missing value is: kept for the trees to send down the better side, an error, 0, or the feature's mean.
     """
 
+    space: ClassVar[Space] = {
+        "rate": Range(0.02, 0.3, log=True),
+        "leaves": Range(4, 63, log=True),
+        "min_documents": Range(5, 100, log=True),
+        "feature_fraction": Range(0.3, 1.0),
+        "query_fraction": Range(0.5, 1.0),
+    }
     measure: str | Measure = "nDCG@10"
     trees: int = 300
     rate: float = 0.1

@@ -5,6 +5,8 @@ A linear model, whose weights are changed one at a time by trying steps of many 
 weights, the others random ones.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
 from exactrank.data.ranking_data import RankingData
@@ -16,6 +18,7 @@ from exactrank.optimizers.base import Theta
 from exactrank.optimizers.step_search import StepSearch
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.restarts import best_of
+from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
 from exactrank.training import Listener, Trained, train
@@ -39,6 +42,7 @@ class CoordinateAscent(Ranker):
     """
 
     name = "coordinate-ascent"
+    space: ClassVar[Space] = {"restarts": Range(2, 10), "step": Range(0.01, 0.2, log=True), "tolerance": Range(1e-4, 1e-2, log=True)}
 
     def __init__(
         self,

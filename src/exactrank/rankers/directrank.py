@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,7 @@ from exactrank.optimizers.guarded import Guarded
 from exactrank.optimizers.powell import Powell
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.restarts import best_of
+from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
 from exactrank.threads import thread_count
@@ -82,6 +83,12 @@ class DirectRank(Ranker):
     """
 
     name = "directrank"
+    space: ClassVar[Space] = {
+        "bags": (0, 20, 50),
+        "start": ("auto", "softmax", "regression", "zero"),
+        "share": Range(0.3, 1.0),
+        "bag_rounds": Range(1, 4),
+    }
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ weights as they were and that mean the line search on all queries has the last w
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from exactrank.rankers.boosted import Weigher
 from exactrank.rankers.forest import Forest, Tree
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.rankers.leverage import leveraged
+from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.training import Trained
@@ -61,6 +62,7 @@ class DirectRankTrees(LambdaMART):
     """
 
     name = "directrank-trees"
+    space: ClassVar[Space] = {**LambdaMART.space, "query_fraction": Range(0.5, 0.9), "smoothing": Range(0.003, 0.1, log=True)}
 
     follow: Literal["grades", "grades-within", "lambdas"] = "lambdas"
     search: Literal["unseen", "all"] = "unseen"

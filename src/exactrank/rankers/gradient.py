@@ -27,6 +27,7 @@ from exactrank.optimizers.lbfgs import LBFGS
 from exactrank.optimizers.sgd import SGD
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.restarts import best_of, goodness
+from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.architecture import Architecture
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
@@ -59,6 +60,7 @@ class GradientRanker(Ranker):
     #: What optimizer="auto" is, for a linear model and for a network.
     preferred: ClassVar[tuple[Method, Method]] = ("lbfgs", "lbfgs")
 
+    space: ClassVar[Space] = {"l2": Range(1e-5, 1.0, log=True), "hidden": (None, 10, 30)}
     measure: str | Measure = "nDCG@10"
     hidden: int | None = None
     optimizer: Method = "auto"

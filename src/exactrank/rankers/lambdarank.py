@@ -22,6 +22,7 @@ from exactrank.rankers.gradient import GradientRanker, Method, Run
 from exactrank.rankers.lambda_function import LambdaChoice, lambda_function, weighing_measure
 from exactrank.rankers.polish import polished
 from exactrank.rankers.restarts import in_turn
+from exactrank.rankers.search_space import Space
 from exactrank.training import Listener, Trained
 
 #: Steps of L-BFGS on RankNet's cost, before the lambdas take over.
@@ -51,6 +52,7 @@ class LambdaRank(GradientRanker):
     """
 
     name = "lambdarank"
+    space: ClassVar[Space] = {**GradientRanker.space, "truncation": (None, 10, 30), "polish": (None, "directrank")}
     has_value: ClassVar[bool] = False
     preferred: ClassVar[tuple[Method, Method]] = ("adam", "adam")
 

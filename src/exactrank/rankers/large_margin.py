@@ -15,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from exactrank.optimizers.base import Optimizer, State, Theta
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.by_folds import by_folds
 from exactrank.rankers.restarts import best_of, goodness
+from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.architecture import Architecture
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
@@ -77,6 +78,7 @@ class LargeMarginRanker(Ranker):
         folds: With "auto" and no validation data: so many folds of queries choose.
     """
 
+    space: ClassVar[Space] = {"lam": Range(1e-3, 100.0, log=True)}
     measure: str | Measure = "nDCG@10"
     lam: float | Literal["auto"] = "auto"
     tolerance: float = 1e-4

@@ -4,11 +4,13 @@ The loss is that of `exactrank.objectives.listmle`; it is convex in the scores, 
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from exactrank.measures.base import Measure
 from exactrank.objectives import listmle
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
+from exactrank.rankers.search_space import Space
 
 
 @dataclass(eq=False, repr=False)
@@ -25,6 +27,7 @@ class ListMLE(GradientRanker):
     """
 
     name = "listmle"
+    space: ClassVar[Space] = {**GradientRanker.space, "top": (None, 5, 10, 30)}
 
     top: int | None = None
 

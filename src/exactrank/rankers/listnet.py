@@ -4,12 +4,13 @@ The loss is that of `exactrank.objectives.listnet`; it is convex in the scores, 
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from exactrank.measures.base import Measure
 from exactrank.objectives import listnet
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
+from exactrank.rankers.search_space import Space
 
 Target = Literal["softmax", "gain"]
 
@@ -28,6 +29,7 @@ class ListNet(GradientRanker):
     """
 
     name = "listnet"
+    space: ClassVar[Space] = {**GradientRanker.space, "target": ("softmax", "gain")}
 
     target: Target = "softmax"
     l2: float = 0.001

@@ -5,11 +5,13 @@ data, says how many trees to keep.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from exactrank.measures.base import Measure
 from exactrank.objectives.score_space import Objective
 from exactrank.objectives.squared_error import SquaredError
 from exactrank.rankers.boosted import BoostedRanker
+from exactrank.rankers.search_space import Space
 
 
 @dataclass(eq=False, repr=False)
@@ -26,6 +28,7 @@ class MART(BoostedRanker):
     """
 
     name = "mart"
+    space: ClassVar[Space] = {**BoostedRanker.space, "within": (False, True)}
 
     within: bool = False
 

@@ -12,6 +12,7 @@ from exactrank.measures.base import Measure
 from exactrank.objectives import rank_cosine
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
+from exactrank.rankers.search_space import Space
 
 
 @dataclass(eq=False, repr=False)
@@ -29,6 +30,7 @@ class RankCosine(GradientRanker):
 
     rugged: ClassVar[bool] = True
     name = "rankcosine"
+    space: ClassVar[Space] = {**GradientRanker.space, "consistent": (False, True)}
 
     consistent: bool = False
     l2: float = 0.001

@@ -10,7 +10,7 @@ measure is only reported, and chooses lam.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from exactrank.measures.base import Measure
 from exactrank.objectives.pair_hinge import Loss, Normalise, PairHinge
@@ -18,6 +18,7 @@ from exactrank.objectives.regularised_risk import RegularisedRisk
 from exactrank.optimizers.bundle import Bundle
 from exactrank.optimizers.strongly_convex import StronglyConvex
 from exactrank.rankers.large_margin import LargeMarginRanker, Problem, Resumable
+from exactrank.rankers.search_space import Space
 from exactrank.scorers.architecture import Architecture
 
 
@@ -36,6 +37,7 @@ class RankSVM(LargeMarginRanker):
     """
 
     name = "ranksvm"
+    space: ClassVar[Space] = {**LargeMarginRanker.space, "loss": ("hinge", "squared_hinge"), "normalise": ("query", "pairs")}
 
     loss: Loss = "squared_hinge"
     normalise: Normalise = "query"

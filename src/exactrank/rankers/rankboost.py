@@ -8,6 +8,8 @@ A model of few steps leaves many documents tied. Where validation data lists the
 ties in the order given (``ties='input'``) takes that for merit: there, train with ``ties='pessimistic'``.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
 from exactrank.data.ranking_data import RankingData
@@ -19,6 +21,7 @@ from exactrank.objectives.threshold_value import ThresholdValue
 from exactrank.optimizers import rank_boost
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
 from exactrank.scorers.thresholds import Thresholds
@@ -40,6 +43,7 @@ class RankBoost(Ranker):
     """
 
     name = "rankboost"
+    space: ClassVar[Space] = {"rounds": Range(100, 1000, log=True), "thresholds": Range(8, 255, log=True)}
 
     def __init__(
         self,

@@ -3,6 +3,8 @@
 The weights are those of `exactrank.objectives.ridge`, in closed form; the measure is only reported.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
 from exactrank.data.ranking_data import RankingData
@@ -14,6 +16,7 @@ from exactrank.objectives.profile import query_weights
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.optimizers.solved import Solved
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
 from exactrank.training import Listener, Trained, train
@@ -31,6 +34,7 @@ class Ridge(Ranker):
     """
 
     name = "ridge"
+    space: ClassVar[Space] = {"ridge": Range(1e-6, 10.0, log=True)}
 
     def __init__(
         self,

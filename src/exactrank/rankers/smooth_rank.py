@@ -23,6 +23,7 @@ from exactrank.objectives.within_query import deviation
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.gradient import GradientRanker, Run
 from exactrank.rankers.restarts import in_turn
+from exactrank.rankers.search_space import Space
 from exactrank.scorers.architecture import Architecture
 from exactrank.training import Listener, Trained
 
@@ -43,6 +44,7 @@ class SmoothRank(GradientRanker):
 
     rugged: ClassVar[bool] = True
     name = "smoothrank"
+    space: ClassVar[Space] = {**GradientRanker.space, "last": (0.25, 0.0625, 0.015625)}
 
     first: float = 16.0
     last: float = 0.0625

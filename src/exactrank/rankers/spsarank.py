@@ -5,7 +5,7 @@ A linear model or a network (`exactrank.scorers.architecture`), the measure as a
 values a parameter (`exactrank.optimizers.fdsa`). The steps of a measure are seen past only where there are many queries.
 """
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from exactrank.optimizers.fdsa import FDSA
 from exactrank.optimizers.spsa import SPSA
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.restarts import best_of
+from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.architecture import Architecture
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
@@ -49,6 +50,12 @@ class SPSARank(Ranker):
     """
 
     name = "spsarank"
+    space: ClassVar[Space] = {
+        "start": ("random", "ridge"),
+        "evaluations": (2, 4, 8),
+        "steps": Range(300, 3000, log=True),
+        "restarts": Range(1, 4),
+    }
 
     def __init__(
         self,

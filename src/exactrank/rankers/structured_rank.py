@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from exactrank.optimizers.concave_convex import ConcaveConvex
 from exactrank.optimizers.cutting_plane import CuttingPlane
 from exactrank.optimizers.subgradient import Subgradient
 from exactrank.rankers.large_margin import LargeMarginRanker, Problem, Resumable
+from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.architecture import Architecture
 from exactrank.training import Trained
 
@@ -63,6 +64,7 @@ class StructuredRank(LargeMarginRanker):
     """
 
     name = "structuredrank"
+    space: ClassVar[Space] = {"lam": Range(0.01, 1000.0, log=True), "bound": ("convex", "ramp")}
 
     A: Literal["linear", "sqrt", "discount", "auto"] | Sequence[float] = "linear"
     bound: Literal["auto", "convex", "ramp"] = "auto"

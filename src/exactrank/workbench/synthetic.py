@@ -17,6 +17,7 @@ import numpy as np
 
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
+from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream
 from exactrank.errors import DataError
 from exactrank.threads import thread_count
@@ -49,6 +50,13 @@ class CubicPolynomial:
         if queries < 1 or first < 1:
             raise DataError(f"queries and the first query id must be at least 1, got {queries} and {first}")
         return Stream(tuple(str(j + 1) for j in range(self.features)), self._blocks(first - 1, first - 1 + queries))
+
+    def data(self, queries: int, first: int = 1) -> RankingData:
+        """The same in memory."""
+        stream = self.stream(queries, first)
+        blocks = list(stream.blocks)
+        X, y, qid = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("X", "y", "qid"))
+        return RankingData.from_arrays(X, y, qid=qid, feature_names=stream.feature_names)
 
     def _blocks(self, first: int, last: int) -> Iterator[Block]:
         """Blocks begin at multiples of their size, each with a generator of its own."""

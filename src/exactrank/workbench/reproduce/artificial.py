@@ -12,9 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from exactrank.data.folds import Fold
+from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.ranking_data import RankingData
 from exactrank.workbench.synthetic import CubicPolynomial
+
+SPLITS = 5
 
 Sizes = tuple[int, int, int]  #: queries for training, validation and test
 
@@ -39,3 +41,18 @@ def correlated(data: RankingData, seed: int) -> RankingData:
     Q, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))
     mixed = data.X @ (Q / np.sqrt(np.arange(1, d + 1)) @ Q.T).astype(np.float32)
     return replace(data, X=mixed)
+
+
+def correlated_parts(fold: Fold, seed: int) -> Fold:
+    """All three parts, with their features mixed by (1)."""
+    return Fold(fold.name, *(correlated(part, seed) for part in (fold.train, fold.valid, fold.test)))
+
+
+def five_splits(data: RankingData, seed: int, train: int = 3) -> list[Fold]:
+    """``train`` fifths of the queries for training, one for test, the others for validation, in turn."""
+    part = deal_folds(data.n_queries, SPLITS, seed)
+    sides = np.split(np.arange(SPLITS), [train, SPLITS - 1])
+    return [
+        Fold(f"split {turn + 1}", *(data.take_queries(np.flatnonzero(np.isin((part + turn) % SPLITS, side))) for side in sides))
+        for turn in range(SPLITS)
+    ]

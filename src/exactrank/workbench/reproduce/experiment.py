@@ -3,8 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import ClassVar, Self
 
+from exactrank.data.folds import Fold, read_folds
 from exactrank.workbench.reproduce.finding import Check, Finding, Table
 from exactrank.workbench.reproduce.panels import Panel
 from exactrank.workbench.synthetic import CubicPolynomial
@@ -21,8 +24,9 @@ class Experiment(ABC):
     """A published experiment; by default on a reduced scale. The data is as large as ``features`` and ``documents`` a query say."""
 
     name: ClassVar[str]
-    paper: ClassVar[str]  #: who published it, and where
-    published: ClassVar[str]  #: what they found
+    paper: ClassVar[str]  #: who published it
+    where: ClassVar[str]  #: the figures and tables that it runs again
+    published: ClassVar[str]  #: what they found; the first sentence is the finding in short
 
     features: int = 50
     documents: int = 50
@@ -34,6 +38,11 @@ class Experiment(ABC):
     def full(cls, seed: int = 0) -> Self:
         """On the scale of the paper."""
 
+    @property
+    @abstractmethod
+    def stages(self) -> int:
+        """How often `run` tells what is done next."""
+
     @abstractmethod
     def run(self, tell: Tell = silent) -> Finding:
         """Do it all again."""
@@ -43,4 +52,17 @@ class Experiment(ABC):
         return CubicPolynomial(self.features, documents or self.documents, seed=self.seed, threads=self.threads)
 
     def _finding(self, found: str, checks: Iterable[Check], tables: Iterable[Table], panels: Iterable[Panel]) -> Finding:
-        return Finding(self.name, self.paper, self.published, found, tuple(checks), tuple(tables), tuple(panels), repr(self))
+        paper = f"{self.paper}, {self.where}"
+        return Finding(self.name, paper, self.published, found, tuple(checks), tuple(tables), tuple(panels), repr(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnFolds(Experiment):
+    """An experiment that takes the folders in ``data``, each with Fold1, Fold2, ... as LETOR has them, in place of artificial data."""
+
+    data: tuple[str, ...] = ()
+
+    @cached_property
+    def given(self) -> list[tuple[str, list[Fold]]]:
+        """The name and the folds of each folder."""
+        return [(Path(folder).resolve().name, read_folds(folder, threads=self.threads)) for folder in self.data]

@@ -7,6 +7,7 @@ that it comes down to hold again.
 import json
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -92,14 +93,14 @@ class Finding:
         return "\n\n".join([*parts, *tables, f"![{self.name}]({self.name}.png)"]) + "\n"
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> tuple[Path, ...]:
-        """NAME.md, NAME.json and NAME.png in ``folder``, which is made if it is not there."""
+        """NAME.md, NAME.json and NAME.png in ``folder``, which is made if it is not there: all of them or none."""
         targets = check_targets(self.name, Path(folder), force)
         Path(folder).mkdir(parents=True, exist_ok=True)
-        report, record, picture = targets
-        draw(self.panels, picture, force)
-        for path, text in ((record, json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n"), (report, self.to_markdown())):
-            with whole_file(path, force=force) as file:
-                file.write(text.encode())
+        with ExitStack() as files:
+            report, record, picture = (files.enter_context(whole_file(path, force=force)) for path in targets)
+            draw(self.panels, picture)
+            record.write((json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n").encode())
+            report.write(self.to_markdown().encode())
         return targets
 
 

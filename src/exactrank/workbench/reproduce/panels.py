@@ -1,11 +1,7 @@
 """The figure of an experiment: panels of curves, with intervals where there are some."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from exactrank.files import whole_file
-from exactrank.workbench.pictures import check_picture
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,9 +33,8 @@ class Panel:
     mark: float | None = None  #: a line across, at this x
 
 
-def draw(panels: tuple[Panel, ...], path: Path, force: bool) -> None:
-    """Write ``panels``, a few in a row, as a picture."""
-    check_picture(path)
+def draw(panels: tuple[Panel, ...], file: BinaryIO) -> None:
+    """Write ``panels``, a few in a row, as a PNG picture."""
     from matplotlib.figure import Figure
 
     across = min(ACROSS, len(panels))
@@ -50,8 +45,7 @@ def draw(panels: tuple[Panel, ...], path: Path, force: bool) -> None:
         _draw_panel(axes, panel)
     for axes in places[len(panels) :]:
         axes.set_visible(False)
-    with whole_file(path, force=force) as file:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+    figure.savefig(file, format="png", dpi=150)
 
 
 def _draw_panel(axes: "Axes", panel: Panel) -> None:

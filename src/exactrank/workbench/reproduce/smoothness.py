@@ -20,6 +20,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from exactrank.data.folds import Fold
 from exactrank.objectives.step_function import Floats
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.lambdarank import LambdaRank
@@ -102,10 +103,11 @@ class SmoothWithQueries(Experiment):
     """Nets trained on ``queries`` queries, looked at on these and on ``samples`` of them."""
 
     name: ClassVar[str] = "smoothness"
-    paper: ClassVar[str] = "Yue & Burges 2007, sections 5.3 and 5.4, Figures 2 and 3"
+    paper: ClassVar[str] = "Yue & Burges 2007"
+    where: ClassVar[str] = "Figures 2 and 3"
     published: ClassVar[str] = (
-        "On 100, 1,000 and 10,000 queries of artificial data NDCG becomes smoother, as a function of single weights;"
-        " a trained LambdaRank net is at a local optimum of NDCG."
+        "From 100 to 1,000 and 10,000 queries NDCG becomes smoother, as a function of single weights."
+        " A trained LambdaRank net is at a local optimum of NDCG."
     )
 
     measure: str = "nDCG"
@@ -120,6 +122,10 @@ class SmoothWithQueries(Experiment):
         rates = (1e-4, 1e-3, 3e-3, 1e-2)
         return cls(seed=seed, rates=rates, epochs=300)
 
+    @property
+    def stages(self) -> int:
+        return len(self.hidden) * (len(self.rates) + 1)
+
     def run(self, tell: Tell = silent) -> Finding:
         around = [self._around(hidden, tell) for hidden in self.hidden]
         checks = [check for each in around for check in each.checks()]
@@ -127,8 +133,11 @@ class SmoothWithQueries(Experiment):
         table = Table("Curves of single weights", columns, [row for each in around for row in each.rows()])
         return self._finding(" ".join(each.said() for each in around), checks, [table], [p for each in around for p in each.panels()])
 
+    def _fold(self) -> Fold:
+        return three_parts(self._source(), (self.queries, max(1, self.queries // 2), 1))
+
     def _around(self, hidden: int | None, tell: Tell) -> Around:
-        fold = three_parts(self._source(), (self.queries, max(1, self.queries // 2), 1))
+        fold = self._fold()
         model = chosen((self._ranker(hidden, rate) for rate in self.rates), fold, tell)
         tell(f"curves of {net(hidden)}")
         found = smoothness(

@@ -68,10 +68,11 @@ class SPSAConvergence(Experiment):
     """``runs`` of each method from different starts, until ``evaluations`` values were asked for."""
 
     name: ClassVar[str] = "spsa-convergence"
-    paper: ClassVar[str] = "Yue & Burges 2007, section 5.2, Figure 1"
+    paper: ClassVar[str] = "Yue & Burges 2007"
+    where: ClassVar[str] = "Figure 1"
     published: ClassVar[str] = (
-        "On web data all variants of SPSA lower the cross entropy much faster than FDSA, by number of function evaluations;"
-        " averaging more estimates (SPSA:4, SPSA:8) neither helps nor hurts."
+        "On web data all variants of SPSA lower the cross entropy much faster than FDSA, by number of function evaluations."
+        " Averaging more estimates (SPSA:4, SPSA:8) neither helps nor hurts."
     )
 
     queries: int = 50
@@ -86,6 +87,10 @@ class SPSAConvergence(Experiment):
     @classmethod
     def full(cls, seed: int = 0) -> Self:
         return cls(seed=seed, queries=10_000, evaluations=5_000, runs=10)
+
+    @property
+    def stages(self) -> int:
+        return 2 * 2 * len(METHODS)  # on both sets, to choose a0 and to run
 
     def run(self, tell: Tell = silent) -> Finding:
         drawn = artificial(self._source(), self.queries)

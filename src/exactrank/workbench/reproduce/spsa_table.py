@@ -14,7 +14,7 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.rankers.ranknet import RankNet
 from exactrank.rankers.spsarank import SPSARank
-from exactrank.workbench.reproduce.artificial import Sizes, correlated, three_parts
+from exactrank.workbench.reproduce.artificial import Sizes, correlated_parts, three_parts
 from exactrank.workbench.reproduce.chosen import as_published, chosen
 from exactrank.workbench.reproduce.experiment import Experiment, Tell, silent
 from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
@@ -29,7 +29,8 @@ class SPSATable(Experiment):
     """The three rankers; SPSA makes ``steps`` steps, the others as many ``epochs`` as they need."""
 
     name: ClassVar[str] = "spsa-table"
-    paper: ClassVar[str] = "Yue & Burges 2007, section 5.3, Table 1"
+    paper: ClassVar[str] = "Yue & Burges 2007"
+    where: ClassVar[str] = "Table 1"
     published: ClassVar[str] = "On web data, with linear nets, SPSA:4 is below RankNet, and RankNet below LambdaRank, by NDCG@10."
 
     queries: Sizes = (2_000, 1_000, 2_000)
@@ -41,9 +42,12 @@ class SPSATable(Experiment):
     def full(cls, seed: int = 0) -> Self:
         return cls(seed=seed, queries=(10_000, 5_000, 10_000), epochs=300, steps=2_000)
 
+    @property
+    def stages(self) -> int:
+        return 2 * len(self.rates) + 1
+
     def run(self, tell: Tell = silent) -> Finding:
-        parts = three_parts(self._source(), self.queries)
-        fold = Fold("correlated", *(correlated(part, self.seed) for part in (parts.train, parts.valid, parts.test)))
+        fold = correlated_parts(three_parts(self._source(), self.queries), self.seed)
         rankers = self._trained(fold, tell)
         means = {name: tuple(ranker.score(part) for part in (fold.train, fold.valid, fold.test)) for name, ranker in rankers.items()}
         found = f"{_said(means)} {_passing(rankers['SPSA:4'], means['RankNet'][1])}"

@@ -10,30 +10,29 @@ its strength, and the convex bound or the ramp; regression on the grades its rid
 
 Their sets are of web search: about 1,500 queries with 33 documents each, split 3:1:1, with A(r) = max(k + 1 - r, 0); and 1,000
 queries each for training, validation and test, of 50 documents, with A(r) = 1/sqrt(r). Neither is public. Here they are artificial
-data of these sizes with mixed features (`artificial.correlated`), or ``data``: a folder with Fold1, Fold2, ... as LETOR has them,
-whose test queries are pooled.
+data of these sizes with mixed features (`artificial.correlated`), or ``data``: folders with Fold1, Fold2, ... as LETOR has them, of
+which the test queries are pooled.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import wilcoxon
 
 from exactrank.arrays import PerQuery
-from exactrank.data.folds import Fold, read_folds
+from exactrank.data.folds import Fold
 from exactrank.measures.evaluate import evaluate
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.rank_svm import RankSVM
 from exactrank.rankers.ridge import Ridge
 from exactrank.rankers.structured_rank import StructuredRank
-from exactrank.workbench.reproduce.artificial import Sizes, correlated, three_parts
+from exactrank.workbench.reproduce.artificial import Sizes, correlated_parts, three_parts
 from exactrank.workbench.reproduce.chosen import chosen
-from exactrank.workbench.reproduce.experiment import Experiment, Tell, silent
+from exactrank.workbench.reproduce.duel import MEASURES, RANKS, Values
+from exactrank.workbench.reproduce.experiment import OnFolds, Tell, silent
 from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
-from exactrank.workbench.reproduce.lambdarank_ranknet import MEASURES, RANKS
 from exactrank.workbench.reproduce.panels import Curve, Panel
 
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -42,7 +41,6 @@ OURS, RIVALS = "structured NDCG", ("regression", "RankSVM")
 ONE = "structured NDCG@10"  #: the model for k = 10, looked at by all k
 METHODS = (OURS, *RIVALS, ONE)
 
-Values = npt.NDArray[np.float64]
 Shape = Literal["linear", "sqrt"]
 
 
@@ -88,24 +86,28 @@ class Contest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StructuredNDCG(Experiment):
+class StructuredNDCG(OnFolds):
     """Both web search sets, of ``documents`` a query in the second and two thirds as many in the first; or the folds in ``data``."""
 
     name: ClassVar[str] = "structured-ndcg"
-    paper: ClassVar[str] = "Chapelle, Le & Smola 2007, sections 5.1 and 5.2, Figure 2"
+    paper: ClassVar[str] = "Chapelle, Le & Smola 2007"
+    where: ClassVar[str] = "Figure 2 (left and centre)"
     published: ClassVar[str] = (
-        "On two sets from web search structured NDCG gains about 2% of NDCG@1 to NDCG@10 on regression and on RankSVM;"
-        " p-values are 3% and 7% on the first set, below 1% on the second."
+        "On two sets from web search structured NDCG gains about 2% of NDCG@1 to NDCG@10 on regression and on RankSVM."
+        " P-values are 3% and 7% on the first set, below 1% on the second."
     )
 
-    web_1: Sizes = (900, 300, 300)
-    web_2: Sizes = (1_000, 1_000, 1_000)
-    data: str | None = None
+    web_1: Sizes = (450, 300, 300)
+    web_2: Sizes = (500, 1_000, 1_000)
     bound: Literal["auto", "convex", "ramp"] = "auto"
 
     @classmethod
     def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, features=300)
+        return cls(seed=seed, features=300, web_1=(900, 300, 300), web_2=(1_000, 1_000, 1_000))
+
+    @property
+    def stages(self) -> int:
+        return len(RANKS) * (sum(len(folds) for _, folds in self.given) or 2)
 
     def run(self, tell: Tell = silent) -> Finding:
         contests = [self._contest(*given, tell) for given in self._sets()]
@@ -114,15 +116,14 @@ class StructuredNDCG(Experiment):
         return self._finding(found, checks, [each.table() for each in contests], [each.panel() for each in contests])
 
     def _sets(self) -> list[tuple[str, Shape, list[Fold]]]:
-        if self.data is not None:
-            return [("test queries of all folds", "linear", read_folds(self.data, threads=self.threads))]
+        if self.data:
+            return [(name, "linear", folds) for name, folds in self.given]
         first = self._artificial("as web search 1", max(1, self.documents * 2 // 3), self.web_1)
         second = self._artificial("as web search 2", self.documents, self.web_2)
         return [(first.name, "linear", [first]), (second.name, "sqrt", [second])]
 
     def _artificial(self, name: str, documents: int, sizes: Sizes) -> Fold:
-        parts = three_parts(self._source(documents), sizes)
-        return Fold(name, *(correlated(part, self.seed) for part in (parts.train, parts.valid, parts.test)))
+        return replace(correlated_parts(three_parts(self._source(documents), sizes), self.seed), name=name)
 
     def _contest(self, name: str, A: Shape, folds: Sequence[Fold], tell: Tell) -> Contest:
         """All folds as one."""

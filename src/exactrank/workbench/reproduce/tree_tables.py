@@ -10,7 +10,7 @@ control: what it gains as well is gained by longer steps, not by searching them.
 
 Their sets, 19 thousand queries of Yahoo with 23 documents each and 31 thousand of Microsoft with 72, are too large to come along.
 Here they are noisy cubic polynomials with as many documents a query, whose features are not mixed, because trees split one feature at
-a time; or ``data``: a folder with Fold1, Fold2, ... as Microsoft's set has them, whose test queries are pooled.
+a time; or ``data``: folders with Fold1, Fold2, ... as Microsoft's set has them, of which the test queries are pooled.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from exactrank.data.folds import Fold, read_folds
+from exactrank.data.folds import Fold
 from exactrank.measures.evaluate import evaluate
 from exactrank.rankers.boosted import BoostedRanker
 from exactrank.rankers.directrank_trees import DirectRankTrees
@@ -27,10 +27,12 @@ from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.rankers.mart import MART
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.workbench.reproduce.artificial import Sizes, three_parts
-from exactrank.workbench.reproduce.experiment import Experiment, Tell, silent
+from exactrank.workbench.reproduce.chosen import fitted
+from exactrank.workbench.reproduce.duel import Values
+from exactrank.workbench.reproduce.experiment import OnFolds, Tell, silent
 from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
 from exactrank.workbench.reproduce.panels import Curve, Panel
-from exactrank.workbench.reproduce.structured_ndcg import Values, signed_rank
+from exactrank.workbench.reproduce.structured_ndcg import signed_rank
 from exactrank.workbench.synthetic import CubicPolynomial
 
 MEASURES = ("nDCG@1", "nDCG@10")
@@ -167,11 +169,12 @@ class Contest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeTables(Experiment):
+class TreeTables(OnFolds):
     """Both sets, of ``documents`` a query in Microsoft's and a third as many in Yahoo's; or the folds in ``data``."""
 
     name: ClassVar[str] = "tree-tables"
-    paper: ClassVar[str] = "Tan, Xia, Guo & Wang 2013, section 3.2, Tables 9 and 10"
+    paper: ClassVar[str] = "Tan, Xia, Guo & Wang 2013"
+    where: ClassVar[str] = "Tables 9 and 10"
     published: ClassVar[str] = (
         "With trees DirectRank is above MART and LambdaMART on Yahoo's and on Microsoft's data, by NDCG@1 most where leaves are few. With"
         " more leaves the other two improve in NDCG@1; DirectRank is more stable."
@@ -184,11 +187,15 @@ class TreeTables(Experiment):
     microsoft: Sizes = (2_000, 1_000, 2_000)
     leaves: tuple[int, ...] = (10, 30, 50)
     trees: int = 300
-    data: str | None = None
 
     @classmethod
     def full(cls, seed: int = 0) -> Self:
         return cls(seed=seed, yahoo=(19_944, 2_994, 6_983), microsoft=(18_919, 6_306, 6_306), trees=1_000)
+
+    @property
+    def stages(self) -> int:
+        contests = len(self.given) * len(self.leaves) or len(self.leaves[:1]) + len(self.leaves)
+        return len(METHODS) * contests
 
     def run(self, tell: Tell = silent) -> Finding:
         contests = [self._contest(*given, tell) for given in self._sets()]
@@ -197,8 +204,9 @@ class TreeTables(Experiment):
         return self._finding(" ".join(each.said() for each in contests), checks, [each.table() for each in contests], panels)
 
     def _sets(self) -> Iterator[tuple[str, tuple[int, ...], list[Fold]]]:
-        if self.data is not None:
-            yield "all folds", self.leaves, read_folds(self.data, threads=self.threads)
+        for name, folds in self.given:
+            yield name, self.leaves, folds
+        if self.data:
             return
         yield YAHOO, self.leaves[:1], [self._artificial(max(1, self.documents // 3), self.yahoo)]
         yield MICROSOFT, self.leaves, [self._artificial(self.documents, self.microsoft)]
@@ -216,7 +224,7 @@ class TreeTables(Experiment):
         return Contest(name, grown)
 
     def _grown(self, method: str, leaves: int, fold: Fold) -> Grown:
-        rankers = [self._ranker(method, measure, leaves).fit(fold.train, valid=fold.valid) for measure in MEASURES]
+        rankers = [fitted(self._ranker(method, measure, leaves), fold.train, fold.valid) for measure in MEASURES]
         values = [evaluate(each.measure, fold.test, each.predict(fold.test), threads=self.threads).per_query[0] for each in rankers]
         climb = tuple(progress.valid or 0.0 for progress in rankers[-1].history_)
         weights = cast(TreeEnsemble, rankers[-1].model_.scorer).shrinkage.tolist()

@@ -1,0 +1,207 @@
+"""``exactrank compare``: methods on the same queries, tuned with the same budget, with statistics and a report."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from exactrank.cli.common import (
+    DocColumn,
+    Features,
+    Force,
+    Json,
+    QueryColumn,
+    RelevanceColumn,
+    Seed,
+    app,
+    command,
+    print_json,
+    read,
+    read_options,
+)
+
+if TYPE_CHECKING:
+    from exactrank.data.format import ReadOptions
+    from exactrank.workbench.compare import Data, Method
+    from exactrank.workbench.comparison.race import Advance, Told
+    from exactrank.workbench.comparison.results import Comparison
+
+Trials = Annotated[int, typer.Option(min=1, help="Settings that each method may try on validation data, its defaults among them.")]
+Seconds = Annotated[float | None, typer.Option(help="Seconds of trials for each method and fold, in place of --trials.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Fits at a time, each in a process. \\[default: one a core]")]
+AllThreads = Annotated[int | None, typer.Option(min=1, help="Threads of all fits together. \\[default: all cores]")]
+MLflow = Annotated[str | None, typer.Option("--mlflow", help="Log to this MLflow tracking URI, e.g. sqlite:///mlflow.db.")]
+
+
+@command(app)
+def compare(
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Data sets: a file whose queries are dealt into folds, or a folder with Fold1, Fold2, ... (or train, vali, test)."
+        ),
+    ],
+    methods: Annotated[str, typer.Option(help="e.g. directrank,lambdamart,'small=lambdamart(leaves=7)',lightgbm,package.module:Class")],
+    report: Annotated[Path, typer.Option(help="Folder for the report, tables, models and every fit.")],
+    measures: Annotated[str, typer.Option(help="The first is trained and tuned on; all are reported.")] = "nDCG@10",
+    folds: Annotated[int, typer.Option(min=3, help="Parts into which the queries of a file are dealt.")] = 5,
+    trials: Trials = 1,
+    seconds: Seconds = None,
+    valid: Annotated[Path | None, typer.Option(help="Validation data; DATA is then the training data.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data; DATA is then the training data.")] = None,
+    scores: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE: scores to compare with, one a line of DATA; {dataset} and {fold} may be in FILE.")
+    ] = None,
+    program: Annotated[
+        list[str] | None, typer.Option(help="NAME=COMMAND: a program that takes {train} {valid} {test} and writes {scores}.")
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(help="The method that others are held against. \\[default: the first]")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder, to the same numbers.")] = False,
+    force: Force = False,
+    workers: Workers = None,
+    threads: AllThreads = None,
+    seed: Seed = 0,
+    mlflow: MLflow = None,
+    features: Features = None,
+    query_column: QueryColumn = "query_id",
+    doc_column: DocColumn = "doc_id",
+    relevance_column: RelevanceColumn = "relevance",
+    as_json: Json = False,
+) -> None:
+    """Compare methods: tune each on validation queries, test all on the same queries, with statistics and a report."""
+    from exactrank.measures.parse import parse_measure
+    from exactrank.workbench.compare import check_folder
+    from exactrank.workbench.compare import compare as compared
+    from exactrank.workbench.comparison.contenders import find_contender, split_methods
+
+    contenders = [*map(find_contender, split_methods(methods)), *_others(scores or [], program or [])]
+    for name in split_methods(measures):
+        parse_measure(name)
+    check_folder(report, resume, force)
+    if mlflow is not None:
+        from exactrank.workbench.comparison.tracking import check_tracking, log_comparison
+
+        check_tracking(mlflow)
+    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
+    sets, sources = _datasets(data, valid, test, options)
+    with bar(quiet=as_json) as told:
+        found = compared(
+            sets,
+            contenders,
+            split_methods(measures),
+            folds=folds,
+            trials=trials,
+            seconds=seconds,
+            baseline=baseline,
+            out=report,
+            resume=resume,
+            force=force,
+            seed=seed,
+            workers=workers,
+            threads=threads,
+            sources=sources,
+            command=shlex.join(["exactrank", *sys.argv[1:]]),
+            told=told,
+        )
+    if mlflow is not None:
+        log_comparison(found, report, mlflow)
+    show(found, report, as_json)
+
+
+def show(found: "Comparison", report: Path, as_json: bool) -> None:
+    """The tables, and where the rest is; a comparison that was broken off, or in which every method failed, ends with 1."""
+    from rich.console import Console
+
+    if as_json:
+        print_json(found.to_json())
+    else:
+        console = Console()
+        typer.echo(found.to_text(console.width, colour=console.is_terminal))
+        typer.echo(f"{report / 'report.html'}: the report; tables, models and all numbers are beside it")
+    if not found.complete:
+        typer.echo(f"exactrank: interrupted; {report} holds what is finished, and the same command with --resume goes on", err=True)
+    if not found.complete or all(fit.failed for fit in found.fits):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def bar(*, quiet: bool) -> "Iterator[Told]":
+    """A bar on stderr, where someone watches it, with what is running and the time left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    shown = BarColumn(20), TaskProgressColumn(), TextColumn("{task.fields[left]}"), TimeElapsedColumn(), TextColumn("{task.description}")
+    with Progress(*shown, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task("starting", total=1.0, left="")
+
+        def told(advance: "Advance") -> None:
+            progress.update(task, completed=advance.share, description=", ".join(advance.running), left=time_left(advance.left))
+
+        yield told
+
+
+def time_left(seconds: float | None) -> str:
+    """In words.
+
+    >>> time_left(None), time_left(75.2), time_left(4000)
+    ('', '1:15 left', '1:06:40 left')
+    """
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}") + " left"
+
+
+def _others(scores: list[str], programs: list[str]) -> "list[Method]":
+    """Files of scores, and programs."""
+    from exactrank.workbench.comparison.contenders.program import Program
+    from exactrank.workbench.comparison.contenders.scores import ScoresFile
+
+    return [*(ScoresFile(*_named(text, "--scores")) for text in scores), *(Program(*_named(text, "--program")) for text in programs)]
+
+
+def _named(text: str, option: str) -> tuple[str, str]:
+    from exactrank.errors import DataError
+
+    name, equals, value = text.partition("=")
+    if not name.strip() or not equals or not value.strip():
+        raise DataError(f"{option} {text!r} is not NAME=VALUE; write e.g. {option} bm25=bm25.txt")
+    return name.strip(), value.strip()
+
+
+def _datasets(paths: list[Path], valid: Path | None, test: Path | None, options: "ReadOptions") -> "tuple[dict[str, Data], dict[str, str]]":
+    """The data sets by their names, and where each comes from."""
+    from exactrank.data.folds import Fold
+    from exactrank.errors import DataError
+
+    if (valid is None) != (test is None):
+        raise DataError("--valid and --test go together: give both, or neither to have the queries of DATA dealt into folds")
+    if valid is not None and test is not None:
+        if len(paths) != 1:
+            raise DataError(f"--valid and --test go with one training set, but there are {len(paths)}")
+        fold = Fold("given", *(read(path, options) for path in (paths[0], valid, test)))
+        return {_name(paths[0]): fold}, {_name(paths[0]): f"{paths[0]}, {valid}, {test}"}
+    found: dict[str, Any] = {}
+    for path in paths:
+        if _name(path) in found:
+            raise DataError(f"two data sets are called {_name(path)}; rename one, for names tell them apart")
+        found[_name(path)] = _read(path, options)
+    return found, {_name(path): str(path) for path in paths}
+
+
+def _read(path: Path, options: "ReadOptions") -> "Data":
+    """Folds of a folder, or the data of a file."""
+    from exactrank.data.folds import read_folds
+
+    return read_folds(path, missing=options.missing, threads=options.threads) if path.is_dir() else read(path, options)
+
+
+def _name(path: Path) -> str:
+    """What a data set is called: its file without suffixes, or its folder."""
+    return path.resolve().name.partition(".")[0] if path.is_file() else path.resolve().name

@@ -1,0 +1,128 @@
+"""``exactrank reproduce``: lists the published experiments, or runs one again and writes what came of it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from exactrank.cli.common import Force, Json, Seed, Threads, app, command, print_json
+
+if TYPE_CHECKING:
+    from exactrank.workbench.reproduce.experiment import Experiment, Tell
+    from exactrank.workbench.reproduce.finding import Finding
+
+Name = Annotated[str | None, typer.Argument(help="The experiment; without one, all are listed.")]
+Out = Annotated[Path | None, typer.Option(help="Folder for the report, its numbers and its figure.")]
+Full = Annotated[bool, typer.Option("--full", help="On the scale of the paper.")]
+Data = Annotated[list[Path] | None, typer.Option(help="Folder with Fold1, Fold2, ... to take in place of artificial data; repeatable.")]
+
+SPEED_PERIOD = 3600  #: seconds of steps that the time left is estimated from: steps take long
+
+
+@command(app)
+def reproduce(
+    name: Name = None,
+    out: Out = None,
+    full: Full = False,
+    data: Data = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Run a published experiment again, and check whether its finding holds."""
+    from exactrank.errors import DataError
+    from exactrank.workbench.reproduce import find_experiment
+    from exactrank.workbench.reproduce.finding import check_targets
+
+    if name is None:
+        _list(as_json)
+        return
+    kind = find_experiment(name)
+    if out is None:
+        raise DataError(f"give --out FOLDER for the report of {name}, its numbers and its figure")
+    experiment = kind.full(seed) if full else kind(seed=seed)
+    experiment = _on(experiment if threads is None else replace(experiment, threads=threads), data or [])
+    check_targets(name, out, force)
+    start = time.perf_counter()
+    try:
+        with _bar(experiment, quiet=as_json) as tell:
+            finding = experiment.run(tell)
+        paths = finding.write(out, force=force)
+    except KeyboardInterrupt:
+        typer.echo("exactrank: interrupted; nothing was written", err=True)
+        raise typer.Exit(1) from None
+    _report(finding, paths, time.perf_counter() - start, as_json)
+
+
+def _list(as_json: bool) -> None:
+    from exactrank.workbench.reproduce import EXPERIMENTS, find_experiment
+
+    kinds = [find_experiment(name) for name in EXPERIMENTS]
+    if as_json:
+        print_json([{part: getattr(kind, part) for part in ("name", "paper", "where", "published")} for kind in kinds])
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("experiment", "where", "published")
+    for kind in kinds:
+        table.add_row(kind.name, f"{kind.paper}, {kind.where}", kind.published.partition(". ")[0].removesuffix("."))
+    Console().print(table)
+
+
+def _on(experiment: "Experiment", folders: list[Path]) -> "Experiment":
+    """The experiment on the folds in ``folders``, if there are any."""
+    from exactrank.errors import IncompatibleError
+    from exactrank.workbench.reproduce.experiment import OnFolds
+
+    if not folders:
+        return experiment
+    if not isinstance(experiment, OnFolds):
+        raise IncompatibleError(f"{experiment.name} is run on artificial data alone; leave --data out")
+    given: dict[str, Any] = {"data": tuple(map(str, folders))}
+    return replace(experiment, **given)
+
+
+@contextmanager
+def _bar(experiment: "Experiment", *, quiet: bool) -> Iterator["Tell"]:
+    """A bar on stderr, where someone watches it, with what is done next."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn(experiment.name),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    hidden = quiet or not console.is_terminal
+    with Progress(
+        *columns, TextColumn("{task.description}"), console=console, transient=True, disable=hidden, speed_estimate_period=SPEED_PERIOD
+    ) as bar:
+        task = bar.add_task("", total=None if hidden else experiment.stages)
+        told = 0
+
+        def show(line: str) -> None:
+            nonlocal told
+            bar.update(task, completed=told, description=escape(line))
+            told += 1
+
+        yield show
+
+
+def _report(finding: "Finding", paths: tuple[Path, ...], seconds: float, as_json: bool) -> None:
+    if as_json:
+        print_json(finding.to_json() | {"paths": [str(path) for path in paths], "seconds": round(seconds, 3)})
+        return
+    typer.echo(finding.to_markdown())
+    typer.echo(f"The published finding {finding.verdict}.")
+    typer.echo(f"{', '.join(map(str, paths))}: {seconds:.0f} s")

@@ -1,0 +1,124 @@
+"""``exactrank tune METHOD``: the settings that do best on validation queries, and the model that has them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from exactrank.cli.common import (
+    DocColumn,
+    Features,
+    Force,
+    Json,
+    QueryColumn,
+    RelevanceColumn,
+    Seed,
+    Source,
+    app,
+    command,
+    number,
+    print_json,
+    read,
+    read_options,
+)
+from exactrank.cli.compare import AllThreads, MLflow, Seconds, Trials, Workers, bar
+
+if TYPE_CHECKING:
+    from exactrank.workbench.tune import Tuned
+
+#: Trials that a table shows.
+SHOWN = 10
+
+
+@command(app)
+def tune(
+    method: Annotated[str, typer.Argument(help="A ranker, with settings to keep if you like: 'lambdamart(trees=200)'.")],
+    data: Source,
+    out: Annotated[Path, typer.Option(help="Where the model goes.")],
+    valid: Annotated[Path | None, typer.Option(help="Validation data. \\[default: cross-validation by query]")] = None,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure to train and tune on.")] = "nDCG@10",
+    folds: Annotated[int, typer.Option(min=2, help="Parts into which the queries are dealt, without validation data.")] = 5,
+    trials: Trials = 20,
+    seconds: Seconds = None,
+    force: Force = False,
+    workers: Workers = None,
+    threads: AllThreads = None,
+    seed: Seed = 0,
+    mlflow: MLflow = None,
+    features: Features = None,
+    query_column: QueryColumn = "query_id",
+    doc_column: DocColumn = "doc_id",
+    relevance_column: RelevanceColumn = "relevance",
+    as_json: Json = False,
+) -> None:
+    """Try settings of a method by the measure on validation queries, and write the model with the best."""
+    from exactrank.files import refuse_existing
+    from exactrank.measures.parse import parse_measure
+    from exactrank.workbench.comparison.contenders import find_contender
+    from exactrank.workbench.tune import tune as tuned
+
+    parse_measure(measure)
+    find_contender(method)
+    if not force:
+        refuse_existing(out)
+    if mlflow is not None:
+        from exactrank.workbench.comparison.tracking import check_tracking, log_tuned
+
+        check_tracking(mlflow)
+    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
+    train, held_out = read(data, options), None if valid is None else read(valid, options)
+    with bar(quiet=as_json) as told:
+        found = tuned(
+            method,
+            train,
+            measure,
+            valid=held_out,
+            folds=folds,
+            trials=trials,
+            seconds=seconds,
+            seed=seed,
+            workers=workers,
+            threads=threads,
+            told=told,
+        )
+    found.ranker.save(out, force=force)
+    if mlflow is not None:
+        log_tuned(found, out, mlflow)
+    _show(found, measure, out, as_json)
+
+
+def _show(found: "Tuned", measure: str, out: Path, as_json: bool) -> None:
+    from rich.console import Console
+
+    from exactrank.workbench.table import Cell, Table
+
+    if as_json:
+        trials = [
+            {"settings": t.settings, "value": number_or_none(t.valid), "seconds": t.seconds, "failed": t.failed} for t in found.trials
+        ]
+        print_json(
+            {"path": str(out), "measure": measure, "settings": found.settings, "value": number_or_none(found.best.valid), "trials": trials}
+        )
+        return
+    ranked = sorted(found.trials, key=lambda trial: -1.0 if trial.valid is None else trial.valid, reverse=True)[:SHOWN]
+    rows: list[list[Cell]] = [
+        [
+            t.failed or float(t.valid or 0.0),
+            f"{t.seconds:.1f}",
+            ", ".join(f"{k}={_short(v)}" for k, v in t.settings.items()) or "the defaults",
+        ]
+        for t in ranked
+    ]
+    note = f"The best of {len(found.trials)} trials; {out} has the settings of the first."
+    table = Table(f"{found.ranker.name}, {measure} on validation queries", ("validation", "s", "settings"), rows, note)
+    console = Console()
+    typer.echo(table.text(console.width, console.is_terminal))
+
+
+def number_or_none(value: float | None) -> float | None:
+    """As JSON has it."""
+    return None if value is None else number(value)
+
+
+def _short(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,228 @@
+"""Methods compared on the same queries with the same budget: `xr.compare`.
+
+For each data set and each division of its queries (`exactrank.workbench.comparison.divisions`) every method is tuned on validation
+data (`tuning`), fitted with the settings that did best, and measured on test data, each fit in a process of its own (`race`,
+`workers`, `fitting`). The result (`results`) is what tables, statistics (`standings`) and the report are made of.
+"""
+
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from exactrank import __version__
+from exactrank.data.folds import Fold
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError, OutputExistsError
+from exactrank.measures.base import Measure
+from exactrank.measures.parse import parse_measure
+from exactrank.rankers.base import Ranker
+from exactrank.threads import thread_count
+from exactrank.workbench.comparison.contender import Contender
+from exactrank.workbench.comparison.contenders import as_contender
+from exactrank.workbench.comparison.divisions import DataSet, dealt, given
+from exactrank.workbench.comparison.fitting import file_stem
+from exactrank.workbench.comparison.race import FITS, MODELS, RESULT, Advance, Budget, Race, Told
+from exactrank.workbench.comparison.records import read_record
+from exactrank.workbench.comparison.results import RECORD, Comparison, MethodSummary
+
+Data = RankingData | Sequence[Fold] | Fold
+Method = str | Ranker | Contender
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "catboost")
+SCRATCH = "data"
+
+
+def silent(advance: Advance) -> None:
+    """Tells nobody."""
+
+
+def compare(
+    data: Data | Mapping[str, Data],
+    methods: Sequence[Method],
+    measures: Sequence[str | Measure] | str | Measure = "nDCG@10",
+    *,
+    folds: int = 5,
+    trials: int = 1,
+    seconds: float | None = None,
+    baseline: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    force: bool = False,
+    seed: int = 0,
+    workers: int | None = None,
+    threads: int | None = None,
+    sources: Mapping[str, str] | None = None,
+    command: str = "",
+    told: Told = silent,
+) -> Comparison:
+    """Tune, fit and test every method on the same queries.
+
+    Args:
+        data: A `RankingData`, whose queries are dealt into ``folds``; one `Fold`, or several; or such by their names.
+        methods: Names such as ``"lambdamart"``, ``"small=lambdamart(leaves=7)"`` or ``"lightgbm"``; rankers; contenders of your own.
+        measures: The first is trained and tuned on; all are reported.
+        folds: How many parts the queries of a `RankingData` are dealt into.
+        trials: Settings that each method may try on each division, its defaults among them.
+        seconds: Seconds of trials that each method is given on each division instead; with ``trials`` whichever ends first.
+        baseline: The method that others are held against; by default the first.
+        out: A folder for fits, models, tables and the report; without one nothing is kept.
+        resume: Go on with what is in ``out``: fits that are there are not done again.
+        force: Begin again in ``out``, whatever is there.
+        seed: Of the division, the draws of settings, and the methods.
+        workers: Fits at a time; by default as many as there are threads.
+        threads: In all; by default every core.
+        sources: Where each data set comes from, for the report.
+        command: How the comparison was called, for the report.
+        told: Hears how far it has come.
+
+    Ctrl-C ends it early; what is finished is compared, and ``complete`` is False.
+    """
+    contenders, named = _contenders(methods), _measures(measures)
+    if baseline is not None and baseline not in [contender.name for contender in contenders]:
+        raise DataError(f"the baseline {baseline!r} is not among the methods; they are {', '.join(c.name for c in contenders)}")
+    cores = thread_count(threads)
+    at_a_time = min(cores, thread_count(workers)) if workers is not None else cores
+    begun = time.monotonic()
+    with _folder(out, resume, force) as folder:
+        datasets = tuple(_dataset(name, each, folds, seed, folder / SCRATCH) for name, each in _by_name(data).items())
+        for dataset in datasets:
+            dataset.check()
+        summaries = tuple(replace(dataset.summary, source=(sources or {}).get(dataset.name, "")) for dataset in datasets)
+        race = Race(datasets, contenders, named, checked_budget(trials, seconds), seed, at_a_time, cores // at_a_time, folder)
+        heats = race.run(told)
+        fits = tuple(heat.fit for heat in heats if heat.fit is not None)
+        found = Comparison(
+            summaries,
+            tuple(_summary(contender) for contender in contenders),
+            {name: repr(measure) for name, measure in named.items()},
+            baseline or contenders[0].name,
+            fits,
+            {"command": command} | _how(race, folds),
+            len(fits) == len(heats),
+            _earlier(folder) + time.monotonic() - begun,
+        )
+        if out is not None:
+            found.write(folder)
+    return found
+
+
+@contextmanager
+def _folder(out: str | os.PathLike[str] | None, resume: bool, force: bool) -> Iterator[Path]:
+    """The folder of all files, or one that is gone afterwards; data in it is gone afterwards in any case."""
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="exactrank-") as name:
+            yield Path(name)
+        return
+    folder = Path(out)
+    check_folder(folder, resume, force)
+    if force and not resume:
+        _forget(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+    finally:
+        shutil.rmtree(folder / SCRATCH, ignore_errors=True)
+
+
+def _forget(folder: Path) -> None:
+    """Delete what an earlier comparison left in ``folder``, and nothing else."""
+    if (folder / RECORD).exists():
+        for fit in read_record(Comparison, folder / RECORD).fits:
+            for model in (folder / MODELS).glob(f"{file_stem(fit.dataset, fit.fold, fit.method)}.*"):
+                model.unlink()
+        (folder / RECORD).unlink()
+    for path in (folder / FITS).glob("*.json"):
+        if RESULT.search(path.name):
+            path.unlink()
+
+
+def check_folder(folder: Path, resume: bool = False, force: bool = False) -> None:
+    """Raise where the files of a comparison cannot go to ``folder``."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputExistsError(f"{folder} is a file; give a folder for the report")
+    if folder.is_dir() and any(folder.iterdir()) and not (resume or force):
+        raise OutputExistsError(
+            f"{folder} exists and is not empty; pass --resume (resume=True) to go on with it,"
+            " --force (force=True) to begin again, or choose another"
+        )
+
+
+def _contenders(methods: Sequence[Method]) -> tuple[Contender, ...]:
+    if isinstance(methods, str) or not methods:
+        raise DataError("name at least one method in a list, e.g. ['directrank', 'lambdamart']")
+    found = tuple(as_contender(method) for method in methods)
+    names = [contender.name for contender in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(f"two methods are called {name!r}; give one another name, e.g. 'other={name}(...)'")
+    return found
+
+
+def _measures(measures: Sequence[str | Measure] | str | Measure) -> dict[str, Measure]:
+    given = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not given:
+        raise DataError("name at least one measure, e.g. nDCG@10")
+    return {str(measure): parse_measure(measure) for measure in given}
+
+
+def checked_budget(trials: int, seconds: float | None) -> Budget:
+    """So many trials, or seconds; both where more than the first trial is asked for."""
+    if trials < 1 or (seconds is not None and seconds <= 0):
+        raise DataError(f"a budget is at least one trial, or some seconds; got trials={trials} and seconds={seconds}")
+    return Budget(trials, seconds) if seconds is None or trials > 1 else Budget(None, seconds)
+
+
+def _by_name(data: Data | Mapping[str, Data]) -> Mapping[str, Data]:
+    found = data if isinstance(data, Mapping) else {"data": data}
+    if not found:
+        raise DataError("there is no data; give a RankingData, folds, or such by their names")
+    return found
+
+
+def _dataset(name: str, data: Data, folds: int, seed: int, scratch: Path) -> DataSet:
+    scratch.mkdir(exist_ok=True)
+    if isinstance(data, RankingData):
+        return dealt(name, data, folds, seed, scratch)
+    return given(name, [data] if isinstance(data, Fold) else list(data), scratch)
+
+
+def _summary(contender: Contender) -> MethodSummary:
+    space = {name: str(choice) for name, choice in contender.space.items()}
+    return MethodSummary(contender.name, contender.about, repr(contender), space)
+
+
+def _how(race: Race, folds: int) -> dict[str, Any]:
+    """What it takes to run the comparison again."""
+    return {
+        "seed": race.seed,
+        "trials": race.budget.trials,
+        "seconds": race.budget.seconds,
+        "folds": folds,
+        "workers": race.workers,
+        "threads a fit": race.threads,
+        "exactrank": __version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "date": time.strftime("%Y-%m-%d %H:%M:%S%z"),
+    } | _versions()
+
+
+def _versions() -> dict[str, str]:
+    """Of the libraries that are installed."""
+    found = {}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _earlier(folder: Path) -> float:
+    """Seconds that earlier runs of the same comparison took."""
+    return read_record(Comparison, folder / RECORD).seconds if (folder / RECORD).exists() else 0.0

@@ -1,0 +1,165 @@
+"""One fit, in a process of its own: the data is mapped, the contender fitted and measured, the result written.
+
+A trial asks only for the mean on validation data. Ties count there as badly as they can: a model that ties documents would otherwise
+look as good as the order in which the data happens to be written.
+"""
+
+import re
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactrank.data.folds import Fold
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import ExactRankError, IncompatibleError
+from exactrank.measures.base import Measure
+from exactrank.measures.dcg import NDCG
+from exactrank.measures.evaluate import Result, evaluate
+from exactrank.objectives.profile import profile
+from exactrank.workbench.comparison.contender import Contender, Fitted, Task
+from exactrank.workbench.comparison.divisions import Division
+from exactrank.workbench.comparison.records import write_record
+from exactrank.workbench.comparison.results import RANKS, Fit, Slice, Trial
+from exactrank.workbench.pictures import outline
+
+#: Columns of a drawn step function.
+COLUMNS = 400
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What a process is to do."""
+
+    dataset: str
+    division: Division
+    contender: Contender
+    settings: Mapping[str, Any]
+    measures: Mapping[str, Measure]  #: the first is trained on
+    seed: int
+    threads: int
+    result: Path  #: where it is written
+    models: Path | None = None  #: the folder for the model; None for a trial
+    number: int = 0  #: of a trial
+    limit: float | None = None  #: seconds after which it is ended
+
+    @property
+    def trial(self) -> bool:
+        """Is it one of tuning?"""
+        return self.models is None
+
+    def run(self) -> None:
+        """Fit, measure and write the result; an error is a result too."""
+        if self.limit is not None:
+            signal.setitimer(signal.ITIMER_REAL, self.limit)  # its signal ends the process
+        begun = time.perf_counter()
+        try:
+            found: Trial | Fit = _trial(self) if self.trial else _final(self)
+        except Exception as error:  # of any library that takes part: it is reported, and does not sink the others
+            traceback.print_exc()
+            reason = str(error) if isinstance(error, ExactRankError) else f"{type(error).__name__}: {error}"
+            found = self.failed(reason, time.perf_counter() - begun)
+        write_record(self.result, found)
+
+    def failed(self, reason: str, seconds: float = 0.0) -> Trial | Fit:
+        """The result of a fit that came to nothing."""
+        if self.trial:
+            return Trial(self.settings, None, seconds, reason)
+        return Fit(self.dataset, self.division.name, self.contender.name, self.settings, self.settings, seconds=seconds, failed=reason)
+
+
+def file_stem(dataset: str, fold: str, method: str) -> str:
+    """A name for files.
+
+    >>> file_stem("web/2024", "Fold1", "small trees")
+    'web-2024.Fold1.small-trees'
+    """
+    return ".".join(re.sub(r"[^\w+-]+", "-", name) for name in (dataset, fold, method))
+
+
+def _trial(job: Job) -> Trial:
+    fold, fitted, seconds = _fitted(job)
+    measure = next(iter(job.measures.values()))
+    scores = fitted.scores("valid", fold.valid)
+    severe: Any = replace(measure, ties="pessimistic") if measure.ties == "input" else measure
+    value = None if scores is None else evaluate(severe, fold.valid, scores, threads=job.threads).means[str(severe)]
+    return Trial(job.settings, value, seconds)
+
+
+def _final(job: Job) -> Fit:
+    fold, fitted, seconds = _fitted(job)
+    by_rank: dict[str, Measure] = {f"nDCG@{k}": NDCG(k=k) for k in RANKS}
+    train, valid = (_measured(job.measures, part, fold, fitted, job.threads) for part in ("train", "valid"))
+    test = _measured(by_rank | dict(job.measures), "test", fold, fitted, job.threads)
+    if test is None:
+        raise IncompatibleError(f"{job.contender.name} gives no scores of test documents")
+    if job.models is not None:
+        job.models.mkdir(exist_ok=True)
+        fitted.save(job.models, file_stem(job.dataset, fold.name, job.contender.name))
+    return Fit(
+        job.dataset,
+        fold.name,
+        job.contender.name,
+        fitted.settings,
+        job.settings,
+        seconds=seconds,
+        memory=_most_memory(),
+        train={} if train is None else {name: result.mean for name, result in train.items()},
+        valid={} if valid is None else {name: result.mean for name, result in valid.items()},
+        test={name: tuple(result.values.tolist()) for name, result in test.items()},
+        curve=fitted.curve,
+        weights=fitted.weights,
+        slice=_slice(job, fold.valid, fitted),
+    )
+
+
+def _fitted(job: Job) -> tuple[Fold, Fitted, float]:
+    """The data, the contender fitted to it, and the seconds that took."""
+    fold = job.division.read()
+    task = Task(job.dataset, fold, job.division.test.rows, next(iter(job.measures)), job.seed, job.threads)
+    begun = time.perf_counter()
+    fitted = job.contender.fit(task, job.settings)
+    return fold, fitted, time.perf_counter() - begun
+
+
+def _most_memory() -> int:
+    """The most bytes that this process, or one that it started, held at a time."""
+    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) * MAXRSS_UNIT
+
+
+def _measured(measures: Mapping[str, Measure], part: str, fold: Fold, fitted: Fitted, threads: int) -> dict[str, Result] | None:
+    """By the names that were given; two of them may name the same measure."""
+    data: RankingData = getattr(fold, part)
+    scores = fitted.scores(part, data)
+    if scores is None:
+        return None
+    found = evaluate(list(measures.values()), data, scores, threads=threads)
+    return {name: found[str(measure)] for name, measure in measures.items()}
+
+
+def _slice(job: Job, data: RankingData, fitted: Fitted) -> Slice | None:
+    """The measure on validation data as ever more of the feature that counts most is added to the scores, or taken away."""
+    scores = fitted.scores("valid", data)
+    if scores is None or fitted.weights is None or not np.any(fitted.weights.values):
+        return None
+    feature = fitted.weights.names[int(np.argmax(np.abs(fitted.weights.values)))]
+    direction = data.feature(feature)
+    if not np.isfinite(direction).all() or not np.isfinite(scores).all() or not np.ptp(direction) or not np.ptp(scores):
+        return None
+    far = 2.0 * float(scores.std() / direction.std())
+    measure = next(iter(job.measures.values()))
+    try:
+        steps = profile(measure, data, scores, direction, low=-far, high=far, threads=job.threads)
+    except IncompatibleError:  # some measures offer no exact steps for the way they break ties
+        return None
+    drawn = outline(steps.breakpoints, steps.values, np.linspace(-far, far, COLUMNS + 1))
+    edges, low, high = (tuple(each.tolist()) for each in drawn)
+    return Slice(feature, "validation", edges, low, high)

@@ -1,0 +1,114 @@
+"""Comparisons and tuned models in MLflow, which is optional: parameters, measures, models and the report.
+
+A comparison is a run that holds the report and the tables, with a run of each method below it. Names in MLflow have no ``@`` and
+parentheses; ``nDCG@10`` becomes ``nDCG_10``. Nothing of MLflow's global state is changed.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from exactrank.errors import IncompatibleError
+from exactrank.workbench.comparison.fitting import file_stem
+from exactrank.workbench.comparison.race import MODELS
+from exactrank.workbench.comparison.results import Comparison
+from exactrank.workbench.comparison.standings import efforts, standings
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+    from exactrank.workbench.tune import Tuned
+
+EXPERIMENT = "exactrank"
+#: The longest value of a parameter that every store takes.
+LONGEST = 500
+
+
+def log_comparison(comparison: Comparison, folder: Path, uri: str) -> None:
+    """Log ``comparison``, whose files are in ``folder``."""
+    client, experiment = _connected(uri)
+    with _run(client, experiment, "compare", {}) as whole:
+        _log_params(client, whole, {**comparison.run, "measures": ", ".join(comparison.measures.values())})
+        for path in sorted(folder.glob("*.*")):
+            client.log_artifact(whole, str(path))
+        for method in comparison.methods:
+            with _run(client, experiment, method.name, {"mlflow.parentRunId": whole}) as run:
+                _log_method(client, run, comparison, method.name, folder)
+
+
+def log_tuned(tuned: "Tuned", model: Path, uri: str) -> None:
+    """Log the settings that tuning chose, what they reached, and the model."""
+    client, experiment = _connected(uri)
+    with _run(client, experiment, f"tune {tuned.ranker.name}", {}) as run:
+        _log_params(client, run, tuned.ranker.get_params())
+        for step, trial in enumerate(tuned.trials):
+            if trial.valid is not None:
+                client.log_metric(run, "validation", trial.valid, step=step)
+        client.log_artifact(run, str(model), "model")
+
+
+def check_tracking(uri: str) -> None:
+    """Raise where MLflow is not installed or cannot be reached: before the work, not after it."""
+    _connected(uri)
+
+
+def _log_method(client: "MlflowClient", run: str, comparison: Comparison, method: str, folder: Path) -> None:
+    fits = [fit for fit in comparison.fits if fit.method == method]
+    for fit in fits:
+        _log_params(client, run, {f"{fit.dataset}/{fit.fold}/{name}": value for name, value in fit.settings.items()})
+        for path in (folder / MODELS).glob(f"{file_stem(fit.dataset, fit.fold, method)}.*"):
+            client.log_artifact(run, str(path), MODELS)
+    for data in comparison.datasets:
+        for measure in comparison.measures:
+            (found,) = (one for one in standings(comparison, data.name, measure) if one.method == method)
+            named = {"test": found.mean, "train": found.train, "validation": found.valid}
+            for part, value in named.items():
+                if value == value:
+                    client.log_metric(run, _name(f"{data.name}/{measure}/{part}"), value)
+        (effort,) = (one for one in efforts(comparison, data.name) if one.method == method)
+        client.log_metric(run, _name(f"{data.name}/seconds"), effort.seconds)
+        client.log_metric(run, _name(f"{data.name}/memory"), float(effort.memory))
+        if effort.failed:
+            client.set_tag(run, _name(f"{data.name}/failed"), effort.failed)
+
+
+def _connected(uri: str) -> tuple["MlflowClient", str]:
+    if find_spec("mlflow") is None:
+        raise IncompatibleError("logging needs MLflow, which is not installed; pip install 'exactrank[mlflow]'")
+    from mlflow.exceptions import MlflowException
+    from mlflow.tracking import MlflowClient
+
+    try:
+        client = MlflowClient(uri)
+        known = client.get_experiment_by_name(EXPERIMENT)
+        return client, str(known.experiment_id if known is not None else client.create_experiment(EXPERIMENT))
+    except MlflowException as error:
+        raise IncompatibleError(f"MLflow cannot log to {uri}: {error}") from None
+
+
+@contextmanager
+def _run(client: "MlflowClient", experiment: str, name: str, tags: Mapping[str, str]) -> Iterator[str]:
+    run: str = client.create_run(experiment, tags=dict(tags), run_name=name).info.run_id
+    try:
+        yield run
+    except BaseException:
+        client.set_terminated(run, "FAILED")
+        raise
+    client.set_terminated(run)
+
+
+def _log_params(client: "MlflowClient", run: str, params: Mapping[str, Any]) -> None:
+    for name, value in params.items():
+        client.log_param(run, _name(name), str(value)[:LONGEST])
+
+
+def _name(text: str) -> str:
+    """What MLflow takes for a name.
+
+    >>> _name("web/nDCG@10/test")
+    'web/nDCG_10/test'
+    """
+    return re.sub(r"[^\w. /-]+", "_", text).strip("_")

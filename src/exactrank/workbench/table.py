@@ -1,0 +1,142 @@
+"""Tables of words and numbers: for a terminal, Markdown, LaTeX and CSV."""
+
+import csv
+import io
+import math
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A number with marks, as in tables of papers: 0.5132 with the letters of those it is better than; the best is bold."""
+
+    value: float
+    marks: str = ""
+    best: bool = False
+
+
+Cell = str | int | float | Marked
+_LATEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}"}
+_LATEX |= {"^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}"}
+_END = (r"\end{tabular}", r"\end{table}", "")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of words and numbers, which are shown to four digits or decimals."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+
+    def markdown(self) -> str:
+        """The rows.
+
+        >>> print(Table("Times", ["net", "s"], [["linear", 0.25], ["a|b", Marked(0.5, "a", True)]]).markdown())
+        | net | s |
+        | --- | --- |
+        | linear | 0.2500 |
+        | a\\|b | **0.5000** ^a^ |
+        """
+        lines = [list(self.columns), ["---"] * len(self.columns), *([_markdown(cell) for cell in row] for row in self.rows)]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def latex(self) -> str:
+        """The whole table, for ``\\usepackage{booktabs}``."""
+        aligned = "".join("l" if self._words(j) else "r" for j in range(len(self.columns)))
+        lines = [[_escaped(name) for name in self.columns], *([_latex(cell) for cell in row] for row in self.rows)]
+        head, *body = (" & ".join(line) + r" \\" for line in lines)
+        inside = "\n".join([r"\toprule", head, r"\midrule", *body, r"\bottomrule"])
+        caption = _escaped(f"{self.title}. {self.note}".strip())
+        return "\n".join([r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{{aligned}}}", inside, *_END])
+
+    def csv(self) -> str:
+        """The rows, numbers with all their digits; nothing stands for NaN."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([_plain(cell) for cell in row] for row in self.rows)
+        return file.getvalue()
+
+    def text(self, width: int = 120, colour: bool = False) -> str:
+        """As a terminal of this width shows it; it grows wider where cells would be cut."""
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        shown = RichTable(title=Text(self.title, "bold"), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        marked = [
+            max((len(cell.marks) for cell in column if isinstance(cell, Marked)), default=0) for column in zip(*self.rows, strict=True)
+        ]
+        for j, name in enumerate(self.columns):
+            shown.add_column(Text(name), justify="left" if marked[j] or self._words(j) else "right", no_wrap=True)
+        for row in self.rows:
+            shown.add_row(*map(_terminal, row, marked))
+        file = io.StringIO()
+        needed = Console(width=1000).measure(shown).maximum
+        Console(file=file, width=max(width, needed), force_terminal=colour, no_color=not colour).print(shown)
+        note = [wrapped for line in self.note.splitlines() for wrapped in textwrap.wrap(line, width)]
+        return "\n".join([line.rstrip() for line in file.getvalue().splitlines()] + note) + "\n"
+
+    def _words(self, column: int) -> bool:
+        return any(isinstance(row[column], str) and re.search("[A-Za-z]", str(row[column])) for row in self.rows)
+
+
+def shown(cell: Cell) -> str:
+    """A cell as people read it.
+
+    >>> shown(1234), shown(0.5), shown(1234.5), shown(float("nan"))
+    ('1,234', '0.5000', '1234', '-')
+    """
+    if isinstance(cell, Marked):
+        return shown(cell.value)
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    if math.isnan(cell):
+        return "-"
+    return f"{cell:.4f}" if cell == 0 or 1e-4 <= abs(cell) < 100 else f"{cell:.4g}"
+
+
+def _terminal(cell: Cell, marks: int) -> "Text":
+    """With room for so many marks, so that numbers stand below each other."""
+    from rich.text import Text
+
+    if not isinstance(cell, Marked):
+        return Text(shown(cell))
+    return Text(shown(cell) + (f" {cell.marks:<{marks}}" if marks else ""), "bold" if cell.best else "")
+
+
+def _markdown(cell: Cell) -> str:
+    text = shown(cell).replace("|", r"\|").replace("\n", " ")
+    if isinstance(cell, Marked):
+        text = f"**{text}**" if cell.best else text
+        text += f" ^{cell.marks}^" if cell.marks else ""
+    return text
+
+
+def _latex(cell: Cell) -> str:
+    text = _escaped(shown(cell))
+    if isinstance(cell, Marked):
+        text = rf"\textbf{{{text}}}" if cell.best else text
+        text += f"$^{{{cell.marks}}}$" if cell.marks else ""
+    return text
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in text.replace("\n", " "))
+
+
+def _plain(cell: Cell) -> str | int | float:
+    value = cell.value if isinstance(cell, Marked) else cell
+    return "" if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,111 @@
+"""Contenders that do what contenders must not: crash, hang, print, take all the memory; and one that tells what it was given."""
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from exactrank.rankers.search_space import Range
+from exactrank.workbench.comparison.contender import Contender
+
+
+@dataclass(frozen=True, eq=False)
+class ByFeature:
+    """Scores by one feature, with a constant factor."""
+
+    settings: dict
+    factor: float = 1.0
+    curve = ()
+    weights = None
+
+    def scores(self, part, data):
+        return self.factor * data.feature(data.feature_names[0])
+
+    def save(self, folder, name):
+        (folder / f"{name}.txt").write_text(str(self.factor))
+
+
+class Odd(Contender):
+    about = "odd"
+
+    def __init__(self, name="odd"):
+        self.name = name
+
+    def __repr__(self):
+        return f"{type(self).__name__}()"
+
+
+class Crashing(Odd):
+    def fit(self, task, settings):
+        os.abort()
+
+
+class Raising(Odd):
+    def fit(self, task, settings):
+        raise RuntimeError(f"cannot fit {task.fold.name}")
+
+
+class FailingOnSecondFold(Odd):
+    def fit(self, task, settings):
+        if task.fold.name == "Fold2":
+            raise RuntimeError("no")
+        return ByFeature({})
+
+
+class Printing(Odd):
+    def fit(self, task, settings):
+        print("noise on stdout")
+        os.write(1, b"more noise\n")
+        print("noise on stderr", file=sys.stderr)
+        return ByFeature({})
+
+
+class Telling(Odd):
+    """Its settings say what surrounded it."""
+
+    def fit(self, task, settings):
+        return ByFeature({"threads": task.threads, "omp": os.environ["OMP_NUM_THREADS"], "pid": os.getpid(), "seed": task.seed})
+
+
+class Signed(Odd):
+    """Good with a positive factor, which tuning must find; the default is bad."""
+
+    space: ClassVar = {"factor": Range(-1.0, 1.0)}
+
+    def fit(self, task, settings):
+        return ByFeature(dict(settings), settings.get("factor", -1.0))
+
+
+class Slow(Odd):
+    """Quick by default, slow otherwise."""
+
+    space: ClassVar = {"factor": Range(1.0, 2.0)}
+
+    def fit(self, task, settings):
+        time.sleep(60 if settings else 0.01)
+        return ByFeature(dict(settings))
+
+
+class Waiting(Odd):
+    """Fits once a file is there, and says that it has begun."""
+
+    def fit(self, task, settings):
+        place = Path(os.environ["EXACTRANK_TEST_PLACE"])
+        (place / f"begun-{task.fold.name}").touch()
+        while not (place / "go").exists():
+            time.sleep(0.02)
+        return ByFeature({})
+
+
+class Hungry(Odd):
+    """Holds so many bytes for a moment."""
+
+    BYTES = 300 << 20
+
+    def fit(self, task, settings):
+        np.ones(self.BYTES // 8)
+        return ByFeature({})

@@ -1,0 +1,553 @@
+"""Comparisons: divisions by query, fits in processes, budgets, resuming, failures, tables; with real processes that are really killed."""
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import exactrank as xr
+from exactrank.cli import app, demo
+from exactrank.workbench.comparison.divisions import dealt
+from exactrank.workbench.comparison.divisions import given as given_divisions
+from exactrank.workbench.comparison.race import Budget
+from exactrank.workbench.comparison.records import from_record, to_record
+from exactrank.workbench.comparison.results import Comparison, Fit, Trial, read_comparison
+from exactrank.workbench.comparison.standings import efforts, pairs, shared_values, standings, winning
+from exactrank.workbench.comparison.tuning import best_trial, settings_of_trial
+from exactrank.workbench.synthetic import CubicPolynomial
+from tests.comparisons import make_comparison, partial, with_failure
+from tests.test_cli import PROGRAM
+
+QUICK = ["ridge", "rankcosine(epochs=3)"]
+ODD = "tests.odd_contenders:"
+#: What differs between runs of the same fit.
+MEASURED = {"seconds", "memory", "curve"}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return CubicPolynomial(features=4, documents=8, grades=3, noise=0.2).data(24)
+
+
+@pytest.fixture(scope="module")
+def text(data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("compare") / "web.txt"
+    xr.write(data, path)
+    return path
+
+
+def command(*arguments):
+    """The command in this process, which has imported everything; the fits have theirs all the same."""
+    return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+
+
+def ok(*arguments):
+    done = command(*arguments)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def refused(said, *arguments):
+    done = command(*arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def same_for_good(fits):
+    """Fits without what a clock or the kernel told."""
+
+    def still(record):
+        return {name: value for name, value in record.items() if name not in MEASURED}
+
+    records = [still(to_record(fit)) for fit in fits]
+    return [record | {"trials": [still(trial) for trial in record["trials"]]} for record in records]
+
+
+# Divisions
+
+
+@settings(max_examples=15)
+@given(queries=st.integers(3, 20), folds=st.integers(3, 6), seed=st.integers(0, 5))
+def test_each_query_is_tested_once_and_never_in_two_parts(queries, folds, seed, tmp_path_factory):
+    data = xr.RankingData.from_arrays(np.arange(2.0 * queries)[:, None], [0, 1] * queries, qid=np.repeat(np.arange(queries), 2) + 7)
+    scratch = tmp_path_factory.mktemp("parts")
+    if queries < folds:
+        with pytest.raises(xr.DataError, match=rf"{queries} queries, fewer than the {folds} folds"):
+            dealt("web", data, folds, seed, scratch)
+        return
+    divided = dealt("web", data, folds, seed, scratch)
+    divided.check()
+    parts = [division.read() for division in divided.divisions]
+    assert sorted(np.concatenate([fold.test.qid for fold in parts])) == sorted(data.qid)
+    for fold in parts:
+        assert sorted(np.concatenate([fold.train.qid, fold.valid.qid, fold.test.qid])) == sorted(data.qid)
+    assert divided.summary.queries == queries
+    assert divided.summary.documents == 2 * queries
+
+
+def test_rows_of_parts_are_those_of_the_file(tmp_path):
+    rng = np.random.default_rng(0)
+    qid = rng.integers(0, 6, 40)  # not grouped
+    data = xr.RankingData.from_arrays(np.arange(40.0)[:, None], np.arange(40) % 3, qid=qid)
+    for division in dealt("web", data, 3, 0, tmp_path).divisions:
+        for part in (division.train, division.valid, division.test):
+            assert part.rows.tolist() == part.read().feature(data.feature_names[0]).tolist()
+
+
+def test_folds_that_share_a_query_are_refused(data, tmp_path):
+    first, second, third = (data.take_queries(np.arange(8 * k, 8 * k + 8)) for k in range(3))
+    shared = xr.Fold("Fold1", first, second, data.take_queries(np.arange(7, 20)))
+    with pytest.raises(xr.DataError, match="Fold1: query 8 is in the train part and in the test part"):
+        given_divisions("web", [shared], tmp_path).check()
+    twice = [xr.Fold("Fold1", first, second, third), xr.Fold("Fold2", second, first, third)]
+    with pytest.raises(xr.DataError, match="query 17 is in the test parts of Fold1 and Fold2"):
+        given_divisions("web", twice, tmp_path).check()
+
+
+def test_a_test_part_without_relevant_documents_is_refused(data):
+    nothing = replace(data.take_queries(np.arange(16, 24)), y=np.zeros(64))
+    fold = xr.Fold("Fold1", data.take_queries(np.arange(8)), data.take_queries(np.arange(8, 16)), nothing)
+    with pytest.raises(xr.DataError, match="no document of the test part is relevant"):
+        xr.compare(fold, QUICK)
+
+
+# Fits and budgets
+
+
+def test_the_best_settings_on_validation_queries_are_refitted(data):
+    found = xr.compare(data, [ODD + "Signed"], ["nDCG@3"], folds=3, trials=6)
+    for fit in found.fits:
+        reached = [trial.valid for trial in fit.trials]
+        assert len(reached) == 6
+        assert fit.chosen == fit.trials[int(np.argmax(reached))].settings
+        assert fit.chosen["factor"] > 0 > -1.0
+        assert fit.valid["nDCG@3"] == pytest.approx(max(reached), abs=1e-12)  # no ties in this feature
+
+
+def test_the_measures_are_those_of_evaluate(data):
+    found = xr.compare(data, ["ridge"], ["nDCG@3", "AP", "ndcg@3"], folds=3)
+    divided_again = xr.compare(data, ["ridge"], "nDCG@3", folds=3)
+    assert [fit.test["nDCG@3"] for fit in found.fits] == [fit.test["nDCG@3"] for fit in divided_again.fits]
+    for fit, fold in zip(found.fits, found.datasets[0].folds, strict=True):
+        rows = [data.qid.tolist().index(int(q)) for q in fold.test_qid]
+        test = data.take_queries(rows)
+        train = data.take_queries([q for q in range(24) if q not in rows])
+        assert len(fit.test["AP"]) == test.n_queries
+        assert fit.test["nDCG@3"] == fit.test["ndcg@3"]
+        assert set(fit.test) == {"nDCG@3", "AP", "ndcg@3"} | {f"nDCG@{k}" for k in range(1, 11)}
+        assert train.n_queries > test.n_queries
+
+
+def test_numbers_do_not_depend_on_the_number_of_workers(data):
+    one, two = (xr.compare(data, [*QUICK, ODD + "Signed"], folds=3, trials=2, workers=workers, threads=2) for workers in (1, 2))
+    assert same_for_good(one.fits) != []
+    for ours, theirs in zip(same_for_good(one.fits), same_for_good(two.fits), strict=True):
+        ours["settings"].pop("threads", None), theirs["settings"].pop("threads", None)
+        assert ours == theirs
+
+
+def test_cores_are_shared_out_and_every_fit_has_a_process_of_its_own(data):
+    told = [xr.compare(data, [ODD + "Telling"], folds=3, workers=workers, threads=4, seed=5) for workers in (1, 2, 4)]
+    for found, each in zip(told, (4, 2, 1), strict=True):
+        given = [fit.settings for fit in found.fits]
+        assert [(s["threads"], s["omp"], s["seed"]) for s in given] == [(each, str(each), 5)] * 3
+        assert len({s["pid"] for s in given}) == 3
+
+
+def test_memory_is_that_of_the_fit(data):
+    found = xr.compare(data, [ODD + "Telling", ODD + "Hungry"], folds=3, workers=1)
+    memory = {fit.method: fit.memory for fit in found.fits}
+    assert memory["Hungry"] - memory["Telling"] > 250 << 20
+    assert memory["Telling"] > 20 << 20
+
+
+def test_seconds_end_what_takes_longer_but_for_the_first_trial(data):
+    begun = time.monotonic()
+    found = xr.compare(data, [ODD + "Slow"], folds=3, seconds=0.5, threads=2)
+    assert time.monotonic() - begun < 30
+    for fit in found.fits:
+        first, *others = fit.trials
+        assert first.valid is not None
+        assert others
+        assert all("its budget was spent" in trial.failed for trial in others)
+        assert not fit.failed
+        assert fit.chosen == {}
+
+
+@given(trials=st.one_of(st.none(), st.integers(1, 5)), seconds=st.one_of(st.none(), st.floats(0.1, 9)), begun=st.integers(0, 6))
+def test_budgets_are_kept(trials, seconds, begun):
+    allowed = Budget(trials, seconds).allows(begun, spent=1.0 * begun)
+    if trials is None and seconds is None:
+        assert not allowed
+    elif begun == 0:
+        assert allowed
+    else:
+        assert allowed == ((trials is None or begun < trials) and (seconds is None or begun < seconds))
+
+
+@given(seed=st.integers(0, 2**31), number=st.integers(0, 50))
+def test_a_trial_is_determined_by_seed_and_number(seed, number):
+    space = xr.LambdaMART.space
+    drawn = settings_of_trial(space, seed, number)
+    assert drawn == settings_of_trial(space, seed, number)
+    assert set(drawn) == (set(space) if number else set())
+    assert number == 0 or drawn != settings_of_trial(space, seed, number + 1)
+    json.dumps(drawn)
+
+
+def test_the_first_of_equal_trials_is_best():
+    trials = [Trial({"a": 0}, None, 1.0, "no"), Trial({"a": 1}, 0.5, 1.0), Trial({"a": 2}, 0.5, 1.0), Trial({"a": 3}, -1.0, 1.0)]
+    assert best_trial(trials).settings == {"a": 1}
+    assert best_trial(trials[:1]) is None
+
+
+# Failures
+
+
+def test_what_fails_is_told_in_its_row_and_sinks_nothing_else(data, tmp_path):
+    odd = [f"{name}={ODD}{name}" for name in ("Crashing", "Raising", "FailingOnSecondFold", "Printing")]
+    found = xr.compare(data, ["ridge", *odd], folds=3, out=tmp_path / "out")
+    assert found.complete
+    effort = {each.method: each for each in efforts(found, "data")}
+    assert effort["Crashing"].failed == "its process was ended by SIGABRT"
+    assert effort["Raising"].failed == "; ".join(f"Fold{k}: RuntimeError: cannot fit Fold{k}" for k in (1, 2, 3))
+    assert effort["FailingOnSecondFold"].failed == "Fold2: RuntimeError: no"
+    assert effort["ridge"].failed == effort["Printing"].failed == ""
+    ranked = {each.method: each.mean for each in standings(found, "data", "nDCG@10")}
+    alone = xr.compare(data, ["ridge"], folds=3)
+    assert ranked["ridge"] == standings(alone, "data", "nDCG@10")[0].mean
+    assert np.isnan([ranked["Crashing"], ranked["Raising"], ranked["FailingOnSecondFold"]]).all()
+    assert "Crashing failed: its process was ended by SIGABRT" in found.to_markdown()
+    assert "noise on stdout" in (tmp_path / "out" / "fits" / "log.txt").read_text()
+
+
+def test_what_cannot_travel_between_processes_is_told(data):
+    def forces(pairs):
+        return pairs.omega
+
+    found = xr.compare(data, ["ridge", xr.LambdaRank(lambdas=forces, epochs=2)], folds=3)
+    failed = {each.method: each.failed for each in efforts(found, "data")}
+    assert [bool(reason) for reason in failed.values()] == [False, True]
+    assert "define its functions and classes in a module" in list(failed.values())[1]
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ("did you mean lambdamart", {"methods": ["lamdamart"]}),
+        ("did you mean nDCG", {"measures": "ndgc@5"}),
+        ("two methods are called 'ridge'", {"methods": ["ridge", "ridge"]}),
+        ("name at least one method", {"methods": []}),
+        ("name at least one measure", {"measures": []}),
+        ("baseline 'x' is not among the methods", {"baseline": "x"}),
+        ("folds must be at least 3", {"folds": 2}),
+        ("at least one trial", {"trials": 0}),
+        ("has no setting 'leafs'", {"methods": ["lambdamart(leafs=3)"]}),
+    ],
+)
+def test_bad_input_is_refused_before_any_fit(data, said, wrong, tmp_path):
+    with pytest.raises((xr.DataError, xr.MeasureError), match=said):
+        xr.compare(**({"data": data, "methods": QUICK, "measures": "nDCG@3", "out": tmp_path / "out"} | wrong))
+    assert not list(tmp_path.glob("out/fits/*"))
+
+
+# Resuming
+
+
+def test_what_is_there_is_not_done_again_and_comes_to_the_same(data, tmp_path):
+    how = {"methods": [*QUICK, ODD + "Signed"], "folds": 3, "trials": 3, "out": tmp_path / "out"}
+    whole = xr.compare(data, **how)
+    files = sorted((tmp_path / "out" / "fits").glob("*.json"))
+    gone = files[::3]
+    for path in gone:
+        path.unlink()
+    before = {path: path.stat().st_mtime_ns for path in files if path not in gone}
+    with pytest.raises(xr.OutputExistsError, match="--resume"):
+        xr.compare(data, **how)
+    again = xr.compare(data, **how, resume=True)
+    assert same_for_good(again.fits) == same_for_good(whole.fits)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert sorted((tmp_path / "out" / "fits").glob("*.json")) == files
+    assert again.seconds > whole.seconds
+
+
+def test_resuming_takes_up_what_still_holds_and_no_more(data, tmp_path):
+    how = {"data": data, "methods": [ODD + "Signed"], "folds": 3, "out": tmp_path / "out"}
+    xr.compare(**how, trials=2)
+    first = {path.name for path in (tmp_path / "out" / "fits").glob("*.trial*")}
+    xr.compare(**how, trials=4, resume=True)
+    more = {path.name for path in (tmp_path / "out" / "fits").glob("*.trial*")}
+    assert first < more
+    xr.compare(**how, trials=2, resume=True, seed=1)
+    assert len({path.name for path in (tmp_path / "out" / "fits").glob("*.trial*")} - more) == 6
+    xr.compare(**how, trials=2, force=True)
+    assert {path.name for path in (tmp_path / "out" / "fits").glob("*.trial*")} == first
+
+
+def test_beginning_again_deletes_what_a_comparison_left_and_nothing_else(data, tmp_path):
+    out = tmp_path / "out"
+    xr.compare(data, QUICK, folds=3, out=out)
+    others = [out / "mine.txt", out / "models" / "mine.json", out / "fits" / "mine.json"]
+    for path in others:
+        path.write_text("mine")
+    xr.compare(data, ["ridge"], folds=3, out=out, force=True)
+    assert all(path.read_text() == "mine" for path in others)
+    assert {path.name for path in (out / "models").iterdir()} == {f"data.Fold{k}.ridge.json" for k in (1, 2, 3)} | {"mine.json"}
+    assert len(list((out / "fits").glob("*.final.*.json"))) == 3
+
+
+def test_failures_are_tried_again_when_resumed(data, tmp_path, monkeypatch):
+    module = tmp_path / "mended_later.py"
+    source = "from tests.odd_contenders import *\nclass Mended({}):\n    pass\n"
+    module.write_text(source.format("Raising"))
+    monkeypatch.syspath_prepend(tmp_path)
+    how = {"data": data, "methods": ["ridge", "m=mended_later:Mended"], "folds": 3, "out": tmp_path / "out"}
+    assert [fit.failed != "" for fit in xr.compare(**how).fits] == [False, True] * 3
+    module.write_text(source.format("Printing"))
+    assert not any(fit.failed for fit in xr.compare(**how, resume=True).fits)
+
+
+def started(text, out, place, *more):
+    """A comparison of which some fits wait until they are let go."""
+    methods = f"ridge,{ODD}Waiting"
+    return subprocess.Popen(
+        [PROGRAM, "compare", text, "--methods", methods, "--folds", "3", "--report", out, "--workers", "2", "--threads", "2", *more],
+        env={**os.environ, "EXACTRANK_TEST_PLACE": str(place), "PYTHONPATH": os.getcwd()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def waited_for(path, seconds=30):
+    until = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} did not come"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_comparison_that_is_broken_off_goes_on_to_the_same_numbers(text, data, tmp_path, how):
+    out, place = tmp_path / "out", tmp_path / "place"
+    place.mkdir()
+    broken = started(text, out, place)
+    waited_for(place / "begun-Fold1")
+    broken.send_signal(how)
+    _, told = broken.communicate(timeout=30)
+    if how == signal.SIGINT:
+        assert broken.returncode == 1
+        assert "the same command with --resume goes on" in told
+        assert "Traceback" not in told
+        partly = read_comparison(out)
+        assert not partly.complete
+        assert "partial" in (out / "report.html").read_text().lower()
+        assert not (out / "data").exists()
+    (place / "go").touch()
+    resumed = started(text, out, place, "--resume")
+    said, told = resumed.communicate(timeout=60)
+    assert resumed.returncode == 0, told
+    assert "ridge" in said
+    found = read_comparison(out)
+    whole = xr.compare({"web": data}, ["ridge"], folds=3)
+    assert found.complete
+    assert found.run["command"].startswith("exactrank compare")
+    assert same_for_good(fit for fit in found.fits if fit.method == "ridge") == same_for_good(whole.fits)
+
+
+# What is made of it
+
+
+def test_records_come_back_as_they_were(data):
+    found = xr.compare(data, QUICK, ["nDCG@3", "AP"], folds=3, trials=2)
+    record = json.loads(json.dumps(to_record(found)))
+    again = from_record(Comparison, record)
+    assert to_record(again) == to_record(found)
+    assert isinstance(again.fits[0], Fit)
+    assert again.fits == found.fits
+    assert again.to_markdown() == found.to_markdown()
+
+
+def test_tables_hold_the_same_numbers_in_all_forms():
+    comparison = with_failure(make_comparison(methods=4, datasets=2, folds=2), "lightgbm")
+    rows = list(csv.DictReader(io.StringIO(comparison.to_csv())))
+    assert len(rows) == 2 * 2 * 4
+    for row in rows:
+        one = next(s for s in standings(comparison, row["dataset"], row["measure"]) if s.method == row["method"])
+        assert row["mean"] == ("" if np.isnan(one.mean) else repr(one.mean))
+        if row["mean"]:
+            assert f"{one.mean:.4f}" in comparison.to_markdown()
+            assert f"{one.mean:.4f}" in comparison.to_latex()
+            assert f"{one.mean:.4f}" in str(comparison)
+    assert "lightgbm failed" in comparison.to_markdown()
+    assert "Winning numbers" in comparison.to_text()
+    for line in comparison.to_latex().splitlines():
+        assert line.count("{") - line.count(r"\{") == line.count("}") - line.count(r"\}")
+
+
+def test_letters_mark_what_the_pairs_say():
+    comparison = make_comparison(methods=4, queries=60)
+    found = {one.method: one for one in standings(comparison, "data-1", "nDCG@10")}
+    assert [one.letter for one in found.values()] == ["a", "b", "c", "d"]
+    for pair in pairs(comparison, "data-1", "nDCG@10"):
+        better, worse = (pair.first, pair.second) if pair.difference > 0 else (pair.second, pair.first)
+        assert (found[worse].letter in found[better].better_than) == (pair.adjusted["randomisation"] < 0.05)
+        assert found[better].letter not in found[worse].better_than
+    assert sum(one.best for one in found.values()) == 1
+
+
+def test_partial_comparisons_count_the_queries_that_all_share():
+    comparison = make_comparison(methods=3, folds=3)
+    broken = partial(comparison, 7)  # two divisions of all, and the first method on the third
+    shared = shared_values(broken, "data-1", "AP")
+    whole = shared_values(comparison, "data-1", "AP")
+    assert set(shared.values) == set(whole.values)
+    tested = sum(len(fold.test_qid) for fold in comparison.datasets[0].folds[:2])
+    assert {len(values) for values in shared.values.values()} == {tested}
+    assert [each.folds for each in efforts(broken, "data-1")] == [3, 2, 2]
+    assert "Interrupted" in broken.to_markdown()
+
+
+def test_winning_numbers_count_wins_over_data_sets():
+    comparison = make_comparison(methods=3, datasets=3)
+    won = winning(comparison, "AP")
+    by_hand = dict.fromkeys(won, 0)
+    for dataset in comparison.datasets:
+        means = {one.method: one.mean for one in standings(comparison, dataset.name, "AP")}
+        for method, mean in means.items():
+            by_hand[method] += sum(mean > other for other in means.values())
+    assert won == by_hand
+
+
+# The command line
+
+
+def test_compare_from_files_to_a_report(text, tmp_path):
+    scores = tmp_path / "first.txt"
+    scores.write_text("\n".join(map(str, xr.read(text).X[:, 0])))
+    out = tmp_path / "out"
+    arguments = [
+        "compare",
+        text,
+        "--methods",
+        "ridge,weak=ridge(ridge=1e6)",
+        "--measures",
+        "nDCG@3,AP(rel=2)",
+        "--folds",
+        3,
+        "--report",
+        out,
+    ]
+    said = ok(*arguments, "--scores", f"first={scores}", "--baseline", "weak")
+    assert "first" in said
+    assert str(out / "report.html") in said
+    assert {path.name for path in out.iterdir()} == {
+        "comparison.json", "fits", "models", "report.html", "results.csv", "tables.md", "tables.tex",
+    }  # fmt: skip
+    assert xr.load(out / "models" / "web.Fold1.ridge.json").ranker == "Ridge"
+    found = json.loads(ok(*arguments, "--force", "--json"))
+    assert found["baseline"] == "ridge"
+    refused("--resume", *arguments)
+
+
+def test_compare_takes_folds_and_given_parts(data, tmp_path):
+    parts = [data.take_queries(np.arange(8 * k, 8 * k + 8)) for k in range(3)]
+    for k in range(3):
+        folder = tmp_path / "letor" / f"Fold{k + 1}"
+        folder.mkdir(parents=True)
+        for name, part in zip(("train", "vali", "test"), parts[k:] + parts[:k], strict=True):
+            xr.write(part, folder / f"{name}.txt")
+    first = tmp_path / "letor" / "Fold1"
+    by_folds = json.loads(ok("compare", tmp_path / "letor", "--methods", "ridge", "--report", tmp_path / "a", "--json"))
+    by_folder = json.loads(ok("compare", first, "--methods", "ridge", "--report", tmp_path / "b", "--json"))
+    given = ["--valid", first / "vali.txt", "--test", first / "test.txt"]
+    by_parts = json.loads(ok("compare", first / "train.txt", *given, "--methods", "ridge", "--report", tmp_path / "c", "--json"))
+    assert [fit["fold"] for fit in by_folds["fits"]] == ["Fold1", "Fold2", "Fold3"]
+    assert by_folds["fits"][0]["test"] == by_folder["fits"][0]["test"] == by_parts["fits"][0]["test"]
+    two = json.loads(ok("compare", first, tmp_path / "letor" / "Fold2", "--methods", "ridge", "--report", tmp_path / "d", "--json"))
+    assert [each["name"] for each in two["datasets"]] == ["Fold1", "Fold2"]
+
+
+@pytest.mark.parametrize(
+    ("said", "arguments"),
+    [
+        ("did you mean directrank", ["--methods", "directrnak"]),
+        ("did you mean nDCG", ["--methods", "ridge", "--measures", "nDGC@10"]),
+        ("24 queries, fewer than the 30 folds", ["--methods", "ridge", "--folds", 30]),
+        ("go together", ["--methods", "ridge", "--valid", "x.txt"]),
+        ("is not NAME=VALUE", ["--methods", "ridge", "--scores", "first.txt"]),
+        ("MLflow", ["--methods", "ridge", "--mlflow", "nowhere://x"]),
+    ],
+)
+def test_compare_refuses_bad_input(text, tmp_path, said, arguments):
+    refused(said, "compare", text, "--report", tmp_path / "out", *arguments)
+    assert not list((tmp_path / "out").glob("*.html"))
+
+
+def test_compare_ends_with_1_where_every_method_failed(text, tmp_path):
+    done = command("compare", text, "--methods", "ridge(missing='bad')", "--folds", 3, "--report", tmp_path / "out")
+    assert done.exit_code == 1
+    assert "not a policy" in done.stdout
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_tune_finds_settings_and_writes_the_model(text, tmp_path):
+    out = tmp_path / "model.json"
+    found = json.loads(ok("tune", "rankcosine(epochs=5)", text, "--out", out, "--trials", 4, "--folds", 3, "-m", "nDCG@3", "--json"))
+    assert len(found["trials"]) == 4
+    assert found["value"] == max(trial["value"] for trial in found["trials"])
+    model = xr.load(out)
+    assert model.ranker == "RankCosine"
+    assert model.params["epochs"] == 5
+    assert {name: model.params[name] for name in found["settings"]} == found["settings"]
+    refused("--force", "tune", "ridge", text, "--out", out)
+    refused("no ranker of exactrank", "tune", "lightgbm", text, "--out", tmp_path / "x.json")
+    assert "settings" in ok("tune", "ridge", text, "--out", out, "--force", "--trials", 2, "--folds", 2)
+
+
+def test_tune_by_given_validation_data_is_the_best_of_its_trials(data):
+    train, valid = data.take_queries(np.arange(16)), data.take_queries(np.arange(16, 24))
+    found = xr.tune("ridge", train, "nDCG@3", valid=valid, trials=5)
+    for trial in found.trials:
+        alone = xr.Ridge(measure="nDCG@3", **trial.settings).fit(train, valid=valid)
+        assert trial.valid == pytest.approx(alone.score(valid), abs=1e-12)
+    assert found.best.valid == max(trial.valid for trial in found.trials)
+    assert found.ranker.score(valid) == pytest.approx(found.best.valid, abs=1e-12)
+    assert xr.tune("ridge", train, "nDCG@3", valid=valid, trials=1).trials[0].valid == found.trials[0].valid
+
+
+def test_the_demo_compares_five_methods(tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "QUERIES", 30)
+    said = ok("demo", "--report", tmp_path / "demo")
+    for method in ("ridge", "directrank", "lambdarank", "lambdamart", "lightgbm"):
+        assert method in said
+    assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000
+
+
+def test_mlflow_gets_parameters_measures_models_and_the_report(text, tmp_path, monkeypatch):
+    tracking = pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    uri = f"file://{tmp_path / 'runs'}"
+    ok("compare", text, "--methods", "ridge,rankcosine(epochs=3)", "--folds", 3, "--report", tmp_path / "out", "--mlflow", uri)
+    ok("tune", "ridge", text, "--out", tmp_path / "m.json", "--trials", 3, "--folds", 2, "--mlflow", uri)
+    client = tracking.MlflowClient(uri)
+    runs = {run.info.run_name: run for run in client.search_runs([client.get_experiment_by_name("exactrank").experiment_id])}
+    assert set(runs) == {"compare", "ridge", "rankcosine(epochs=3)", "tune ridge"}
+    ridge, whole = runs["ridge"], runs["compare"]
+    assert ridge.data.tags["mlflow.parentRunId"] == whole.info.run_id
+    found = read_comparison(tmp_path / "out")
+    assert ridge.data.metrics["web/nDCG_10/test"] == standings(found, "web", "nDCG@10")[0].mean
+    assert ridge.data.params["web/Fold1/seed"] == "0"
+    assert whole.data.params["seed"] == "0"
+    assert "report.html" in {file.path for file in client.list_artifacts(whole.info.run_id)}
+    assert len(client.list_artifacts(ridge.info.run_id, "models")) == 3
+    assert "validation" in runs["tune ridge"].data.metrics

@@ -1,0 +1,639 @@
+"""Contenders of a comparison: those of this library, peers, files and programs, and how they are written."""
+
+import keyword
+import pickle
+import sys
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import ParameterSampler
+
+import exactrank as xr
+from exactrank.data.folds import Fold
+from exactrank.errors import DataError
+from exactrank.rankers import RANKERS, find_ranker
+from exactrank.rankers.base import Ranker
+from exactrank.rankers.search_space import Range
+from exactrank.workbench.comparison import contenders
+from exactrank.workbench.comparison.contender import Contender, Task
+from exactrank.workbench.comparison.contenders import CONTENDERS, as_contender, find_contender, split_methods
+from exactrank.workbench.comparison.contenders.curve import MOST_POINTS, Curve
+from exactrank.workbench.comparison.contenders.notation import Method, parse_method
+from exactrank.workbench.comparison.contenders.peer import Judge, Peer
+from exactrank.workbench.comparison.contenders.program import Program
+from exactrank.workbench.comparison.contenders.ranker import RankerContender
+from exactrank.workbench.comparison.contenders.scores import ScoresFile
+
+from .test_rankers import EVERY_RANKER, QUICK, judged
+
+MEASURE = "nDCG@5"
+#: That make peers quick on tiny data.
+FEW = {"trees": 30, "patience": 10}
+#: The same for trials: what is short here is no part of a space.
+SHORT = {"spsarank": {"steps": 20, "restarts": 1}, "rankboost": {"rounds": 20}, "coordinate-ascent": {"restarts": 1, "max_rounds": 2}}
+
+
+def peer(name, **settings):
+    if name == "catboost":
+        pytest.importorskip("catboost")
+    return contenders._class_of(name)(**(FEW | settings))
+
+
+EVERY_PEER = pytest.mark.parametrize("name", CONTENDERS)
+
+
+def parts(**shape):
+    return [judged(**{"queries": queries, "documents": 8, "seed": seed} | shape) for seed, queries in enumerate((20, 10, 12))]
+
+
+def task(measure=MEASURE, train=None, valid=None, test=None, rows=None, **more):
+    train, valid, test = (given or made for given, made in zip((train, valid, test), parts(), strict=True))
+    rows = np.arange(test.n_documents) if rows is None else rows
+    return Task("toy", Fold("Fold2", train, valid, test), rows, measure, **({"seed": 3, "threads": 1} | more))
+
+
+def value(measure, data, scores):
+    return xr.evaluate(measure, data, scores).means[measure]
+
+
+class Third(Contender):
+    """One of another package, with a setting of its own."""
+
+    def __init__(self, name="third", power=1):
+        self.name, self.power = name, power
+
+    @property
+    def about(self):
+        return "made elsewhere"
+
+    def fit(self, task, settings):
+        raise NotImplementedError
+
+
+class Unnamed(Third):
+    def __init__(self):
+        super().__init__("unnamed")
+
+
+# what tuning may choose from
+
+
+@EVERY_RANKER
+def test_a_space_is_about_parameters(name):
+    kind = find_ranker(name)
+    params = kind().get_params()
+    assert 1 <= len(kind.space) <= 6
+    assert kind.space.keys() <= params.keys()
+    for parameter, choices in kind.space.items():
+        default = params[parameter]
+        if isinstance(choices, Range) and default not in (None, "auto"):
+            assert choices.low <= default <= choices.high, "the space surrounds the defaults"
+            assert choices.whole == isinstance(default, int)
+    assert Ranker.space == {}
+
+
+@EVERY_PEER
+def test_spaces_of_peers_surround_their_defaults(name):
+    made = peer(name)
+    for parameter, choices in made.ranges.items():
+        assert choices.low <= made.defaults[parameter] <= choices.high
+        assert choices.whole == isinstance(made.defaults[parameter], int)
+
+
+@EVERY_RANKER
+@settings(max_examples=2)
+@given(seed=st.integers(0, 2**32 - 1))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_is_drawn_can_be_fitted(name, seed):
+    kind = find_ranker(name)
+    (drawn,) = ParameterSampler(dict(kind.space), 1, random_state=seed)
+    quick = {setting: given for setting, given in QUICK.get(name, {}).items() if setting not in kind.space}
+    fitted = RankerContender(name, kind, quick).fit(task(), drawn | SHORT.get(name, {}))
+    assert all(fitted.settings[setting] == given for setting, given in (drawn | SHORT.get(name, {})).items())
+    assert np.isfinite(fitted.scores("test", task().fold.test)).all()
+
+
+@EVERY_PEER
+def test_what_is_drawn_for_a_peer_can_be_fitted(name):
+    for drawn in ParameterSampler(dict(peer(name).space), 3, random_state=0):
+        fitted = peer(name).fit(task(), drawn)
+        assert drawn.items() <= fitted.settings.items()
+
+
+# rankers
+
+
+@EVERY_RANKER
+def test_a_ranker_is_what_it_is_outside(name):
+    """Trained as by hand: the same model, from the same seed, with the comparison's measure."""
+    contender, given = RankerContender(name, find_ranker(name), QUICK.get(name, {})), task()
+    fitted = pickle.loads(pickle.dumps(contender)).fit(given, {})
+    measure = "AP" if name == "svmmap" else MEASURE
+    theirs = find_ranker(name)(**({"seed": 3, "threads": 1} | QUICK.get(name, {}) | {"measure": measure}))
+    theirs.fit(given.fold.train, valid=given.fold.valid)
+    assert np.array_equal(fitted.scores("test", given.fold.test), theirs.predict(given.fold.test))
+    assert fitted.settings["measure"] == measure
+    assert theirs.get_params().keys() <= fitted.settings.keys()
+    assert contender.about.endswith(".")
+    assert len(fitted.curve) == min(len(theirs.history_), MOST_POINTS)
+    assert [point.valid for point in fitted.curve] == [progress.valid for progress in theirs.history_]
+    seconds = [point.seconds for point in fitted.curve]
+    assert seconds == sorted(seconds)
+    assert seconds[0] >= 0
+
+
+def test_settings_that_are_fixed_win_and_leave_the_space():
+    contender = find_contender("lambdamart(leaves=4, trees=3, seed=9, measure='AP')")
+    assert contender.space.keys() == xr.LambdaMART.space.keys() - {"leaves"}
+    found = contender.fit(task(), {"rate": 0.25}).settings
+    assert (found["leaves"], found["trees"], found["seed"], found["measure"], found["rate"]) == (4, 3, 9, "AP", 0.25)
+    assert repr(contender) == "LambdaMART(leaves=4, trees=3, seed=9, measure='AP')"
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "trained"),
+    [
+        ("svmmap", "AP(rel=2)", "AP(rel=2)"),
+        ("svmmap", "nDCG@5", "AP"),
+        ("svmmap", "AP@5", "AP"),
+        ("smoothrank", "AP", "nDCG@10"),
+        ("smoothrank", "P@5", "P@5"),
+        ("structuredrank", "ERR@10", "nDCG@10"),
+        ("adarank", "DCG@5", "nDCG@10"),
+        ("ridge", "ERR@10", "ERR@10"),
+    ],
+)
+def test_a_ranker_that_cannot_train_on_the_measure_trains_on_its_own(name, asked, trained):
+    assert RankerContender(name, find_ranker(name), QUICK.get(name, {})).fit(task(asked), {}).settings["measure"] == trained
+
+
+def test_a_setting_that_is_wrong_is_not_taken_for_a_measure_that_is():
+    with pytest.raises(xr.IncompatibleError, match="start="):
+        find_contender("spsarank(start='ridge', hidden=3)").fit(task(), {})
+    with pytest.raises(xr.IncompatibleError, match="smoothed"):
+        find_contender("smoothrank(measure='AP')").fit(task(), {})
+
+
+def test_weights_are_what_a_step_of_a_feature_is_worth():
+    train, valid, test = parts()
+    scale = np.array([1, 10, 0.1, 1], np.float32)
+    ours, scaled = (
+        find_contender("ridge(ridge=1e-9)").fit(task(train=replace(train, X=train.X * by), valid=valid, test=test), {}).weights
+        for by in (np.float32(1), scale)
+    )
+    assert ours.kind == "weight x standard deviation"
+    assert ours.names == train.feature_names
+    assert np.allclose(ours.values, scaled.values, rtol=1e-3, atol=1e-6)
+    spread = find_contender("ridge").fit(task(), {}).ranker.weights_ * train.X.std(axis=0)
+    assert np.allclose(find_contender("ridge").fit(task(), {}).weights.values, spread, rtol=1e-5)
+
+
+def test_weights_of_trees_steps_and_networks():
+    trees = find_contender("lambdamart(trees=5, min_documents=1)").fit(task(), {}).weights
+    assert trees.kind == "share of gain"
+    assert sum(trees.values) == pytest.approx(1)
+    boosted = find_contender("rankboost(rounds=1)").fit(task(), {}).weights
+    assert np.count_nonzero(boosted.values) == 1
+    assert find_contender("ranknet(hidden=2, epochs=2)").fit(task(), {}).weights is None
+
+
+def test_a_model_file_is_left(tmp_path):
+    fitted = find_contender("ridge").fit(task(), {})
+    for _ in range(2):  # a second time too: a run that is taken up writes again
+        fitted.save(tmp_path, "toy-ridge")
+    test = task().fold.test
+    assert np.array_equal(xr.load(tmp_path / "toy-ridge.json").predict(test), fitted.scores("test", test))
+
+
+def test_a_fit_that_was_interrupted_is_none(monkeypatch):
+    contender = find_contender("lambdamart(trees=20)")
+    monkeypatch.setattr(Curve, "add", lambda self, step, *rest: (_ for _ in ()).throw(KeyboardInterrupt) if step == 5 else None)
+    with pytest.raises(KeyboardInterrupt):
+        contender.fit(task(), {})
+
+
+@given(n=st.integers(0, 3 * MOST_POINTS))
+@settings(max_examples=30)
+def test_curves_are_thinned_evenly(n):
+    curve = Curve()
+    for step in range(n):
+        curve.add(step, 0.0, None)
+    kept = [point.step for point in curve.points]
+    assert len(kept) == min(n, MOST_POINTS)
+    assert kept == sorted(set(kept))
+    if n:
+        assert (kept[0], kept[-1]) == (0, n - 1) or n == 1
+        assert max(np.diff(kept), default=1) <= -(-n // MOST_POINTS) + 1
+
+
+# peers
+
+
+@EVERY_PEER
+def test_a_peer_keeps_what_validation_likes_best(name):
+    train, valid, test = parts(noise=2.0)
+    fitted = pickle.loads(pickle.dumps(peer(name, trees=80, patience=20))).fit(task(MEASURE, train, valid, test, threads=2), {})
+    best = max(fitted.curve, key=lambda point: point.valid)
+    assert best.step <= len(fitted.curve) - 20, "trees after the best are not kept"
+    for part, data, theirs in (("train", train, best.train), ("valid", valid, best.valid)):
+        assert value(MEASURE, data, fitted.scores(part, data)) == pytest.approx(theirs, abs=1e-6)
+    assert [point.step for point in fitted.curve] == list(range(1, len(fitted.curve) + 1))
+
+
+@EVERY_PEER
+def test_a_peer_learns_and_says_how(name):
+    fitted, test = peer(name).fit(task(), {}), task().fold.test
+    assert value(MEASURE, test, fitted.scores("test", test)) > 0.75
+    assert {"trees": 30, "seed": 3, "threads": 1}.items() <= fitted.settings.items()
+    assert sum(fitted.weights.values) == pytest.approx(1)
+    assert np.argmin(fitted.weights.values) == 1, "the second feature counts least in the data"
+
+
+def test_ties_count_against_the_trees_that_leave_them():
+    """As for our own trees: data that lists the best documents first must not make a stump look perfect."""
+    train, valid, _ = parts()
+    sorted_first = replace(valid, y=-np.sort(-valid.y.reshape(10, 8), axis=1).ravel())
+    judge = Judge(xr.parse_measure(MEASURE), train, sorted_first, threads=1)
+    judge(False, np.zeros(train.n_documents))
+    assert judge(True, np.zeros(80)) == pytest.approx(value("nDCG(ties='pessimistic')@5", sorted_first, np.zeros(80)))
+    assert judge.curve.points[0].valid == 1.0
+    expected = Judge(xr.parse_measure("nDCG(ties='expected')@5"), train, sorted_first, threads=1)
+    assert expected(True, np.zeros(80)) == pytest.approx(value("nDCG(ties='expected')@5", sorted_first, np.zeros(80)))
+
+
+@EVERY_PEER
+def test_a_peer_goes_by_our_measure_and_its_patience(name):
+    """Validation documents that no tree tells apart: none is better than the first, and training ends after ``patience`` more."""
+    train, valid, test = parts()
+    same = replace(valid, X=np.zeros_like(valid.X))
+    fitted = peer(name, trees=200, patience=4).fit(task("RR", train, same, test), {})
+    assert len(fitted.curve) in (5, 6)
+    assert len({point.valid for point in fitted.curve}) == 1
+
+
+@EVERY_PEER
+def test_same_seed_same_scores_and_another_seed_others(name):
+    drawn = {"lightgbm": {"bagging_fraction": 0.5}, "xgboost": {"subsample": 0.5}, "catboost": {"rsm": 0.5}}[name]
+    test = task().fold.test
+    ours, again, other = (peer(name).fit(task(seed=seed), drawn).scores("test", test) for seed in (1, 1, 2))
+    assert np.array_equal(ours, again)
+    assert not np.array_equal(ours, other)
+
+
+@EVERY_PEER
+def test_rows_of_peers_may_come_interleaved_and_columns_in_any_order(name):
+    given = task()
+    test = given.fold.test
+    shuffled = np.random.default_rng(0).permutation(test.n_documents)
+    qid = np.repeat(test.qid, np.diff(test.indptr))
+    columns = [2, 0, 3, 1]
+    mixed = xr.RankingData.from_arrays(
+        test.X[shuffled][:, columns], test.y[shuffled], qid=qid[shuffled], feature_names=[test.feature_names[j] for j in columns]
+    )
+    fitted = peer(name).fit(given, {})
+    assert np.array_equal(fitted.scores("test", mixed), fitted.scores("test", test)[shuffled])
+
+
+@EVERY_PEER
+def test_missing_values_and_odd_names_pass_through(name):
+    train, valid, test = (replace(part, feature_names=("a b", 'c"d', "[e]", "ü<")) for part in parts())
+    X = train.X.copy()
+    X[::3, 2] = np.nan
+    fitted = peer(name).fit(task(train=replace(train, X=X), valid=valid, test=test), {})
+    assert np.isfinite(fitted.scores("test", test)).all()
+    assert fitted.weights.names == ("a b", 'c"d', "[e]", "ü<")
+    assert fitted.weights.values[3] > 0
+
+
+@EVERY_PEER
+@pytest.mark.parametrize("grade", [-1, 0.5, 32])
+def test_grades_that_a_peer_has_no_meaning_for_are_refused(name, grade):
+    train = task().fold.train
+    y = train.y.copy()
+    y[7] = grade
+    given = task("AP", replace(train, y=y))
+    if name == "catboost" and grade == 32:
+        peer(name).fit(given, {})
+        return
+    with pytest.raises(DataError, match=f"{grade:g}"):
+        peer(name).fit(given, {})
+
+
+@EVERY_PEER
+def test_linear_gains_have_no_limit(name):
+    high = [replace(part, y=part.y * 20) for part in parts()]
+    fitted = peer(name).fit(task("nDCG(dcg='log2')@5", *high), {})
+    assert value("nDCG(dcg='log2')@5", high[0], fitted.scores("train", high[0])) > 0.9
+
+
+@EVERY_PEER
+def test_weights_of_queries_count(name):
+    """Queries that weigh next to nothing might as well have their grades upside down."""
+    train, valid, test = parts(queries=30)
+    upside = np.arange(30) % 3 != 0
+    y = np.where(np.repeat(upside, 8), 3 - train.y, train.y)
+    weight = np.where(upside, 1e-6, 1.0)
+    given = {"min_sum_hessian_in_leaf": 0.0} if name == "lightgbm" else {}
+    light, heavy = (
+        value(
+            MEASURE, test, peer(name, **given).fit(task(MEASURE, replace(train, y=y, query_weight=w), valid, test), {}).scores("test", test)
+        )
+        for w in (weight, None)
+    )
+    assert light > heavy + 0.05
+
+
+@pytest.mark.parametrize("name", ["xgboost", "catboost"])
+def test_weights_of_documents_are_refused_where_a_peer_has_none(name):
+    train = task().fold.train
+    weighted = replace(train, sample_weight=np.ones(train.n_documents))
+    with pytest.raises(DataError, match="weights of queries only"):
+        peer(name).fit(task(train=weighted), {})
+    peer("lightgbm").fit(task(train=weighted), {})
+
+
+def test_lightgbm_refuses_long_queries():
+    rng = np.random.default_rng(0)
+    long = xr.RankingData.from_arrays(rng.random((10_001, 1)), rng.integers(0, 2, 10_001), group=[10_001])
+    with pytest.raises(DataError, match="10,001"):
+        peer("lightgbm").fit(task(train=long, valid=long, test=long), {})
+
+
+@EVERY_PEER
+def test_peers_save_in_their_own_formats(name, tmp_path):
+    fitted = peer(name).fit(task(), {})
+    fitted.save(tmp_path, "toy")
+    (written,) = tmp_path.iterdir()
+    test = task().fold.test
+    if name == "lightgbm":
+        theirs = xr.load(written).predict(test)
+    elif name == "xgboost":
+        import xgboost
+
+        theirs = xgboost.Booster(model_file=written).predict(xgboost.DMatrix(test.X, feature_names=list(test.feature_names)))
+    else:
+        import catboost
+
+        theirs = catboost.CatBoost().load_model(str(written)).predict(test.X)
+    assert np.allclose(theirs, fitted.scores("test", test), atol=1e-12)
+
+
+def test_a_peer_that_is_not_installed_says_what_to_do(monkeypatch):
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(DataError, match="pip install xgboost"):
+        find_contender("xgboost")
+
+
+def test_peers_name_their_settings():
+    assert find_contender("small=lightgbm(num_leaves=7)").space.keys() == peer("lightgbm").ranges.keys() - {"num_leaves"}
+    with pytest.raises(DataError, match=r"'leaves'.*did you mean num_leaves.*learning_rate"):
+        find_contender("lightgbm(leaves=7)")
+    for name in ("lightgbm", "xgboost"):
+        assert issubclass(contenders._class_of(name), Peer)
+
+
+# the notation
+
+
+_WORDS = st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=2) | st.tuples(inner),
+    max_leaves=3,
+)
+_SETTINGS = st.dictionaries(_WORDS.filter(lambda word: word not in keyword.kwlist), _VALUES, max_size=3)
+_LABELS = st.just("") | st.from_regex(r"[A-Za-z0-9][A-Za-z0-9 +.:/-]{0,8}[A-Za-z0-9]", fullmatch=True)
+
+
+@given(methods=st.lists(st.builds(Method, st.sampled_from([*RANKERS, "a.b_c:D"]), _SETTINGS, _LABELS), min_size=1, max_size=3))
+def test_methods_survive_being_written(methods):
+    texts = split_methods(", ".join(map(str, methods)))
+    assert texts == [str(method).strip() for method in methods]
+    assert [parse_method(text) for text in texts] == methods
+
+
+def test_commas_and_brackets_in_quotes_split_nothing():
+    methods = [Method("a", {"x": "it's \\, a (", "y": '"it\'s"'}), Method("b")]
+    assert [parse_method(text) for text in split_methods(",".join(map(str, methods)))] == methods
+
+
+@pytest.mark.parametrize("name", [*RANKERS, "lightgbm", "xgboost"])
+def test_every_name_is_found_and_travels(name):
+    contender = pickle.loads(pickle.dumps(find_contender(name)))
+    assert contender.name == name
+    assert contender.about
+    assert contender.space
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("lambdamart( leaves = 7 )", "lambdamart(leaves=7)"),
+        (" small trees = lambdamart(leaves=7)", "small trees"),
+        ("exactrank.rankers.ridge:Ridge", "Ridge"),
+        ("mine=lightgbm:LGBMRanker(n_estimators=5, verbose=-1)", "mine"),
+        ("lightgbm:LGBMRanker(n_estimators=5)", "LGBMRanker(n_estimators=5)"),
+        ("tests.test_contenders:Third(power=2)", "Third(power=2)"),
+        ("tests.test_contenders:Unnamed", "unnamed"),
+    ],
+)
+def test_names_for_tables(text, name):
+    assert find_contender(text).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("lambdmart", "'lambdmart'.*did you mean lambdamart.*ridge.*catboost"),
+        ("nothing-of-the-kind-at-all", "there is no method 'nothing-of-the-kind-at-all';"),
+        ("lambdamart(leafs=7)", "'leafs'.*did you mean leaves.*trees"),
+        ("lambdamart(7)", "name=value"),
+        ("lambdamart(**{'a': 1})", "name=value"),
+        ("lambdamart(leaves=seven)", "cannot read the settings"),
+        ("lambdamart(leaves=7", "is not a method"),
+        ("", "is not a method"),
+        ("a=b=ridge", "is not a method"),
+        ("no.such.module:Class", "cannot import no.such.module:Class"),
+        ("exactrank.rankers.ridge:Rigde", "cannot import"),
+        ("exactrank.rankers.ridge:train", "not a class"),
+        ("exactrank.data.folds:Fold", "has no fit"),
+        ("sklearn.linear_model:LinearRegression", "neither qid nor group"),
+        ("tests.test_contenders:Third(strength=2)", "'strength'.*it has power"),
+        ("mine=tests.test_contenders:Unnamed", "name of its own"),
+    ],
+)
+def test_what_is_wrong_with_a_method_is_said(text, told):
+    with pytest.raises(DataError, match=told):
+        find_contender(text)
+
+
+@pytest.mark.parametrize("text", ["ridge,,mart", "ridge,", "", "ridge(a=(1, 2)", "ridge(a='b)", "ridge)"])
+def test_lists_of_methods_that_cannot_be_split(text):
+    with pytest.raises(DataError):
+        split_methods(text)
+
+
+def test_other_packages_add_contenders(monkeypatch):
+    point = EntryPoint("third", "tests.test_contenders:Third", "exactrank.contenders")
+    monkeypatch.setattr(contenders, "entry_points", lambda group, name=None: [point] if name in (None, "third") else [])
+    assert find_contender("third(power=3)").power == 3
+    assert find_contender("cubed=third(power=3)").name == "cubed"
+    assert "third" in contenders.known_contenders()
+    with pytest.raises(DataError, match="did you mean third"):
+        find_contender("thrid")
+
+
+def test_values_of_python():
+    assert as_contender(xr.LambdaMART(leaves=7)).name == "lambdamart(leaves=7)"
+    assert as_contender(xr.LambdaMART(leaves=31)) == as_contender("lambdamart") == as_contender(xr.LambdaMART)
+    assert as_contender(xr.DirectRank(start=np.zeros(4))).params["start"].shape == (4,)
+    third = Third()
+    assert as_contender(third) is third
+    with pytest.raises(DataError, match="neither qid nor group"):
+        as_contender(LinearRegression())
+    with pytest.raises(DataError, match="cannot be compared"):
+        as_contender(7)
+
+
+@pytest.mark.parametrize("text", ["lightgbm:LGBMRanker(n_estimators=5, verbose=-1)", "xgboost:XGBRanker(n_estimators=5)"])
+def test_estimators_of_scikit_learn(text, tmp_path):
+    contender, given = pickle.loads(pickle.dumps(find_contender(text))), task()
+    fitted = contender.fit(given, {"learning_rate": 0.2})
+    assert {"learning_rate": 0.2, "random_state": 3, "n_jobs": 1, "n_estimators": 5}.items() <= fitted.settings.items()
+    train, test, sizes = given.fold.train, given.fold.test, np.diff(given.fold.train.indptr)
+    theirs = contender.estimator(**contender.params, learning_rate=0.2, random_state=3, n_jobs=1)
+    theirs.fit(train.X, train.y, **({"group": sizes} if "LGBM" in text else {"qid": np.repeat(np.arange(20), sizes)}))
+    assert np.array_equal(fitted.scores("test", test), theirs.predict(test.X).astype(float))
+    fitted.save(tmp_path, "m")
+    assert not list(tmp_path.iterdir())  # no pickles
+
+
+# files of scores
+
+
+def lines(values):
+    return "".join(f"{value!r}\n" for value in np.asarray(values).tolist())
+
+
+def test_scores_of_test_documents(tmp_path):
+    test = task().fold.test
+    scores = np.arange(test.n_documents) / 7
+    (tmp_path / "toy-Fold2.txt").write_text(lines(scores))
+    contender = pickle.loads(pickle.dumps(ScoresFile("mine", str(tmp_path / "{dataset}-{fold}.txt"))))
+    fitted = contender.fit(task(), {})
+    assert np.array_equal(fitted.scores("test", test), scores)
+    assert fitted.scores("train", test) is fitted.scores("valid", test) is None
+    assert fitted.settings["path"].endswith("toy-Fold2.txt")
+    assert (fitted.curve, fitted.weights, contender.space) == ((), None, {})
+
+
+def test_scores_of_a_whole_file_that_is_divided(tmp_path):
+    """Rows of the file are found again, also where its queries are interleaved."""
+    X = np.random.default_rng(0).random((60, 2))
+    qid = np.random.default_rng(1).integers(0, 10, 60)
+    whole = xr.RankingData.from_arrays(X, np.arange(60) % 3, qid=qid)
+    train, valid, test = (whole.take_queries(which) for which in ([0, 3, 6, 9], [1, 4, 7], [2, 5, 8]))
+    rows = np.concatenate([whole.order[whole.indptr[q] : whole.indptr[q + 1]] for q in (2, 5, 8)])
+    (tmp_path / "s.txt").write_text(lines(X[:, 1]))
+    fitted = ScoresFile("mine", str(tmp_path / "s.txt")).fit(task("AP", train, valid, test, rows), {})
+    assert np.array_equal(fitted.scores("test", test).astype(np.float32), test.X[:, 1])
+
+
+def test_scores_of_a_test_file_whose_queries_are_interleaved(tmp_path):
+    test = xr.RankingData.from_arrays(np.zeros((4, 4)), [1, 0, 1, 0], qid=["a", "b", "a", "b"], feature_names=["x0", "x1", "x2", "x3"])
+    (tmp_path / "s.txt").write_text(lines([4.0, 3.0, 2.0, 1.0]))
+    fitted = ScoresFile("mine", str(tmp_path / "s.txt")).fit(task(test=test, rows=test.order), {})
+    assert fitted.scores("test", test).tolist() == [4, 3, 2, 1]
+
+
+def test_a_run_is_matched_by_documents(tmp_path):
+    test = xr.RankingData.from_arrays(np.zeros((3, 4)), [1, 0, 1], qid=["a", "a", "b"], docid=["d1", "d2", "d1"])
+    run = "a Q0 d2 1 9.5 mine\na Q0 unjudged 2 5 mine\na Q0 d1 3 4.5 mine\nc Q0 d1 1 1 mine\n"
+    (tmp_path / "run.txt").write_text(run)
+    fitted = ScoresFile("mine", str(tmp_path / "run.txt")).fit(task(test=test), {})
+    assert fitted.scores("test", test).tolist() == [4.5, 9.5, -np.inf]
+
+
+@pytest.mark.parametrize(("text", "told"), [("1\n2\n", "2 lines.*96 test documents of Fold2.*336"), ("", "empty"), ("1 2\n", "columns")])
+def test_files_that_hold_no_scores(tmp_path, text, told):
+    (tmp_path / "s.txt").write_text(text)
+    with pytest.raises(DataError, match=told):
+        ScoresFile("mine", str(tmp_path / "s.txt")).fit(task(), {})
+    with pytest.raises(DataError, match="does not exist"):
+        ScoresFile("mine", str(tmp_path / "{fold}.txt")).fit(task(), {})
+
+
+# programs
+
+
+SCRIPT = """
+import sys
+train, test, out, valid, valid_out, *rest = sys.argv[1:]
+assert sum(1 for line in open(train)) == 160
+for source, target in ((test, out), (valid, valid_out)):
+    with open(target, "w") as file:
+        for line in open(source):
+            grade, query, *features = line.split("#")[0].split()
+            given = dict(feature.split(":") for feature in features)
+            print(float(given.get("4", 0)) + float(rest[1]), file=file)
+assert rest == ["nDCG@5", "3", "1", "a b"], rest
+"""
+
+
+def test_a_program_reads_and_writes_files(tmp_path):
+    script = tmp_path / "with blank.py"
+    script.write_text(SCRIPT)
+    command = (
+        f"'{sys.executable}' '{script}' {{train}} {{test}} {{scores}} {{valid}} {{valid_scores}} {{measure}} {{seed}} {{threads}} 'a b'"
+    )
+    contender, given = pickle.loads(pickle.dumps(Program("mine", command))), task()
+    fitted = contender.fit(given, {})
+    for part in ("valid", "test"):
+        data = getattr(given.fold, part)
+        assert np.allclose(fitted.scores(part, data), data.X[:, 3] + 3, atol=1e-6)
+    assert fitted.scores("train", given.fold.train) is None
+    assert fitted.settings == {"command": command, "measure": "nDCG@5", "seed": 3, "threads": 1}
+    assert contender.space == {}
+
+
+def test_scores_of_a_program_go_to_the_rows_they_are_for(tmp_path):
+    (tmp_path / "p.py").write_text(
+        "import sys\nopen(sys.argv[2], 'w').writelines(l.split('1:')[1].split()[0] + '\\n' for l in open(sys.argv[1]))"
+    )
+    test = xr.RankingData.from_arrays(np.arange(1.0, 9).reshape(4, 2), [1, 0, 1, 0], qid=[7, 8, 7, 8])
+    fitted = Program("mine", f"{sys.executable} {tmp_path / 'p.py'} {{test}} {{scores}}").fit(task(test=test), {})
+    assert fitted.scores("test", test).tolist() == [1, 3, 5, 7]
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("import sys; print(*range(9), sep='\\n', file=sys.stderr); sys.exit(3)", "(?s)code 3: 4\n.*8$"),
+        ("import sys; print('on stdout'); sys.exit(1)", "code 1: on stdout"),
+        ("import sys; sys.exit(2)", "it said nothing"),
+        ("pass", "wrote no scores"),
+        ("import sys; open(sys.argv[2], 'w').write('1\\n')", "mine wrote: .*1 lines for 96 documents"),
+        ("import sys; open(sys.argv[2], 'w').write('x\\n' * 96)", "'x' is not a number"),
+    ],
+)
+def test_a_program_that_fails_says_why(tmp_path, source, told):
+    (tmp_path / "p.py").write_text(source)
+    with pytest.raises(DataError, match=told):
+        Program("mine", f"{sys.executable} {tmp_path / 'p.py'} {{test}} {{scores}}").fit(task(), {})
+
+
+def test_no_shell_reads_the_command(tmp_path):
+    with pytest.raises(DataError, match="no-such-program cannot be started"):
+        Program("mine", f"no-such-program {{test}} {{scores}} ; touch {tmp_path / 'made'}").fit(task(), {})
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(("command", "told"), [("rank {test}", "no {scores}"), ("rank {scores}", "no {test}"), ("rank '{test}", "quotes")])
+def test_commands_that_cannot_be_right(command, told):
+    with pytest.raises(DataError, match=told):
+        Program("mine", command)
