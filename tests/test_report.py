@@ -135,7 +135,7 @@ def test_the_leaderboard_says_what_the_standings_are(pages):
     first, second = (standings.standings(comparison, "data-1", measure) for measure in comparison.measures)
     assert len(rows) == len(comparison.methods)
     for row, fit, a, b in zip(rows, comparison.fits, first, second, strict=True):
-        ends = [f"{own.interval[0]:.4f} to {own.interval[1]:.4f}" for own in (a, b)]
+        ends = [f"{own.interval[0]:.3f} to {own.interval[1]:.3f}" for own in (a, b)]
         assert row[:7] == [a.letter, a.method, f"{a.train:.4f}", f"{a.valid:.4f}", f"{a.mean:.4f}", ends[0], a.better_than]
         assert row[7:10] == [f"{b.mean:.4f}", ends[1], b.better_than]
         assert row[10:] == [f"{fit.seconds:.2f}", f"{sum(t.seconds for t in fit.trials):.2f}", f"{fit.memory / 1e6:.0f}"]
@@ -159,7 +159,7 @@ def test_a_failed_method_keeps_its_row_and_says_why(pages):
         assert rows[3][2].startswith("failed: ")
         assert "RuntimeError: no memory left at <0x1>" in rows[3][2]
         assert [row.attributes.get("data-last") for row in part.one("tbody").all("tr")] == [None, None, None, "", None]
-        assert rows[0][-1] == "2 of 2"
+        assert rows[0][-1] == "2/2"
 
 
 def test_several_data_sets_have_winning_numbers_and_parts_of_their_own(pages):
@@ -180,7 +180,7 @@ def test_several_data_sets_have_winning_numbers_and_parts_of_their_own(pages):
 def test_an_interrupted_comparison_says_how_far_it_came(pages):
     _, _, tree = pages("partial")
     assert words(tree.one(class_="banner")).startswith("partial: interrupted; 6 of 12 fits.")
-    assert [row[-1] for row in table_rows(section(tree, "leaderboard"))] == ["2 of 3", "2 of 3", "1 of 3", "1 of 3"]
+    assert [row[-1] for row in table_rows(section(tree, "leaderboard"))] == ["2/3", "2/3", "1/3", "1/3"]
     _, _, tree = pages("nothing yet")
     assert [row[2] for row in table_rows(section(tree, "leaderboard"))] == ["not run yet"] * 4
 

@@ -80,7 +80,7 @@ def _row(place: int, standings: Sequence[Standing], effort: Effort, measured: in
 
 def _took(effort: Effort) -> list[Cell]:
     seconds = [number(own, plain(own, 2)) for own in (effort.seconds, effort.tuning)]
-    folds = [number(effort.folds, f"{effort.folds} of {effort.of}")] if effort.of > 1 else []
+    folds = [number(effort.folds, f"{effort.folds}/{effort.of}")] if effort.of > 1 else []
     return [*seconds, number(effort.memory or None, megabytes(effort.memory)), *folds]
 
 
@@ -88,7 +88,7 @@ def _measured(standing: Standing, *, with_parts: bool) -> list[Cell]:
     """The cells of one measure."""
     parts = [number(standing.train), number(standing.valid)] if with_parts else []
     marks = Cell(standing.better_than, float(len(standing.better_than)), "marks")
-    return [*parts, _mean(standing), number(standing.interval[0], interval(standing.interval), "quiet"), marks]
+    return [*parts, _mean(standing), number(standing.interval[0], interval(standing.interval, 3), "quiet"), marks]
 
 
 def _mean(standing: Standing) -> Cell:

@@ -27,13 +27,13 @@ def signed(value: float | None, decimals: int = 4) -> str:
     return f"+{text}" if value is not None and value > 0 and text[0] in "0123456789" and any(c in "123456789" for c in text) else text
 
 
-def interval(ends: tuple[float, float]) -> str:
+def interval(ends: tuple[float, float], decimals: int = 4) -> str:
     """Both ends of an interval.
 
     >>> interval((0.1, 0.25)), interval((float("nan"), float("nan")))
     ('0.1000 to 0.2500', '–')
     """
-    return NONE if any(not math.isfinite(end) for end in ends) else f"{plain(ends[0])} to {plain(ends[1])}"
+    return NONE if any(not math.isfinite(end) for end in ends) else f"{plain(ends[0], decimals)} to {plain(ends[1], decimals)}"
 
 
 def p_value(value: float) -> str:
