@@ -44,7 +44,7 @@ TINY = {
     "ranknet-speedup": {"queries": 10, "lists": (4, 8), "hidden": (None, 2), "repeats": 2, "epochs": 2},
     "spsa-convergence": {"queries": 10, "evaluations": 64, "runs": 2, "factors": (1, 2)},
     "spsa-table": {"queries": (30, 20, 30), "rates": (1e-3, 1e-2), "epochs": 3, "steps": 10},
-    "structured-bounds": {"queries": 12, "noises": (1.0,), "lams": (1.0,)},
+    "structured-bounds": {"features": 2, "queries": 20, "noises": (1.0,), "lams": (1.0,)},
     "structured-ndcg": {"web_1": (8, 5, 5), "web_2": (8, 5, 5), "bound": "convex"},
     "structured-times": {"queries": 10, "lams": (10.0, 1.0), "repeats": 1},
     "tree-tables": {"yahoo": (60, 20, 20), "microsoft": (30, 20, 20), "leaves": (3, 5), "trees": 5},
