@@ -18,7 +18,6 @@ from timing import best, pin, table
 import exactrank as xr
 from exactrank.objectives.parametric import Parametric
 from exactrank.scorers.architecture import Architecture
-from exactrank.workbench.reproduce.artificial import artificial
 from exactrank.workbench.synthetic import CubicPolynomial
 
 MEASURE = "nDCG(empty='skip')@10"
@@ -43,7 +42,7 @@ METHODS = {
 def sets(folder: Path | None) -> list[xr.RankingData]:
     if folder is None:
         made = CubicPolynomial(features=46, documents=40, noise=1.0)
-        return [artificial(made, queries, first) for queries, first in ((1000, 1), (300, 10_001), (1000, 20_001))]
+        return [made.data(queries, first) for queries, first in ((1000, 1), (300, 10_001), (1000, 20_001))]
     loaded = [np.load(folder / f"letor.{part}.npz") for part in ("train", "vali", "test")]
     return [xr.RankingData.from_arrays(each["X"], each["y"], qid=each["qid"]) for each in loaded]
 
@@ -162,7 +161,7 @@ def versions() -> None:
     pin(1)
     rows = []
     for documents in (10, 25, 50, 100):
-        data = artificial(CubicPolynomial(documents=documents), 10_000 // documents)
+        data = CubicPolynomial(documents=documents).data(10_000 // documents)
         for hidden in (None, HIDDEN):
             v1, v2 = both_versions(data, hidden)
             rows.append([str(documents), str(hidden or "linear"), f"{1e3 * v1:.1f}", f"{1e3 * v2:.1f}", f"{v1 / v2:.1f}"])
@@ -191,7 +190,7 @@ def quality(given: list[xr.RankingData]) -> None:
 def starts() -> None:
     """Data without noise, where there is most to learn."""
     made = CubicPolynomial()
-    given = [artificial(made, queries, first) for queries, first in ((3000, 1), (1000, 20_001), (2000, 40_001))]
+    given = [made.data(queries, first) for queries, first in ((3000, 1), (1000, 20_001), (2000, 40_001))]
     names = ("RankNet", "LambdaRank", "LambdaRank, random start")
     rows = [[name, *fitted(METHODS[name], given, hidden=HIDDEN, epochs=100)] for name in names]
     title = f"nDCG@10 without noise, 3,000 queries x 50 documents x 50 features, {HIDDEN} hidden units, mean of {SEEDS} seeds"

@@ -15,7 +15,6 @@ from bench_mq2008 import folds
 from timing import table
 
 import exactrank as xr
-from exactrank.workbench.reproduce.artificial import artificial
 from exactrank.workbench.synthetic import CubicPolynomial
 
 MEASURE = "nDCG@10"
@@ -26,7 +25,7 @@ def noisy(queries: int, noise: float) -> Iterator[Split]:
     for seed in range(5):
         made = CubicPolynomial(features=20, documents=30, noise=noise, seed=seed)
         parts = ((queries, 1), (queries // 2, 20_001), (1000, 40_001))
-        train, valid, test = (artificial(made, count, first) for count, first in parts)
+        train, valid, test = (made.data(count, first) for count, first in parts)
         yield train, valid, test
 
 

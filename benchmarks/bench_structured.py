@@ -15,7 +15,7 @@ import numpy as np
 from timing import in_new_process, interleaved, pin, table
 
 import exactrank as xr
-from exactrank.workbench.reproduce.artificial import artificial, correlated
+from exactrank.workbench.reproduce.artificial import correlated
 from exactrank.workbench.synthetic import CubicPolynomial
 
 SOLVERS = ("cutting_plane", "bundle", "subgradient", "conjugate")
@@ -39,7 +39,7 @@ print(data.X.nbytes / 2**20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss 
 
 
 def web_search() -> xr.RankingData:
-    return correlated(artificial(CubicPolynomial(300, 33), 1500), seed=0)
+    return correlated(CubicPolynomial(300, 33).data(1500), seed=0)
 
 
 def solvers(data: xr.RankingData) -> None:

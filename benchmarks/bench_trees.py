@@ -16,7 +16,6 @@ import numpy as np
 from timing import in_new_process, table
 
 import exactrank as xr
-from exactrank.workbench.reproduce.artificial import artificial
 from exactrank.workbench.synthetic import CubicPolynomial
 
 MEASURE = "nDCG(empty='skip')@10"
@@ -44,7 +43,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 def sets(folder: Path | None) -> tuple[xr.RankingData, xr.RankingData]:
     if folder is None:
         source = CubicPolynomial(features=50, noise=0.5)
-        return artificial(source, 1_500), artificial(source, 500, 1_501)
+        return source.data(1_500), source.data(500, 1_501)
     kept = (np.load(folder / f"mslr.{part}.npz") for part in ("train", "test"))
     train, test = (xr.RankingData.from_arrays(part["X"], part["y"], qid=part["qid"]) for part in kept)
     return train, test

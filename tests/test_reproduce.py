@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 import exactrank as xr
 from exactrank.objectives.parametric import Parametric
 from exactrank.workbench.reproduce import EXPERIMENTS, find_experiment, lambdarank_optimality, smoothness_web
-from exactrank.workbench.reproduce.artificial import artificial, correlated, three_parts
+from exactrank.workbench.reproduce.artificial import correlated, three_parts
 from exactrank.workbench.reproduce.chosen import chosen, fitted
 from exactrank.workbench.reproduce.duel import RANKS, Duel, ahead
-from exactrank.workbench.reproduce.finding import Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.lambdarank_intranet import closer, uniform
 from exactrank.workbench.reproduce.lambdarank_ranknet import more_at_the_top
 from exactrank.workbench.reproduce.lambdarank_web import level
@@ -28,6 +28,7 @@ from exactrank.workbench.reproduce.ranknet_speedup import Epochs, checks_of, slo
 from exactrank.workbench.reproduce.smoothness import roughness
 from exactrank.workbench.reproduce.spsa_convergence import Descent
 from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.workbench.table import Table
 
 TINY = {
     "lambdarank-ranknet": {"queries": (60, 30, 60), "hidden": (None, 2), "rates": (1e-3, 1e-2), "epochs": 3},
@@ -159,7 +160,7 @@ def test_who_runs_an_experiment_is_told_of_it():
 
 
 def test_ctrl_c_in_a_training_ends_the_experiment(monkeypatch):
-    data = artificial(CubicPolynomial(features=3, documents=4), 20)
+    data = CubicPolynomial(features=3, documents=4).data(20)
 
     def interrupted(progress):
         raise KeyboardInterrupt
@@ -239,13 +240,13 @@ def test_parts_of_the_data_share_no_query():
     ids = [part.qid.tolist() for part in (fold.train, fold.valid, fold.test)]
     assert [len(each) for each in ids] == [70, 10, 20]
     assert list(chain(*ids)) == list(range(1, 101))
-    whole = artificial(source, 100)
+    whole = source.data(100)
     assert np.array_equal(np.concatenate([fold.train.X, fold.valid.X, fold.test.X]), whole.X)
     assert np.array_equal(np.concatenate([fold.train.y, fold.valid.y, fold.test.y]), whole.y)
 
 
 def test_mixed_features_say_the_same_but_are_correlated():
-    data = artificial(CubicPolynomial(features=8, documents=10), 300)
+    data = CubicPolynomial(features=8, documents=10).data(300)
     mixed = correlated(data, 3)
     assert np.array_equal(mixed.y, data.y)
     assert np.array_equal(mixed.X, correlated(data, 3).X)

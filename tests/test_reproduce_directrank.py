@@ -17,7 +17,7 @@ from exactrank.workbench.reproduce import (
     directrank_times,
     find_experiment,
 )
-from exactrank.workbench.reproduce.artificial import artificial, three_parts
+from exactrank.workbench.reproduce.artificial import three_parts
 from exactrank.workbench.reproduce.directrank_letor import METHODS, NEW, OLD, SHOWN, WINNING, Trial, wins
 from exactrank.workbench.reproduce.line_search_example import LINES, checks_of
 from exactrank.workbench.reproduce.linear_methods import OURS, Entry
@@ -173,7 +173,7 @@ def test_a_cut_measure_is_trained_on_and_the_whole_one_shown():
 
 def test_letor_is_judged_as_letor_has_it(tmp_path):
     source = CubicPolynomial(4, 12, grades=3, noise=0.3, seed=5)
-    folds = [[artificial(source, 20, first + 100 * fold) for first in (1, 30, 60)] for fold in (0, 1)]
+    folds = [[source.data(20, first + 100 * fold) for first in (1, 30, 60)] for fold in (0, 1)]
     for number, parts in enumerate(folds, 1):
         fold_of(tmp_path / "both", number, parts)
     found = find_experiment("directrank-letor")(data=(str(tmp_path / "both"),), starts=2).run()
@@ -211,7 +211,7 @@ def test_jumping_points_are_those_of_the_first_documents():
     """With few lines, by looking at the order between all crossings."""
     sizes = (6, 7, 9)
     found = find_experiment("jumping-points")(features=3, queries=4, sizes=sizes, draws=1, seed=2).run()
-    data = artificial(CubicPolynomial(3, 9, seed=2), 4)
+    data = CubicPolynomial(3, 9, seed=2).data(4)
     for size, shown in zip(sizes, found.tables[0].rows[0][1:], strict=True):
         lists = data.X.reshape(4, 9, 3)[:, :size].astype(float)
         weights = np.random.default_rng(2).standard_normal((1, 3))[0] / lists.reshape(-1, 3).astype(np.float32).std(axis=0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import exactrank as xr
 from exactrank.optimizers.base import Duality
 from exactrank.workbench.reproduce import find_experiment
-from exactrank.workbench.reproduce.artificial import artificial, correlated, five_splits, three_parts
+from exactrank.workbench.reproduce.artificial import correlated, five_splits, three_parts
 from exactrank.workbench.reproduce.structured_bounds import FACTORS, Split, Splits
 from exactrank.workbench.reproduce.structured_ndcg import METHODS, OURS, RIDGES, Contest, signed_rank
 from exactrank.workbench.reproduce.structured_times import Solved, agree, arrives
@@ -28,7 +28,7 @@ def fold_of(folder, number, parts):
 
 
 def drawn(queries, first=1, documents=12):
-    return artificial(CubicPolynomial(features=4, documents=documents, grades=3, seed=5), queries, first)
+    return CubicPolynomial(features=4, documents=documents, grades=3, seed=5).data(queries, first)
 
 
 # ---- structured NDCG against its rivals

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import exactrank as xr
 from exactrank.workbench.reproduce import find_experiment
-from exactrank.workbench.reproduce.artificial import artificial, three_parts
+from exactrank.workbench.reproduce.artificial import three_parts
 from exactrank.workbench.reproduce.structured_ndcg import signed_rank
 from exactrank.workbench.reproduce.tree_tables import METHODS, MICROSOFT, PUBLISHED, YAHOO, Contest, Grown
 from exactrank.workbench.synthetic import CubicPolynomial
@@ -130,7 +130,7 @@ def test_climbs_are_of_validation_data(found):
 
 def test_folds_of_a_folder_are_pooled(tmp_path):
     source = CubicPolynomial(4, 12, noise=0.3, seed=5)
-    folds = [[artificial(source, *each) for each in (((30, 1), (10, 40), (5, 60)), ((30, 70), (10, 110), (15, 130)))[i]] for i in (0, 1)]
+    folds = [[source.data(*each) for each in (((30, 1), (10, 40), (5, 60)), ((30, 70), (10, 110), (15, 130)))[i]] for i in (0, 1)]
     for name, numbers in (("both", (1, 2)), ("first", (1,)), ("second", (2,))):
         for number in numbers:
             fold_of(tmp_path / name, number, folds[number - 1])

@@ -56,18 +56,19 @@ class Fitted(Protocol):
 
 
 class Contender(ABC):
-    """A method, as a value that travels between processes; ``name`` is what tables call it.
-
-    ``libraries`` are imported before any fit, so that they do not count among its seconds.
-    """
+    """A method, as a value that travels between processes; ``name`` is what tables call it."""
 
     name: str
-    libraries: tuple[str, ...] = ()
 
     @property
     @abstractmethod
     def about(self) -> str:
         """One line for people."""
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Modules that are imported before any fit, so that this does not count among its seconds."""
+        return ()
 
     @property
     def fingerprint(self) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from exactrank.arrays import PerDocument
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import ExactRankError, IncompatibleError
@@ -25,9 +26,9 @@ from exactrank.measures.dcg import NDCG
 from exactrank.measures.evaluate import Result, evaluate
 from exactrank.objectives.profile import profile
 from exactrank.workbench.comparison.contender import Contender, Fitted, Task
-from exactrank.workbench.comparison.divisions import Division
+from exactrank.workbench.comparison.divisions import PARTS, Division
 from exactrank.workbench.comparison.records import write_record
-from exactrank.workbench.comparison.results import RANKS, Fit, Slice, Trial
+from exactrank.workbench.comparison.results import RANKS, Fit, Slice, Trial, Weights
 from exactrank.workbench.pictures import outline
 
 #: Columns of a drawn step function.
@@ -97,9 +98,11 @@ def _trial(job: Job) -> Trial:
 def _final(job: Job) -> Fit:
     fold, fitted, seconds = _fitted(job)
     by_rank: dict[str, Measure] = {f"nDCG@{k}": NDCG(k=k) for k in RANKS}
-    train, valid = (_measured(job.measures, part, fold, fitted, job.threads) for part in ("train", "valid"))
-    test = _measured(by_rank | dict(job.measures), "test", fold, fitted, job.threads)
-    if test is None:
+    parts = {part: getattr(fold, part) for part in PARTS}
+    scores = {part: fitted.scores(part, data) for part, data in parts.items()}
+    train, valid = (_measured(job.measures, parts[part], scores[part], job.threads) for part in ("train", "valid"))
+    test = _measured(by_rank | dict(job.measures), fold.test, scores["test"], job.threads)
+    if not test:
         raise IncompatibleError(f"{job.contender.name} gives no scores of test documents")
     if job.models is not None:
         job.models.mkdir(exist_ok=True)
@@ -112,12 +115,12 @@ def _final(job: Job) -> Fit:
         job.settings,
         seconds=seconds,
         memory=_most_memory(),
-        train={} if train is None else {name: result.mean for name, result in train.items()},
-        valid={} if valid is None else {name: result.mean for name, result in valid.items()},
+        train={name: result.mean for name, result in train.items()},
+        valid={name: result.mean for name, result in valid.items()},
         test={name: tuple(result.values.tolist()) for name, result in test.items()},
         curve=fitted.curve,
         weights=fitted.weights,
-        slice=_slice(job, fold.valid, fitted),
+        slice=_slice(job, fold.valid, scores["valid"], fitted.weights),
     )
 
 
@@ -135,22 +138,19 @@ def _most_memory() -> int:
     return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) * MAXRSS_UNIT
 
 
-def _measured(measures: Mapping[str, Measure], part: str, fold: Fold, fitted: Fitted, threads: int) -> dict[str, Result] | None:
-    """By the names that were given; two of them may name the same measure."""
-    data: RankingData = getattr(fold, part)
-    scores = fitted.scores(part, data)
+def _measured(measures: Mapping[str, Measure], data: RankingData, scores: PerDocument | None, threads: int) -> dict[str, Result]:
+    """By the names that were given; two of them may name the same measure. Nothing where there are no scores."""
     if scores is None:
-        return None
+        return {}
     found = evaluate(list(measures.values()), data, scores, threads=threads)
     return {name: found[str(measure)] for name, measure in measures.items()}
 
 
-def _slice(job: Job, data: RankingData, fitted: Fitted) -> Slice | None:
+def _slice(job: Job, data: RankingData, scores: PerDocument | None, weights: Weights | None) -> Slice | None:
     """The measure on validation data as ever more of the feature that counts most is added to the scores, or taken away."""
-    scores = fitted.scores("valid", data)
-    if scores is None or fitted.weights is None or not np.any(fitted.weights.values):
+    if scores is None or weights is None or not np.any(weights.values):
         return None
-    feature = fitted.weights.names[int(np.argmax(np.abs(fitted.weights.values)))]
+    feature = weights.names[int(np.argmax(np.abs(weights.values)))]
     direction = data.feature(feature)
     if not np.isfinite(direction).all() or not np.isfinite(scores).all() or not np.ptp(direction) or not np.ptp(scores):
         return None

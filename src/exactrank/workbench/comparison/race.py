@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from signal import SIGALRM
+from statistics import mean
 from typing import Any
 
 import xxhash
@@ -79,9 +80,9 @@ class Race:
     def run(self, told: Told) -> "list[Heat]":
         """All heats, as far as they came before they were done or Ctrl-C broke them off."""
         heats = [
-            Heat(self, dataset, division, summary.checksum, contender)
-            for dataset in self.datasets
-            for division, summary in zip(dataset.divisions, dataset.summary.folds, strict=True)
+            Heat(self, (i, j), dataset, division, summary.checksum, contender)
+            for i, dataset in enumerate(self.datasets)
+            for j, (division, summary) in enumerate(zip(dataset.divisions, dataset.summary.folds, strict=True))
             for contender in self.contenders
         ]
         (self.folder / FITS).mkdir(parents=True, exist_ok=True)
@@ -92,7 +93,7 @@ class Race:
     def _run(self, heats: "list[Heat]", told: Told) -> None:
         running: dict[int, tuple[Heat, Job]] = {}
         numbers = count()
-        libraries = sorted({name for contender in self.contenders for name in contender.libraries})
+        libraries = sorted({name for each in self.contenders for name in (type(each).__module__, *each.libraries)})
         with closing(Server(self.threads, self.folder / FITS / "log.txt", libraries)) as server:
             while True:
                 for heat, job in _startable(heats, lambda: len(running) < self.workers):
@@ -116,6 +117,7 @@ class Heat:
     """One contender on one division: its trials, then its final fit."""
 
     race: Race
+    place: tuple[int, int]  #: of the data set and the division among all
     dataset: DataSet
     division: Division
     checksum: str
@@ -196,8 +198,13 @@ class Heat:
 
 
 def _startable(heats: list[Heat], room: Callable[[], bool]) -> Iterator[tuple[Heat, Job]]:
-    """Jobs to start, as long as there is room; what was done before is heard at once, but for failures, which are tried again."""
-    for heat in heats:
+    """Jobs to start, as long as there is room; what was done before is heard at once, but for failures, which are tried again.
+
+    Division after division, so that what is there when it is broken off can be compared; of one the methods that take longest come
+    first, so that no core is left alone with one of them in the end.
+    """
+    times = _times(heats)
+    for heat in sorted(heats, key=lambda each: (each.place, -mean(times[each.contender.name] or [0.0]))):
         while room() and (job := heat.next()) is not None:
             if not job.result.exists() or _failed(job):
                 yield heat, job
@@ -215,18 +222,24 @@ def _failed(job: Job) -> bool:
     return failed
 
 
-def _advance(heats: list[Heat], running: list[Job], workers: int) -> Advance:
-    """What is done and what is left, by the mean time of fits of the same method, or of all where there are none yet."""
+def _times(heats: list[Heat]) -> dict[str, list[float]]:
+    """The seconds of all fits so far, by method."""
     times: dict[str, list[float]] = {}
     for heat in heats:
         found = [trial.seconds for trial in heat.trials.values()] + ([heat.fit.seconds] if heat.fit else [])
         times.setdefault(heat.contender.name, []).extend(found)
+    return times
+
+
+def _advance(heats: list[Heat], running: list[Job], workers: int) -> Advance:
+    """What is done and what is left, by the mean time of fits of the same method, or of all where there are none yet."""
+    times = _times(heats)
     everything = [each for found in times.values() for each in found]
     done = len(everything)
     names = tuple(f"{job.contender.name} {job.division.name}" for job in running)
     if not everything:
         return Advance(0.0, None, 0, names)
-    overall = sum(everything) / done
+    overall = mean(everything)
     left = sum(_left(heat, times[heat.contender.name], overall) for heat in heats)
     return Advance(sum(everything) / (sum(everything) + left), left / workers, done, names)
 
@@ -235,7 +248,7 @@ def _left(heat: Heat, times: list[float], overall: float) -> float:
     """Seconds of work that a heat has before it."""
     if heat.fit is not None:
         return 0.0
-    each = sum(times) / len(times) if times else overall
+    each = mean(times) if times else overall
     budget = heat.race.budget
     by_number = (budget.trials - len(heat.trials)) * each if budget.trials is not None else float("inf")
     by_time = budget.seconds - heat.spent if budget.seconds is not None else float("inf")

@@ -5,6 +5,7 @@ or a crash, ends with it, and the server says how. The server is not forked from
 not run its ``__main__`` again; Ctrl-C in the terminal does not reach it. One that loses its caller ends with all fits.
 """
 
+import gc
 import os
 import pickle
 import select
@@ -145,8 +146,12 @@ def serve(libraries: Sequence[str]) -> None:
     jobs, answers = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    for name in (*PRELOADED, *libraries):
+    for name in PRELOADED:
         import_module(name)
+    for name in libraries:
+        with suppress(Exception):  # of others' modules; the fit that needs it says what is wrong
+            import_module(name)
+    gc.freeze()  # forks share what is here, and do not look for garbage in it
     forks: dict[int, Fork] = {}
     while True:
         ready, _, _ = select.select([jobs.fileno(), *forks], [], [])

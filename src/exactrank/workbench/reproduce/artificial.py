@@ -21,18 +21,10 @@ SPLITS = 5
 Sizes = tuple[int, int, int]  #: queries for training, validation and test
 
 
-def artificial(source: CubicPolynomial, queries: int, first: int = 1) -> RankingData:
-    """So many queries from the number ``first`` on."""
-    stream = source.stream(queries, first)
-    blocks = list(stream.blocks)
-    X, y, qid = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("X", "y", "qid"))
-    return RankingData.from_arrays(X, y, qid=qid, feature_names=stream.feature_names)
-
-
 def three_parts(source: CubicPolynomial, sizes: Sizes) -> Fold:
     """Data for training, validation and test, query after query."""
     train, valid, test = sizes
-    return Fold("artificial", artificial(source, train), artificial(source, valid, train + 1), artificial(source, test, train + valid + 1))
+    return Fold("artificial", source.data(train), source.data(valid, train + 1), source.data(test, train + valid + 1))
 
 
 def correlated(data: RankingData, seed: int) -> RankingData:

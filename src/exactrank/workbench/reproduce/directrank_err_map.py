@@ -16,10 +16,11 @@ from exactrank.data.folds import Fold
 from exactrank.workbench.reproduce.artificial import Sizes, three_parts
 from exactrank.workbench.reproduce.directrank_large import NEAR, NONE, YAHOO
 from exactrank.workbench.reproduce.experiment import OnFolds, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.linear_methods import OURS, Entries, Setting, entries
 from exactrank.workbench.reproduce.panels import Curve, Panel
 from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.workbench.table import Cell, Table
 
 CUT = f"{OURS}@10"
 CLIMBER, LEVEL = "coordinate ascent", "LambdaRank"

@@ -19,11 +19,12 @@ from typing import ClassVar, Self
 from exactrank.data.folds import Fold
 from exactrank.workbench.reproduce.artificial import Sizes, correlated_parts, three_parts
 from exactrank.workbench.reproduce.experiment import OnFolds, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.linear_methods import METHODS, OURS, PARTS, Entries, Setting, entries
 from exactrank.workbench.reproduce.panels import Curve, Panel
 from exactrank.workbench.reproduce.structured_ndcg import signed_rank
 from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.workbench.table import Cell, Table
 
 MEASURE = "nDCG@10"
 NEAR = 0.005  #: of (1)

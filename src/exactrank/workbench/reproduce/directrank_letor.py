@@ -34,15 +34,16 @@ from exactrank.rankers.rank_svm import RankSVM
 from exactrank.rankers.rankboost import RankBoost
 from exactrank.rankers.smooth_rank import SmoothRank
 from exactrank.rankers.svm_map import SVMMAP
-from exactrank.workbench.reproduce.artificial import artificial, five_splits
+from exactrank.workbench.reproduce.artificial import five_splits
 from exactrank.workbench.reproduce.chosen import fitted
 from exactrank.workbench.reproduce.duel import RANKS, Values
 from exactrank.workbench.reproduce.experiment import OnFolds, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.linear_methods import OURS
 from exactrank.workbench.reproduce.panels import Curve, Panel
 from exactrank.workbench.statistics.winning import winning_numbers
 from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.workbench.table import Cell, Table
 
 NDCG, MAP = parse_measure("nDCG@5", "letor"), parse_measure("AP", "letor")
 JUDGED = tuple(parse_measure(f"nDCG@{k}", "letor") for k in RANKS)
@@ -181,7 +182,7 @@ class DirectRankLETOR(OnFolds):
         seed = self.seed * len(SETS) + number
         documents, queries = min(kind.documents, self.documents), min(kind.queries, self.queries)
         source = CubicPolynomial(min(kind.features, self.features), documents, kind.grades, self.noise, seed, self.threads)
-        return five_splits(artificial(source, queries), self.seed)[: self.folds]
+        return five_splits(source.data(queries), self.seed)[: self.folds]
 
     def _methods(self, group: str) -> Sequence[str]:
         return COMPARED.get(group, tuple(METHODS))

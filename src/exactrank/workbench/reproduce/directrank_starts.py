@@ -20,9 +20,10 @@ from exactrank.workbench.reproduce.artificial import Sizes, three_parts
 from exactrank.workbench.reproduce.chosen import fitted
 from exactrank.workbench.reproduce.directrank_large import MEASURE, MICROSOFT, YAHOO
 from exactrank.workbench.reproduce.experiment import OnFolds, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
 from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.workbench.table import Cell, Table
 
 STABLE = 0.01  #: of (1)
 FEWER = 10  #: times fewer queries

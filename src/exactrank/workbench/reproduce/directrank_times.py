@@ -13,10 +13,11 @@ from typing import ClassVar, Self
 from exactrank.workbench.reproduce.artificial import Sizes, three_parts
 from exactrank.workbench.reproduce.directrank_large import MEASURE
 from exactrank.workbench.reproduce.experiment import OnFolds, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.linear_methods import OURS, Entries, Setting, entries
 from exactrank.workbench.reproduce.panels import Curve, Panel
 from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.workbench.table import Cell, Table
 
 FASTER = "SmoothGrad"
 #: Hours, on one core.

@@ -25,8 +25,9 @@ from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.rankers.ranknet import RankNet
 from exactrank.workbench.reproduce.chosen import as_published, chosen, net
 from exactrank.workbench.reproduce.experiment import Experiment, Tell, silent
-from exactrank.workbench.reproduce.finding import Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
+from exactrank.workbench.table import Table
 
 RANKS = tuple(range(1, 11))
 MEASURES = tuple(f"nDCG@{k}" for k in RANKS)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from exactrank.data.folds import Fold, read_folds
-from exactrank.workbench.reproduce.finding import Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Panel
 from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.workbench.table import Table
 
 Tell = Callable[[str], None]  #: is told what is done next
 

@@ -6,7 +6,6 @@ that it comes down to hold again.
 
 import json
 import os
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,9 +14,9 @@ from typing import Any
 from exactrank.files import refuse_existing, whole_file
 from exactrank.workbench.pictures import check_picture
 from exactrank.workbench.reproduce.panels import Panel, draw
+from exactrank.workbench.table import Table
 
 SUFFIXES = (".md", ".json", ".png")
-Cell = str | int | float
 
 
 @dataclass(frozen=True)
@@ -32,26 +31,6 @@ class Check:
     def holds(self) -> bool:
         """Is it so?"""
         return self.less < self.more
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of words and numbers."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-
-    def markdown(self) -> str:
-        """Itself, numbers to four digits or decimals.
-
-        >>> print(Table("Times", ["net", "s"], [["linear", 0.25]]).markdown())
-        | net | s |
-        | --- | --- |
-        | linear | 0.2500 |
-        """
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        return "\n".join("| " + " | ".join(map(_shown, line)) + " |" for line in lines)
 
 
 @dataclass(frozen=True)
@@ -115,11 +94,3 @@ def check_targets(name: str, folder: Path, force: bool) -> tuple[Path, ...]:
 
 def _yes(holds: bool) -> str:
     return "yes" if holds else "no"
-
-
-def _shown(cell: Cell) -> str:
-    if isinstance(cell, str):
-        return cell
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    return f"{cell:.4f}" if cell == 0 or 1e-4 <= abs(cell) < 100 else f"{cell:.4g}"

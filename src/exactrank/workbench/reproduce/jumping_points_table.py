@@ -19,10 +19,11 @@ import numpy as np
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.workbench.jumping_points import jumping_points
-from exactrank.workbench.reproduce.artificial import artificial, correlated
+from exactrank.workbench.reproduce.artificial import correlated
 from exactrank.workbench.reproduce.experiment import OnFolds, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
+from exactrank.workbench.table import Cell, Table
 
 MEASURE = "nDCG@5"
 MILD, CONVERGED = 2.0, 1.1  #: of (1)
@@ -72,7 +73,7 @@ class JumpingPointsTable(OnFolds):
                 raise DataError(f"{name}: no training query of its first fold has {self.sizes[-1]} documents; give data with longer lists")
             yield name, fold.train.take_queries(long)
         if not self.data:
-            drawn = artificial(self._source(self.sizes[-1]), self.queries)
+            drawn = self._source(self.sizes[-1]).data(self.queries)
             yield from (("independent features", drawn), ("correlated features", correlated(drawn, self.seed)))
 
     def _counted(self, name: str, data: RankingData, size: int, tell: Tell) -> float:

@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from exactrank.data.folds import Fold
-from exactrank.workbench.reproduce.artificial import artificial, correlated, five_splits
+from exactrank.workbench.reproduce.artificial import correlated, five_splits
 from exactrank.workbench.reproduce.duel import DENSE, Duel, Duels
 from exactrank.workbench.reproduce.experiment import OnFolds
 from exactrank.workbench.reproduce.finding import Check
@@ -49,7 +49,7 @@ class LambdaRankOnIntranet(Duels, OnFolds):
         if self.data:
             return self.given
         source = CubicPolynomial(self.features, self.documents, GRADES, self.noise, self.seed, self.threads)
-        drawn = correlated(artificial(source, self.queries), self.seed)
+        drawn = correlated(source.data(self.queries), self.seed)
         return [("as intranet search", five_splits(drawn, self.seed, train=2))]
 
     def _checks(self, duels: Sequence[Duel]) -> list[Check]:

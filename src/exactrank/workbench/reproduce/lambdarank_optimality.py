@@ -24,8 +24,9 @@ from exactrank.workbench.reproduce.artificial import Sizes, three_parts
 from exactrank.workbench.reproduce.chosen import as_published, chosen
 from exactrank.workbench.reproduce.duel import RIVALS
 from exactrank.workbench.reproduce.experiment import Experiment, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
+from exactrank.workbench.table import Cell, Table
 
 NEAR = 1e-3  #: of (2)
 LEAST = 1e-7  #: no gain is drawn smaller

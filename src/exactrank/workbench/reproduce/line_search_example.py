@@ -28,8 +28,9 @@ from exactrank.objectives.profile import profile
 from exactrank.objectives.step_function import Floats, StepFunction
 from exactrank.workbench.jumping_points import jumping_points
 from exactrank.workbench.reproduce.experiment import Experiment, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
+from exactrank.workbench.table import Cell, Table
 
 K = 3
 MEASURE = parse_measure(f"nDCG@{K}", "letor")

@@ -26,11 +26,11 @@ from exactrank.objectives.measured import Measured
 from exactrank.objectives.parametric import Parametric
 from exactrank.optimizers.base import Theta
 from exactrank.scorers.architecture import Architecture
-from exactrank.workbench.reproduce.artificial import artificial
 from exactrank.workbench.reproduce.chosen import net
 from exactrank.workbench.reproduce.experiment import Experiment, Tell, silent
-from exactrank.workbench.reproduce.finding import Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
+from exactrank.workbench.table import Table
 
 BETWEEN = 1.5  #: a slope below is nearer to 1 than to 2
 CLIMBED = "nDCG@10"
@@ -84,7 +84,7 @@ class RankNetSpeedup(Experiment):
 
     def run(self, tell: Tell = silent) -> Finding:
         sizes = sorted({*self.lists, self.documents})
-        sets = {size: artificial(self._source(size), self.queries) for size in sizes}
+        sets = {size: self._source(size).data(self.queries) for size in sizes}
         timed = [self._epochs(hidden, sets[size], tell) for hidden in self.hidden for size in sizes]
         typical = [epochs for epochs in timed if epochs.documents == self.documents]
         slopes = {kind: slopes_of([e for e in timed if e.net == kind and e.documents in self.lists]) for kind in _nets(timed)}
@@ -110,7 +110,7 @@ class RankNetSpeedup(Experiment):
         """nDCG@10 on as many queries for validation, against the time of training."""
         architecture = Architecture.for_data(data, hidden)
         problem = Parametric(Lambdas(), architecture, data, threads=1)
-        valid = artificial(self._source(), self.queries, self.queries + 1)
+        valid = self._source().data(self.queries, self.queries + 1)
         judged = Measured(parse_measure(CLIMBED), architecture, valid, threads=1).value
         tell(f"{net(hidden)}, {self.epochs} epochs")
         curves = []

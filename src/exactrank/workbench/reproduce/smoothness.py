@@ -27,10 +27,11 @@ from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.workbench.reproduce.artificial import three_parts
 from exactrank.workbench.reproduce.chosen import as_published, chosen, net
 from exactrank.workbench.reproduce.experiment import Experiment, Tell, silent
-from exactrank.workbench.reproduce.finding import Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
 from exactrank.workbench.smoothness import Curve as WeightCurve
 from exactrank.workbench.smoothness import Smoothness, smoothness
+from exactrank.workbench.table import Table
 
 MOST = 5  #: weights of a linear net
 NEAR = 0.1  #: of (2)

@@ -20,10 +20,11 @@ from exactrank.data.folds import Fold
 from exactrank.objectives.step_function import SAME_VALUE, Floats
 from exactrank.workbench.reproduce.artificial import correlated_parts
 from exactrank.workbench.reproduce.experiment import Tell, silent
-from exactrank.workbench.reproduce.finding import Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
 from exactrank.workbench.reproduce.smoothness import NEAR, Around, SmoothWithQueries, roughness
 from exactrank.workbench.smoothness import Roughness
+from exactrank.workbench.table import Table
 
 NUMEROUS = 10  #: maxima
 SECTION = 2.0  #: percent of the weight, in the section that is blown up

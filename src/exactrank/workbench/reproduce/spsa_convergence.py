@@ -34,10 +34,11 @@ from exactrank.optimizers.approximation import StochasticApproximation
 from exactrank.optimizers.fdsa import FDSA
 from exactrank.optimizers.spsa import SPSA
 from exactrank.scorers.architecture import Architecture
-from exactrank.workbench.reproduce.artificial import artificial, correlated
+from exactrank.workbench.reproduce.artificial import correlated
 from exactrank.workbench.reproduce.experiment import Experiment, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
+from exactrank.workbench.table import Cell, Table
 
 METHODS: Mapping[str, StochasticApproximation] = {"SPSA:2": SPSA(2), "SPSA:4": SPSA(4), "SPSA:8": SPSA(8), "FDSA": FDSA()}
 PARTS = (16, 8, 4, 2, 1)  #: the table shows the cost after the budget divided by each
@@ -93,7 +94,7 @@ class SPSAConvergence(Experiment):
         return 2 * 2 * len(METHODS)  # on both sets, to choose a0 and to run
 
     def run(self, tell: Tell = silent) -> Finding:
-        drawn = artificial(self._source(), self.queries)
+        drawn = self._source().data(self.queries)
         mixed, plain = correlated(drawn, self.seed), drawn
         descents = {"correlated features": self._descents(mixed, tell), "independent features": self._descents(plain, tell)}
         found = " ".join(f"With {kind}: {self._said(each)}" for kind, each in descents.items())

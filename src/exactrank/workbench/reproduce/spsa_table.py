@@ -17,8 +17,9 @@ from exactrank.rankers.spsarank import SPSARank
 from exactrank.workbench.reproduce.artificial import Sizes, correlated_parts, three_parts
 from exactrank.workbench.reproduce.chosen import as_published, chosen
 from exactrank.workbench.reproduce.experiment import Experiment, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
+from exactrank.workbench.table import Cell, Table
 
 PUBLISHED = {"LambdaRank": (0.721, 0.713, 0.707), "RankNet": (0.715, 0.709, 0.699), "SPSA:4": (0.690, 0.682, 0.677)}
 SPSA_EVALUATIONS = 4

@@ -29,14 +29,15 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.rank_svm import RankSVM
 from exactrank.rankers.rankboost import RankBoost
 from exactrank.rankers.structured_rank import StructuredRank
-from exactrank.workbench.reproduce.artificial import SPLITS, artificial, correlated, five_splits
+from exactrank.workbench.reproduce.artificial import SPLITS, correlated, five_splits
 from exactrank.workbench.reproduce.chosen import chosen, fitted
 from exactrank.workbench.reproduce.duel import RANKS, Values
 from exactrank.workbench.reproduce.experiment import OnFolds, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
 from exactrank.workbench.reproduce.structured_ndcg import by_rank, regression, signed_rank
 from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.workbench.table import Cell, Table
 
 MEASURE = NDCG(k=10)
 GRADES = 3
@@ -177,7 +178,7 @@ class StructuredBounds(OnFolds):
 
     def _drawn(self, noise: float, seed: int) -> RankingData:
         source = CubicPolynomial(self.features, self.documents, GRADES, noise, seed, self.threads)
-        return correlated(artificial(source, self.queries), seed)
+        return correlated(source.data(self.queries), seed)
 
     def _all(self, name: str, folds: Sequence[Fold], tell: Tell) -> Splits:
         splits = []

@@ -32,8 +32,9 @@ from exactrank.workbench.reproduce.artificial import Sizes, correlated_parts, th
 from exactrank.workbench.reproduce.chosen import chosen
 from exactrank.workbench.reproduce.duel import MEASURES, RANKS, Values
 from exactrank.workbench.reproduce.experiment import OnFolds, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
+from exactrank.workbench.table import Cell, Table
 
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SIGNIFICANT = 0.05

@@ -18,11 +18,12 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.optimizers.base import Duality
 from exactrank.rankers.structured_rank import Solver, StructuredRank
 from exactrank.training import Progress
-from exactrank.workbench.reproduce.artificial import artificial, correlated
+from exactrank.workbench.reproduce.artificial import correlated
 from exactrank.workbench.reproduce.chosen import fitted
 from exactrank.workbench.reproduce.experiment import Experiment, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
+from exactrank.workbench.table import Cell, Table
 
 GAP = 1e-3
 AGREE = 1e-3  #: how far apart the values that solvers come to may be, relatively
@@ -80,7 +81,7 @@ class StructuredTimes(Experiment):
         return len(self.lams) * len(get_args(Solver))
 
     def run(self, tell: Tell = silent) -> Finding:
-        data = correlated(artificial(self._source(), self.queries), self.seed)
+        data = correlated(self._source().data(self.queries), self.seed)
         by_lam = {lam: [self._solved(data, solver, lam, tell) for solver in get_args(Solver)] for lam in self.lams}
         every = [one for solved in by_lam.values() for one in solved]
         checks = [check for solved in zip(*by_lam.values(), strict=True) for check in arrives(solved)]

@@ -30,10 +30,11 @@ from exactrank.workbench.reproduce.artificial import Sizes, three_parts
 from exactrank.workbench.reproduce.chosen import fitted
 from exactrank.workbench.reproduce.duel import Values
 from exactrank.workbench.reproduce.experiment import OnFolds, Tell, silent
-from exactrank.workbench.reproduce.finding import Cell, Check, Finding, Table
+from exactrank.workbench.reproduce.finding import Check, Finding
 from exactrank.workbench.reproduce.panels import Curve, Panel
 from exactrank.workbench.reproduce.structured_ndcg import signed_rank
 from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.workbench.table import Cell, Table
 
 MEASURES = ("nDCG@1", "nDCG@10")
 LOW, HIGH = 0.1, 0.5

@@ -13,6 +13,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.rankers.search_space import Range, Space
+from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.workbench.comparison.contender import Task
 from exactrank.workbench.comparison.contenders.peer import Judge, Peer, TrainedPeer, linear_gain, own_settings, plain_names, sizes
 
@@ -76,7 +77,8 @@ class LightGBM(Peer):
         stop = lgb.early_stopping(given["patience"], verbose=False)
         model = lgb.train(params, train, given["trees"], [train, valid], ["train", "valid"], feval=measured, callbacks=[stop])
         gains = model.feature_importance("gain").astype(np.float64)
-        return TrainedPeer(lambda X: model.predict(X, num_threads=task.threads), model.save_model, ".txt", gains)
+        scorer = TreeEnsemble.of_lightgbm(model.model_to_string())  # to the bit as LightGBM's own, and many times as fast
+        return TrainedPeer(lambda X: scorer.score(X, task.threads), model.save_model, ".txt", gains)
 
     def _besides(self, task: Task, judge: Judge) -> dict[str, Any]:
         """What is not for users to set."""

@@ -50,7 +50,7 @@ class Peer(Contender):
 
     def __init__(self, name: str = "", **settings: Any) -> None:
         self.name = name or self.package
-        self.params, self.libraries = settings, (self.package,)
+        self.params = settings
         for word in settings.keys() - self.defaults.keys():
             close = difflib.get_close_matches(word, self.defaults, n=1)
             hint = f" (did you mean {close[0]}?)" if close else ""
@@ -60,6 +60,10 @@ class Peer(Contender):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.params.items())})"
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        return (self.package,)
 
     @property
     def about(self) -> str:

@@ -46,6 +46,10 @@ class RankerContender(Contender):
         return f"{self.ranker.__name__}({', '.join(f'{name}={value!r}' for name, value in self.params.items())})"
 
     @property
+    def libraries(self) -> tuple[str, ...]:
+        return (self.ranker.__module__,)
+
+    @property
     def fingerprint(self) -> str:
         return f"{self.ranker.__module__}:{self.ranker.__name__}({plain(self.params)})"
 
