@@ -362,7 +362,10 @@ def test_folds(tmp_path):
     (tmp_path / "Fold2" / "vali.txt").unlink()
     with pytest.raises(xr.DataError, match=r"Fold2 has no vali\.txt"):
         xr.read_folds(tmp_path)
-    with pytest.raises(xr.DataError, match="holds no folder named Fold1"):
-        xr.read_folds(tmp_path / "Fold1")
+    (alone,) = xr.read_folds(tmp_path / "Fold1")
+    assert (alone.name, alone.test.X.tolist()) == ("Fold1", [[5.0, 0.0, 0.0]])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(xr.DataError, match="holds neither folders named Fold1"):
+        xr.read_folds(tmp_path / "empty")
     with pytest.raises(xr.DataError, match="is a folder"):
         xr.read(tmp_path)
