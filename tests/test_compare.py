@@ -104,6 +104,17 @@ def test_rows_of_parts_are_those_of_the_file(tmp_path):
             assert part.rows.tolist() == part.read().feature(data.feature_names[0]).tolist()
 
 
+@pytest.mark.parametrize("kind", [int, str, object])
+def test_query_ids_of_any_type_are_counted_once(kind, tmp_path):
+    qid = np.array([f"q{k // 2}" if kind is not int else k // 2 for k in range(12)], dtype=kind)
+    data = xr.RankingData.from_arrays(np.arange(12.0)[:, None], [0, 1] * 6, qid=qid)
+    divided = dealt("web", data, 3, 0, tmp_path)
+    divided.check()
+    assert (divided.summary.queries, divided.summary.documents, divided.summary.grades) == (6, 12, {"0": 6, "1": 6})
+    tested = [qid for fold in divided.summary.folds for qid in fold.test_qid]
+    assert sorted(tested) == sorted(map(str, set(qid.tolist())))
+
+
 def test_folds_that_share_a_query_are_refused(data, tmp_path):
     first, second, third = (data.take_queries(np.arange(8 * k, 8 * k + 8)) for k in range(3))
     shared = xr.Fold("Fold1", first, second, data.take_queries(np.arange(7, 20)))

@@ -82,9 +82,9 @@ class DataSet:
         for division in self.divisions:
             fold = division.read()
             for part in (fold.train, fold.valid, fold.test):
-                new = [q for q, qid in enumerate(part.qid.tolist()) if qid not in sizes]
-                for q in new:
-                    sizes[part.qid[q].item()] = int(part.indptr[q + 1] - part.indptr[q])
+                ids = part.qid.tolist()
+                new = [q for q, qid in enumerate(ids) if qid not in sizes]
+                sizes.update(zip(ids, np.diff(part.indptr).tolist(), strict=True))
                 if new:
                     grades.update(part.take_queries(new).y.tolist())
             folds.append(_fold_summary(fold))
