@@ -22,6 +22,7 @@ from timing import table
 
 import exactrank as xr
 from exactrank.measures.bootstrap import bootstrap_intervals
+from exactrank.workbench.statistics.paired import randomisation
 
 TREES, PATIENCE, MEASURE = 500, 50, "nDCG@10"
 #: A rate and a number of leaves (for CatBoost's symmetric trees the depth of as many or more).
@@ -129,13 +130,6 @@ def every_set(data: Path, artificial: Path | None) -> dict[str, list[Sets]]:
     return found
 
 
-def randomised(a: np.ndarray, b: np.ndarray, draws: int = 10_000) -> float:
-    """The two-sided p-value of the difference of means, by exchanging the pairs' signs at random."""
-    difference, rng = a - b, np.random.default_rng(0)
-    drawn = np.abs((rng.choice([-1.0, 1.0], (draws, len(a))) * difference).mean(axis=1))
-    return float((1 + (drawn >= abs(difference.mean()) - 1e-12).sum()) / (1 + draws))
-
-
 def study(title: str, folds: list[Sets], settings: list[tuple[float, int]], threads: int, only: list[str]) -> None:
     values, seconds, chosen = {}, {}, {}
     for name in only:
@@ -152,7 +146,7 @@ def study(title: str, folds: list[Sets], settings: list[tuple[float, int]], thre
     rows = []
     for name in sorted(only, key=lambda name: -values[name].mean()):
         low, high = bootstrap_intervals(values[name][None], np.ones(len(values[name])))[0]
-        p = "" if name == peer else f"{randomised(values[name], values[peer]):.3f}"
+        p = "" if name == peer else f"{randomisation(values[name] - values[peer]):.3f}"
         rows.append(
             [name, f"{values[name].mean():.4f}", f"{low:.4f} .. {high:.4f}", p, f"{seconds[name] / len(folds) / len(settings):.1f}"]
         )

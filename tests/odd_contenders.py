@@ -80,6 +80,20 @@ class Signed(Odd):
         return ByFeature(dict(settings), settings.get("factor", -1.0))
 
 
+class Unseen(Odd):
+    """Could be tuned, but scores test documents alone."""
+
+    space: ClassVar = {"factor": Range(1.0, 2.0)}
+
+    def fit(self, task, settings):
+        return OnTest(dict(settings))
+
+
+class OnTest(ByFeature):
+    def scores(self, part, data):
+        return super().scores(part, data) if part == "test" else None
+
+
 class Slow(Odd):
     """Quick by default, slow otherwise."""
 

@@ -242,6 +242,16 @@ def test_what_fails_is_told_in_its_row_and_sinks_nothing_else(data, tmp_path):
     assert "noise on stdout" in (tmp_path / "out" / "fits" / "log.txt").read_text()
 
 
+def test_trials_without_a_value_are_failures_with_a_reason(data):
+    tuned = xr.compare(data, [ODD + "Unseen"], folds=3, trials=2)
+    assert {fit.failed for fit in tuned.fits} == {"Unseen gives no scores of validation documents, so it cannot be tuned"}
+    untuned = xr.compare(data, [ODD + "Unseen"], folds=3)
+    assert not any(fit.failed or fit.valid for fit in untuned.fits)
+    skipping = xr.compare(data, ["ridge"], ["AP(rel=9, empty='skip')", "nDCG@3"], folds=3, trials=2)
+    assert all("AP" in fit.failed for fit in skipping.fits)
+    assert "ridge failed" in str(skipping)
+
+
 def test_what_cannot_travel_between_processes_is_told(data):
     def forces(pairs):
         return pairs.omega

@@ -20,7 +20,7 @@ import numpy as np
 from exactrank.arrays import PerDocument
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import ExactRankError, IncompatibleError
+from exactrank.errors import DataError, ExactRankError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.dcg import NDCG
 from exactrank.measures.evaluate import Result, evaluate
@@ -90,8 +90,12 @@ def _trial(job: Job) -> Trial:
     fold, fitted, seconds = _fitted(job)
     measure = next(iter(job.measures.values()))
     scores = fitted.scores("valid", fold.valid)
+    if scores is None:
+        raise IncompatibleError(f"{job.contender.name} gives no scores of validation documents, so it cannot be tuned")
     severe: Any = replace(measure, ties="pessimistic") if measure.ties == "input" else measure
-    value = None if scores is None else evaluate(severe, fold.valid, scores, threads=job.threads).means[str(severe)]
+    value = evaluate(severe, fold.valid, scores, threads=job.threads).means[str(severe)]
+    if value != value:
+        raise DataError(f"{measure} has no value on the validation part: it skips every query there; give others, or empty=0")
     return Trial(job.settings, value, seconds)
 
 

@@ -68,7 +68,7 @@ class Fit:
     trials: tuple[Trial, ...] = ()
     seconds: float = 0.0  #: of the final fit
     memory: int = 0  #: the most bytes that its process held at a time, data included
-    train: Mapping[str, float | None] = field(default_factory=dict)  #: means by measure; None where there are no scores
+    train: Mapping[str, float | None] = field(default_factory=dict)  #: means by measure; nothing where there are no scores
     valid: Mapping[str, float | None] = field(default_factory=dict)
     test: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)  #: by measure and nDCG@1 to nDCG@10, one a test query
     curve: tuple[Point, ...] = ()
