@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app, demo
+from exactrank.data.folds import deal_folds
 from exactrank.workbench.comparison.divisions import dealt
 from exactrank.workbench.comparison.divisions import given as given_divisions
 from exactrank.workbench.comparison.race import Budget
@@ -315,6 +316,13 @@ def test_resuming_takes_up_what_still_holds_and_no_more(data, tmp_path):
     assert {path.name for path in (tmp_path / "out" / "fits").glob("*.trial*")} == first
 
 
+def test_another_seed_is_another_fit_on_the_same_folds(data, tmp_path):
+    fold = xr.Fold("Fold1", *(data.take_queries(np.arange(8 * k, 8 * k + 8)) for k in range(3)))
+    for seed in (0, 1):
+        found = xr.compare(fold, [ODD + "Telling"], out=tmp_path / "out", resume=True, seed=seed)
+        assert [fit.settings["seed"] for fit in found.fits] == [seed]
+
+
 def test_beginning_again_deletes_what_a_comparison_left_and_nothing_else(data, tmp_path):
     out = tmp_path / "out"
     xr.compare(data, QUICK, folds=3, out=out)
@@ -544,6 +552,16 @@ def test_tune_by_given_validation_data_is_the_best_of_its_trials(data):
     assert found.best.valid == max(trial.valid for trial in found.trials)
     assert found.ranker.score(valid) == pytest.approx(found.best.valid, abs=1e-12)
     assert xr.tune("ridge", train, "nDCG@3", valid=valid, trials=1).trials[0].valid == found.trials[0].valid
+
+
+def test_tune_by_folds_takes_the_mean_over_queries_it_has_not_seen(data):
+    found = xr.tune("ridge", data, "nDCG@3", folds=3, trials=2)
+    part = deal_folds(data.n_queries, 3, seed=0)
+    for trial in found.trials:
+        ranker = xr.Ridge(measure="nDCG@3", **trial.settings)
+        judged = [ranker.fit(data.take_queries(part != k)).score(data.take_queries(part == k)) for k in range(3)]
+        assert trial.valid == pytest.approx(np.mean(judged), abs=1e-12)
+        assert np.ptp(judged) > 1e-6
 
 
 def test_the_demo_compares_five_methods(tmp_path, monkeypatch):
