@@ -1,4 +1,4 @@
-"""What all commands share: options, errors as a line on stderr and an exit code, progress bars, JSON.
+"""What all commands share: options, errors as a line on stderr and an exit code, what is printed, JSON.
 
 Exit codes: 0 done, 1 the job failed, 2 bad usage or input.
 """
@@ -6,15 +6,17 @@ Exit codes: 0 done, 1 the job failed, 2 bad usage or input.
 import functools
 import inspect
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
+
+from exactrank.cli.failures import leave_stdout, line_and_code
+from exactrank.text import printable, shortened
 
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
@@ -52,18 +54,18 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def wrapped(*, debug: bool, **arguments: Any) -> None:
-        from exactrank.errors import ExactRankError
-
         try:
             function(**arguments)
-        except (ExactRankError, OSError, MemoryError) as error:
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception as error:
             if debug:
                 raise
-            if isinstance(error, BrokenPipeError):  # the reader of our output left; nothing more to say
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise typer.Exit(1) from None
-            typer.echo(f"exactrank: {error or type(error).__name__}", err=True)
-            raise typer.Exit(2 if isinstance(error, ExactRankError) else 1) from None
+            line, code = line_and_code(error)
+            leave_stdout()
+            if not isinstance(error, BrokenPipeError):  # the reader of our output left; nothing more to say
+                tell(line)
+            raise typer.Exit(code) from None
 
     option = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
     signature = inspect.signature(function)
@@ -107,14 +109,13 @@ def read(path: Path, options: "ReadOptions") -> "RankingData":
 
 @contextmanager
 def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr where someone watches it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    """A bar that counts documents."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("documents"), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task(what, total=total)
+    from exactrank.cli.terminal import progress_bar, words
+
+    with progress_bar(words(), BarColumn(), MofNCompleteColumn(), words("documents"), TimeRemainingColumn(), quiet=quiet) as bar:
+        task = bar.add_task(printable(what), total=total)
         yield lambda rows: bar.advance(task, rows)
 
 
@@ -124,12 +125,34 @@ def report_written(target: Path, rows: int, as_json: bool) -> None:
     if as_json:
         print_json({"path": str(target), "documents": rows, "bytes": size})
     else:
-        typer.echo(f"{target}: {rows:,} documents, {size:,} bytes")
+        say(f"{target}: {rows:,} documents, {size:,} bytes")
+
+
+def open_stdout() -> TextIO:
+    """Standard output, once it is not closed."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed, so the results cannot be printed; send them to a file or to /dev/null")
+    return sys.stdout
+
+
+def write(text: str) -> None:
+    """Text that is fit to be shown, on stdout."""
+    typer.echo(text, file=open_stdout())
+
+
+def say(line: str) -> None:
+    """A line on stdout."""
+    write(printable(line))
+
+
+def tell(line: str) -> None:
+    """A line on stderr: what a user should know besides the results."""
+    typer.echo(f"exactrank: {printable(shortened(line))}", err=True)
 
 
 def print_json(value: Any) -> None:
     """One JSON value on stdout."""
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+    write(json.dumps(value, indent=2, allow_nan=False))
 
 
 def number(value: float) -> float | None:

@@ -22,7 +22,11 @@ from exactrank.cli.common import (
     print_json,
     read,
     read_options,
+    say,
+    tell,
+    write,
 )
+from exactrank.text import printable
 
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
@@ -114,16 +118,16 @@ def compare(
 
 def show(found: "Comparison", report: Path, as_json: bool) -> None:
     """The tables, and where the rest is; a comparison that was broken off, or in which every method failed, ends with 1."""
-    from rich.console import Console
+    from exactrank.cli.terminal import width_and_colour
 
     if as_json:
         print_json(found.to_json())
     else:
-        console = Console()
-        typer.echo(found.to_text(console.width, colour=console.is_terminal))
-        typer.echo(f"{report / 'report.html'}: the report; tables, models and all numbers are beside it")
+        width, colour = width_and_colour()
+        write(found.to_text(width, colour=colour))
+        say(f"{report / 'report.html'}: the report; tables, models and all numbers are beside it")
     if not found.complete:
-        typer.echo(f"exactrank: interrupted; {report} holds what is finished, and the same command with --resume goes on", err=True)
+        tell(f"interrupted; {report} holds what is finished, and the same command with --resume goes on")
     if not found.complete or all(fit.failed for fit in found.fits):
         raise typer.Exit(1)
 
@@ -131,16 +135,16 @@ def show(found: "Comparison", report: Path, as_json: bool) -> None:
 @contextmanager
 def bar(*, quiet: bool) -> "Iterator[Told]":
     """A bar on stderr, where someone watches it, with what is running and the time left."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
-    shown = BarColumn(20), TaskProgressColumn(), TextColumn("{task.fields[left]}"), TimeElapsedColumn(), TextColumn("{task.description}")
-    with Progress(*shown, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+    from exactrank.cli.terminal import progress_bar, words
+
+    shown = BarColumn(20), TaskProgressColumn(), words("{task.fields[left]}"), TimeElapsedColumn(), words()
+    with progress_bar(*shown, quiet=quiet) as progress:
         task = progress.add_task("starting", total=1.0, left="")
 
         def told(advance: "Advance") -> None:
-            progress.update(task, completed=advance.share, description=", ".join(advance.running), left=time_left(advance.left))
+            progress.update(task, completed=advance.share, description=printable(", ".join(advance.running)), left=time_left(advance.left))
 
         yield told
 

@@ -26,6 +26,7 @@ from exactrank.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from exactrank.cli.terminal import Cell
     from exactrank.data.describe import Summary
 
 
@@ -122,26 +123,25 @@ def _summary_json(summary: "Summary") -> dict[str, Any]:
 
 
 def _print_summaries(summaries: dict[str, "Summary"]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from exactrank.cli.terminal import Table, show
 
     if len(summaries) == 1:
         table = Table(title=next(iter(summaries)), show_header=False)
-        table.add_column()
-        table.add_column(justify="right")
+        table.column()
+        table.column(justify="right")
         for label, value in _summary_rows(next(iter(summaries.values()))).items():
-            table.add_row(label, value)
+            table.row(label, value)
     else:
         table = Table("", "queries", "documents", "features", "a query", "single grade", "none relevant", "missing")
         for name, summary in summaries.items():
             least, median, most = summary.list_lengths
             counts = (summary.queries, summary.documents, summary.features)
             odd = (summary.single_grade_queries, summary.irrelevant_queries, sum(summary.missing_values.values()))
-            table.add_row(name, *(f"{n:,}" for n in counts), f"{least:,} / {median:g} / {most:,}", *(f"{n:,}" for n in odd))
-    Console().print(table)
+            table.row(name, *(f"{n:,}" for n in counts), f"{least:,} / {median:g} / {most:,}", *(f"{n:,}" for n in odd))
+    show(table)
 
 
-def _summary_rows(summary: "Summary") -> dict[str, str]:
+def _summary_rows(summary: "Summary") -> "dict[str, Cell]":
     from exactrank.data.alignment import listed
 
     grades = [f"{grade:g}: {count:,} ({count / summary.documents:.1%})" for grade, count in summary.grades.items()]
@@ -152,7 +152,7 @@ def _summary_rows(summary: "Summary") -> dict[str, str]:
         "documents": f"{summary.documents:,}",
         "features": f"{summary.features:,}",
         "documents a query (min / median / max)": f"{least:,} / {median:g} / {most:,}",
-        "grades": "\n".join(grades if len(grades) <= 12 else [*grades[:5], f"... {len(grades) - 10} more ...", *grades[-5:]]),
+        "grades": grades if len(grades) <= 12 else [*grades[:5], f"... {len(grades) - 10} more ...", *grades[-5:]],
         "queries of a single grade": f"{summary.single_grade_queries:,}",
         "queries without a relevant document": f"{summary.irrelevant_queries:,}",
         "constant features": listed(summary.constant_features),

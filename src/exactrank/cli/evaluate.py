@@ -88,18 +88,16 @@ def _evaluation_json(result: "Evaluation", per_query: bool) -> dict[str, Any]:
 
 
 def _print_evaluation(result: "Evaluation", per_query: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from exactrank.cli.terminal import Table, show
 
-    console = Console()
     if per_query:
         rows = Table("query", *result)
         for q, values in zip(result.qid.tolist(), result.per_query.T, strict=True):
-            rows.add_row(str(q), *("skipped" if v != v else f"{v:.4f}" for v in values))
-        console.print(rows)
+            rows.row(str(q), *("skipped" if v != v else f"{v:.4f}" for v in values))
+        show(rows)
     table = Table("measure", "mean", "95% interval", "queries", "definition")
     for name, measure in result.measures.items():
         low, high = result.intervals[name]
         counted = int((result[name].values == result[name].values).sum())
-        table.add_row(name, f"{result.means[name]:.4f}", f"{low:.4f} .. {high:.4f}", f"{counted:,}", repr(measure))
-    console.print(table)
+        table.row(name, f"{result.means[name]:.4f}", f"{low:.4f} .. {high:.4f}", f"{counted:,}", repr(measure))
+    show(table)

@@ -116,22 +116,18 @@ def _write(result: "Fusion", out: Path | None, plot: Path | None, force: bool) -
 
 
 def _print(result: "Fusion") -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from exactrank.cli.terminal import Table, show
 
-    console = Console()
     weights = Table("system", "weight", "same value within", "95% interval", title="weights")
     intervals = result.bootstrap_interval or (None,) * len(result.systems)
     for name, weight, flat, interval in zip(result.systems, result.weights, result.interval, intervals, strict=True):
-        weights.add_row(name, f"{weight:.4f}", _range(flat), _range(interval))
-    console.print(weights)
-    console.print(_verdict(result), highlight=False)
-    table = Table("ranking", str(result.measure), "95% interval", "gain", "95% interval", title="comparison")
-    table.caption = "gain: what the tuned weights have over it, held out" if result.cross_validated is not None else None
+        weights.row(name, f"{weight:.4f}", _range(flat), _range(interval))
+    caption = "gain: what the tuned weights have over it, held out" if result.cross_validated is not None else None
+    table = Table("ranking", str(result.measure), "95% interval", "gain", "95% interval", title="comparison", caption=caption)
     for row in result.comparison:
         gain = "" if row.gain is None else f"{row.gain:+.4f}"
-        table.add_row(row.name, f"{row.mean:.4f}", _range(row.interval), gain, _range(row.gain_interval, sign="+"))
-    console.print(table)
+        table.row(row.name, f"{row.mean:.4f}", _range(row.interval), gain, _range(row.gain_interval, sign="+"))
+    show(weights, _verdict(result), table)
 
 
 def _verdict(result: "Fusion") -> str:

@@ -20,6 +20,7 @@ from exactrank.cli.common import (
     read,
     read_options,
     report_written,
+    write,
 )
 
 
@@ -52,4 +53,4 @@ def predict(
     elif as_json:
         print_json({"scores": scores})
     else:
-        typer.echo("\n".join(map(repr, scores)))
+        write("\n".join(map(repr, scores)))

@@ -74,14 +74,14 @@ def check_plot(plot: Path | None, force: bool) -> None:
 
 
 def _print(found: "Optimality", top: int) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
+    from exactrank.cli.terminal import Table, show
     from exactrank.workbench.optimality import interval
 
-    table = Table("feature", "weight", "gain", "best within", "next interval", "free to move by")
+    hidden = len(found.per_weight) - top
+    caption = f"and {hidden:,} more weights (--top)" if hidden > 0 else None
+    table = Table("feature", "weight", "gain", "best within", "next interval", "free to move by", caption=caption)
     for weight in found.ranked()[:top]:
-        table.add_row(
+        table.row(
             weight.feature,
             f"{weight.weight:.4g}",
             f"{weight.gain:+.4f}" if weight.gain else "none",
@@ -89,8 +89,4 @@ def _print(found: "Optimality", top: int) -> None:
             f"{weight.local_gain:+.4f}",
             f"{weight.flat_low - weight.weight:.2g} .. {weight.flat_high - weight.weight:+.2g}",
         )
-    hidden = len(found.per_weight) - top
-    table.caption = f"and {hidden:,} more weights (--top)" if hidden > 0 else None
-    console = Console()
-    console.print(table)
-    console.print(found.verdict, highlight=False, markup=False)
+    show(table, found.verdict)

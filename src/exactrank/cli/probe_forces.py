@@ -105,9 +105,7 @@ def _objective(lambdas: LambdaName, measure: str, margin: float, neighbours: int
 
 
 def _print(found: "Forces") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
+    from exactrank.cli.terminal import Table, show
     from exactrank.workbench.estimate import NIL
 
     table = Table("question", "answer", "at worst", "error", "query")
@@ -117,10 +115,7 @@ def _print(found: "Forces") -> None:
         said = {True: "yes", False: "no", None: "cannot be told"}[answer]
         size = f"{estimate.value:.2g}" if estimate.value >= NIL else f"<{NIL:.0e}"  # digits below would be those of rounding
         error = f"{estimate.error:.2g}" if estimate.error >= NIL else ""
-        table.add_row(question, said, size, error, "" if answer else str(worst.query))
-    console = Console()
-    console.print(table)
+        table.row(question, said, size, error, "" if answer else str(worst.query))
     how = f"{len(found.per_query):,} queries, {found.loops:,} closed paths, differentiated {'exactly' if found.exact else 'numerically'}"
     left_out = ", ".join(f"{count:,} ({reason})" for reason, count in found.left_out.items())
-    console.print(how + (f"; left out: {left_out}" if left_out else ""), highlight=False, markup=False)
-    console.print(found.verdict, highlight=False, markup=False)
+    show(table, how + (f"; left out: {left_out}" if left_out else ""), found.verdict)

@@ -61,19 +61,15 @@ def importance(
 
 
 def _print(found: "Importance", top: int) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from exactrank.cli.terminal import Table, show
 
     of_trees = found.per_feature[0].gain is not None
-    table = Table("feature", "drop", "error", *(("gain", "splits") if of_trees else ()))
-    for feature in found.ranked()[:top]:
-        table.add_row(escape(feature.feature), *_numbers(feature))
     hidden = len(found.per_feature) - top
-    table.caption = f"and {hidden:,} more features (--top)" if hidden > 0 else None
-    console = Console()
-    console.print(table)
-    console.print(found.verdict, highlight=False, markup=False)
+    caption = f"and {hidden:,} more features (--top)" if hidden > 0 else None
+    table = Table("feature", "drop", "error", *(("gain", "splits") if of_trees else ()), caption=caption)
+    for feature in found.ranked()[:top]:
+        table.row(feature.feature, *_numbers(feature))
+    show(table, found.verdict)
 
 
 def _numbers(feature: "FeatureImportance") -> list[str]:

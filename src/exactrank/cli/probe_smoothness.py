@@ -23,8 +23,7 @@ from exactrank.cli.common import (
 from exactrank.cli.probe import Measured, check_plot, probe
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from exactrank.cli.terminal import Table
     from exactrank.workbench.smoothness import Smoothness
 
 Model = Annotated[Path, typer.Argument(help="A linear model or network of exactrank train, or JSON with weights by feature name.")]
@@ -73,19 +72,16 @@ def smoothness(
 
 
 def _print(found: "Smoothness") -> None:
-    from rich.console import Console
+    from exactrank.cli.terminal import show
 
-    console = Console()
-    console.print(_by_sample(found))
-    console.print(_by_weight(found))
-    console.print(found.verdict, highlight=False, markup=False)
+    show(_by_sample(found), _by_weight(found), found.verdict)
 
 
 def _by_sample(found: "Smoothness") -> "Table":
     """The middle curve of each sample."""
     from statistics import median
 
-    from rich.table import Table
+    from exactrank.cli.terminal import Table
 
     table = Table(
         "queries", str(found.measure), "steps", "largest step", "maxima", *_on_grid(found), title="by number of queries (medians)"
@@ -93,7 +89,7 @@ def _by_sample(found: "Smoothness") -> "Table":
     for size in found.samples:
         curves = found.of(size)
         steps = [curve.steps for curve in curves if curve.steps is not None]
-        table.add_row(
+        table.row(
             f"{size:,}",
             f"{curves[0].value:.4f}",
             f"{median(each.count for each in steps):,.0f}",
@@ -107,13 +103,13 @@ def _by_sample(found: "Smoothness") -> "Table":
 
 def _by_weight(found: "Smoothness") -> "Table":
     """The curves of all queries."""
-    from rich.table import Table
+    from exactrank.cli.terminal import Table
 
     table = Table(
         "weight", "trained", "gain", "best at (%)", "span", "steps", *_on_grid(found), title=f"all {found.whole[0].queries:,} queries"
     )
     for curve in found.whole:
-        table.add_row(
+        table.row(
             curve.weight.name,
             f"{curve.weight.value:.3g}",
             f"{curve.gain:+.1e}" if curve.gain else "none",

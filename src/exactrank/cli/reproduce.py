@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactrank.cli.common import Force, Json, Seed, Threads, app, command, print_json
+from exactrank.cli.common import Force, Json, Seed, Threads, app, command, print_json, say, tell, write
+from exactrank.text import printable
 
 if TYPE_CHECKING:
     from exactrank.workbench.reproduce.experiment import Experiment, Tell
@@ -50,11 +51,11 @@ def reproduce(
     check_targets(name, out, force)
     start = time.perf_counter()
     try:
-        with _bar(experiment, quiet=as_json) as tell:
-            finding = experiment.run(tell)
+        with _bar(experiment, quiet=as_json) as heard:
+            finding = experiment.run(heard)
         paths = finding.write(out, force=force)
     except KeyboardInterrupt:
-        typer.echo("exactrank: interrupted; nothing was written", err=True)
+        tell("interrupted; nothing was written")
         raise typer.Exit(1) from None
     _report(finding, paths, time.perf_counter() - start, as_json)
 
@@ -66,13 +67,12 @@ def _list(as_json: bool) -> None:
     if as_json:
         print_json([{part: getattr(kind, part) for part in ("name", "paper", "where", "published")} for kind in kinds])
         return
-    from rich.console import Console
-    from rich.table import Table
+    from exactrank.cli.terminal import Table, show
 
     table = Table("experiment", "where", "published")
     for kind in kinds:
-        table.add_row(kind.name, f"{kind.paper}, {kind.where}", kind.published.partition(". ")[0].removesuffix("."))
-    Console().print(table)
+        table.row(kind.name, f"{kind.paper}, {kind.where}", kind.published.partition(". ")[0].removesuffix("."))
+    show(table)
 
 
 def _on(experiment: "Experiment", folders: list[Path]) -> "Experiment":
@@ -91,29 +91,19 @@ def _on(experiment: "Experiment", folders: list[Path]) -> "Experiment":
 @contextmanager
 def _bar(experiment: "Experiment", *, quiet: bool) -> Iterator["Tell"]:
     """A bar on stderr, where someone watches it, with what is done next."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    columns = (
-        TextColumn(experiment.name),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    hidden = quiet or not console.is_terminal
-    with Progress(
-        *columns, TextColumn("{task.description}"), console=console, transient=True, disable=hidden, speed_estimate_period=SPEED_PERIOD
-    ) as bar:
-        task = bar.add_task("", total=None if hidden else experiment.stages)
+    from exactrank.cli.terminal import progress_bar, words
+
+    counted = words(experiment.name), BarColumn(), MofNCompleteColumn()
+    timed = TimeElapsedColumn(), words("left"), TimeRemainingColumn(), words()
+    with progress_bar(*counted, *timed, quiet=quiet, speed_estimate_period=SPEED_PERIOD) as bar:
+        task = bar.add_task("", total=None if bar.disable else experiment.stages)
         told = 0
 
         def show(line: str) -> None:
             nonlocal told
-            bar.update(task, completed=told, description=escape(line))
+            bar.update(task, completed=told, description=printable(line))
             told += 1
 
         yield show
@@ -123,6 +113,6 @@ def _report(finding: "Finding", paths: tuple[Path, ...], seconds: float, as_json
     if as_json:
         print_json(finding.to_json() | {"paths": [str(path) for path in paths], "seconds": round(seconds, 3)})
         return
-    typer.echo(finding.to_markdown())
-    typer.echo(f"The published finding {finding.verdict}.")
-    typer.echo(f"{', '.join(map(str, paths))}: {seconds:.0f} s")
+    write(printable(finding.to_markdown(), lines=True))
+    say(f"The published finding {finding.verdict}.")
+    say(f"{', '.join(map(str, paths))}: {seconds:.0f} s")

@@ -27,8 +27,11 @@ from exactrank.cli.common import (
     print_json,
     read,
     read_options,
+    say,
+    tell,
 )
 from exactrank.rankers import RANKERS, find_ranker
+from exactrank.text import printable
 
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
@@ -91,7 +94,7 @@ class Job:
             self.ranker.save(self.out, force=True)
         except KeyboardInterrupt:
             kept = f"{self.out} holds the best model so far" if begun else "there was no model yet, nothing was written"
-            typer.echo(f"exactrank: interrupted; {kept}", err=True)
+            tell(f"interrupted; {kept}")
             raise typer.Exit(0 if begun else 1) from None
         self.report()
 
@@ -100,7 +103,7 @@ class Job:
         model = self.ranker.model_
         reached = model.training
         if reached["interrupted"]:
-            typer.echo(f"exactrank: interrupted; {self.out} holds the best model so far", err=True)
+            tell(f"interrupted; {self.out} holds the best model so far")
         if self.as_json:
             named = {"path": str(self.out), "ranker": self.ranker.name, "measure": model.measure}
             found = {"training": reached["value"], "validation": reached["valid"]}
@@ -153,37 +156,34 @@ def _troubles_told() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for warning in caught:
-        typer.echo(f"exactrank: {warning.message}", err=True)
+        tell(str(warning.message))
 
 
 @contextmanager
 def _bar(ranker: "Ranker", *, quiet: bool) -> Iterator["Listener"]:
     """A bar on stderr, where someone watches it, with the measure as it stands."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    shown = TextColumn(ranker.name), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
-    columns = (*shown, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+    from exactrank.cli.terminal import progress_bar, words
+
+    shown = words(ranker.name), BarColumn(), MofNCompleteColumn(), words()
+    with progress_bar(*shown, TimeElapsedColumn(), words("left"), TimeRemainingColumn(), quiet=quiet) as bar:
         task = bar.add_task("", total=None)
 
         def show(progress: "Progress") -> None:
             measured = f"{ranker.measure} {progress.value:.4f}" + ("" if progress.valid is None else f", validation {progress.valid:.4f}")
             gap = "" if progress.duality is None else f", gap {progress.duality.gap:.1e}"
-            bar.update(task, completed=progress.step, total=progress.steps, description=measured + gap)
+            bar.update(task, completed=progress.step, total=progress.steps, description=printable(measured + gap))
 
         yield show
 
 
 def _print_reached(model: "Model", measure: str, out: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from exactrank.cli.terminal import Table, show
 
     reached = {"training": model.training["value"], "validation": model.training["valid"]}
     shown = {name: f"{mean:.4f}" for name, mean in reached.items() if mean is not None}
     table = Table("measure", *shown, "definition")
-    table.add_row(measure, *shown.values(), model.measure)
-    Console().print(table)
-    typer.echo(f"{out}: {model.scorer.kind} model of {model.scorer.n_features:,} features")
+    table.row(measure, *shown.values(), model.measure or "")
+    show(table)
+    say(f"{out}: {model.scorer.kind} model of {model.scorer.n_features:,} features")

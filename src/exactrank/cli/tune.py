@@ -20,6 +20,7 @@ from exactrank.cli.common import (
     print_json,
     read,
     read_options,
+    write,
 )
 from exactrank.cli.compare import AllThreads, MLflow, Seconds, Trials, Workers, bar
 
@@ -88,8 +89,7 @@ def tune(
 
 
 def _show(found: "Tuned", measure: str, out: Path, as_json: bool) -> None:
-    from rich.console import Console
-
+    from exactrank.cli.terminal import width_and_colour
     from exactrank.workbench.table import Cell, Table
 
     if as_json:
@@ -111,8 +111,7 @@ def _show(found: "Tuned", measure: str, out: Path, as_json: bool) -> None:
     ]
     note = f"The best of {len(found.trials)} trials; {out} has the settings of the first."
     table = Table(f"{found.ranker.name}, {measure} on validation queries", ("validation", "s", "settings"), rows, note)
-    console = Console()
-    typer.echo(table.text(console.width, console.is_terminal))
+    write(table.text(*width_and_colour()))
 
 
 def number_or_none(value: float | None) -> float | None:

@@ -1,0 +1,30 @@
+"""Text from outside, such as names, paths and what a file holds, made fit to be shown.
+
+Letters, digits, signs and the plain blank stay as they are. All else is written as Python's ``repr`` writes it: control characters
+and terminal escapes, line ends, marks that turn the direction of writing, and bytes that are not UTF-8. A backslash stays one, so what
+is already printable does not change.
+"""
+
+SHOWN = 2000  #: characters of a message that are shown
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """``text`` with an escape for each character that has no shape of its own; ``lines`` keeps the line ends.
+
+    >>> print(printable("bm25\\x1b[2J\\n\\udcff"), printable("a\\tb\\nc", lines=True))
+    bm25\\x1b[2J\\n\\udcff a\\tb
+    c
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or (lines and c == "\n") else c.encode("unicode_escape").decode() for c in text)
+
+
+def shortened(text: str, most: int = SHOWN) -> str:
+    """``text``, or its two ends where it is longer than ``most``.
+
+    >>> shortened("a" * 40, 20)
+    'aaaaaaaaaa ... (40 characters) ... aaaaaaaaaa'
+    """
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} ... ({len(text):,} characters) ... {text[-half:]}"
