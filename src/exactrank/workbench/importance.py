@@ -36,7 +36,7 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import PerFeature
 from exactrank.scorers.model import Model
-from exactrank.workbench.pictures import check_picture
+from exactrank.workbench.pictures import caption, check_picture
 from exactrank.workbench.probed import measure_of, model_of
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _draw(found: Importance, features: list[FeatureImportance], path: Path, forc
     reach = [0.0 if math.isnan(feature.error) else CLEAR * feature.error for feature in features]
     axes.errorbar([feature.drop for feature in features], places, xerr=reach, fmt="none", ecolor="black", elinewidth=1.0, capsize=2.0)
     axes.axvline(0.0, color="black", linewidth=0.8)
-    axes.set_yticks(places, [feature.feature for feature in features], parse_math=False)
+    axes.set_yticks(places, [caption(feature.feature) for feature in features])
     axes.invert_yaxis()
     axes.margins(y=0.02)
     count = len(found.per_feature)

@@ -36,7 +36,7 @@ from exactrank.objectives.profile import query_weights
 from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, StepFunction
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
-from exactrank.workbench.pictures import check_picture, outline
+from exactrank.workbench.pictures import caption, check_picture, outline
 from exactrank.workbench.probed import measure_of, model_of, rows_for
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _draw(found: Optimality, weights: list[WeightOptimality], path: Path, force:
     panels[0, 1].set_title("close up", fontsize="medium")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    figure.suptitle(found.verdict, fontsize="medium", wrap=True)
+    figure.suptitle(caption(found.verdict, 400), fontsize="medium", wrap=True)
     with whole_file(path, force=force) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
 
@@ -289,7 +289,7 @@ def _draw_steps(axes: "Axes", f: StepFunction, found: Optimality, weight: Weight
         axes.plot(ends.mean(), found.value + weight.gain, "^", color="tab:red", label="best interval")
     axes.set_xlim(low, high)
     axes.margins(y=0.12)
-    axes.set_xlabel(f"weight of {weight.feature}")
+    axes.set_xlabel(f"weight of {caption(weight.feature)}")
 
 
 def _near_window(f: StepFunction, weight: WeightOptimality) -> tuple[float, float]:

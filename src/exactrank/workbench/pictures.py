@@ -7,8 +7,10 @@ import numpy as np
 
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.objectives.step_function import Floats
+from exactrank.text import printable, shortened
 
 SUFFIXES = (".png", ".svg", ".pdf")
+CAPTION = 80  #: characters of a name
 
 
 def check_picture(path: Path) -> None:
@@ -17,6 +19,16 @@ def check_picture(path: Path) -> None:
         raise DataError(f"{path}: the suffix {path.suffix!r} names no kind of picture; use one of {', '.join(SUFFIXES)}")
     if find_spec("matplotlib") is None:
         raise IncompatibleError("a picture needs matplotlib, which is not installed; pip install 'exactrank[report]'")
+
+
+def caption(text: str, most: int = CAPTION) -> str:
+    """Words as a picture shows them: never as a formula, at most so long, and in a legend also where they begin with an underscore.
+
+    >>> print(caption("_$x$"))
+     _\\$x\\$
+    """
+    shown = shortened(printable(text), most).replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
 
 
 def outline(points: Floats, values: Floats, columns: Floats) -> tuple[Floats, Floats, Floats]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactrank.files import whole_file
-from exactrank.workbench.pictures import outline
+from exactrank.workbench.pictures import caption, outline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +64,7 @@ def _draw_sampled(part: "Figure | SubFigure", found: "Smoothness") -> None:
     for axes, queries in zip(panels, found.samples, strict=True):
         curves = [curve for curve in found.of(queries) if curve.steps is None]
         for curve in curves:
-            axes.plot(found.grid, curve.values, marker=".", markersize=2, linewidth=0.8, label=curve.weight.name)
+            axes.plot(found.grid, curve.values, marker=".", markersize=2, linewidth=0.8, label=caption(curve.weight.name))
         _mark(axes, curves[0].value)
         axes.set_title(f"{queries:,} queries", fontsize="medium")
     panels[0].set_ylabel(str(found.measure))
@@ -75,7 +75,7 @@ def _draw_sampled(part: "Figure | SubFigure", found: "Smoothness") -> None:
 
 def _draw_steps(axes: "Axes", curve: "Curve", steps: Any) -> None:
     edges, least, most = steps
-    colour = axes.stairs(most, edges, baseline=None, linewidth=1.0, label=curve.weight.name).get_edgecolor()
+    colour = axes.stairs(most, edges, baseline=None, linewidth=1.0, label=caption(curve.weight.name)).get_edgecolor()
     axes.stairs(most, edges, baseline=least, fill=True, color=colour)
     axes.update_datalim([(edges[0], least.min()), (edges[-1], most.max())])
 

@@ -1,4 +1,8 @@
-"""Tables of words and numbers: for a terminal, Markdown, LaTeX and CSV."""
+"""Tables of words and numbers: for a terminal, Markdown, LaTeX and CSV.
+
+Words may come from anywhere, so each form escapes what it would take for more than words: markup in Markdown and LaTeX, and in CSV what a
+spreadsheet would take for a formula. In all forms words are `printable`.
+"""
 
 import csv
 import io
@@ -8,6 +12,8 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from exactrank.text import printable
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -24,7 +30,12 @@ class Marked:
 
 Cell = str | int | float | Marked
 _LATEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}"}
-_LATEX |= {"^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}"}
+_LATEX |= {"^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+_LATEX |= {"[": "{[}", "]": "{]}", "*": "{*}"}  # what may follow a line's end, as its argument
+#: What Markdown would not take for itself: marks, links, HTML and its entities; an underscore within a word is one.
+_MARKDOWN = re.compile(r"[\\`*|~$^]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_FORMULA = tuple("=+-@")  #: how a spreadsheet's formulas begin
 _END = (r"\end{tabular}", r"\end{table}", "")
 
 
@@ -37,6 +48,25 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     note: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", printable(self.title))
+        object.__setattr__(self, "columns", tuple(map(printable, self.columns)))
+        object.__setattr__(self, "rows", [[printable(cell) if isinstance(cell, str) else cell for cell in row] for row in self.rows])
+        object.__setattr__(self, "note", printable(self.note, lines=True))
+
+    def section(self) -> str:
+        """A heading, the rows and the note, in Markdown.
+
+        >>> print(Table("Time of *a*", ["net"], [["b"]]).section())
+        ## Time of \\*a\\*
+        <BLANKLINE>
+        | net |
+        | --- |
+        | b |
+        """
+        note = [_escaped_markdown(self.note)] if self.note else []
+        return "\n\n".join([f"## {_escaped_markdown(self.title)}", self.markdown(), *note])
+
     def markdown(self) -> str:
         """The rows.
 
@@ -46,7 +76,11 @@ class Table:
         | linear | 0.2500 |
         | a\\|b | **0.5000** ^a^ |
         """
-        lines = [list(self.columns), ["---"] * len(self.columns), *([_markdown(cell) for cell in row] for row in self.rows)]
+        lines = [
+            [_escaped_markdown(name) for name in self.columns],
+            ["---"] * len(self.columns),
+            *([_markdown(cell) for cell in row] for row in self.rows),
+        ]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def latex(self) -> str:
@@ -62,7 +96,7 @@ class Table:
         """The rows, numbers with all their digits; nothing stands for NaN."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(self.columns)
+        writer.writerow(map(_plain, self.columns))
         writer.writerows([_plain(cell) for cell in row] for row in self.rows)
         return file.getvalue()
 
@@ -118,11 +152,19 @@ def _terminal(cell: Cell, marks: int) -> "Text":
 
 
 def _markdown(cell: Cell) -> str:
-    text = shown(cell).replace("|", r"\|").replace("\n", " ")
+    text = _escaped_markdown(shown(cell))
     if isinstance(cell, Marked):
         text = f"**{text}**" if cell.best else text
         text += f" ^{cell.marks}^" if cell.marks else ""
     return text
+
+
+def _escaped_markdown(text: str) -> str:
+    """
+    >>> print(_escaped_markdown("a|b, <b>x</b>, [x](y), x < y, min_leaf, _x_"))
+    a\\|b, \\<b>x\\</b>, [x\\](y), x < y, min_leaf, \\_x\\_
+    """
+    return _MARKDOWN.sub(lambda found: "\\" + found[0], text)
 
 
 def _latex(cell: Cell) -> str:
@@ -138,5 +180,12 @@ def _escaped(text: str) -> str:
 
 
 def _plain(cell: Cell) -> str | int | float:
+    """For CSV; an apostrophe keeps a spreadsheet from running a cell that is not a number.
+
+    >>> _plain("=1+1"), _plain("-0.5"), _plain(-0.5)
+    ("'=1+1", '-0.5', -0.5)
+    """
     value = cell.value if isinstance(cell, Marked) else cell
+    if isinstance(value, str) and value.startswith(_FORMULA) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
     return "" if isinstance(value, float) and math.isnan(value) else value

@@ -28,6 +28,7 @@ from exactrank.workbench.comparison.page.leaderboard import Board, leaderboard, 
 from exactrank.workbench.comparison.page.numbers import plain
 from exactrank.workbench.comparison.page.record import definitions, fit_record, flat, folds_table, grades_chart, policies
 from exactrank.workbench.comparison.page.style import sample
+from exactrank.workbench.comparison.page.svg import shown
 from exactrank.workbench.comparison.page.table import Table
 from exactrank.workbench.comparison.page.win_loss import WinLoss, win_loss
 from exactrank.workbench.comparison.results import Comparison, DataSummary, Fit
@@ -80,6 +81,7 @@ def report_html(comparison: Comparison) -> str:
     environment = Environment(
         loader=PackageLoader(PAGE, ""),
         autoescape=True,
+        finalize=shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -147,7 +147,7 @@ class Comparison:
         """The tables for a README or an issue."""
         from exactrank.workbench.comparison.tables import result_tables
 
-        return "\n".join(f"## {table.title}\n\n{table.markdown()}\n\n{table.note}\n" for table in result_tables(self))
+        return "\n".join(f"{table.section()}\n" for table in result_tables(self))
 
     def to_latex(self) -> str:
         """The tables for a paper, with booktabs."""

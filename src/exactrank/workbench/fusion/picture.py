@@ -7,7 +7,7 @@ import numpy as np
 
 from exactrank.files import whole_file
 from exactrank.workbench.fusion.problem import Sweep
-from exactrank.workbench.pictures import check_picture
+from exactrank.workbench.pictures import caption, check_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,9 @@ def _draw_baselines(axes: "Axes", fusion: "Fusion", sweep: Sweep) -> None:
     values = {row.name: row.mean for row in fusion.comparison}
     if np.all(sweep.start + sweep.end > 0):  # with a negative weight the axis holds neither
         for at, name in enumerate((fusion.systems[1 - _second(sweep)], fusion.systems[_second(sweep)])):
-            axes.plot(at, values[name], "s^"[at], color="black", clip_on=False, zorder=3, label=f"{name} alone: {values[name]:.4f}")
+            axes.plot(
+                at, values[name], "s^"[at], color="black", clip_on=False, zorder=3, label=f"{caption(name)} alone: {values[name]:.4f}"
+            )
         axes.plot(0.5, values["CombSUM"], "D", color="black", label=f"equal weights: {values['CombSUM']:.4f}")
     axes.axhline(values["RRF (k=60)"], color=LEVEL, linewidth=1, linestyle="--", label=f"RRF (k=60): {values['RRF (k=60)']:.4f}")
 
@@ -64,4 +66,5 @@ def _second(sweep: Sweep) -> int:
 def _axis(fusion: "Fusion", sweep: Sweep) -> str:
     second = _second(sweep)
     sign, other = (" -" if side[j] < 0 else " " for side, j in ((sweep.end, second), (sweep.start, 1 - second)))
-    return f"weight of{sign}{fusion.systems[second]} (that of{other}{fusion.systems[1 - second]} is the rest to 1)"
+    grows, falls = caption(fusion.systems[second]), caption(fusion.systems[1 - second])
+    return f"weight of{sign}{grows} (that of{other}{falls} is the rest to 1)"

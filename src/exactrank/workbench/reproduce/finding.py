@@ -68,7 +68,7 @@ class Finding:
         rows = [(check.says, check.less, check.more, _yes(check.holds)) for check in self.checks]
         checked = Table(f"The published finding {self.verdict}", ("checked", "less", "more", "less < more"), rows)
         parts = [f"# {self.name}", self.paper, f"**Published:** {self.published}", f"**Found:** {self.found}", f"`{self.configuration}`"]
-        tables = [f"## {table.title}\n\n{table.markdown()}" for table in (checked, *self.tables)]
+        tables = [table.section() for table in (checked, *self.tables)]
         return "\n\n".join([*parts, *tables, f"![{self.name}]({self.name}.png)"]) + "\n"
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> tuple[Path, ...]:

@@ -1,11 +1,19 @@
 """Elements of SVG and HTML as text that is escaped exactly once, and how wide text is about."""
 
 import unicodedata
+from typing import Any
 
 from markupsafe import Markup
 
+from exactrank.text import printable
+
 FONT = 12.0  #: pixels, in all charts
 _NARROW, _BROAD = set("iljtfrI.,:;'|!()[] "), set("mwMW@%+=<>~\u2014\u2026\u2212")
+
+
+def shown(value: Any) -> Any:
+    """Text with an escape for each character that has no shape; all else, and what is HTML already, as it is."""
+    return printable(value, lines=True) if type(value) is str else value
 
 
 def element(name: str, *children: str, **attributes: str | float | None) -> Markup:
@@ -15,11 +23,11 @@ def element(name: str, *children: str, **attributes: str | float | None) -> Mark
     Markup('<text class="tick" x="0.33">a &lt; b</text>')
     """
     given = Markup("").join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), coordinate(value) if isinstance(value, float) else value)
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), coordinate(value) if isinstance(value, float) else shown(value))
         for key, value in attributes.items()
         if value is not None
     )
-    inside = Markup("").join(children)
+    inside = Markup("").join(map(shown, children))
     return Markup("<{}{}>{}</{}>").format(Markup(name), given, inside, Markup(name))
 
 
