@@ -5,7 +5,9 @@ stood at the path before.
 """
 
 import gzip
+import io
 import os
+import stat
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -14,10 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from exactrank.errors import DataError, OutputExistsError
+from exactrank.pipes import Pipe
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+LINE = 1 << 20  #: bytes of the longest line of a run, of qrels or of scores
 
 
 def refuse_existing(path: Path) -> None:
@@ -80,12 +85,10 @@ class Readable(Protocol):
 
 @contextmanager
 def open_bytes(path: str | os.PathLike[str]) -> Iterator[Readable]:
-    """The bytes of a file, decompressed if it is gzip; a damaged gzip stream is a `DataError`."""
-    if not os.path.exists(path):
-        raise DataError(f"{path} does not exist; check the path")
-    with open(path, "rb") as file:
+    """The bytes of a file or a pipe, decompressed if they are gzip; a damaged gzip stream is a `DataError`."""
+    with _opened(path) as file:
         if file.peek(2)[:2] != b"\x1f\x8b":
-            if file.seekable():
+            if isinstance(file.raw, io.FileIO):
                 file.raw.seek(0, os.SEEK_SET)  # past the buffer, which large reads do better without
                 yield cast(Readable, file.raw)
             else:
@@ -96,3 +99,45 @@ def open_bytes(path: str | os.PathLike[str]) -> Iterator[Readable]:
                 yield cast(Readable, unpacked)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise DataError(f"{path}: the gzip stream is damaged or cut short ({error}); copy or download the file again") from None
+
+
+def whole_lines(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
+    """A text in blocks of whole lines, each block of about ``size`` bytes; a line of more than `LINE` bytes is a `DataError`."""
+    rest, lines = bytearray(), 0
+    with open_bytes(path) as file:
+        while block := file.read(size):
+            whole, newline, tail = block.rpartition(b"\n")
+            if newline:
+                lines += whole.count(b"\n") + 1
+                yield bytes(rest) + whole + newline
+                rest.clear()
+            rest += tail
+            if len(rest) > LINE:
+                raise DataError(f"{path}:{lines + 1}: is longer than {LINE >> 20} MiB, which no line of such a text is; check the file")
+    if rest:
+        yield bytes(rest)
+
+
+def read_bounded(path: str | os.PathLike[str], most: int) -> bytearray:
+    """All bytes of a file, which are at most ``most``."""
+    found = bytearray()
+    with open_bytes(path) as file:
+        while block := file.read(1 << 20):
+            found += block
+            if len(found) > most:
+                raise DataError(f"{path}: is longer than {most >> 20:,} MiB, which no file of this kind is; check the path")
+    return found
+
+
+def _opened(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """A regular file or a pipe; nothing is waited for, so that a device or a pipe without a writer cannot hold us up."""
+    if not os.path.exists(path):
+        raise DataError(f"{path} does not exist; check the path")
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    kind = os.fstat(handle).st_mode
+    if stat.S_ISFIFO(kind):
+        return io.BufferedReader(Pipe(handle, str(path)))
+    if stat.S_ISREG(kind):
+        return open(handle, "rb")
+    os.close(handle)
+    raise DataError(f"{path} is {'a folder' if stat.S_ISDIR(kind) else 'a device or a socket'}; give the path of a file")

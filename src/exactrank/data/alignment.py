@@ -1,6 +1,6 @@
 """Which column of data is which feature of a model: by name, whatever their order."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +27,20 @@ def aligned(data: RankingData, names: tuple[str, ...], owner: str = "the model")
         )
     place = {name: j for j, name in enumerate(data.feature_names)}
     return replace(data, X=np.take(data.X, [place[name] for name in names], axis=1), feature_names=names)
+
+
+def first_repeated(names: Iterable[str]) -> str | None:
+    """The first name that was there before.
+
+    >>> first_repeated("abcb"), first_repeated("abc")
+    ('b', None)
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from exactrank.arrays import Rows
 from exactrank.data.format import ReadOptions
+from exactrank.data.formats import existing
 from exactrank.data.letor import LetorFormat
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
@@ -58,5 +59,5 @@ def _number(folder: Path) -> int | None:
 def _part(folder: Path, part: str) -> Path:
     for name in (f"{part}.txt", f"{part}.txt.gz"):
         if (folder / name).exists():
-            return folder / name
+            return existing(folder / name)
     raise DataError(f"{folder} has no {part}.txt; a fold needs train.txt, vali.txt and test.txt (each may be .gz)")

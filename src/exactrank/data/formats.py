@@ -39,7 +39,7 @@ def read(
     columns.
     """
     options = ReadOptions(missing, n_features, first_feature, columns or Columns(), verify, threads)
-    source = _existing(path)
+    source = existing(path)
     return _input_format(source).read(source, options)
 
 
@@ -50,7 +50,7 @@ def write(data: RankingData, path: str | os.PathLike[str], *, force: bool = Fals
 
 def stream(path: str | os.PathLike[str], options: ReadOptions) -> Stream:
     """The file as a stream of blocks."""
-    source = _existing(path)
+    source = existing(path)
     return _input_format(source).stream(source, options)
 
 
@@ -74,7 +74,8 @@ def write_stream(
             format_.write(file, passing)
 
 
-def _existing(path: str | os.PathLike[str]) -> Path:
+def existing(path: str | os.PathLike[str]) -> Path:
+    """``path``, once there is a file that holds something."""
     source = Path(path)
     if source.is_dir():
         raise DataError(f"{source} is a folder; give a file, or read a Fold1..Fold5 tree with xr.read_folds")

@@ -25,10 +25,11 @@ from exactrank.data.ranking_data import RankingData, group_rows
 from exactrank.data.stream import Block, Stream
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.files import open_bytes
+from exactrank.files import open_bytes, read_bounded
 from exactrank.threads import thread_count
 
 TEXT_BLOCK = 1 << 22
+SIZES = 1 << 30  #: bytes of a file of query sizes
 
 
 class LetorFormat:
@@ -115,8 +116,7 @@ def _sizes_beside(path: Path) -> Rows | None:
         first = next((line for line in text.read(1 << 16).splitlines() if line.strip() and not line.lstrip().startswith(b"#")), b"")
     if first.split()[1:2] and first.split()[1].startswith(b"qid:"):
         return None
-    with open_bytes(side) as file:
-        words = file.read().split()
+    words = read_bounded(side, SIZES).split()
     wrong = next((word for word in words if not word.isdigit() or len(word) > 18 or int(word) == 0), None)
     if wrong is not None:
         raise DataError(f"{side}: {wrong.decode('utf-8', 'backslashreplace')!r} is not the size of a query; give one whole number a line")

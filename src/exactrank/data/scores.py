@@ -1,42 +1,52 @@
 """Scores from a file: one a line in the order of the data, or a TREC run matched by query and document id."""
 
 import os
+from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.trec import looks_like_run, read_run, scores_of
+from exactrank.data.trec import TEXT_BLOCK, run_of, scores_of
 from exactrank.errors import DataError
-from exactrank.files import open_bytes
+from exactrank.files import whole_lines
 
 
 def read_scores(path: str | os.PathLike[str], data: RankingData) -> tuple[RankingData, PerDocument]:
     """The data and a score for each of its rows; a run may add documents that were retrieved but not judged."""
-    with open_bytes(path) as file:
-        lines = file.read().splitlines()
-    while lines and not lines[-1].strip():
-        lines.pop()
-    if not lines:
+    blocks = whole_lines(path, TEXT_BLOCK)
+    start = next(blocks, b"")
+    if not start:
         raise DataError(f"{path} is empty; expected one score a line or a TREC run")
-    columns = len(lines[0].split())
-    if looks_like_run(lines[0]) or columns == 6:
-        if not os.path.isfile(path):
-            raise DataError(f"{path} is not a regular file, and a run is read more than once; write it to a file first")
-        return scores_of(data, read_run(path))
-    if columns != 1:
+    first = start.partition(b"\n")[0]
+    columns = len(first.split())
+    if columns == 6:
+        return scores_of(data, run_of(path, chain([start], blocks)))
+    if columns > 1:
         raise DataError(f"{path}:1: has {columns} columns; expected one score a line, or the six columns of a TREC run")
-    if len(lines) != data.n_documents:
-        raise DataError(
-            f"{path} has {len(lines):,} lines for {data.n_documents:,} documents; give one score a document, in the order of the data"
-        )
-    return data, _numbers(path, lines)
+    return data, _numbers(path, _lines(path, chain([start], blocks), data.n_documents))
 
 
 def feature_scores(data: RankingData, name: str) -> PerDocument:
     """A feature as scores; missing values count as not retrieved."""
     column = data.feature(name)
     return np.where(np.isnan(column), -np.inf, column)
+
+
+def _lines(path: str | os.PathLike[str], blocks: Iterable[bytes], documents: int) -> list[bytes]:
+    """As many lines as there are documents; blank ones at the end do not count, and no more are read than it takes to tell."""
+    lines: list[bytes] = []
+    for block in blocks:
+        lines += block.splitlines()
+        if len(lines) > documents and any(line.strip() for line in lines[documents:]):
+            raise DataError(f"{path} has more lines than the {documents:,} documents; give one score a document, in the order of the data")
+        del lines[documents:]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if len(lines) < documents:
+        raise DataError(f"{path} has {len(lines):,} lines for {documents:,} documents; give one score a document, in the order of the data")
+    return lines
 
 
 def _numbers(path: str | os.PathLike[str], lines: list[bytes]) -> PerDocument:

@@ -14,7 +14,7 @@ each line.
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,10 +31,10 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Stream, stream_of
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.files import open_bytes
+from exactrank.files import whole_lines
 
 UNJUDGED = -1.0
-TEXT_BLOCK = 1 << 18
+TEXT_BLOCK = 1 << 18  #: bytes of text, so few that their tokens stay in the processor's cache
 BLANKS = np.isin(np.arange(256), list(b" \t\n\r\v\f"))  # what bytes.split() takes for blanks
 
 #: Of each query, each document's number, both in the order of the file.
@@ -72,7 +72,7 @@ class Run:
 
 def read_qrels(path: str | os.PathLike[str]) -> Judgments:
     """The judgments in a qrels file."""
-    columns = _columns(path, QRELS)
+    columns = _columns(path, whole_lines(path, TEXT_BLOCK), QRELS)
     judgments = Judgments(columns.qid, columns.docid, np.array(columns.number))
     _check_distinct(path, columns, judgments.by_query)
     return judgments
@@ -80,7 +80,12 @@ def read_qrels(path: str | os.PathLike[str]) -> Judgments:
 
 def read_run(path: str | os.PathLike[str]) -> Run:
     """The ranked documents in a run file; its tag is that of the first line."""
-    columns = _columns(path, RUN)
+    return run_of(path, whole_lines(path, TEXT_BLOCK))
+
+
+def run_of(path: str | os.PathLike[str], blocks: Iterable[bytes]) -> Run:
+    """The run in ``blocks`` of whole lines, which were read from ``path``."""
+    columns = _columns(path, blocks, RUN)
     run = Run(columns.qid, columns.docid, np.array(columns.number), columns.tag[0])
     _check_distinct(path, columns, run.by_query)
     return run
@@ -165,15 +170,6 @@ def looks_like_qrels(line: bytes) -> bool:
     return len(tokens) == 4 and not tokens[1].startswith(b"qid:") and math.isfinite(_number(tokens[3]))
 
 
-def looks_like_run(line: bytes) -> bool:
-    """
-    >>> looks_like_run(b"301 Q0 FT911-3 1 14.89 bm25"), looks_like_run(b"2 qid:7 1:0.5 2:1 # x")
-    (True, False)
-    """
-    tokens = line.split()
-    return len(tokens) == 6 and math.isfinite(_number(tokens[4]))
-
-
 # ---- lines of a file
 
 
@@ -205,9 +201,9 @@ class _Columns:
     tag: list[str] = field(default_factory=list)  # the last column, of the first line of each block only
 
 
-def _columns(path: str | os.PathLike[str], kind: _Kind) -> _Columns:
+def _columns(path: str | os.PathLike[str], blocks: Iterable[bytes], kind: _Kind) -> _Columns:
     columns, lines = _Columns(), 0
-    for text in _text_blocks(path):
+    for text in blocks:
         counts = _token_counts(text)
         _check_counts(path, counts, lines, kind)
         tokens = text.split()
@@ -220,21 +216,6 @@ def _columns(path: str | os.PathLike[str], kind: _Kind) -> _Columns:
     if not columns.qid:
         raise DataError(f"{path}: is empty; expected lines such as {kind.example!r}")
     return columns
-
-
-def _text_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """The file in blocks of whole lines, small enough that their tokens stay in the processor's cache."""
-    rest = b""
-    with open_bytes(path) as file:
-        while block := file.read(TEXT_BLOCK):
-            whole, newline, tail = block.rpartition(b"\n")
-            if newline:
-                yield rest + whole + newline
-                rest = tail
-            else:
-                rest += tail
-    if rest:
-        yield rest
 
 
 def _check_counts(path: str | os.PathLike[str], counts: Rows, lines: int, kind: _Kind) -> None:
@@ -255,7 +236,7 @@ def _numbers(path: str | os.PathLike[str], tokens: list[bytes], lines: list[int]
         if all(map(math.isfinite, numbers)) and b"_" not in b"".join(tokens):
             return numbers
     line, token = next((line, token) for line, token in zip(lines, tokens, strict=True) if not math.isfinite(_number(token)))
-    shown = token.decode("utf-8", "backslashreplace")
+    shown = token[:40].decode("utf-8", "backslashreplace")
     raise DataError(f"{path}:{line}: {kind.what} {shown!r} is not a finite number; expected e.g. {kind.example!r}")
 
 

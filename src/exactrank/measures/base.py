@@ -16,6 +16,7 @@ then document ids descending.
 """
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -108,7 +109,12 @@ class Measure(ABC):
 
     def _expect_number(self, field: str, least: float = -math.inf, most: float = math.inf) -> None:
         value = getattr(self, field)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not least <= value <= most:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not abs(value) <= sys.float_info.max
+            or not least <= value <= most
+        ):
             between = f" between {least:g} and {most:g}" if math.isfinite(most) else ""
             raise MeasureError(f"{self.name}: {field} must be a number{between}, got {value!r}")
 

@@ -45,7 +45,7 @@ class DCG(Positional):
         settings = dict(settings)
         if "dcg" in settings:
             forms = {"log2": "linear", "exp-log2": "exp2"}
-            if settings["dcg"] not in forms:
+            if settings["dcg"] not in list(forms):
                 raise ValueError(f"dcg={settings['dcg']!r} is not one of 'log2', 'exp-log2'")
             settings |= {"gain": forms[settings.pop("dcg")], "discount": "log2"}
         if "gains" in settings:

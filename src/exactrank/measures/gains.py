@@ -30,7 +30,7 @@ def frozen_gain(gain: str | Mapping[float, float] | GainTable) -> str | GainTabl
         return gain
     try:
         pairs = sorted((float(grade), float(value)) for grade, value in (gain.items() if isinstance(gain, Mapping) else gain))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pairs = []
     if not pairs or not np.all(np.isfinite(pairs)):
         raise MeasureError(f"gain={gain!r} is not one of 'exp2', 'linear' or a table of numbers such as {{0: 0, 1: 3}}")
@@ -45,7 +45,7 @@ def frozen_discount(discount: str | Sequence[float]) -> str | DiscountTable:
         return discount
     try:
         table = tuple(float(d) for d in discount)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         table = ()
     if not table or not np.all(np.isfinite(table)):
         raise MeasureError(f"discount={discount!r} is not one of 'log2', 'letor' or a table of numbers such as [1, 0.5, 0.25]")

@@ -7,14 +7,17 @@ RankLib and the LETOR scripts. Write ``nDCG(dcg='log2')`` for linear gain.
 import ast
 import difflib
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from exactrank.data.alignment import first_repeated
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.presets import preset_settings
 
+SETTINGS = 100_000  #: characters of the settings of a measure or a method: a table of gains may be long
 _FORM = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<inside>.*)\))?\s*(?:@\s*(?P<k>[^@\s]+))?\s*", re.DOTALL)
 
 
@@ -30,13 +33,42 @@ def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
         return text
     form = _FORM.fullmatch(text) if isinstance(text, str) else None
     if form is None:
-        raise MeasureError(f"{text!r} is not a measure; write e.g. nDCG@10 or AP(rel=2)")
+        raise MeasureError(f"{reprlib.repr(text)} is not a measure; write e.g. nDCG@10 or AP(rel=2)")
     kind, implied = _named(form["name"])
     stated = _arguments(text, form["inside"] or "", kind)
     settings: dict[str, Any] = {**preset_settings(preset, kind), **implied, **stated}
     if form["k"] is not None:
         settings["k"] = _cutoff(text, form["k"], stated)
     return kind(**settings)
+
+
+def settings_in(inside: str) -> dict[str, Any]:
+    """What stands between the brackets of a call, as Python's literals by name; anything else is a `ValueError`.
+
+    >>> settings_in("rel=2, empty='skip'")
+    {'rel': 2, 'empty': 'skip'}
+    """
+    if len(inside) > SETTINGS:
+        raise ValueError(f"they have {len(inside):,} characters, more than {SETTINGS:,}")
+    try:
+        call = ast.parse(f"f({inside})", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or any(word.arg is None for word in call.keywords):
+            raise ValueError("settings are written name=value")
+    except SyntaxError as error:
+        raise ValueError(error.msg) from None
+    except (RecursionError, MemoryError):  # of Python's parser, whose stack is small
+        raise ValueError("they are nested too deeply") from None
+    twice = first_repeated(str(word.arg) for word in call.keywords)
+    if twice is not None:
+        raise ValueError(f"{twice} is given twice")
+    return {str(word.arg): _literal(str(word.arg), word.value) for word in call.keywords}
+
+
+def _literal(name: str, node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        raise ValueError(f"the value of {name} is not a number, a 'word', a list or a table") from None
 
 
 def known_measures() -> list[str]:
@@ -65,12 +97,8 @@ def _cutoff(text: str, k: str, stated: Mapping[str, Any]) -> int:
 def _arguments(text: str, inside: str, kind: type[Measure]) -> dict[str, Any]:
     """``rel=2, empty='skip'`` as a dictionary of the measure's fields."""
     try:
-        call = ast.parse(f"f({inside})", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
-            raise ValueError("settings are written name=value")
-        given = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-        given = kind.from_notation(given)
-    except (SyntaxError, ValueError) as error:
+        given = kind.from_notation(settings_in(inside))
+    except ValueError as error:
         raise MeasureError(f"{text!r}: cannot read the settings ({error}); write e.g. AP(rel=2) or nDCG(dcg='exp-log2')@10") from None
     known = [f.name for f in fields(kind)]
     for name in given:

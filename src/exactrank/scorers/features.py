@@ -1,6 +1,7 @@
 """What scorers of a feature matrix share: checked numbers, names and fill values, and scores of rows that may have holes."""
 
 import math
+import reprlib
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Matrix, PerDocument
+from exactrank.data.alignment import first_repeated
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.scorers.missing import ROWS_PER_BLOCK, Missing, PerFeature, check_policy, filled, refuse_missing
 
@@ -27,7 +29,7 @@ def check_names(names: tuple[str, ...], count: int) -> None:
     """Raise where there are names, but not one of its own for each feature."""
     if names and len(names) != count:
         raise DataError(f"there are {count} weights for {len(names)} features; give one a feature")
-    twice = next((name for j, name in enumerate(names) if name in names[:j]), None) if len(set(names)) < len(names) else None
+    twice = first_repeated(names)
     if twice is not None:
         raise DataError(f"two features are called {twice!r}; weights are matched by name, so give each its own")
 
@@ -86,7 +88,7 @@ def read_numbers(given: Any, where: str) -> tuple[tuple[str, ...], PerFeature]:
     pairs = given.items() if isinstance(given, dict) else enumerate(given)
     for key, value in pairs:
         if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
-            raise DataError(f"{where}: {key!r} has the value {value!r}; expected a finite number")
+            raise DataError(f"{where}: {key!r} has the value {reprlib.repr(value)}; expected a finite number")
     names, values = (tuple(given), given.values()) if isinstance(given, dict) else ((), given)
     return names, np.array([float(value) for value in values])
 

@@ -9,26 +9,28 @@ import json
 import math
 import os
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from exactrank import __version__
 from exactrank.arrays import PerDocument
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import aligned, first_repeated
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.files import open_bytes, whole_file
+from exactrank.files import read_bounded, whole_file
 from exactrank.scorers import KINDS
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 
 FORMAT = "exactrank-model"
 VERSION = 1
+MOST = 1 << 30  #: bytes of a model file
+DIGITS = 4000  #: of a whole number: more than any finite double has
 _NONE = type(None)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of a function: another one in each process
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -91,10 +93,14 @@ def load(path: str | os.PathLike[str]) -> Model:
     A list is matched by position. Weights under ``"weights"`` may have ``"missing": "zero"`` beside them.
     """
     where = str(path)
-    text = _text(path)
-    if text.startswith(b"tree\n"):
+    try:
+        content = read_bounded(path, MOST)
+        text = content.decode(json.detect_encoding(content))
+    except UnicodeDecodeError:
+        raise DataError(f"{where} is not a model: it is not text; expected a file of exactrank train, or JSON with weights") from None
+    if text.startswith("tree\n"):
         return Model(_trees(text, where))
-    record = _parsed(text, path)
+    record = _parsed(text, where)
     if isinstance(record, dict) and isinstance(record.get("format"), str):
         return _from_record(record, where)
     if isinstance(record, dict) and isinstance(record.get("weights"), dict | list):
@@ -104,55 +110,62 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 def _from_record(record: dict[str, Any], where: str) -> Model:
     if record["format"] != FORMAT:
-        raise DataError(f"{where}: the format is {record['format']!r}; expected {FORMAT!r}, as exactrank train writes it")
+        raise DataError(f"{where}: the format is {_start(record['format'])}; expected {FORMAT!r}, as exactrank train writes it")
     if record.get("version") != VERSION:
-        raise DataError(f"{where}: the version is {record.get('version')!r} but this exactrank reads {VERSION}; install a newer one")
+        raise DataError(f"{where}: the version is {_start(record.get('version'))} but this exactrank reads {VERSION}; install a newer one")
     for name, types in _TYPES.items():
         if name not in record or not isinstance(record[name], types) or isinstance(record[name], bool):
-            found = repr(record[name])[:40] if name in record else "missing"
+            found = _start(record[name]) if name in record else "missing"
             raise DataError(f"{where}: {name!r} is {found}; the file is damaged, so train or copy the model again")
     scorer = record["scorer"]
-    if scorer.get("kind") not in KINDS:
-        raise DataError(f"{where}: the scorer's kind is {scorer.get('kind')!r}; known: {', '.join(KINDS)}")
-    module, _, name = KINDS[scorer["kind"]].partition(":")
+    kind = scorer.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise DataError(f"{where}: the scorer's kind is {_start(kind)}; known: {', '.join(KINDS)}")
+    module, _, name = KINDS[kind].partition(":")
     read: Scorer = getattr(import_module(module), name).from_record(scorer, where)
     return Model(read, **{name: record[name] for name in _TYPES if name != "scorer"})
 
 
-def _text(path: str | os.PathLike[str]) -> bytes:
-    if Path(path).is_dir():
-        raise DataError(f"{path} is a folder; give the path of a model file")
-    with open_bytes(path) as file:
-        return file.read()
-
-
-def _trees(text: bytes, where: str) -> Scorer:
+def _trees(text: str, where: str) -> Scorer:
     """The scorer of a text that LightGBM saved."""
     from exactrank.scorers.tree_ensemble import TreeEnsemble
 
     try:
-        return TreeEnsemble.of_lightgbm(text.decode())
-    except (DataError, UnicodeDecodeError) as error:
+        return TreeEnsemble.of_lightgbm(text)
+    except DataError as error:
         raise DataError(f"{where}: {error}") from None
 
 
-def _parsed(text: bytes, path: str | os.PathLike[str]) -> Any:
+def _parsed(text: str, where: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is not a model: {error}; expected a file of exactrank train, or JSON with weights") from None
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refused, parse_int=_whole_number)
+    except RecursionError:
+        trouble = "its lists are nested too deeply"
+    except ValueError as error:
+        trouble = str(error)
+    raise DataError(f"{where} is not a model: {trouble}; expected a file of exactrank train, or JSON with weights")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice")
-    return found
+    twice = first_repeated([name for name, _ in pairs])
+    if twice is not None:
+        raise ValueError(f"{_start(twice)} is there twice")
+    return dict(pairs)
 
 
 def _refused(token: str) -> Any:
     raise ValueError(f"{token} is not a JSON number")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise ValueError(f"a number has {len(digits):,} digits")
+    return int(digits)
+
+
+def _start(value: Any) -> str:
+    """The first characters of ``value``, as Python writes it."""
+    return reprlib.repr(value)
 
 
 def _has_names(data: Any) -> bool:

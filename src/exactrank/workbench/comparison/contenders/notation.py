@@ -4,13 +4,13 @@ Settings are Python literals, as in the notation of measures. The part before ``
 called as it is written.
 """
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from exactrank.errors import DataError
+from exactrank.measures.parse import settings_in
 
 _FORM = re.compile(
     r"\s*(?:(?P<label>[^=()\[\]{},'\"]*[^=()\[\]{},'\"\s])\s*=)?\s*(?P<name>[\w.:-]+)\s*(?:\((?P<inside>.*)\))?\s*", re.DOTALL
@@ -86,9 +86,6 @@ def _between_commas(text: str) -> Iterator[tuple[int, int]]:
 
 def _settings(text: str, inside: str) -> dict[str, Any]:
     try:
-        call = ast.parse(f"f({inside})", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args or any(word.arg is None for word in call.keywords):
-            raise ValueError("settings are written name=value")
-        return {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-    except (SyntaxError, ValueError) as error:
+        return settings_in(inside)
+    except ValueError as error:
         raise DataError(f"{text!r}: cannot read the settings ({error}); write numbers, 'words', None, True or False: {EXAMPLE}") from None

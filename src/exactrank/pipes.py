@@ -1,0 +1,62 @@
+"""Pipes as input: ``<(zcat run.gz)`` of a shell, or a FIFO.
+
+A pipe is waited for as long as someone has it open for writing, however slow. Where nobody comes to write, and where one writes without
+end, reading stops with an error.
+"""
+
+import io
+import os
+import select
+import time
+from typing import Any
+
+from exactrank.errors import DataError
+
+PATIENCE = 10.0  #: seconds to wait for a writer
+MOST = 1 << 30  #: bytes that are read from a pipe
+
+
+class Pipe(io.RawIOBase):
+    """The bytes that come through a pipe that was opened without waiting (``O_NONBLOCK``); it is closed with this."""
+
+    def __init__(self, handle: int, path: str) -> None:
+        self._handle, self._path = handle, path
+        self._deadline = time.monotonic() + PATIENCE
+        self._read, self._begun = 0, False
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def close(self) -> None:
+        """Close the pipe."""
+        if not self.closed:
+            os.close(self._handle)
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        """As much as is there, once something is; 0 at the end."""
+        while (size := self._now(buffer)) is None:
+            if not self._begun and time.monotonic() > self._deadline:
+                raise DataError(f"{self._path} is a pipe that nobody writes to; start the program that writes, or give a file")
+            select.select([self._handle], [], []) if self._begun else time.sleep(0.02)
+        self._read += size
+        if self._read > MOST:
+            raise DataError(f"{self._path} is a pipe that gave more than {MOST >> 20:,} MiB; write it to a file first")
+        return size
+
+    def _now(self, buffer: Any) -> int | None:
+        """What can be read at once, 0 at the end, and None where something may still come."""
+        try:
+            size = os.readv(self._handle, [buffer])
+        except BlockingIOError:  # a writer is there, and silent
+            self._begun = True
+            return None
+        self._begun = self._begun or size > 0 or self._left_again()
+        return size if self._begun else None
+
+    def _left_again(self) -> bool:
+        """Whether there was a writer that is gone by now."""
+        asked = select.poll()
+        asked.register(self._handle, 0)
+        return any(event & select.POLLHUP for _, event in asked.poll(0))
