@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from exactrank.cli.common import app
+from exactrank.cli.streams import settle
 
 #: The modules that register commands, in the order of ``--help``.
 MODULES = (
@@ -45,4 +46,5 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 def main() -> None:
     """The entry point of the ``exactrank`` command."""
+    settle()
     app()

@@ -11,19 +11,50 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from exactrank.cli.failures import leave_stdout, line_and_code
+from exactrank.cli.failures import line_and_code
+from exactrank.cli.streams import leave_stdout, stdout
 from exactrank.text import printable, shortened
 
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
     from exactrank.data.ranking_data import RankingData
 
+
+class Program(TyperGroup):
+    """All commands; what it says of bad usage is `printable`, whatever the arguments were."""
+
+    def make_context(self, *given: Any, **settings: Any) -> Any:
+        """Read the arguments."""
+        with _printable_usage():
+            return super().make_context(*given, **settings)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the arguments of the command, and run it."""
+        with _printable_usage():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _printable_usage() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):  # click's errors of usage, wherever typer has click from
+            error.message = printable(shortened(error.message))  # type: ignore[attr-defined]
+        raise
+
+
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Learning to rank, trained on the measure you report."
+    cls=Program,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Learning to rank, trained on the measure you report.",
 )
 
 Source = Annotated[Path, typer.Argument(help="LETOR text (also .gz), .xr cache, .parquet, .csv or TREC qrels.")]
@@ -128,16 +159,9 @@ def report_written(target: Path, rows: int, as_json: bool) -> None:
         say(f"{target}: {rows:,} documents, {size:,} bytes")
 
 
-def open_stdout() -> TextIO:
-    """Standard output, once it is not closed."""
-    if sys.stdout is None:
-        raise OSError("standard output is closed, so the results cannot be printed; send them to a file or to /dev/null")
-    return sys.stdout
-
-
 def write(text: str) -> None:
     """Text that is fit to be shown, on stdout."""
-    typer.echo(text, file=open_stdout())
+    typer.echo(text, file=stdout())
 
 
 def say(line: str) -> None:
@@ -147,7 +171,7 @@ def say(line: str) -> None:
 
 def tell(line: str) -> None:
     """A line on stderr: what a user should know besides the results."""
-    typer.echo(f"exactrank: {printable(shortened(line))}", err=True)
+    typer.echo(f"exactrank: {printable(shortened(line))}", file=sys.stderr, err=True)
 
 
 def print_json(value: Any) -> None:

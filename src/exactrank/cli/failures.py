@@ -5,7 +5,6 @@ Exit codes: 1 the job failed, 2 bad usage or input.
 
 import os
 import re
-import sys
 
 from exactrank.errors import ExactRankError
 
@@ -30,15 +29,6 @@ def line_and_code(error: Exception) -> tuple[str, int]:
         return MEMORY.format(f" for another {wanted[1]}" if wanted else ""), 1
     told = f"{type(error).__name__}: {error}".removesuffix(": ")
     return f"internal error ({told}); run it again with --debug, and report what that shows", 1
-
-
-def leave_stdout() -> None:
-    """Send what is left of stdout nowhere where it cannot be written: the reader left, or the disk is full."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _of_the_system(error: OSError) -> str:

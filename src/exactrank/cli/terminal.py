@@ -12,7 +12,7 @@ from rich.progress import Progress, ProgressColumn, TextColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from exactrank.cli.common import open_stdout
+from exactrank.cli.streams import stdout
 from exactrank.text import printable
 
 Cell = str | Sequence[str]  #: a line, or several
@@ -64,7 +64,7 @@ def words(text: str = "{task.description}") -> TextColumn:
 
 
 def _stdout() -> Console:
-    return Console(file=open_stdout(), highlight=False, markup=False, emoji=False)
+    return Console(file=stdout(), highlight=False, markup=False, emoji=False)
 
 
 def _text(cell: Cell) -> Text:
