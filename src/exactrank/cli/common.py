@@ -45,7 +45,7 @@ def _printable_usage() -> Iterator[None]:
         yield
     except Exception as error:
         if hasattr(error, "format_message"):  # click's errors of usage, wherever typer has click from
-            error.message = printable(shortened(error.message))  # type: ignore[attr-defined]
+            error.message = printable(shortened(error.message, 300))  # type: ignore[attr-defined]
         raise
 
 

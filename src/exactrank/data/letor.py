@@ -29,6 +29,7 @@ from exactrank.files import open_bytes, read_bounded
 from exactrank.threads import thread_count
 
 TEXT_BLOCK = 1 << 22
+FEATURES = (1 << 31) - 1  #: the most that text may be said to have
 SIZES = 1 << 30  #: bytes of a file of query sizes
 
 
@@ -98,8 +99,8 @@ class LetorFormat:
 def _parser(options: ReadOptions, *, queries: bool = True, expected_bytes: int = 0) -> _core.LetorParser:
     if options.first_feature not in (None, 0, 1):
         raise DataError(f"first_feature must be 0 or 1, got {options.first_feature}")
-    if options.n_features is not None and options.n_features < 1:
-        raise DataError(f"n_features must be positive, got {options.n_features}")
+    if options.n_features is not None and not 1 <= options.n_features <= FEATURES:
+        raise DataError(f"n_features must be from 1 to {FEATURES:,}, got {options.n_features}")
     features = -1 if options.n_features is None else options.n_features
     first = -1 if options.first_feature is None else options.first_feature
     return _core.LetorParser(options.missing, queries, features, first, expected_bytes, thread_count(options.threads))

@@ -39,9 +39,11 @@ class CubicPolynomial:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("features", 1), ("documents", 1), ("grades", 2), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise DataError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name, least, most in (("features", 1, 1000), ("documents", 1, 10**7), ("grades", 2, 1000)):
+            if not least <= getattr(self, name) <= most:
+                raise DataError(f"{name} must be from {least} to {most:,}, got {getattr(self, name)}")
+        if self.seed < 0:
+            raise DataError(f"the seed must be at least 0, got {self.seed}")
         if not 0 <= self.noise < np.inf:
             raise DataError(f"noise must be a number of at least 0, got {self.noise}")
 
