@@ -124,10 +124,69 @@ def test_scores_from_a_pipe(letor):
     program = f"{PROGRAM} evaluate {letor} <(printf '0.1\\n0.2\\n1\\n0.3\\n') -m RR --json"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
     assert json.loads(done.stdout)["measures"]["RR"]["mean"] == pytest.approx(2 / 3)
-    program = f"{PROGRAM} evaluate {letor} <(echo '10 Q0 A 1 2.5 bm25') -m RR"
+    program = f"{PROGRAM} evaluate {letor} <(sleep 1; echo '10 Q0 A 1 2.5 bm25') -m RR --json"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "not a regular file" in done.stderr
+    assert json.loads(done.stdout)["measures"]["RR"]["mean"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("shell", "code", "said"),
+    [
+        ("{run} >&-", 1, "standard output is closed"),
+        ("{run} > /dev/full", 1, "No space left on device"),
+        ("{run} --feature 7 2>&- >/dev/null", 2, ""),
+        ("{run} <&- >/dev/null", 0, ""),
+        ("env -u HOME TMPDIR=/nonexistent {run} >/dev/null", 0, ""),
+        ("PYTHONIOENCODING=ascii LC_ALL=C COLUMNS=1 {run} --query-column é >/dev/null", 0, ""),
+        ("PYTHONIOENCODING=ascii {run} --feature é", 2, r"'\xe9'"),
+    ],
+)
+def test_odd_streams_and_environments(letor, shell, code, said):
+    """Nothing is raised, and nothing but one line is said."""
+    program = shell.format(run=f"{PROGRAM} evaluate {letor} --feature 1 -q")
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
+    assert (done.returncode, done.stderr.count("\n")) == (code, int(bool(said)))
+    assert said in done.stderr
+
+
+def test_names_that_a_stream_cannot_show_are_escaped(tmp_path):
+    (tmp_path / "a.csv").write_text("query_id,relevance,naïve [b]\n1,1,1\n1,0,2\n", "utf-8")
+    (tmp_path / "m.json").write_text('{"naïve [b]": 1}', "utf-8")
+    shown = ok("probe", "optimality", "m.json", "a.csv", "-m", "RR", cwd=tmp_path, PYTHONIOENCODING="ascii", LC_ALL="C")
+    assert "na\\xefve [b]" in shown
+
+
+def test_a_closed_stream_gets_no_file_in_its_place(letor, tmp_path):
+    """With stdout closed the model would be opened as stdout, and get what a library prints."""
+    program = f"{PROGRAM} train ridge {letor} --out {tmp_path}/m.json >&- <&-"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "standard output is closed" in done.stderr
+    assert xr.load(tmp_path / "m.json").scorer.n_features == 2
+
+
+def test_what_is_not_expected_is_one_line(letor, monkeypatch):
+    def fails(*arguments, **options):
+        raise ZeroDivisionError("1 / 0\x1b[2J")
+
+    monkeypatch.setattr("exactrank.data.describe.describe", fails)
+    assert "internal error (ZeroDivisionError: 1 / 0\\x1b[2J); run it again with --debug" in called(1, "info", letor)
+    assert isinstance(CliRunner().invoke(app, ["info", str(letor), "--debug"]).exception, ZeroDivisionError)
+    monkeypatch.setattr("exactrank.data.describe.describe", lambda *a: np.empty(1 << 56))
+    assert "not enough memory for another 512. PiB; give less data" in called(1, "info", letor)
+
+
+@pytest.mark.parametrize("threads", ["99999999999", "4097", "9" * 400])
+def test_too_many_threads(letor, threads):
+    assert "is not a whole number from 1 to 4,096" in called(2, "info", letor, "--threads", threads)
+
+
+def test_a_model_of_another_method_is_not_resumed(made, tmp_path):
+    called(0, "train", "ridge", made / "train.txt", "--out", tmp_path / "m.json")
+    said = called(2, "train", "listnet", made / "train.txt", "--out", tmp_path / "m.json", "--resume")
+    assert "the model was trained with ranker=Ridge, not ListNet" in said
+    (tmp_path / "w.json").write_text("[1, 2, 3, 4]")
+    assert "ranker=None, not Ridge" in called(2, "train", "ridge", made / "train.txt", "--out", tmp_path / "w.json", "--resume")
 
 
 def test_qrels_and_runs(tmp_path):

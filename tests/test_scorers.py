@@ -1,22 +1,30 @@
 """Scorers and model files: scores to the bit, whatever the threads, the order of columns and the way through a file."""
 
+import gzip
 import json
 import math
+import os
 import re
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import exactrank as xr
+from exactrank import pipes
 from exactrank.data import checksum as checksums
 from exactrank.data.checksum import checksum
 from exactrank.scorers import KINDS
+from exactrank.scorers import model as models
 from exactrank.scorers import missing as policies
 from exactrank.scorers.missing import fill_values, filled
 
@@ -302,3 +310,97 @@ def test_the_checksum_sees_features_grades_and_queries(monkeypatch, tmp_path):
     assert checksum(data) == ours
     xr.write(data, tmp_path / "a.xr")
     assert checksum(xr.read(tmp_path / "a.xr")) == ours
+
+
+# ---- files that other hands wrote
+
+
+def _records():
+    """A model file of each kind, as it is written."""
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], np.float32)
+    data = xr.RankingData.from_arrays(X, [0, 1, 1, 2], group=[4], feature_names=["a", "b"])
+    trees = xr.MART(trees=2, leaves=2, min_documents=1).fit(data).model_.scorer
+    steps = xr.Thresholds((np.array([0.5]), np.array([])), (np.array([1.0]), np.array([])), ("a", "b"))
+    net = xr.Network(np.ones((1, 2)), np.zeros(1), np.ones(1), np.zeros(2), np.ones(2), ("a", "b"), "mean", np.zeros(2))
+    scorers = (xr.Linear(np.ones(2), ("a", "b"), "mean", np.zeros(2)), net, steps, trees)
+    assert {scorer.kind for scorer in scorers} == set(KINDS)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        for scorer in scorers:
+            xr.Model(scorer, training={"value": 1.0, "chosen": {"l2": 0.5}}).save(path, force=True)
+            yield json.loads(path.read_text())
+
+
+def _places(value, before=()):
+    """The way to each value of a record."""
+    yield before
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inside:
+        yield from _places(item, (*before, key))
+
+
+def _replaced(record, way, value):
+    if not way:
+        return value
+    changed = dict(record) if isinstance(record, dict) else list(record)
+    changed[way[0]] = _replaced(record[way[0]], way[1:], value)
+    return changed
+
+
+RECORDS = list(_records())
+CHANGES = [(number, way) for number, record in enumerate(RECORDS) for way in _places(record)]
+any_json = st.recursive(
+    st.sampled_from([None, True, 0, -1, 1e308, 10**400, "", "linear", "zero", "\ud800", "1", 2**63]) | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "kind", "é"]), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(CHANGES), any_json)
+def test_a_file_with_any_value_changed_is_a_model_or_refused(tmp_path, change, value):
+    number, way = change
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(_replaced(RECORDS[number], way, value)))
+    rows = np.array([[0.0, 1.0], [np.nan, 0.5]], np.float32)
+    with suppress(xr.ExactRankError):
+        scorer = xr.load(path).scorer
+        scores = scorer.score(rows[:, : scorer.n_features] if scorer.n_features < 3 else np.ones((1, scorer.n_features), np.float32))
+        assert np.all(np.isfinite(scores))
+
+
+@pytest.mark.parametrize("value", [[], {}, None, 1, True, "linear "])
+def test_a_kind_that_is_no_kind(tmp_path, value):
+    (tmp_path / "m.json").write_text(json.dumps(_replaced(RECORDS[0], ("scorer", "kind"), value)))
+    with pytest.raises(xr.DataError, match="the scorer's kind is"):
+        xr.load(tmp_path / "m.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ("[" + "9" * 1_000_000 + "]", "1,000,000 digits"),
+        ("{" + ", ".join(f'"f{i}": 1' for i in range(60_000)) + ', "f0": 1}', "'f0' is there twice"),
+        ('{"weights": [' + ", ".join(["1"] * 1000) + ', "' + "x" * 100_000 + '"]}', "has the value 'xxx"),
+    ],
+)
+def test_large_files_are_refused_at_once_and_in_few_words(tmp_path, text, said):
+    (tmp_path / "m.json").write_text(text)
+    start = time.perf_counter()
+    with pytest.raises(xr.DataError, match=said) as refused:
+        xr.load(tmp_path / "m.json")
+    assert len(str(refused.value)) < 400
+    assert time.perf_counter() - start < 5
+
+
+def test_devices_folders_and_pipes_are_no_models(tmp_path, monkeypatch):
+    monkeypatch.setattr(pipes, "PATIENCE", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    for path, said in (("/dev/zero", "a device"), (tmp_path, "a folder"), (tmp_path / "pipe", "nobody writes")):
+        with pytest.raises(xr.DataError, match=said):
+            xr.load(path)
+    monkeypatch.setattr(models, "MOST", 1 << 20)
+    (tmp_path / "bomb.json").write_bytes(gzip.compress(b" " * (5 << 20)))
+    with pytest.raises(xr.DataError, match="longer than 1 MiB"):
+        xr.load(tmp_path / "bomb.json")

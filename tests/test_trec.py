@@ -2,6 +2,10 @@
 
 import gzip
 import io
+import os
+import threading
+import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from exactrank import pipes
 from exactrank.data import trec
 from exactrank.data.format import ReadOptions
 from exactrank.data.ranking_data import RankingData
+from exactrank.data.scores import read_scores
 from exactrank.data.stream import stream_of
 from exactrank.data.text_column import TextColumn
 from exactrank.data.trec import Judgments, QrelsFormat, Run, from_trec, looks_like_qrels, read_qrels, read_run, scores_of
@@ -277,3 +283,72 @@ def test_a_score_too_large_for_a_feature() -> None:
 def test_an_unjudged_grade_must_be_finite() -> None:
     with pytest.raises(DataError, match="grade of row 1 is nan"):
         from_trec(judgments(("1", "a", 1)), [run(("1", "b", 1))], unjudged=float("nan"))
+
+
+# ---- pipes and long lines
+
+
+@pytest.mark.parametrize("reader", [read_qrels, read_run])
+@pytest.mark.parametrize("ending", [b"", b"\n"])
+def test_a_line_that_does_not_end_is_refused(reader: Any, ending: bytes, tmp_path: Path) -> None:
+    example = b"1 Q0 a 1 1 t\n" if reader is read_run else b"1 0 a 1\n"
+    path = file_of(tmp_path, example * 3 + b"x" * (40 << 20) + ending)
+    start = time.perf_counter()
+    with pytest.raises(DataError, match=r":4: is longer than 1 MiB"):
+        reader(path)
+    assert time.perf_counter() - start < 5
+
+
+def fed(path: Path, *parts: bytes, wait: float = 0.0) -> threading.Thread:
+    """Someone who writes to a pipe."""
+
+    def write() -> None:
+        with open(path, "wb") as pipe, suppress(BrokenPipeError):
+            for part in parts:
+                time.sleep(wait)
+                pipe.write(part)
+                pipe.flush()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    return writer
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.3])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_run_comes_through_a_pipe_however_slow(wait: float, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipes, "PATIENCE", 0.2)
+    os.mkfifo(tmp_path / "pipe")
+    text = b"1 Q0 a 1 2.5 t\n1 Q0 b 2 1.5 t\n"
+    text = gzip.compress(text) if packed else text
+    writer = fed(tmp_path / "pipe", text[:9], text[9:], wait=wait)
+    assert read_run(tmp_path / "pipe").score.tolist() == [2.5, 1.5]
+    writer.join()
+
+
+def test_a_pipe_without_a_writer_and_one_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipes, "PATIENCE", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="nobody writes to"):
+        read_run(tmp_path / "pipe")
+    monkeypatch.setattr(pipes, "PATIENCE", 10.0)
+    writer = fed(tmp_path / "pipe")
+    with pytest.raises(DataError, match="is empty"):
+        read_run(tmp_path / "pipe")
+    writer.join()
+    monkeypatch.setattr(pipes, "MOST", 1 << 20)
+    writer = fed(tmp_path / "pipe", b"1 Q0 a 1 2.5 t\n" * 200_000)
+    with pytest.raises(DataError, match="gave more than 1 MiB"):
+        read_run(tmp_path / "pipe")
+    writer.join()
+
+
+def test_scores_are_read_no_further_than_it_takes(tmp_path: Path) -> None:
+    data = RankingData.from_arrays(None, [1, 0], group=[2])
+    os.mkfifo(tmp_path / "pipe")
+    writer = fed(tmp_path / "pipe", b"0.5\n" * 500_000)
+    with pytest.raises(DataError, match="more lines than the 2 documents"):
+        read_scores(tmp_path / "pipe", data)
+    writer.join()
+    (tmp_path / "scores").write_text("1\n2\n\n \n")
+    assert read_scores(tmp_path / "scores", data)[1].tolist() == [1.0, 2.0]

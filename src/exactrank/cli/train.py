@@ -151,12 +151,12 @@ def _replace_catch_all(function: Callable[..., None], options: list[inspect.Para
 
 @contextmanager
 def _troubles_told() -> Iterator[None]:
-    """Say on stderr what training warned of, in the words of the command line."""
+    """Say on stderr what training warned of, once, in the words of the command line; NumPy's words on numbers say nothing to a user."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for warning in caught:
-        tell(str(warning.message))
+    for message in dict.fromkeys(str(warning.message) for warning in caught if not issubclass(warning.category, RuntimeWarning)):
+        tell(message)
 
 
 @contextmanager

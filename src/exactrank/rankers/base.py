@@ -147,7 +147,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         ours = self._model(given, model.scorer, {})
         wanted = plain(ours.params) | {"ranker": ours.ranker, "measure": ours.measure, "data": ours.data}
         found = plain(model.params) | {"ranker": model.ranker, "measure": model.measure, "data": model.data}
-        for name in sorted(wanted.keys() - _FREE_ON_RESUME):
+        for name in ("ranker", *sorted(wanted.keys() - _FREE_ON_RESUME)):  # the settings of another ranker say nothing
             if found.get(name) != wanted[name]:
                 told = f"the model was trained with {name}={found.get(name)}, not {wanted[name]}"
                 raise IncompatibleError(f"{told}; resume with the same, or train anew")

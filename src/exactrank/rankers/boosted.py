@@ -39,6 +39,7 @@ from exactrank.training import Listener, Progress, Trained, train
 
 Weigher = Callable[[Forest, Tree, PerQuery], float]  #: given also the weights of the queries that the tree saw
 _LEAST = {"trees": 1, "leaves": 2, "min_documents": 1, "min_curvature": 0, "bins": 2, "l2": 0, "bags": 1, "patience": 1}
+_MOST = {"trees": 1 << 20, "leaves": 1 << 17, "min_documents": 1 << 30, "bins": 1 << 16, "bags": 1 << 20, "patience": 1 << 30}
 NO_SPLIT = "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
 
 
@@ -188,8 +189,8 @@ class BoostedRanker(Ranker):
 
     def _check(self, data: RankingData) -> None:
         for name, least in _LEAST.items():
-            if not least <= getattr(self, name) < float("inf"):
-                raise DataError(f"{name} must be at least {least}, got {getattr(self, name)}")
+            if not least <= getattr(self, name) <= _MOST.get(name, 1e100):
+                raise DataError(f"{name} must be at least {least} and at most {_MOST.get(name, 1e100):,.9g}, got {getattr(self, name)}")
         for name in ("rate", "feature_fraction", "query_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 raise DataError(f"{name} must be above 0 and at most 1, got {getattr(self, name)}")

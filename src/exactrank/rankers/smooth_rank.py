@@ -60,8 +60,8 @@ class SmoothRank(GradientRanker):
         return theta
 
     def _trained(self, run: Run, theta: Theta, listener: Listener | None) -> Trained:
-        if not 0 < self.last <= self.first < math.inf:
-            raise DataError(f"sigma must fall from first to last, both above 0; got {self.first} and {self.last}")
+        if not 1e-6 <= self.last <= self.first <= 1e6:
+            raise DataError(f"sigma must fall from first to last, both from 1e-6 to 1e6; got {self.first} and {self.last}")
         measure = parse_measure(self.measure)
         sigmas = [self.first / 2**level for level in range(1 + round(math.log2(self.first / self.last)))]
         climb = super()._trained

@@ -23,6 +23,7 @@ from exactrank.scorers.network import Network
 from exactrank.threads import thread_count
 
 Theta = npt.NDArray[np.float64]
+HIDDEN = 100_000  #: units of a network at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +36,10 @@ class Architecture:
     feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.hidden is not None and (isinstance(self.hidden, bool) or not isinstance(self.hidden, int) or self.hidden < 1):
-            raise DataError(f"hidden must be a number of units of at least 1, or None for a linear model; got {self.hidden!r}")
+        if self.hidden is not None and (
+            isinstance(self.hidden, bool) or not isinstance(self.hidden, int) or not 1 <= self.hidden <= HIDDEN
+        ):
+            raise DataError(f"hidden must be a number of units from 1 to {HIDDEN:,}, or None for a linear model; got {self.hidden!r}")
 
     @classmethod
     def for_data(cls, data: RankingData, hidden: int | None = None) -> "Architecture":

@@ -10,7 +10,7 @@ from exactrank.objectives.step_function import Floats
 from exactrank.text import printable, shortened
 
 SUFFIXES = (".png", ".svg", ".pdf")
-CAPTION = 80  #: characters of a name
+CAPTION = 30  #: characters of a name
 
 
 def check_picture(path: Path) -> None:
