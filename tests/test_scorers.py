@@ -24,8 +24,8 @@ from exactrank import pipes
 from exactrank.data import checksum as checksums
 from exactrank.data.checksum import checksum
 from exactrank.scorers import KINDS
-from exactrank.scorers import model as models
 from exactrank.scorers import missing as policies
+from exactrank.scorers import model as models
 from exactrank.scorers.missing import fill_values, filled
 
 WEIGHTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6)

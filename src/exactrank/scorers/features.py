@@ -72,8 +72,9 @@ def scores_of(
 
 def check_width(X: Matrix, count: int) -> None:
     """Raise where ``X`` is not a matrix of ``count`` columns."""
-    if X.ndim != 2 or X.shape[1] != count:
-        raise IncompatibleError(f"X has shape {X.shape} but there are {count} weights; give one column a weight")
+    shape = np.shape(X)
+    if len(shape) != 2 or shape[1] != count:
+        raise IncompatibleError(f"X has shape {shape} but there are {count} weights; give one column a weight")
 
 
 def by_name(names: tuple[str, ...], values: PerFeature) -> Any:
