@@ -21,7 +21,8 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Ids, Matrix, PerDocument, Rows
 from exactrank.data.format import ReadOptions
-from exactrank.data.ranking_data import RankingData, group_rows
+from exactrank.data.immutable import sealed
+from exactrank.data.ranking_data import RankingData, boundaries, group_rows
 from exactrank.data.stream import Block, Stream
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError
@@ -49,8 +50,8 @@ class LetorFormat:
         if order is not None:
             _core.permute_rows(X, order)
         return RankingData(
-            X=X,
-            y=y if order is None else y[order],
+            X=sealed(X),
+            y=sealed(y if order is None else y[order]),
             indptr=indptr,
             qid=ids[numbers],
             feature_names=_feature_names(parser, X.shape[1]),
@@ -129,8 +130,9 @@ def _queries(path: Path, parser: _core.LetorParser, query: Rows, sizes: Rows | N
         raise DataError(f"{path}: holds no documents; expected lines such as '2 qid:7 1:0.5'")
     if sizes is None:
         return query, _query_ids(parser)
-    if sizes.sum() != len(query):
-        raise DataError(f"{path}: has {len(query):,} rows but the query sizes beside it add up to {sizes.sum():,}; they must agree")
+    if boundaries(sizes, len(query)) is None:
+        total = sum(sizes.tolist())
+        raise DataError(f"{path}: has {len(query):,} rows but the query sizes beside it add up to {total:,}; they must agree")
     return np.repeat(np.arange(len(sizes)), sizes), np.arange(len(sizes))
 
 
@@ -187,8 +189,9 @@ def _taken(parser: _core.LetorParser) -> _Taken:
     X, y, query, comments, comment, docid = parser.take()
     if comments is None or comment is None or docid is None:
         return X, y, query, None, None
-    ids = TextColumn(comments, *docid)
-    return X, y, query, ids if np.any(ids.stop > ids.start) else None, TextColumn(comments, *comment)
+    text = sealed(comments)
+    ids = TextColumn(text, *map(sealed, docid))
+    return X, y, query, ids if np.any(ids.stop > ids.start) else None, TextColumn(text, *map(sealed, comment))
 
 
 def _parsed(path: Path, parser: _core.LetorParser) -> Iterator[_Taken]:
