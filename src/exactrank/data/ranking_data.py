@@ -271,7 +271,7 @@ def _grouping(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, rows: int)
         ids = np.asarray(qid)
         if ids.ndim != 1 or len(ids) != rows:
             raise DataError(f"qid has shape {ids.shape} but y has {rows} rows; give one query id a row")
-        missing = _missing_ids(ids)
+        missing = missing_ids(ids)
         if len(missing):
             raise DataError(f"query id of row {missing[0]} is missing ({ids[missing[0]]}); give every row a query id")
         return group_rows(ids)
@@ -303,7 +303,7 @@ def _numbered_names(matrix: Matrix) -> list[str]:
     return [f"x{j}" for j in range(matrix.shape[1])]
 
 
-def _missing_ids(ids: Ids) -> Rows:
+def missing_ids(ids: Ids) -> Rows:
     """Rows whose id is None or not a number or time."""
     if ids.dtype == object:
         return np.array([i for i, q in enumerate(ids) if q is None or q != q], np.int64)
