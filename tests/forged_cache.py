@@ -7,7 +7,8 @@
     bad = forged(good, preamble={"offset": 2**63})                              # another preamble
 
 `outcomes` opens many such files in a child process and uses all that it reads, so that a crash is a result and not the end of
-the tests. Run as a program, this module is that child.
+the tests. It opens each file twice: mapped and without the checksums of bulk data, as a large file is, and then as the small one
+that it is. Run as a program, this module is that child.
 """
 
 import json
@@ -19,10 +20,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import exactrank as xr
+from exactrank.data import cache
 from exactrank.data.cache import ALIGNMENT, CHECKSUM, MAGIC, PREAMBLE, VERSION, X_OFFSET, _checksum
 
 FIELDS = ("magic", "version", "offset", "length", "checksum", "size")
@@ -130,12 +133,19 @@ def use(data: xr.RankingData, folder: Path) -> None:
 def _main(folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for name in sys.stdin.read().splitlines():
-        try:
-            use(xr.read(folder / f"{name}.xr"), folder)
-            result = "read"
-        except Exception as error:
-            result = f"{type(error).__name__}: {error}"
+        as_large = _outcome(folder / f"{name}.xr", read_whole=0, verify=False)
+        expected = as_large == "read" or as_large.startswith("DataError: ")
+        result = _outcome(folder / f"{name}.xr", read_whole=cache.READ_WHOLE, verify=None) if expected else as_large
         print(json.dumps([name, result]), flush=True)
+
+
+def _outcome(path: Path, *, read_whole: int, verify: bool | None) -> str:
+    try:
+        with mock.patch.object(cache, "READ_WHOLE", read_whole):
+            use(xr.read(path, verify=verify), path.parent)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "read"
 
 
 if __name__ == "__main__":

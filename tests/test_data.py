@@ -129,6 +129,7 @@ def test_what_cannot_be_written_is_shared(tmp_path):
     np.save(tmp_path / "X.npy", np.ones((3, 2), np.float32))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     data = xr.RankingData.from_arrays(mapped, [1.0, 0.0, 1.0], group=[3])
+    assert type(data.X) is np.ndarray
     assert np.shares_memory(data.X, mapped)
     assert np.shares_memory(replace(data, y=np.zeros(3)).X, mapped)
     assert np.shares_memory(immutable(data.y[1:]), data.y)

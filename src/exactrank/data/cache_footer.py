@@ -19,7 +19,7 @@ from exactrank.errors import DataError
 
 X_OFFSET = 4096
 ALIGNMENT = 64
-LONGEST = 64 << 20  # bytes; parsing hostile JSON takes some twenty times its size
+LONGEST = 16 << 20  # bytes, room for a million names; parsing hostile JSON takes some 25 times its size
 
 #: The type and the number of entries of each section; "" where the writer has a choice.
 SECTIONS = {

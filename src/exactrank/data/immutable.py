@@ -22,7 +22,10 @@ def immutable(array: Array) -> Array:
     >>> kept.tolist(), immutable(kept) is kept
     ([1.0, 2.0], True)
     """
-    return array if array.flags.c_contiguous and is_immutable(array) else sealed(array.copy(order="C"))
+    if not array.flags.c_contiguous or not is_immutable(array):
+        return sealed(array.copy(order="C"))
+    plain: Array = np.asarray(array)  # type: ignore[assignment]  # without np.memmap around it
+    return plain
 
 
 def sealed(array: Array) -> Array:
