@@ -45,10 +45,8 @@ class _Sealed:
 
 
 def is_immutable(array: np.ndarray[Any, Any]) -> bool:
-    """Whether nobody can write into ``array``."""
+    """Whether nobody can write into ``array``, going by who owns its memory."""
     owner: object = array
     while isinstance(owner, np.ndarray | memoryview):
-        if isinstance(owner, np.ndarray) and owner.flags.writeable:
-            return False
         owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
     return isinstance(owner, _Sealed | bytes) or (isinstance(owner, mmap.mmap) and memoryview(owner).readonly)

@@ -288,13 +288,11 @@ def _grouping(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, rows: int)
 def boundaries(sizes: npt.NDArray[Any], rows: int) -> Boundaries | None:
     """Where queries of these sizes begin and end, or None unless all sizes are positive and add up to ``rows``.
 
-    No size may be above ``rows``, so a sum that overflows falls on its way, and boundaries that only rise are exact.
+    A sum that overflows falls, and so do boundaries where a size is not positive; those that only rise are exact.
 
     >>> boundaries(np.array([2, 1]), 3), boundaries(np.array([2**62] * 4 + [3]), 3)
     (array([0, 2, 3]), None)
     """
-    if len(sizes) == 0 or sizes.min() < 1 or sizes.max() > rows:
-        return None
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes.astype(np.int64))])
     return indptr if indptr[-1] == rows and np.all(indptr[1:] > indptr[:-1]) else None
 
