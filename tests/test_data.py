@@ -151,9 +151,18 @@ def test_taking_queries():
     assert part.docid.tolist() == ["d", "a", "c"]
     assert part.query_weight.tolist() == [3, 1]
     assert data.take_queries([False, True, False]).qid.tolist() == [6]
-    for bad in ([], [3], [-1], [0.5], [True], [[0]], True, np.array([2**63], np.uint64)):
+    for bad in ([], [3], [-1], [0.5], [True], [[0]], True, [[0], [1, 2]], np.array([2**63], np.uint64)):
         with pytest.raises(xr.DataError, match="at least one query number from 0 to 2"):
             data.take_queries(bad)
+
+
+@pytest.mark.parametrize("qid", [[1, 1, 2], [1, 2, 1]])
+@pytest.mark.parametrize("count", [2, 4])
+def test_values_must_be_one_per_document(qid, count):
+    data = xr.RankingData.from_arrays(None, [0, 1, 2], qid=qid)
+    for reordered in (data.grouped, data.ungrouped):
+        with pytest.raises(xr.DataError, match=f"{count} values for 3 documents"):
+            reordered(np.zeros(count))
 
 
 def test_features_by_name_in_the_callers_order():
@@ -191,6 +200,9 @@ def test_features_by_name_in_the_callers_order():
         ({"X": [[1.0], [np.inf], [2.0]]}, r"X\[1, 0\] is inf"),
         ({"X": [[1.0], [1e39], [2.0]]}, r"X\[1, 0\] is 1e\+39, which is not a finite float32"),
         ({"X": [1.0, 2.0, 3.0]}, "must be a table of numbers"),
+        ({"X": [[1.0], [1.0, 2.0], [3.0]]}, "must be a table of numbers"),
+        ({"qid": [[1], [1, 2], [3]]}, "give one query id a row"),
+        ({"qid": None, "group": [[1], [1, 1]]}, "whole sizes that fit 64 bits, got object"),
         ({"X": [["a"], ["b"], ["c"]]}, "must be a table of numbers"),
         ({"sample_weight": [1, -2, 1]}, r"sample_weight\[1\] is -2.0"),
         ({"sample_weight": [1, 2]}, "sample_weight has 2 entries; expected 3"),

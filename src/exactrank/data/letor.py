@@ -96,13 +96,17 @@ class LetorFormat:
 
 
 def _parser(options: ReadOptions, *, queries: bool = True, expected_bytes: int = 0) -> _core.LetorParser:
-    if options.first_feature not in (None, 0, 1):
-        raise DataError(f"first_feature must be 0 or 1, got {options.first_feature}")
-    if options.n_features is not None and options.n_features < 1:
-        raise DataError(f"n_features must be positive, got {options.n_features}")
+    if options.first_feature is not None and (not _is_whole(options.first_feature) or options.first_feature not in (0, 1)):
+        raise DataError(f"first_feature must be 0 or 1, got {options.first_feature!r}")
+    if options.n_features is not None and (not _is_whole(options.n_features) or not 1 <= options.n_features < 2**63):
+        raise DataError(f"n_features must be a positive whole number of 64 bits, got {options.n_features!r}")
     features = -1 if options.n_features is None else options.n_features
     first = -1 if options.first_feature is None else options.first_feature
     return _core.LetorParser(options.missing, queries, features, first, expected_bytes, thread_count(options.threads))
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
 def _sizes_beside(path: Path) -> Rows | None:

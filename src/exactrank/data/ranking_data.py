@@ -175,15 +175,21 @@ class RankingData:
 
     def grouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One value a row in the caller's order, put into the order of this object's documents."""
+        self._check_length(values, "row")
         return _in_order(values, self.order)
 
     def ungrouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One value a document of this object, put back into the caller's row order."""
+        self._check_length(values, "document")
         if self.order is None:
             return values
         back = np.empty_like(values)
         back[self.order] = values
         return back
+
+    def _check_length(self, values: npt.NDArray[Any], each: str) -> None:
+        if len(values) != self.n_documents:
+            raise DataError(f"there are {len(values)} values for {self.n_documents} documents; give one per {each}")
 
     def feature(self, name: str) -> PerDocument:
         """A feature by its name, in the caller's row order: scores to compare with."""
@@ -201,7 +207,7 @@ class RankingData:
         >>> data.take_queries([1, 1]).y.tolist()
         [1.0, 2.0, 1.0, 2.0]
         """
-        given = np.asarray(which)
+        given = _array_of(which)
         chosen = np.flatnonzero(given) if given.dtype == bool and given.shape == (self.n_queries,) else given
         if chosen.ndim != 1 or len(chosen) == 0 or chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= self.n_queries:
             raise DataError(f"take_queries needs at least one query number from 0 to {self.n_queries - 1}, or a mask of all queries")
@@ -219,6 +225,14 @@ class RankingData:
             sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
             query_weight=None if self.query_weight is None else self.query_weight[chosen],
         )
+
+
+def _array_of(values: Any) -> npt.NDArray[Any]:
+    """The values as an array; lists of unequal length become an empty one of objects, which no check lets pass."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.empty(0, object)
 
 
 def group_rows(qid: Ids) -> tuple[Rows | None, Boundaries, Ids]:
@@ -268,14 +282,14 @@ def _grouping(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, rows: int)
             "give either qid (one query id a row) or group (the size of each query), not " + ("both" if group is not None else "neither")
         )
     if qid is not None:
-        ids = np.asarray(qid)
+        ids = _array_of(qid)
         if ids.ndim != 1 or len(ids) != rows:
             raise DataError(f"qid has shape {ids.shape} but y has {rows} rows; give one query id a row")
         missing = missing_ids(ids)
         if len(missing):
             raise DataError(f"query id of row {missing[0]} is missing ({ids[missing[0]]}); give every row a query id")
         return group_rows(ids)
-    sizes = np.asarray(group)
+    sizes = _array_of(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
         raise DataError(f"group must be a list of whole sizes that fit 64 bits, got {sizes.dtype} of shape {sizes.shape}")
     indptr = boundaries(sizes, rows)
@@ -314,7 +328,7 @@ def _matrix(given: Any, rows: int) -> Matrix:
         return np.empty((rows, 0), np.float32)
     if hasattr(given, "toarray"):
         given = sealed(given.toarray())
-    given = np.asarray(given)
+    given = _array_of(given)
     if given.ndim != 2 or given.dtype.kind not in "fiub":
         raise DataError(f"X must be a table of numbers, documents x features; got shape {given.shape} of {given.dtype}")
     if len(given) != rows:
