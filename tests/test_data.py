@@ -262,6 +262,7 @@ WRAPPING = np.array([0, 2**63 - 1, -(2**63), -1, 3])  # every step is positive i
         ({"sample_weight": np.array([1.0, -1.0, 1.0])}, r"sample_weight\[1\] is -1"),
         ({"query_weight": np.array([1.0, np.inf])}, r"query_weight\[1\] is inf"),
         ({"query_weight": np.ones(3)}, "query_weight has 3 entries; expected 2"),
+        ({"docid": ["a", "b", "c"]}, "docid and comment must be text columns"),
         ({"docid": TextColumn.of(["a"])}, "docid has 1 entries; expected 3"),
         ({"feature_names": ("a", "b")}, "feature_names has 2 entries; expected 1"),
         ({"feature_names": (1,)}, "feature_names must be strings"),

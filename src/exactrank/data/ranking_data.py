@@ -86,6 +86,8 @@ class RankingData:
             raise DataError("qid must be an array of one id per query; RankingData.from_arrays makes it from one per row")
         if not all(isinstance(name, str) for name in self.feature_names):
             raise DataError("feature_names must be strings")
+        if not all(isinstance(column, TextColumn | None) for column in (self.docid, self.comment)):
+            raise DataError("docid and comment must be text columns; RankingData.from_arrays makes docid from a list")
         expected = {"indptr": self.n_queries + 1, "query_weight": self.n_queries, "feature_names": self.n_features}
         expected |= dict.fromkeys(("X", "docid", "comment", "sample_weight", "order"), self.n_documents)
         for name, count in expected.items():
