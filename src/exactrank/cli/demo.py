@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from exactrank.cli.common import Force, Json, Seed, app, command
-from exactrank.cli.compare import AllThreads, bar, show
+from exactrank.cli.compare import AllThreads, bar, finish, show
 
 QUERIES = 300
 METHODS = ("ridge", "directrank", "lambdarank", "lambdamart", "lightgbm")
@@ -47,3 +47,4 @@ def demo(
             told=told,
         )
     show(found, report, as_json)
+    finish(found)

@@ -54,11 +54,13 @@ def tune(
     """Try settings of a method by the measure on validation queries, and write the model with the best."""
     from exactrank.files import refuse_existing
     from exactrank.measures.parse import parse_measure
+    from exactrank.workbench.compare import checked_budget
     from exactrank.workbench.comparison.contenders import find_contender
     from exactrank.workbench.tune import tune as tuned
 
     parse_measure(measure)
     find_contender(method)
+    checked_budget(trials, seconds)
     if not force:
         refuse_existing(out)
     if mlflow is not None:
@@ -82,9 +84,9 @@ def tune(
             told=told,
         )
     found.ranker.save(out, force=force)
+    _show(found, measure, out, as_json)
     if mlflow is not None:
         log_tuned(found, out, mlflow)
-    _show(found, measure, out, as_json)
 
 
 def _show(found: "Tuned", measure: str, out: Path, as_json: bool) -> None:

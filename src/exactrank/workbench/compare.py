@@ -37,6 +37,8 @@ Data = RankingData | Sequence[Fold] | Fold
 Method = str | Ranker | Contender
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "catboost")
 SCRATCH = "data"
+#: More are a mistake.
+MOST_TRIALS, MOST_SECONDS = 1_000_000, 1e8
 
 
 def silent(advance: Advance) -> None:
@@ -51,6 +53,7 @@ def compare(
     folds: int = 5,
     trials: int = 1,
     seconds: float | None = None,
+    limit: float | None = None,
     baseline: str | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -71,6 +74,8 @@ def compare(
         folds: How many parts the queries of a `RankingData` are dealt into.
         trials: Settings that each method may try on each division, its defaults among them.
         seconds: Seconds of trials that each method is given on each division instead; with ``trials`` whichever ends first.
+        limit: Seconds that any single fit may take, trial or final; it is then killed with all that it started, and has failed. By
+            default our rankers and classes have no limit, and a program has ``seconds``, or an hour without them.
         baseline: The method that others are held against; by default the first.
         out: A folder for fits, models, tables and the report; without one nothing is kept.
         resume: Go on with what is in ``out``: fits that are there are not done again.
@@ -85,6 +90,7 @@ def compare(
     Ctrl-C ends it early; what is finished is compared, and ``complete`` is False.
     """
     contenders, named = _contenders(methods), _measures(measures)
+    budget, most = checked_budget(trials, seconds), checked_seconds("limit", limit)
     if baseline is not None and baseline not in [contender.name for contender in contenders]:
         raise DataError(f"the baseline {baseline!r} is not among the methods; they are {', '.join(c.name for c in contenders)}")
     cores = thread_count(threads)
@@ -95,7 +101,7 @@ def compare(
         for dataset in datasets:
             dataset.check()
         summaries = tuple(replace(dataset.summary, source=(sources or {}).get(dataset.name, "")) for dataset in datasets)
-        race = Race(datasets, contenders, named, checked_budget(trials, seconds), seed, at_a_time, cores // at_a_time, folder)
+        race = Race(datasets, contenders, named, budget, seed, at_a_time, cores // at_a_time, folder, most)
         heats = race.run(told)
         fits = tuple(heat.fit for heat in heats if heat.fit is not None)
         found = Comparison(
@@ -174,9 +180,17 @@ def _measures(measures: Sequence[str | Measure] | str | Measure) -> dict[str, Me
 
 def checked_budget(trials: int, seconds: float | None) -> Budget:
     """So many trials, or seconds; both where more than the first trial is asked for."""
-    if trials < 1 or (seconds is not None and seconds <= 0):
-        raise DataError(f"a budget is at least one trial, or some seconds; got trials={trials} and seconds={seconds}")
+    if not 1 <= trials <= MOST_TRIALS:
+        raise DataError(f"trials must be from 1 to {MOST_TRIALS:,}; got {trials}")
+    checked_seconds("seconds", seconds)
     return Budget(trials, seconds) if seconds is None or trials > 1 else Budget(None, seconds)
+
+
+def checked_seconds(name: str, seconds: float | None) -> float | None:
+    """``seconds``, unless nobody could wait for so many."""
+    if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:  # NaN is refused too
+        raise DataError(f"{name} must be above 0 and at most {MOST_SECONDS:g}; got {seconds:g}; leave it out for no limit")
+    return seconds
 
 
 def _by_name(data: Data | Mapping[str, Data]) -> Mapping[str, Data]:
@@ -204,6 +218,7 @@ def _how(race: Race, folds: int) -> dict[str, Any]:
         "seed": race.seed,
         "trials": race.budget.trials,
         "seconds": race.budget.seconds,
+        "limit": race.limit,
         "folds": folds,
         "workers": race.workers,
         "threads a fit": race.threads,

@@ -73,6 +73,7 @@ def tune(
         raise IncompatibleError(f"{contender.name} is no ranker of exactrank; compare tunes others too")
     if not contender.space:
         raise DataError(f"{contender.name} has nothing to tune: the settings of its space are all given")
+    budget = checked_budget(trials, seconds)
     cores = thread_count(threads)
     at_a_time = min(cores, thread_count(workers)) if workers is not None else cores
     divisions = _divisions(data, valid, folds, seed)
@@ -83,7 +84,7 @@ def tune(
             (given(contender.name, divisions, cached),),
             (contender,),
             {name: parse_measure(measure)},
-            checked_budget(trials, seconds),
+            budget,
             seed,
             at_a_time,
             cores // at_a_time,

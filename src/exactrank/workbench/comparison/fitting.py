@@ -6,10 +6,8 @@ look as good as the order in which the data happens to be written.
 
 import re
 import resource
-import signal
 import sys
 import time
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,13 +18,14 @@ import numpy as np
 from exactrank.arrays import PerDocument
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, ExactRankError, IncompatibleError
+from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.dcg import NDCG
 from exactrank.measures.evaluate import Result, evaluate
 from exactrank.objectives.profile import profile
 from exactrank.workbench.comparison.contender import Contender, Fitted, Task
 from exactrank.workbench.comparison.divisions import PARTS, Division
+from exactrank.workbench.comparison.reasons import clipped, log_traceback, reason_of
 from exactrank.workbench.comparison.records import write_record
 from exactrank.workbench.comparison.results import RANKS, Fit, Slice, Trial, Weights
 from exactrank.workbench.pictures import outline
@@ -50,7 +49,8 @@ class Job:
     result: Path  #: where it is written
     models: Path | None = None  #: the folder for the model; None for a trial
     number: int = 0  #: of a trial
-    limit: float | None = None  #: seconds after which it is ended
+    limit: float | None = None  #: seconds after which it is killed
+    budgeted: bool = False  #: does it spend a budget of seconds?
 
     @property
     def trial(self) -> bool:
@@ -59,19 +59,17 @@ class Job:
 
     def run(self) -> None:
         """Fit, measure and write the result; an error is a result too."""
-        if self.limit is not None:
-            signal.setitimer(signal.ITIMER_REAL, self.limit)  # its signal ends the process
         begun = time.perf_counter()
         try:
             found: Trial | Fit = _trial(self) if self.trial else _final(self)
         except Exception as error:  # of any library that takes part: it is reported, and does not sink the others
-            traceback.print_exc()
-            reason = str(error) if isinstance(error, ExactRankError) else f"{type(error).__name__}: {error}"
-            found = self.failed(reason, time.perf_counter() - begun)
+            log_traceback()
+            found = self.failed(reason_of(error), time.perf_counter() - begun)
         write_record(self.result, found)
 
     def failed(self, reason: str, seconds: float = 0.0) -> Trial | Fit:
         """The result of a fit that came to nothing."""
+        reason = clipped(reason).strip() or "it gave no reason"
         if self.trial:
             return Trial(self.settings, None, seconds, reason)
         return Fit(self.dataset, self.division.name, self.contender.name, self.settings, self.settings, seconds=seconds, failed=reason)
@@ -131,7 +129,7 @@ def _final(job: Job) -> Fit:
 def _fitted(job: Job) -> tuple[Fold, Fitted, float]:
     """The data, the contender fitted to it, and the seconds that took."""
     fold = job.division.read()
-    task = Task(job.dataset, fold, job.division.test.rows, next(iter(job.measures)), job.seed, job.threads)
+    task = Task(job.dataset, fold, job.division.test.rows, next(iter(job.measures)), job.seed, job.threads, job.division.folder)
     begun = time.perf_counter()
     fitted = job.contender.fit(task, job.settings)
     return fold, fitted, time.perf_counter() - begun
@@ -158,7 +156,10 @@ def _slice(job: Job, data: RankingData, scores: PerDocument | None, weights: Wei
     direction = data.feature(feature)
     if not np.isfinite(direction).all() or not np.isfinite(scores).all() or not np.ptp(direction) or not np.ptp(scores):
         return None
-    far = 2.0 * float(scores.std() / direction.std())
+    with np.errstate(all="ignore"):
+        far = 2.0 * float(scores.std() / direction.std())
+    if not 0.0 < far < np.inf:  # numbers so large that their squares are not, or so small
+        return None
     measure = next(iter(job.measures.values()))
     try:
         steps = profile(measure, data, scores, direction, low=-far, high=far, threads=job.threads)

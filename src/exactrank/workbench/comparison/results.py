@@ -175,16 +175,37 @@ class Comparison:
         write_report(self, path, force=force)
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """All of it to ``folder``: the record, the tables and the report, in place of earlier ones."""
+        """All of it to ``folder``: the record, the tables and the report, in place of earlier ones.
+
+        The record comes first. Where something cannot be shown the rest is written all the same, and an `OSError` tells of it.
+        """
         from exactrank.files import whole_file
+        from exactrank.workbench.comparison.reasons import reason_of
         from exactrank.workbench.comparison.records import write_record
+        from exactrank.workbench.comparison.report import report_html
 
         target = Path(folder)
         write_record(target / RECORD, self)
-        for name, text in (("tables.md", self.to_markdown()), ("tables.tex", self.to_latex()), ("results.csv", self.to_csv())):
+        shown = {"tables.md": self.to_markdown, "tables.tex": self.to_latex, "results.csv": self.to_csv}
+        troubles: dict[str, Exception] = {}
+        for name, made in {**shown, "report.html": lambda: report_html(self)}.items():
+            try:
+                content = encoded(made())
+            except Exception as error:  # whatever the numbers did to it: what took hours to compute is not lost by it
+                troubles[name] = error
+                continue
             with whole_file(target / name, force=True) as file:
-                file.write(text.encode())
-        self.write_report(target / "report.html", force=True)
+                file.write(content)
+        for name, error in troubles.items():
+            raise OSError(
+                f"{target / RECORD} holds all results, but {' and '.join(troubles)} could not be made ({name}: {reason_of(error)});"
+                " please report this as a bug of exactrank"
+            ) from error
+
+
+def encoded(text: str) -> bytes:
+    r"""``text`` as UTF-8; a byte that was no UTF-8 in the data, which Python has as half a character, is written ``\udcff``."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def read_comparison(folder: str | os.PathLike[str]) -> Comparison:
