@@ -186,21 +186,18 @@ class Comparison:
 
         target = Path(folder)
         write_record(target / RECORD, self)
-        shown = {"tables.md": self.to_markdown, "tables.tex": self.to_latex, "results.csv": self.to_csv}
-        troubles: dict[str, Exception] = {}
-        for name, made in {**shown, "report.html": lambda: report_html(self)}.items():
+        made = {"tables.md": Comparison.to_markdown, "tables.tex": Comparison.to_latex, "results.csv": Comparison.to_csv}
+        troubles = []
+        for name, make in {**made, "report.html": report_html}.items():
             try:
-                content = encoded(made())
+                content = encoded(make(self))
             except Exception as error:  # whatever the numbers did to it: what took hours to compute is not lost by it
-                troubles[name] = error
+                troubles.append(f"{name} could not be made ({reason_of(error)})")
                 continue
             with whole_file(target / name, force=True) as file:
                 file.write(content)
-        for name, error in troubles.items():
-            raise OSError(
-                f"{target / RECORD} holds all results, but {' and '.join(troubles)} could not be made ({name}: {reason_of(error)});"
-                " please report this as a bug of exactrank"
-            ) from error
+        if troubles:
+            raise OSError(f"{target / RECORD} holds all results, but {'; '.join(troubles)}; please report this as a bug of exactrank")
 
 
 def encoded(text: str) -> bytes:
