@@ -1,6 +1,6 @@
 """Values as JSON and back: dataclasses of numbers, words, tuples and mappings, read by their type hints.
 
-JSON has no NaN; it is written as null, and stays None when it is read, which is what the hints say.
+JSON has no NaN; it is written as null, which is read as NaN where the hint says ``float``, and as None where it says ``float | None``.
 """
 
 import json
@@ -17,7 +17,7 @@ from exactrank.workbench.comparison.reasons import clipped
 
 T = TypeVar("T")
 #: What a value of JSON must be to stand for one of these.
-PLAIN: Mapping[type, tuple[type, ...]] = {float: (float, int, NoneType), int: (int,), str: (str,), bool: (bool,)}
+PLAIN: Mapping[type, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
 
 
 def to_record(value: Any) -> Any:
@@ -66,6 +66,8 @@ def _read(hint: Any, value: Any) -> Any:
         return tuple(_read(inside[0], item) for item in value)
     if origin is Mapping:
         return {key: _read(inside[1], item) for key, item in value.items()}
+    if hint is float and value is None:
+        return math.nan
     if hint in PLAIN and not isinstance(value, PLAIN[hint]):
         raise TypeError(f"{value!r:.40} is no {hint.__name__}")
     return from_record(hint, value) if isinstance(hint, type) and is_dataclass(hint) else value
