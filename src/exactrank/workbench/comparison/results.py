@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from exactrank.errors import DataError
+
 #: nDCG at each of these ranks is measured besides what was asked for; a report draws it.
 RANKS = range(1, 11)
 #: The file of a whole comparison.
@@ -39,6 +41,10 @@ class Weights:
     kind: str
     names: tuple[str, ...]
     values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.values):
+            raise DataError(f"there are {len(self.values):,} weights for {len(self.names):,} features; give one for each")
 
 
 @dataclass(frozen=True)
