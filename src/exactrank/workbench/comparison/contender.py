@@ -31,7 +31,7 @@ class Task:
     measure: str  #: to train on
     seed: int
     threads: int
-    scratch: Path | None = None  #: a folder for files that nobody needs once all fits are done; None for the system's
+    scratch: Path | None = None  #: a folder for files that are gone after the run; None: the system's
 
 
 class Fitted(Protocol):

@@ -60,8 +60,8 @@ class Division:
     test: Part
 
     @property
-    def folder(self) -> Path:
-        """Where the parts lie, which is gone with them when the comparison ends."""
+    def scratch(self) -> Path:
+        """The folder of its caches, which is gone after the run."""
         return self.train.path.parent
 
     def read(self) -> Fold:

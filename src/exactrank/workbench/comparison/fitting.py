@@ -129,7 +129,7 @@ def _final(job: Job) -> Fit:
 def _fitted(job: Job) -> tuple[Fold, Fitted, float]:
     """The data, the contender fitted to it, and the seconds that took."""
     fold = job.division.read()
-    task = Task(job.dataset, fold, job.division.test.rows, next(iter(job.measures)), job.seed, job.threads, job.division.folder)
+    task = Task(job.dataset, fold, job.division.test.rows, next(iter(job.measures)), job.seed, job.threads, job.division.scratch)
     begun = time.perf_counter()
     fitted = job.contender.fit(task, job.settings)
     return fold, fitted, time.perf_counter() - begun
