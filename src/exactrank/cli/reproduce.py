@@ -37,7 +37,7 @@ def reproduce(
     """Run a published experiment again, and check whether its finding holds."""
     from exactrank.errors import DataError
     from exactrank.workbench.reproduce import find_experiment
-    from exactrank.workbench.reproduce.finding import check_targets
+    from exactrank.workbench.reproduce.finding import finding_files
 
     if name is None:
         _list(as_json)
@@ -47,12 +47,12 @@ def reproduce(
         raise DataError(f"give --out FOLDER for the report of {name}, its numbers and its figure")
     experiment = kind.full(seed) if full else kind(seed=seed)
     experiment = _on(experiment if threads is None else replace(experiment, threads=threads), data or [])
-    check_targets(name, out, force)
     start = time.perf_counter()
     try:
-        with _bar(experiment, quiet=as_json) as tell:
-            finding = experiment.run(tell)
-        paths = finding.write(out, force=force)
+        with finding_files(name, out, force=force) as write:
+            with _bar(experiment, quiet=as_json) as tell:
+                finding = experiment.run(tell)
+            paths = write(finding)
     except KeyboardInterrupt:
         typer.echo("exactrank: interrupted; nothing was written", err=True)
         raise typer.Exit(1) from None

@@ -1,6 +1,7 @@
 """``exactrank train NAME``: a command for each ranker, made when it is asked for, since that imports numerical libraries.
 
-The model so far is written whenever it improves, so a process that is killed leaves a whole model or none.
+The model so far is written whenever it improves, to a file of its own beside the target, the checkpoint. The target is replaced at
+the end by the finished model, and the checkpoint removed; a run that is broken off leaves the target as it was.
 """
 
 import inspect
@@ -32,12 +33,15 @@ from exactrank.rankers import RANKERS, find_ranker
 
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
+    from exactrank.data.ranking_data import RankingData
     from exactrank.rankers.base import Ranker
     from exactrank.scorers.model import Model
     from exactrank.training import Listener, Progress
 
-Out = Annotated[Path, typer.Option(help="Where the model goes.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the model that is there, to the same result as without a break.")]
+Out = Annotated[Path, typer.Option(help="Where the model goes; - is standard output.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on from the checkpoint or the model that is there, to the same result as without a break.")
+]
 Valid = Annotated[Path | None, typer.Option(help="Validation data, which chooses the model to keep.")]
 
 
@@ -67,46 +71,82 @@ class Job:
     resume: bool = False
 
     def run(self, data: Path, valid: Path | None, options: "ReadOptions") -> None:
-        """Read, train, write, report; Ctrl-C keeps what there is."""
-        from exactrank.files import refuse_existing
+        """Read, train, write, report; Ctrl-C keeps the checkpoint."""
+        from exactrank.files import whole_file
         from exactrank.measures.parse import parse_measure
-        from exactrank.scorers.model import load
 
         parse_measure(self.ranker.measure)
-        begun = self.resume and self.out.exists()
-        if not self.force and not begun:
-            refuse_existing(self.out)
-        earlier = load(self.out) if begun else None
-        try:
+        earlier = self._earlier()
+        with whole_file(self.out, force=self.force or earlier is not None) as file:
             train = read(data, options)
             held_out = None if valid is None else read(valid, options)
+            self._fit(train, held_out, earlier)
+            file.write(self.ranker.model_.to_bytes())
+        if self.checkpoint is not None:
+            self.checkpoint.unlink(missing_ok=True)
+        self.report(self.out)
 
-            def checkpoint(model: "Model") -> None:
-                nonlocal begun
-                model.save(self.out, force=self.force or begun)
-                begun = True
+    @property
+    def checkpoint(self) -> Path | None:
+        """Where the best model so far is kept; standard output has no such place."""
+        from exactrank.files import is_stream
 
+        return None if is_stream(self.out) else self.out.with_name(f"{self.out.name}.checkpoint")
+
+    def _earlier(self) -> "Model | None":
+        """What to go on from; raise where an unfinished run would be forgotten."""
+        from exactrank.errors import DataError, OutputExistsError
+        from exactrank.scorers.model import load
+
+        if self.checkpoint is None:
+            if self.resume:
+                raise DataError(f"--resume goes on from a file, but --out {self.out} is standard output; give a path")
+            return None
+        if self.resume:
+            return next((load(path) for path in (self.checkpoint, self.out) if path.exists()), None)
+        if self.checkpoint.exists() and not self.force:
+            raise OutputExistsError(
+                f"{self.checkpoint} holds a model whose training was interrupted; --resume goes on with it, --force begins again"
+            )
+        return None
+
+    def _fit(self, train: "RankingData", valid: "RankingData | None", earlier: "Model | None") -> None:
+        """Train; where that is interrupted say so, with the best model so far in the checkpoint."""
+        reached = None if self.checkpoint is None or not self.resume or not self.checkpoint.exists() else self.checkpoint
+
+        def keep(model: "Model") -> None:
+            nonlocal reached
+            if self.checkpoint is not None:
+                model.save(self.checkpoint, force=True)
+                reached = self.checkpoint
+
+        try:
             with _bar(self.ranker, quiet=self.as_json) as listener, _troubles_told():
-                self.ranker.fit(train, valid=held_out, listener=listener, checkpoint=checkpoint, resume=earlier)
-            self.ranker.save(self.out, force=True)
+                self.ranker.fit(train, valid=valid, listener=listener, checkpoint=keep, resume=earlier)
+            if not self.ranker.model_.training["interrupted"]:
+                return
+            keep(self.ranker.model_)
+            if reached is not None:
+                self.report(reached)
         except KeyboardInterrupt:
-            kept = f"{self.out} holds the best model so far" if begun else "there was no model yet, nothing was written"
-            typer.echo(f"exactrank: interrupted; {kept}", err=True)
-            raise typer.Exit(0 if begun else 1) from None
-        self.report()
+            pass
+        kept = "no model was kept" if reached is None else f"{reached} holds the best model so far, and --resume goes on with it"
+        typer.echo(f"exactrank: interrupted; {kept}{self._untouched()}", err=True)
+        raise typer.Exit(1)
 
-    def report(self) -> None:
-        """Say what was reached."""
+    def _untouched(self) -> str:
+        return f"; {self.out} is as it was" if self.checkpoint is not None and self.out.exists() else ""
+
+    def report(self, path: Path) -> None:
+        """Say what was reached by the model at ``path``."""
         model = self.ranker.model_
         reached = model.training
-        if reached["interrupted"]:
-            typer.echo(f"exactrank: interrupted; {self.out} holds the best model so far", err=True)
         if self.as_json:
-            named = {"path": str(self.out), "ranker": self.ranker.name, "measure": model.measure}
+            named = {"path": str(path), "ranker": self.ranker.name, "measure": model.measure}
             found = {"training": reached["value"], "validation": reached["valid"]}
             print_json(named | found | {"steps": reached["steps"], "interrupted": reached["interrupted"]})
         else:
-            _print_reached(model, str(self.ranker.measure), self.out)
+            _print_reached(model, str(self.ranker.measure), path)
 
 
 def _command(name: str) -> Any:

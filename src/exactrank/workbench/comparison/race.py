@@ -168,6 +168,11 @@ class Heat:
         return bool(self.contender.space) and not (self.race.finals and self.race.budget == Budget(trials=1))
 
     @property
+    def tuned(self) -> bool:
+        """Are all trials done that the budget allows?"""
+        return not self.since and not (self.tries and self.race.budget.allows(self.begun, self.spent))
+
+    @property
     def tried(self) -> tuple[Trial, ...]:
         """The trials that are done, by their numbers."""
         return tuple(self.trials[number] for number in sorted(self.trials))
