@@ -219,17 +219,6 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def move_into(made: Path, folder: Path) -> None:
-    """Give a file of ours, on the same disk, its place in ``folder``, whatever stands there."""
-    handle = os.open(made, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    os.replace(made, folder / made.name)
-    _sync_folder(folder)
-
-
 @contextmanager
 def scratch_folder(within: Path | None = None) -> Iterator[Path]:
     """An empty folder that is gone afterwards, ``within`` a folder or the system's for temporary files."""

@@ -41,6 +41,7 @@ Workers = Annotated[int | None, typer.Option(min=1, help="Fits at a time, each i
 AllThreads = Annotated[int | None, typer.Option(min=1, help="Threads of all fits together. \\[default: all cores]")]
 #: Characters of a reason on stderr; the tables have more.
 SHORT = 300
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder, to the same numbers.")]
 MLflow = Annotated[str | None, typer.Option("--mlflow", help="Log to this MLflow tracking URI, e.g. sqlite:///mlflow.db.")]
 
 
@@ -68,7 +69,7 @@ def compare(
         list[str] | None, typer.Option(help="NAME=COMMAND: a program that takes {train} {valid} {test} and writes {scores}.")
     ] = None,
     baseline: Annotated[str | None, typer.Option(help="The method that others are held against. \\[default: the first]")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder, to the same numbers.")] = False,
+    resume: Resume = False,
     force: Force = False,
     workers: Workers = None,
     threads: AllThreads = None,
@@ -83,42 +84,41 @@ def compare(
 ) -> None:
     """Compare methods: tune each on validation queries, test all on the same queries, with statistics and a report."""
     from exactrank.measures.parse import parse_measure
-    from exactrank.workbench.compare import check_folder, checked_budget, checked_seconds
+    from exactrank.workbench.compare import checked_budget, checked_seconds
     from exactrank.workbench.compare import compare as compared
     from exactrank.workbench.comparison.contenders import find_contender, split_methods
+    from exactrank.workbench.comparison.folder import workplace
 
     contenders = [*map(find_contender, split_methods(methods)), *_others(scores or [], program or [])]
     for name in split_methods(measures):
         parse_measure(name)
     checked_budget(trials, seconds)
     checked_seconds("limit", limit)
-    check_folder(report, resume, force)
     if mlflow is not None:
         from exactrank.workbench.comparison.tracking import check_tracking, log_comparison
 
         check_tracking(mlflow)
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
-    sets, sources = _datasets(data, valid, test, options)
-    with bar(quiet=as_json) as told:
-        found = compared(
-            sets,
-            contenders,
-            split_methods(measures),
-            folds=folds,
-            trials=trials,
-            seconds=seconds,
-            limit=limit,
-            baseline=baseline,
-            out=report,
-            resume=resume,
-            force=force,
-            seed=seed,
-            workers=workers,
-            threads=threads,
-            sources=sources,
-            command=shlex.join(["exactrank", *sys.argv[1:]]),
-            told=told,
-        )
+    with interruptible(report), workplace(report, resume, force) as place:
+        sets, sources = _datasets(data, valid, test, options)
+        with bar(quiet=as_json) as told:
+            found = compared(
+                sets,
+                contenders,
+                split_methods(measures),
+                folds=folds,
+                trials=trials,
+                seconds=seconds,
+                limit=limit,
+                baseline=baseline,
+                out=place,
+                seed=seed,
+                workers=workers,
+                threads=threads,
+                sources=sources,
+                command=shlex.join(["exactrank", *sys.argv[1:]]),
+                told=told,
+            )
     show(found, report, as_json)
     if mlflow is not None:
         log_comparison(found, report, mlflow)
@@ -148,7 +148,7 @@ def _complain(found: "Comparison", report: Path) -> None:
             if effort.failed:
                 typer.echo(f"exactrank: {effort.method} failed on {data.name}: {clipped(effort.failed.splitlines()[0], SHORT)}", err=True)
     if not found.complete:
-        typer.echo(f"exactrank: interrupted; {report} holds what is finished, and the same command with --resume goes on", err=True)
+        typer.echo(f"exactrank: interrupted; {_what_is_left(report)}", err=True)
 
 
 def finish(found: "Comparison", strict: bool = False) -> None:
@@ -158,6 +158,20 @@ def finish(found: "Comparison", strict: bool = False) -> None:
     failed = [bool(effort.failed) for data in found.datasets for effort in efforts(found, data.name)]
     if not found.complete or all(failed) or (strict and any(failed)):
         raise typer.Exit(1)
+
+
+@contextmanager
+def interruptible(report: Path) -> Iterator[None]:
+    """Ctrl-C before or after the fits ends with a line and 1, too."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"exactrank: interrupted; {_what_is_left(report)}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _what_is_left(report: Path) -> str:
+    return f"{report} holds what is finished, and the same command with --resume goes on" if report.exists() else "nothing was written"
 
 
 @contextmanager

@@ -69,18 +69,21 @@ class Job:
     force: bool
     as_json: bool
     resume: bool = False
+    kept: "Model | None" = None  #: what this run left in the checkpoint
 
     def run(self, data: Path, valid: Path | None, options: "ReadOptions") -> None:
-        """Read, train, write, report; Ctrl-C keeps the checkpoint."""
+        """Read, train, write, report; where that is interrupted say what is kept."""
         from exactrank.files import whole_file
         from exactrank.measures.parse import parse_measure
 
         parse_measure(self.ranker.measure)
         earlier = self._earlier()
         with whole_file(self.out, force=self.force or earlier is not None) as file:
-            train = read(data, options)
-            held_out = None if valid is None else read(valid, options)
-            self._fit(train, held_out, earlier)
+            try:
+                self._fit(read(data, options), None if valid is None else read(valid, options), earlier)
+            except KeyboardInterrupt:
+                typer.echo(f"exactrank: interrupted; {self._kept()}", err=True)
+                raise typer.Exit(1) from None
             file.write(self.ranker.model_.to_bytes())
         if self.checkpoint is not None:
             self.checkpoint.unlink(missing_ok=True)
@@ -111,31 +114,27 @@ class Job:
         return None
 
     def _fit(self, train: "RankingData", valid: "RankingData | None", earlier: "Model | None") -> None:
-        """Train; where that is interrupted say so, with the best model so far in the checkpoint."""
-        reached = None if self.checkpoint is None or not self.resume or not self.checkpoint.exists() else self.checkpoint
+        """Train; the checkpoint is never replaced by a model that is worse than the one it goes on from."""
 
         def keep(model: "Model") -> None:
-            nonlocal reached
-            if self.checkpoint is not None:
+            if self.checkpoint is not None and (not self.resume or not self.checkpoint.exists() or _no_worse(model, earlier)):
                 model.save(self.checkpoint, force=True)
-                reached = self.checkpoint
+                self.kept = model
 
-        try:
-            with _bar(self.ranker, quiet=self.as_json) as listener, _troubles_told():
-                self.ranker.fit(train, valid=valid, listener=listener, checkpoint=keep, resume=earlier)
-            if not self.ranker.model_.training["interrupted"]:
-                return
+        with _bar(self.ranker, quiet=self.as_json) as listener, _troubles_told():
+            self.ranker.fit(train, valid=valid, listener=listener, checkpoint=keep, resume=earlier)
+        if self.ranker.model_.training["interrupted"]:
             keep(self.ranker.model_)
-            if reached is not None:
-                self.report(reached)
-        except KeyboardInterrupt:
-            pass
-        kept = "no model was kept" if reached is None else f"{reached} holds the best model so far, and --resume goes on with it"
-        typer.echo(f"exactrank: interrupted; {kept}{self._untouched()}", err=True)
-        raise typer.Exit(1)
+            if self.checkpoint is not None and self.kept is self.ranker.model_:
+                self.report(self.checkpoint)
+            raise KeyboardInterrupt
 
-    def _untouched(self) -> str:
-        return f"; {self.out} is as it was" if self.checkpoint is not None and self.out.exists() else ""
+    def _kept(self) -> str:
+        """What a run that was broken off leaves behind."""
+        if self.checkpoint is None or not (self.kept or (self.resume and self.checkpoint.exists())):
+            return "there was no model yet, nothing was written"
+        untouched = f", and {self.out} is as it was" if self.out.exists() else ""
+        return f"{self.checkpoint} holds the best model so far{untouched}; the same command with --resume goes on"
 
     def report(self, path: Path) -> None:
         """Say what was reached by the model at ``path``."""
@@ -147,6 +146,15 @@ class Job:
             print_json(named | found | {"steps": reached["steps"], "interrupted": reached["interrupted"]})
         else:
             _print_reached(model, str(self.ranker.measure), path)
+
+
+def _no_worse(model: "Model", earlier: "Model | None") -> bool:
+    """By validation where both have it, else by training."""
+    for part in ("valid", "value"):
+        ours, theirs = (each.training.get(part) if each is not None else None for each in (model, earlier))
+        if ours is not None and theirs is not None:
+            return bool(ours >= theirs)
+    return True
 
 
 def _command(name: str) -> Any:

@@ -4,8 +4,10 @@ A trial asks only for the mean on validation data. Ties count there as badly as 
 look as good as the order in which the data happens to be written.
 """
 
+import json
 import re
 import resource
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -14,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xxhash
 
 from exactrank.arrays import PerDocument
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.files import scratch_folder, whole_file
 from exactrank.measures.base import Measure
 from exactrank.measures.dcg import NDCG
 from exactrank.measures.evaluate import Result, evaluate
@@ -32,6 +36,10 @@ from exactrank.workbench.pictures import outline
 
 #: Columns of a drawn step function.
 COLUMNS = 400
+#: What stands in names of files as it is; file systems may ignore case, and how letters are composed.
+PLAIN = re.compile(r"(?!fold\d)[a-z0-9_+-]+|Fold\d+", re.ASCII)
+#: Bytes of each part of such a name.
+LONGEST = 48
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
@@ -76,12 +84,16 @@ class Job:
 
 
 def file_stem(dataset: str, fold: str, method: str) -> str:
-    """A name for files.
+    """A name for files, another one for each three: a hash tells apart what looks the same in it, or to a file system.
 
-    >>> file_stem("web/2024", "Fold1", "small trees")
-    'web-2024.Fold1.small-trees'
+    >>> file_stem("web", "Fold1", "ridge"), file_stem("web/2024", "Fold1", "Small trees")
+    ('web.Fold1.ridge', 'web-2024.Fold1.Small-trees.8ded5a3d66cd')
     """
-    return ".".join(re.sub(r"[^\w+-]+", "-", name) for name in (dataset, fold, method))
+    names = (dataset, fold, method)
+    readable = ".".join(re.sub(r"[^\w+-]+", "-", name).encode()[:LONGEST].decode(errors="ignore") for name in names)
+    if all(PLAIN.fullmatch(name) and len(name) <= LONGEST for name in names):
+        return readable
+    return f"{readable}.{xxhash.xxh3_64(json.dumps(names).encode()).hexdigest()[:12]}"
 
 
 def _trial(job: Job) -> Trial:
@@ -106,9 +118,7 @@ def _final(job: Job) -> Fit:
     test = _measured(by_rank | dict(job.measures), fold.test, scores["test"], job.threads)
     if not test:
         raise IncompatibleError(f"{job.contender.name} gives no scores of test documents")
-    if job.models is not None:
-        job.models.mkdir(exist_ok=True)
-        fitted.save(job.models, file_stem(job.dataset, fold.name, job.contender.name))
+    models = _saved(job, fitted)
     return Fit(
         job.dataset,
         fold.name,
@@ -123,7 +133,30 @@ def _final(job: Job) -> Fit:
         curve=fitted.curve,
         weights=fitted.weights,
         slice=_slice(job, fold.valid, scores["valid"], fitted.weights),
+        models=models,
     )
+
+
+def _saved(job: Job, fitted: Fitted) -> tuple[str, ...]:
+    """The names of the files of the model, which are whole when they come to the folder of models."""
+    if job.models is None:
+        return ()
+    job.models.mkdir(exist_ok=True)
+    with scratch_folder(job.division.scratch) as folder:
+        fitted.save(folder, file_stem(job.dataset, job.division.name, job.contender.name))
+        made = sorted(folder.iterdir())
+        for path in made:
+            _keep(path, job.models / path.name)
+    return tuple(path.name for path in made)
+
+
+def _keep(made: Path, target: Path) -> None:
+    """Bring a model from the scratch folder to its place; that of some libraries is a folder."""
+    if made.is_dir():
+        made.replace(target)
+        return
+    with open(made, "rb") as content, whole_file(target, force=True) as file:
+        shutil.copyfileobj(content, file)
 
 
 def _fitted(job: Job) -> tuple[Fold, Fitted, float]:

@@ -12,6 +12,8 @@ from exactrank.errors import DataError
 RANKS = range(1, 11)
 #: The file of a whole comparison.
 RECORD = "comparison.json"
+#: All files that `Comparison.write` makes.
+FILES = (RECORD, "tables.md", "tables.tex", "results.csv", "report.html")
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class Fit:
     curve: tuple[Point, ...] = ()
     weights: Weights | None = None
     slice: Slice | None = None
+    models: tuple[str, ...] = ()  #: names of its files in the folder of models
     failed: str = ""
 
 
@@ -192,9 +195,9 @@ class Comparison:
 
         target = Path(folder)
         write_record(target / RECORD, self)
-        made = {"tables.md": Comparison.to_markdown, "tables.tex": Comparison.to_latex, "results.csv": Comparison.to_csv}
+        made = (Comparison.to_markdown, Comparison.to_latex, Comparison.to_csv, report_html)
         troubles = []
-        for name, make in {**made, "report.html": report_html}.items():
+        for name, make in zip(FILES[1:], made, strict=True):
             try:
                 content = encoded(make(self))
             except Exception as error:  # whatever the numbers did to it: what took hours to compute is not lost by it

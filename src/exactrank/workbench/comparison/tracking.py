@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exactrank.errors import IncompatibleError
-from exactrank.workbench.comparison.fitting import file_stem
 from exactrank.workbench.comparison.race import MODELS
 from exactrank.workbench.comparison.reasons import clipped
-from exactrank.workbench.comparison.results import Comparison
+from exactrank.workbench.comparison.results import FILES, Comparison
 from exactrank.workbench.comparison.standings import efforts, standings
 
 if TYPE_CHECKING:
@@ -46,8 +45,8 @@ def log_comparison(comparison: Comparison, folder: Path, uri: str) -> None:
 def _log_comparison(client: "MlflowClient", experiment: str, comparison: Comparison, folder: Path) -> None:
     with _run(client, experiment, "compare", {}) as whole:
         _log_params(client, whole, {**comparison.run, "measures": ", ".join(comparison.measures.values())})
-        for path in sorted(folder.glob("*.*")):
-            client.log_artifact(whole, str(path))
+        for name in FILES:
+            client.log_artifact(whole, str(folder / name))
         for method in comparison.methods:
             with _run(client, experiment, method.name, {"mlflow.parentRunId": whole}) as run:
                 _log_method(client, run, comparison, method.name, folder)
@@ -76,8 +75,8 @@ def _log_method(client: "MlflowClient", run: str, comparison: Comparison, method
     fits = [fit for fit in comparison.fits if fit.method == method]
     for fit in fits:
         _log_params(client, run, {f"{fit.dataset}/{fit.fold}/{name}": value for name, value in fit.settings.items()})
-        for path in (folder / MODELS).glob(f"{file_stem(fit.dataset, fit.fold, method)}.*"):
-            client.log_artifact(run, str(path), MODELS)
+        for name in fit.models:
+            client.log_artifact(run, str(folder / MODELS / name), MODELS)
     for data in comparison.datasets:
         for measure in comparison.measures:
             (found,) = (one for one in standings(comparison, data.name, measure) if one.method == method)

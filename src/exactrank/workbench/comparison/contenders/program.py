@@ -16,7 +16,6 @@ a size that scores can have.
 
 import shlex
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from exactrank.data.formats import write
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
 from exactrank.errors import DataError
+from exactrank.files import scratch_folder
 from exactrank.workbench.comparison.contender import Contender, Fitted, Task
 from exactrank.workbench.comparison.contenders.scores import GivenScores, check_scores_file
 from exactrank.workbench.comparison.forks import tie_to_parent
@@ -66,8 +66,8 @@ class Program(Contender):
         return seconds or LIMIT
 
     def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
-        with tempfile.TemporaryDirectory(prefix="program-", dir=task.scratch, ignore_cleanup_errors=True) as folder:
-            paths = {part: Path(folder).resolve() / f"{part}.txt" for part in ("train", "valid", "test", "scores", "valid_scores")}
+        with scratch_folder(task.scratch) as folder:
+            paths = {part: folder.resolve() / f"{part}.txt" for part in ("train", "valid", "test", "scores", "valid_scores")}
             for part in ("train", "valid", "test"):
                 if f"{{{part}}}" in self.command:
                     write(getattr(task.fold, part), paths[part])
