@@ -397,12 +397,16 @@ def test_another_seed_is_another_fit_on_the_same_folds(data, tmp_path):
 def test_beginning_again_deletes_what_a_comparison_left_and_nothing_else(data, tmp_path):
     out = tmp_path / "out"
     xr.compare(data, QUICK, folds=3, out=out)
-    others = [out / "mine.txt", out / "models" / "mine.json", out / "fits" / "mine.json"]
+    (out / "comparison.json").unlink()  # as after a kill: what is left must be known by the results
+    others = [out / "mine.txt", out / "models" / "data.Fold1.ridge.mine", out / "fits" / "mine.json", tmp_path / "outside.json"]
     for path in others:
         path.write_text("mine")
+    result = next((out / "fits").glob("data.Fold1.ridge.final.*.json"))
+    result.write_text(result.read_text().replace('"models": ["', '"models": ["../../outside.json", "'))
     xr.compare(data, ["ridge"], folds=3, out=out, force=True)
     assert all(path.read_text() == "mine" for path in others)
-    assert {path.name for path in (out / "models").iterdir()} == {f"data.Fold{k}.ridge.json" for k in (1, 2, 3)} | {"mine.json"}
+    models = {f"data.Fold{k}.ridge.json" for k in (1, 2, 3)}
+    assert {path.name for path in (out / "models").iterdir()} == models | {"data.Fold1.ridge.mine"}
     assert len(list((out / "fits").glob("*.final.*.json"))) == 3
 
 
@@ -452,11 +456,18 @@ def test_a_comparison_that_is_broken_off_goes_on_to_the_same_numbers(text, data,
         assert not partly.complete
         assert "partial" in (out / "report.html").read_text().lower()
         assert not list(out.glob("exactrank-*"))
+    else:
+        assert list(out.glob("exactrank-*"))
+        assert list(out.glob("exactrank-*.lock"))
+    (out / "data").mkdir()
+    (out / "data" / "mine.txt").write_text("mine")
     (place / "go").touch()
     resumed = started(text, out, place, "--resume")
     said, told = resumed.communicate(timeout=60)
     assert resumed.returncode == 0, told
     assert "ridge" in said
+    assert (out / "data" / "mine.txt").read_text() == "mine"
+    assert not list(out.glob("*exactrank*"))
     found = read_comparison(out)
     whole = xr.compare({"web": data}, ["ridge"], folds=3)
     assert found.complete

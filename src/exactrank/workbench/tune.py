@@ -93,9 +93,11 @@ def tune(
         )
         heats = race.run(told)
     found = _over_folds([heat.tried for heat in heats])
+    if not found:
+        raise KeyboardInterrupt  # it came before any trial was finished
     best = best_trial(found)
     if best is None:
-        raise DataError(f"{contender.name} could not be fitted: {found[0].failed}" if found else f"{contender.name}: no trial was finished")
+        raise DataError(f"{contender.name} could not be fitted: {found[0].failed}")
     last = divisions[-1]
     task = Task(contender.name, last, np.arange(last.test.n_documents), name, seed, cores)
     return Tuned(contender.fit(task, best.settings).ranker, best, found, all(heat.tuned for heat in heats))
