@@ -65,7 +65,7 @@ def fuse(
     """Tune the weights of a hybrid search: the global optimum for two systems, certified for three."""
     from exactrank.workbench.fuse import fuse as fused
 
-    _check_plot(plot, systems=len(run or system or []))
+    _check_outputs(out, plot, systems=len(run or system or []))
     with optional_file(out, force) as file, picture(plot, force) as draw:
         judged = _systems(data, run or [], system or [], read_options(missing, query_column, doc_column, relevance_column, threads))
         result = fused(
@@ -82,10 +82,12 @@ def fuse(
         _print(result)
 
 
-def _check_plot(plot: Path | None, systems: int) -> None:
+def _check_outputs(out: Path | None, plot: Path | None, systems: int) -> None:
     """Raise before the work where there would be no picture."""
-    from exactrank.errors import IncompatibleError
+    from exactrank.errors import DataError, IncompatibleError
 
+    if plot is not None and plot == out:
+        raise DataError(f"two outputs would go to {plot}; give each a path of its own")
     if plot is not None and systems > 2:
         raise IncompatibleError(
             f"--plot draws the weight of one system against another, but there are {systems}; fuse two, or leave it out"

@@ -113,7 +113,7 @@ def compare(
             earlier + time.monotonic() - begun,
         )
         if out is not None:
-            found.write(place.folder)
+            found.write(place.folder, force=True)
     return found
 
 

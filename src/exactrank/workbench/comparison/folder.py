@@ -48,11 +48,9 @@ def workplace(out: str | os.PathLike[str] | None, resume: bool = False, force: b
         raise OutputExistsError(f"{folder} is a file; give a folder for the report")
     with made_folder(folder), _alone(folder):
         _check_content(folder, resume, force)
-        for place in (folder, folder / FITS, folder / MODELS):
-            sweep_parts(place)
         if force and not resume:
             _forget(folder)
-        with scratch_folder(folder) as scratch:
+        with _swept(folder), scratch_folder(folder) as scratch:
             yield Workplace(folder, scratch)
 
 
@@ -62,6 +60,19 @@ def _alone(folder: Path) -> Iterator[None]:
         if not ours:
             raise OutputExistsError(f"another comparison is running in {folder}; wait for its end, or choose another folder")
         yield
+
+
+@contextmanager
+def _swept(folder: Path) -> Iterator[None]:
+    """Remove what fits that were killed had begun to write: those of earlier runs, and in the end those of this one."""
+    places = (folder, folder / FITS, folder / MODELS)
+    try:
+        for place in places:
+            sweep_parts(place)
+        yield
+    finally:
+        for place in places:
+            sweep_parts(place)
 
 
 def _check_content(folder: Path, resume: bool, force: bool) -> None:

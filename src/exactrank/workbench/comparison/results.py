@@ -183,17 +183,19 @@ class Comparison:
 
         write_report(self, path, force=force)
 
-    def write(self, folder: str | os.PathLike[str]) -> None:
-        """All of it to ``folder``: the record, the tables and the report, in place of earlier ones.
+    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+        """All of it to ``folder``: the record, the tables and the report; ``force`` replaces files of the same names.
 
         The record comes first. Where something cannot be shown the rest is written all the same, and an `OSError` tells of it.
         """
-        from exactrank.files import whole_file
+        from exactrank.files import refuse_existing, whole_file
         from exactrank.workbench.comparison.reasons import reason_of
         from exactrank.workbench.comparison.records import write_record
         from exactrank.workbench.comparison.report import report_html
 
         target = Path(folder)
+        for name in () if force else FILES:
+            refuse_existing(target / name)
         write_record(target / RECORD, self)
         made = (Comparison.to_markdown, Comparison.to_latex, Comparison.to_csv, report_html)
         troubles = []
