@@ -114,10 +114,11 @@ class Job:
         return None
 
     def _fit(self, train: "RankingData", valid: "RankingData | None", earlier: "Model | None") -> None:
-        """Train; the checkpoint is never replaced by a model that is worse than the one it goes on from."""
+        """Train; a checkpoint that is taken up is never replaced by a model that is worse."""
+        floor = earlier if self.checkpoint is not None and self.checkpoint.exists() else None
 
         def keep(model: "Model") -> None:
-            if self.checkpoint is not None and (not self.resume or not self.checkpoint.exists() or _no_worse(model, earlier)):
+            if self.checkpoint is not None and (floor is None or _no_worse(model, floor)):
                 model.save(self.checkpoint, force=True)
                 self.kept = model
 
@@ -148,10 +149,10 @@ class Job:
             _print_reached(model, str(self.ranker.measure), path)
 
 
-def _no_worse(model: "Model", earlier: "Model | None") -> bool:
+def _no_worse(model: "Model", earlier: "Model") -> bool:
     """By validation where both have it, else by training."""
     for part in ("valid", "value"):
-        ours, theirs = (each.training.get(part) if each is not None else None for each in (model, earlier))
+        ours, theirs = model.training.get(part), earlier.training.get(part)
         if ours is not None and theirs is not None:
             return bool(ours >= theirs)
     return True
