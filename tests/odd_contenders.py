@@ -123,3 +123,14 @@ class Hungry(Odd):
     def fit(self, task, settings):
         np.ones(self.BYTES // 8)
         return ByFeature({})
+
+
+class Untrue(Odd):
+    """What it says about itself cannot be shown."""
+
+    def fit(self, task, settings):
+        return UntruthfullyFitted({})
+
+
+class UntruthfullyFitted(ByFeature):
+    curve = (1, 2)

@@ -449,28 +449,28 @@ def test_bad_training_and_prediction_is_explained(made, tmp_path, monkeypatch, a
 
 
 def long_training(folder):
-    """A process that trains for minutes, once it has written a first model."""
+    """A process that trains for minutes, once it has written a first checkpoint."""
     ok("generate", "long.xr", "--queries", 300, "--documents", 20, "--features", 10, "--force", cwd=folder)
     arguments = [PROGRAM, "train", "coordinate-ascent", "long.xr", "--out", "m.json", "--restarts", "100000", "--tolerance", "0"]
     process = subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not (folder / "m.json").exists():
+    while not (folder / "m.json.checkpoint").exists():
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)
     return process
 
 
-def test_ctrl_c_keeps_the_best_model(tmp_path):
+def test_ctrl_c_keeps_the_best_model_beside_the_target(tmp_path):
     process = long_training(tmp_path)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     printed, said = process.communicate(timeout=20)
-    assert process.returncode == 0
-    assert said == "exactrank: interrupted; m.json holds the best model so far\n"
+    assert process.returncode == 1
+    assert said == "exactrank: interrupted; m.json.checkpoint holds the best model so far; the same command with --resume goes on\n"
     assert "training" in printed
-    model, data = xr.load(tmp_path / "m.json"), xr.read(tmp_path / "long.xr")
+    model, data = xr.load(tmp_path / "m.json.checkpoint"), xr.read(tmp_path / "long.xr")
     assert model.training["interrupted"]
     assert model.training["value"] == mean_of("nDCG@10", data, model)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["long.xr", "m.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["long.xr", "m.json.checkpoint"]
 
 
 @pytest.mark.parametrize("after", [0.0, 0.05])
@@ -479,8 +479,9 @@ def test_a_killed_process_leaves_a_whole_model(tmp_path, after):
     time.sleep(after)
     process.kill()
     process.communicate(timeout=20)
-    model, data = xr.load(tmp_path / "m.json"), xr.read(tmp_path / "long.xr")
+    model, data = xr.load(tmp_path / "m.json.checkpoint"), xr.read(tmp_path / "long.xr")
     assert model.training["value"] == mean_of("nDCG@10", data, model)
+    assert not (tmp_path / "m.json").exists()
 
 
 def test_ctrl_c_before_the_first_model_writes_nothing(made, tmp_path, monkeypatch):

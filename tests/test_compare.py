@@ -5,9 +5,14 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
+import sys
+import threading
 import time
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -18,10 +23,14 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank.cli import app, demo
 from exactrank.data.folds import deal_folds
+from exactrank.workbench.comparison import tracking
+from exactrank.workbench.comparison.contenders import find_contender
 from exactrank.workbench.comparison.divisions import dealt
 from exactrank.workbench.comparison.divisions import given as given_divisions
+from exactrank.workbench.comparison.fitting import Job
 from exactrank.workbench.comparison.race import Budget
 from exactrank.workbench.comparison.records import from_record, to_record
+from exactrank.workbench.comparison.report import report_html
 from exactrank.workbench.comparison.results import Comparison, Fit, Trial, read_comparison
 from exactrank.workbench.comparison.standings import efforts, pairs, shared_values, standings, winning
 from exactrank.workbench.comparison.tuning import best_trial, settings_of_trial
@@ -243,6 +252,20 @@ def test_what_fails_is_told_in_its_row_and_sinks_nothing_else(data, tmp_path):
     assert "noise on stdout" in (tmp_path / "out" / "fits" / "log.txt").read_text()
 
 
+def test_a_fit_whose_time_is_over_is_killed_and_can_be_strictly_judged(text, tmp_path):
+    program = f"p={sys.executable} -c 'import time; time.sleep(600)' {{test}} {{scores}}"
+    arguments = ["compare", text, "--methods", f"ridge,{ODD}Untrue", "--folds", 3, "--report", tmp_path / "out"]
+    done = command(*arguments, "--program", program, "--limit", 0.5, "--threads", 2)
+    assert done.exit_code == 0
+    assert "exactrank: p failed on web: killed after 0.5 s, the limit of a single fit; --limit" in done.stderr
+    assert "exactrank: Untrue failed on web: what it left as its result cannot be read" in done.stderr
+    assert "ridge failed" not in done.stderr
+    assert not list(tmp_path.glob("out/data*"))
+    strict = command(*arguments, "--strict", "--resume")
+    assert strict.exit_code == 1
+    assert "Untrue failed" in strict.stderr
+
+
 def test_trials_without_a_value_are_failures_with_a_reason(data):
     tuned = xr.compare(data, [ODD + "Unseen"], folds=3, trials=2)
     assert {fit.failed for fit in tuned.fits} == {"Unseen gives no scores of validation documents, so it cannot be tuned"}
@@ -273,7 +296,13 @@ def test_what_cannot_travel_between_processes_is_told(data):
         ("name at least one measure", {"measures": []}),
         ("baseline 'x' is not among the methods", {"baseline": "x"}),
         ("folds must be at least 3", {"folds": 2}),
-        ("at least one trial", {"trials": 0}),
+        ("trials must be from 1 to 1,000,000; got 0", {"trials": 0}),
+        ("trials must be from 1", {"trials": 10**400}),
+        *(
+            (f"seconds must be above 0 .*; got {seconds:g}".replace("+", r"\+"), {"seconds": seconds})
+            for seconds in (np.nan, np.inf, -1, 0, 1e9)
+        ),
+        ("limit must be above 0", {"limit": float("nan")}),
         ("has no setting 'leafs'", {"methods": ["lambdamart(leafs=3)"]}),
     ],
 )
@@ -281,6 +310,48 @@ def test_bad_input_is_refused_before_any_fit(data, said, wrong, tmp_path):
     with pytest.raises((xr.DataError, xr.MeasureError), match=said):
         xr.compare(**({"data": data, "methods": QUICK, "measures": "nDCG@3", "out": tmp_path / "out"} | wrong))
     assert not list(tmp_path.glob("out/fits/*"))
+
+
+# Data that is odd
+
+
+def odd_data(data, grade=None, **more):
+    y = data.y.copy()
+    if grade is not None:
+        y[0] = grade
+    return xr.RankingData.from_arrays(data.X, y, **({"group": np.diff(data.indptr)} | more))
+
+
+def test_odd_data_is_compared_and_reported(data, tmp_path):
+    qid = np.repeat([f"q\udcff{q}" for q in range(24)], 8)
+    names = ["a\udcff", "b\n", "<c>", "\x00\x1b[31m"]
+    sets = {
+        "we\udcffb": odd_data(data, qid=qid, group=None, feature_names=names),
+        "large": odd_data(data, 1e308),
+        "long": odd_data(data, qid=np.repeat([f"{'q' * 10_000}{q}" for q in range(24)], 8), group=None),
+    }
+    found = xr.compare(sets, ["ridge", "a\udcffb=ridge(ridge=9.0)"], ["nDCG@3", "AP(rel=9, empty='skip')"], folds=3, out=tmp_path / "out")
+    assert not any(fit.failed for fit in found.fits)
+    again = read_comparison(tmp_path / "out")
+    assert to_record(again) == to_record(found)
+    assert "a\\udcffb" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "q\\udcff7" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "we\\udcffb" in (tmp_path / "out" / "results.csv").read_text("utf-8")
+
+
+def test_what_cannot_be_shown_loses_nothing_else(tmp_path, monkeypatch):
+    comparison = make_comparison()
+    monkeypatch.setattr(Comparison, "to_latex", lambda self: 1 / 0)
+    with pytest.raises(OSError, match=r"comparison.json holds all results, but tables.tex could not be made \(ZeroDivisionError"):
+        comparison.write(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"comparison.json", "tables.md", "results.csv", "report.html"}
+
+
+def test_long_reasons_leave_a_report_small():
+    job = Job("data", None, find_contender("ridge"), {}, {}, 0, 1, None)
+    failing = with_failure(make_comparison(folds=5), "lightgbm", job.failed("x" * 50_000_000).failed)
+    assert len(report_html(failing)) < len(report_html(make_comparison(folds=5))) + 50_000
+    assert job.failed("").failed == "it gave no reason"
 
 
 # Resuming
@@ -291,8 +362,8 @@ def test_what_is_there_is_not_done_again_and_comes_to_the_same(data, tmp_path):
     whole = xr.compare(data, **how)
     files = sorted((tmp_path / "out" / "fits").glob("*.json"))
     gone = files[::3]
-    for path in gone:
-        path.unlink()
+    for path, damage in zip(gone, cycle((None, b"", b"{}", b"[" * 10_000)), strict=False):
+        path.unlink() if damage is None else path.write_bytes(damage)
     before = {path: path.stat().st_mtime_ns for path in files if path not in gone}
     with pytest.raises(xr.OutputExistsError, match="--resume"):
         xr.compare(data, **how)
@@ -326,12 +397,16 @@ def test_another_seed_is_another_fit_on_the_same_folds(data, tmp_path):
 def test_beginning_again_deletes_what_a_comparison_left_and_nothing_else(data, tmp_path):
     out = tmp_path / "out"
     xr.compare(data, QUICK, folds=3, out=out)
-    others = [out / "mine.txt", out / "models" / "mine.json", out / "fits" / "mine.json"]
+    (out / "comparison.json").unlink()  # as after a kill: what is left must be known by the results
+    others = [out / "mine.txt", out / "models" / "data.Fold1.ridge.mine", out / "fits" / "mine.json", tmp_path / "outside.json"]
     for path in others:
         path.write_text("mine")
+    result = next((out / "fits").glob("data.Fold1.ridge.final.*.json"))
+    result.write_text(result.read_text().replace('"models": ["', '"models": ["../../outside.json", "'))
     xr.compare(data, ["ridge"], folds=3, out=out, force=True)
     assert all(path.read_text() == "mine" for path in others)
-    assert {path.name for path in (out / "models").iterdir()} == {f"data.Fold{k}.ridge.json" for k in (1, 2, 3)} | {"mine.json"}
+    models = {f"data.Fold{k}.ridge.json" for k in (1, 2, 3)}
+    assert {path.name for path in (out / "models").iterdir()} == models | {"data.Fold1.ridge.mine"}
     assert len(list((out / "fits").glob("*.final.*.json"))) == 3
 
 
@@ -351,7 +426,7 @@ def started(text, out, place, *more):
     methods = f"ridge,{ODD}Waiting"
     return subprocess.Popen(
         [PROGRAM, "compare", text, "--methods", methods, "--folds", "3", "--report", out, "--workers", "2", "--threads", "2", *more],
-        env={**os.environ, "EXACTRANK_TEST_PLACE": str(place), "PYTHONPATH": os.getcwd()},
+        env={**os.environ, "EXACTRANK_TEST_PLACE": str(place), "PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -380,12 +455,19 @@ def test_a_comparison_that_is_broken_off_goes_on_to_the_same_numbers(text, data,
         partly = read_comparison(out)
         assert not partly.complete
         assert "partial" in (out / "report.html").read_text().lower()
-        assert not (out / "data").exists()
+        assert not list(out.glob("exactrank-*"))
+    else:
+        assert list(out.glob("exactrank-*"))
+        assert list(out.glob("exactrank-*.lock"))
+    (out / "data").mkdir()
+    (out / "data" / "mine.txt").write_text("mine")
     (place / "go").touch()
     resumed = started(text, out, place, "--resume")
     said, told = resumed.communicate(timeout=60)
     assert resumed.returncode == 0, told
     assert "ridge" in said
+    assert (out / "data" / "mine.txt").read_text() == "mine"
+    assert not list(out.glob("*exactrank*"))
     found = read_comparison(out)
     whole = xr.compare({"web": data}, ["ridge"], folds=3)
     assert found.complete
@@ -515,6 +597,8 @@ def test_compare_takes_folds_and_given_parts(data, tmp_path):
         ("go together", ["--methods", "ridge", "--valid", "x.txt"]),
         ("is not NAME=VALUE", ["--methods", "ridge", "--scores", "first.txt"]),
         ("MLflow", ["--methods", "ridge", "--mlflow", "nowhere://x"]),
+        ("seconds must be above 0 and at most 1e+08; got nan", ["--methods", "ridge", "--seconds", "nan"]),
+        ("limit must be above 0 and at most 1e+08; got inf", ["--methods", "ridge", "--limit", "inf"]),
     ],
 )
 def test_compare_refuses_bad_input(text, tmp_path, said, arguments):
@@ -573,12 +657,12 @@ def test_the_demo_compares_five_methods(tmp_path, monkeypatch):
 
 
 def test_mlflow_gets_parameters_measures_models_and_the_report(text, tmp_path, monkeypatch):
-    tracking = pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
+    stored = pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     uri = f"file://{tmp_path / 'runs'}"
     ok("compare", text, "--methods", "ridge,rankcosine(epochs=3)", "--folds", 3, "--report", tmp_path / "out", "--mlflow", uri)
     ok("tune", "ridge", text, "--out", tmp_path / "m.json", "--trials", 3, "--folds", 2, "--mlflow", uri)
-    client = tracking.MlflowClient(uri)
+    client = stored.MlflowClient(uri)
     runs = {run.info.run_name: run for run in client.search_runs([client.get_experiment_by_name("exactrank").experiment_id])}
     assert set(runs) == {"compare", "ridge", "rankcosine(epochs=3)", "tune ridge"}
     ridge, whole = runs["ridge"], runs["compare"]
@@ -590,3 +674,58 @@ def test_mlflow_gets_parameters_measures_models_and_the_report(text, tmp_path, m
     assert "report.html" in {file.path for file in client.list_artifacts(whole.info.run_id)}
     assert len(client.list_artifacts(ridge.info.run_id, "models")) == 3
     assert "validation" in runs["tune ridge"].data.metrics
+
+
+@pytest.fixture
+def silent():
+    """An address on this machine at which somebody listens who never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.fixture
+def fading():
+    """An MLflow server that knows the experiment and is gone after the first question."""
+
+    class Once(BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = json.dumps({"experiment": {"experiment_id": "1", "name": "exactrank"}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Once) as server:
+        thread = threading.Thread(target=lambda: (server.handle_request(), server.server_close()))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        thread.join()
+
+
+def test_mlflow_that_does_not_answer_is_told_before_any_work(text, tmp_path, silent, monkeypatch):
+    pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
+    monkeypatch.setitem(tracking.BEFORE, tracking.TIMEOUT, "1")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        closed = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    begun = time.monotonic()
+    for uri in (silent, closed):
+        refused(f"MLflow cannot log to {uri}", "compare", text, "--methods", "ridge", "--report", tmp_path / "out", "--mlflow", uri)
+        refused(f"MLflow cannot log to {uri}", "tune", "ridge", text, "--out", tmp_path / "m.json", "--mlflow", uri)
+    assert time.monotonic() - begun < 60
+    assert not list(tmp_path.iterdir())
+    assert tracking.TIMEOUT not in os.environ
+
+
+def test_mlflow_that_ends_before_the_comparison_loses_nothing(text, tmp_path, fading, monkeypatch):
+    pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
+    monkeypatch.setitem(tracking.AFTERWARDS, tracking.RETRIES, "0")
+    done = command("compare", text, "--methods", "ridge", "--folds", 3, "--report", tmp_path / "out", "--mlflow", fading)
+    assert done.exit_code == 1
+    assert "ridge" in done.stdout
+    assert f"MLflow did not take everything at {fading}" in done.stderr
+    assert "--resume logs it again" in done.stderr
+    assert read_comparison(tmp_path / "out").complete
+    assert (tmp_path / "out" / "report.html").exists()

@@ -1,10 +1,15 @@
 """Contenders of a comparison: those of this library, peers, files and programs, and how they are written."""
 
 import keyword
+import os
 import pickle
+import signal
 import sys
+import time
+import tracemalloc
 from dataclasses import replace
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -478,6 +483,28 @@ def test_lists_of_methods_that_cannot_be_split(text):
         split_methods(text)
 
 
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("raise NameError('odd')", "NameError: odd"),
+        ("import sys; sys.exit(0)", "SystemExit"),
+        ("def f(:", "SyntaxError"),
+        ("", "no attribute"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_told(tmp_path, monkeypatch, source, told):
+    name = f"module_{abs(hash(source))}"
+    (tmp_path / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(DataError, match=f"cannot import.*{told}.*PYTHONPATH"):
+        find_contender(f"{name}:Class")
+
+
+def test_a_class_that_cannot_be_a_contender_is_told():
+    with pytest.raises(DataError, match="dict cannot be made a contender"):
+        find_contender("builtins:dict")
+
+
 def test_other_packages_add_contenders(monkeypatch):
     point = EntryPoint("third", "tests.test_contenders:Third", "exactrank.contenders")
     monkeypatch.setattr(contenders, "entry_points", lambda group, name=None: [point] if name in (None, "third") else [])
@@ -619,12 +646,64 @@ def test_scores_of_a_program_go_to_the_rows_they_are_for(tmp_path):
         ("pass", "wrote no scores"),
         ("import sys; open(sys.argv[2], 'w').write('1\\n')", "mine wrote: .*1 lines for 96 documents"),
         ("import sys; open(sys.argv[2], 'w').write('x\\n' * 96)", "'x' is not a number"),
+        ("import os, sys; os.mkfifo(sys.argv[2])", "not a regular file"),
+        ("import os, sys; os.mkdir(sys.argv[2])", "not a regular file"),
+        ("import os, sys; os.symlink('/dev/zero', sys.argv[2])", "not a regular file"),
+        ("import os, sys; os.truncate(os.open(sys.argv[2], os.O_CREAT | os.O_RDWR), 1 << 40)", "too many for scores of 96 documents"),
     ],
 )
 def test_a_program_that_fails_says_why(tmp_path, source, told):
     (tmp_path / "p.py").write_text(source)
     with pytest.raises(DataError, match=told):
         Program("mine", f"{sys.executable} {tmp_path / 'p.py'} {{test}} {{scores}}").fit(task(), {})
+
+
+def test_of_what_a_program_says_the_end_is_kept(tmp_path):
+    (tmp_path / "p.py").write_text("import sys\nfor _ in range(500):\n    sys.stderr.write('ä' * 100_000)\nsys.exit('the end')")
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"ended with code 1: .*äthe end$") as raised:
+        Program("mine", f"{sys.executable} {tmp_path / 'p.py'} {{test}} {{scores}}").fit(task(), {})
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+    assert len(str(raised.value)) < 3000
+
+
+def test_a_process_that_a_program_leaves_behind_holds_up_nobody(tmp_path):
+    script = tmp_path / "p.py"
+    script.write_text(
+        "import subprocess, sys\n"
+        "left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "print(left.pid, file=open(sys.argv[1] + '.pid', 'w'))\n"
+        "sys.exit('it said so')"
+    )
+    begun = time.monotonic()
+    with pytest.raises(DataError, match="code 1: it said so"):
+        Program("mine", f"{sys.executable} {script} {tmp_path / 'left'} {{test}} {{scores}}").fit(task(), {})
+    assert time.monotonic() - begun < 60
+    os.kill(int((tmp_path / "left.pid").read_text()), signal.SIGKILL)
+
+
+def test_files_of_a_program_go_to_the_scratch_folder_and_are_gone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (tmp_path / "p.py").write_text("import sys; open('seen', 'w').write(sys.argv[1]); open(sys.argv[2], 'w').write('1\\n' * 96)")
+    Program("mine", f"{sys.executable} p.py {{test}} {{scores}}").fit(task(scratch=Path("scratch")), {})
+    assert (tmp_path / "seen").read_text().startswith(str(scratch))
+    assert not list(scratch.iterdir())
+
+
+def test_the_limit_of_a_program_is_the_budget_or_an_hour():
+    program = Program("mine", "rank {test} {scores}")
+    assert (program.limit(None), program.limit(20.0)) == (3600.0, 20.0)
+    assert find_contender("ridge").limit(20.0) is None
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_scores_that_are_no_regular_file_are_refused(tmp_path, make):
+    make(tmp_path / "s")
+    with pytest.raises(DataError, match="not a regular file"):
+        ScoresFile("mine", str(tmp_path / "s")).fit(task(), {})
 
 
 def test_no_shell_reads_the_command(tmp_path):

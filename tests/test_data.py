@@ -1,4 +1,11 @@
-"""RankingData from arrays: any order, any type of id, and a clear word about what does not fit."""
+"""RankingData from arrays: any order, any type of id, and a clear word about what does not fit.
+
+Nobody can write into it, and its invariants hold however it was made.
+"""
+
+import copy
+import pickle
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactrank as xr
+from exactrank.data.immutable import immutable, is_immutable
+from exactrank.data.ranking_data import boundaries
+from exactrank.data.text_column import TextColumn
 
 IDS = st.one_of(
     st.lists(st.integers(0, 4), min_size=1, max_size=30),
@@ -50,6 +60,12 @@ def test_a_frame_of_features_names_them():
     assert data.X.tolist() == [[1, 3], [2, 4]]
 
 
+def contents(data):
+    """All that the data holds, as plain values."""
+    values = (getattr(data, field.name) for field in fields(data))
+    return [value if value is None or isinstance(value, tuple) else value.tolist() for value in values]
+
+
 def test_the_callers_arrays_stay_as_they_are():
     X, y = np.ones((3, 2), np.float32), np.zeros(3)
     data = xr.RankingData.from_arrays(X, y, qid=[1, 1, 2])
@@ -57,6 +73,67 @@ def test_the_callers_arrays_stay_as_they_are():
     assert y.flags.writeable
     with pytest.raises(ValueError, match="read-only"):
         data.X[0, 0] = 5
+
+
+KINDS = {
+    "float32": lambda a: a.astype(np.float32),
+    "float64": lambda a: a.astype(np.float64),
+    "int64": lambda a: a.astype(np.int64),
+    "columns": lambda a: np.asfortranarray(a, np.float32),
+    "every second": lambda a: np.repeat(a, 2, axis=0).astype(np.float64)[::2],
+    "view of bytes": lambda a: np.frombuffer(bytearray(a.tobytes()), a.dtype).reshape(a.shape),
+}
+
+
+@given(kinds=st.tuples(*[st.sampled_from(sorted(KINDS))] * 4), together=st.booleans(), writable=st.booleans())
+def test_writing_into_what_was_given_changes_nothing(kinds, together, writable):
+    rows = np.arange(1.0, 7.0)
+    given = [KINDS[kind](a) for kind, a in zip(kinds, (np.stack([rows, -rows], 1), rows, rows, np.array([1.0, 2.0])), strict=True)]
+    qid = np.array([4, 4, 4, 9, 9, 9] if together else [4, 9, 4, 9, 4, 9])
+    passed = [array.view() for array in (*given, qid)]
+    for view in passed:
+        view.flags.writeable = writable  # a view that can't be written still looks at an array that can
+    X, y, sample, query, ids = passed
+    data = xr.RankingData.from_arrays(X, y, qid=ids, sample_weight=sample, query_weight=query)
+    before = contents(data)
+    for array in (*given, qid):
+        array[...] = 77
+    assert contents(data) == before
+
+
+def test_writing_into_the_parts_of_data_made_by_hand_changes_nothing():
+    rng = np.random.default_rng(0)
+    given = {"X": rng.random((4, 2), np.float32), "y": rng.random(4), "indptr": np.array([0, 1, 4]), "qid": column(["a", ("b", 1)])}
+    given |= {"sample_weight": rng.random(4), "query_weight": rng.random(2), "order": rng.permutation(4)}
+    text = {"buffer": np.frombuffer(bytearray(b"abcd"), np.uint8), "start": np.arange(4), "stop": np.arange(1, 5)}
+    data = xr.RankingData(feature_names=("f", "g"), docid=TextColumn(**text), **given)
+    again = replace(data, **given)
+    before = contents(data)
+    for array in (given | text).values():
+        array[...] = array[::-1].copy()
+    assert contents(data) == contents(again) == before
+
+
+def test_nobody_can_write_into_data():
+    data = xr.RankingData.from_arrays([[1.0], [2.0]], [0.0, 1.0], qid=[1, 1], docid=["a", "b"], sample_weight=[1, 2], query_weight=[1])
+    for copied in (data, copy.copy(data), copy.deepcopy(data), pickle.loads(pickle.dumps(data)), data.take_queries([0])):
+        arrays = [getattr(copied, name) for name in ("X", "y", "indptr", "qid", "sample_weight", "query_weight")]
+        for array in [*arrays, copied.docid.buffer, copied.docid.start, copied.docid.stop]:
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 0
+            with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+                array.flags.writeable = True
+
+
+def test_what_cannot_be_written_is_shared(tmp_path):
+    np.save(tmp_path / "X.npy", np.ones((3, 2), np.float32))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    data = xr.RankingData.from_arrays(mapped, [1.0, 0.0, 1.0], group=[3])
+    assert type(data.X) is np.ndarray
+    assert np.shares_memory(data.X, mapped)
+    assert np.shares_memory(replace(data, y=np.zeros(3)).X, mapped)
+    assert np.shares_memory(immutable(data.y[1:]), data.y)
+    assert not is_immutable(np.load(tmp_path / "X.npy", mmap_mode="r+"))
 
 
 def test_weights_per_query_or_per_row():
@@ -74,9 +151,18 @@ def test_taking_queries():
     assert part.docid.tolist() == ["d", "a", "c"]
     assert part.query_weight.tolist() == [3, 1]
     assert data.take_queries([False, True, False]).qid.tolist() == [6]
-    for bad in ([], [3], [-1], [0.5], [True], [[0]]):
+    for bad in ([], [3], [-1], [0.5], [True], [[0]], True, [[0], [1, 2]], np.array([2**63], np.uint64)):
         with pytest.raises(xr.DataError, match="at least one query number from 0 to 2"):
             data.take_queries(bad)
+
+
+@pytest.mark.parametrize("qid", [[1, 1, 2], [1, 2, 1]])
+@pytest.mark.parametrize("count", [2, 4])
+def test_values_must_be_one_per_document(qid, count):
+    data = xr.RankingData.from_arrays(None, [0, 1, 2], qid=qid)
+    for reordered in (data.grouped, data.ungrouped):
+        with pytest.raises(xr.DataError, match=f"{count} values for 3 documents"):
+            reordered(np.zeros(count))
 
 
 def test_features_by_name_in_the_callers_order():
@@ -103,9 +189,20 @@ def test_features_by_name_in_the_callers_order():
         ({"group": [3]}, "not both"),
         ({"qid": None, "group": [2, 2]}, "add up to 3 rows, got a sum of 4"),
         ({"qid": None, "group": [3, 0]}, "positive whole sizes"),
+        ({"qid": None, "group": [2**62] * 4 + [3]}, f"add up to 3 rows, got a sum of {2**64 + 3} over 5 queries"),
+        ({"qid": None, "group": np.array([2**63, 2**63, 3], np.uint64)}, f"got a sum of {2**64 + 3} over 3 queries"),
+        ({"qid": None, "group": np.array([2**64 - 1, 4], np.uint64)}, f"got a sum of {2**64 + 3} over 2 queries"),
+        ({"qid": None, "group": [4, -1]}, "positive whole sizes"),
+        ({"qid": None, "group": [2**64, 3]}, "whole sizes that fit 64 bits, got object"),
+        ({"qid": None, "group": ["a"]}, "whole sizes that fit 64 bits, got <U1"),
+        ({"qid": None, "group": []}, "whole sizes that fit 64 bits, got float64"),
+        ({"qid": None, "group": 3}, r"of shape \(\)"),
         ({"X": [[1.0], [np.inf], [2.0]]}, r"X\[1, 0\] is inf"),
         ({"X": [[1.0], [1e39], [2.0]]}, r"X\[1, 0\] is 1e\+39, which is not a finite float32"),
         ({"X": [1.0, 2.0, 3.0]}, "must be a table of numbers"),
+        ({"X": [[1.0], [1.0, 2.0], [3.0]]}, "must be a table of numbers"),
+        ({"qid": [[1], [1, 2], [3]]}, "give one query id a row"),
+        ({"qid": None, "group": [[1], [1, 1]]}, "whole sizes that fit 64 bits, got object"),
         ({"X": [["a"], ["b"], ["c"]]}, "must be a table of numbers"),
         ({"sample_weight": [1, -2, 1]}, r"sample_weight\[1\] is -2.0"),
         ({"sample_weight": [1, 2]}, "sample_weight has 2 entries; expected 3"),
@@ -121,6 +218,81 @@ def test_bad_arrays_are_explained(changes, said):
     given = {"X": [[1.0], [2.0], [3.0]], "y": [1, 0, 2], "qid": [1, 1, 2], **changes}
     with pytest.raises(xr.DataError, match=said):
         xr.RankingData.from_arrays(given.pop("X"), given.pop("y"), **given)
+
+
+@given(st.lists(st.integers(-1, 5) | st.sampled_from([2**31, 2**62, 2**63 - 1, 2**63, 2**64 - 1]), max_size=8), st.integers(1, 20))
+def test_sizes_become_boundaries_only_if_they_add_up(sizes, rows):
+    kind = np.uint64 if max(sizes, default=0) >= 2**63 else np.int64
+    if kind is np.uint64 and min(sizes) < 0:
+        return
+    made = boundaries(np.array(sizes, kind), rows)
+    assert (made is not None) == (bool(sizes) and min(sizes) > 0 and sum(sizes) == rows)
+    if made is not None:
+        assert np.diff(made).tolist() == sizes
+
+
+WRAPPING = np.array([0, 2**63 - 1, -(2**63), -1, 3])  # every step is positive if it may overflow
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"X": np.zeros((2, 1), np.float32)}, "X has 2 entries; expected 3"),
+        ({"X": np.zeros((3, 1))}, "X must be an array of float32 of 2 dimensions, not float64"),
+        ({"X": np.zeros(3, np.float32)}, r"X must be .* not float32 of shape \(3,\)"),
+        ({"X": np.zeros((3, 1), ">f4")}, "X must be an array of float32"),
+        ({"X": [[1.0], [2.0], [3.0]]}, "X must be .* not a list; RankingData.from_arrays converts"),
+        ({"y": np.array([0, 1, 2])}, "y must be an array of float64"),
+        ({"y": np.array([0.0, np.nan, 2.0])}, "grade of row 1 is nan"),
+        ({"y": np.array([0.0, 1.0])}, "expected 2 for 2 documents"),
+        ({"indptr": np.array([0, 2, 3], np.uint64)}, "indptr must be an array of int64"),
+        ({"indptr": np.array([0, 3, 2])}, "indptr must rise"),
+        ({"indptr": np.array([0, 3, 3])}, "indptr must rise"),
+        ({"indptr": np.array([1, 2, 3])}, "indptr must rise"),
+        ({"indptr": np.array([0, 2, 4])}, "indptr must rise"),
+        ({"indptr": WRAPPING, "qid": np.arange(4)}, "indptr must rise"),
+        ({"indptr": np.array([0, 3])}, "indptr has 2 entries; expected 3"),
+        ({"indptr": np.empty(0, np.int64), "qid": np.arange(0)}, "indptr has 0 entries; expected 1"),
+        ({"qid": np.array([[1], [2]])}, "qid must be an array of one id per query"),
+        ({"qid": [1, 2]}, "qid must be an array of one id per query"),
+        ({"order": np.array([0, 1, 1])}, "order must hold each row number from 0 to 2 once"),
+        ({"order": np.array([0, 1, -1])}, "order must hold each row number from 0 to 2 once"),
+        ({"order": np.array([0, 1, 3])}, "order must hold each row number from 0 to 2 once"),
+        ({"order": np.array([0, 1])}, "order has 2 entries; expected 3"),
+        ({"sample_weight": np.array([1.0, -1.0, 1.0])}, r"sample_weight\[1\] is -1"),
+        ({"query_weight": np.array([1.0, np.inf])}, r"query_weight\[1\] is inf"),
+        ({"query_weight": np.ones(3)}, "query_weight has 3 entries; expected 2"),
+        ({"docid": ["a", "b", "c"]}, "docid and comment must be text columns"),
+        ({"docid": TextColumn.of(["a"])}, "docid has 1 entries; expected 3"),
+        ({"feature_names": ("a", "b")}, "feature_names has 2 entries; expected 1"),
+        ({"feature_names": (1,)}, "feature_names must be strings"),
+    ],
+)
+def test_invariants_hold_however_data_is_made(changes, said):
+    data = xr.RankingData.from_arrays([[1.0], [2.0], [3.0]], [1, 0, 2], qid=[1, 1, 2])
+    with pytest.raises(xr.DataError, match=said):
+        replace(data, **changes)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "said"),
+    [
+        ([0, 9], [1, 10], "string 1 of a text column lies at 9 to 10, outside of its 4 bytes"),
+        ([0, -1], [1, 2], "lies at -1 to 2"),
+        ([0, 3], [1, 2], "lies at 3 to 2"),
+        ([0], [1, 2], "1 starts but 2 stops"),
+        ([0.0], [1.0], "start of a text column is float64"),
+        ([[0]], [[1]], "of shape"),
+    ],
+)
+def test_strings_lie_within_their_text(start, stop, said):
+    with pytest.raises(xr.DataError, match=said):
+        TextColumn(np.frombuffer(b"abcd", np.uint8), np.array(start), np.array(stop))
+
+
+def test_half_of_a_surrogate_pair_is_explained():
+    with pytest.raises(xr.DataError, match="half of a surrogate pair"):
+        xr.RankingData.from_arrays(None, [1], qid=[1], docid=["\ud800"])
 
 
 def test_missing_features_are_kept_and_counted():

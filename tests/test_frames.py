@@ -40,6 +40,24 @@ each_format = pytest.mark.parametrize("kind", FORMATS)
 TABLE: dict[str, list[Any]] = {"query_id": [7, 9, 7], "relevance": [2, 0, 1], "bm25": [0.5, None, 1.5], "fresh": [True, False, None]}
 
 
+@pytest.mark.parametrize("make", [lambda c: pd.DataFrame(c, copy=False), pl.DataFrame, pa.table], ids=FRAMES)
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_writing_into_the_columns_of_a_frame_changes_nothing(make: Callable[[Any], Any], kind: type) -> None:
+    columns = {"query_id": np.array([1, 1, 2]), **{name: np.arange(1, 4, dtype=kind) for name in ("relevance", "a", "sample_weight")}}
+    frame = make(columns)
+    matrix = np.ones((3, 2), kind)
+    named = pd.DataFrame(matrix, columns=["a", "b"], copy=False)
+    made = [from_frame(frame, Columns()), RankingData.from_arrays(named, columns["relevance"], qid=columns["query_id"])]
+    for array in (*columns.values(), matrix):
+        array[...] = 9
+    for data, first in zip(made, ([1, 2, 3], [1, 1, 1]), strict=True):
+        assert data.qid.tolist() == [1, 2]
+        assert data.y.tolist() == [1, 2, 3]
+        assert data.X[:, 0].tolist() == first
+    assert made[0].sample_weight is not None
+    assert made[0].sample_weight.tolist() == [1, 2, 3]
+
+
 def table(**changes: Any) -> dict[str, list[Any]]:
     return {name: values for name, values in (TABLE | changes).items() if values is not None}
 

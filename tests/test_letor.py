@@ -268,8 +268,12 @@ def test_absurd_numbers_of_features(tmp_path):
     path = write(tmp_path, "1 qid:1 1:1\n0 qid:1 5:2\n")
     with pytest.raises(MemoryError):
         xr.read(path, n_features=2**62)
-    with pytest.raises(xr.DataError, match="n_features must be positive"):
-        xr.read(path, n_features=0)
+    for absurd in (0, -1, 2**63, 1.5, True, "3"):
+        with pytest.raises(xr.DataError, match="n_features must be a positive whole number"):
+            xr.read(path, n_features=absurd)
+    for absurd in (2, -1, 1.0, True, "1"):
+        with pytest.raises(xr.DataError, match="first_feature must be 0 or 1"):
+            xr.read(path, first_feature=absurd)
 
 
 def test_pipes_are_refused(tmp_path):
@@ -325,6 +329,10 @@ def test_query_sizes_beside_the_text(tmp_path, suffix):
     assert xr.read(tmp_path / "rank.train.gz").n_queries == 2
     write(tmp_path, "2\n2\n", f"rank.train{suffix}")
     with pytest.raises(xr.DataError, match="has 3 rows but the query sizes beside it add up to 4"):
+        xr.read(path)
+    wrapping = [5 * 10**17] * 36 + [2**64 - 18 * 10**18 + 3]
+    write(tmp_path, "\n".join(map(str, wrapping)), f"rank.train{suffix}")
+    with pytest.raises(xr.DataError, match="add up to 18,446,744,073,709,551,619; they must agree"):
         xr.read(path)
     for wrong in ("x", "0", "-1", "99999999999999999999"):
         write(tmp_path, f"2\n{wrong}\n", f"rank.train{suffix}")

@@ -394,14 +394,15 @@ def test_a_killed_process_is_taken_up_again(tmp_path):
     command = [program, "train", "lambdamart", "data.xr", "-m", "nDCG@5", "--leaves", "5", "--threads", "1"]
     endless = subprocess.Popen([*command, "--trees", "100000", "--out", "m.json"], cwd=tmp_path, stderr=subprocess.PIPE)
     until = time.monotonic() + 60
-    while not (tmp_path / "m.json").exists() and endless.poll() is None and time.monotonic() < until:
+    while not (tmp_path / "m.json.checkpoint").exists() and endless.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     endless.kill()
     endless.communicate(timeout=20)
-    trees = xr.load(tmp_path / "m.json").scorer.n_trees + 20
+    trees = xr.load(tmp_path / "m.json.checkpoint").scorer.n_trees + 20
     for more in (["--out", "m.json", "--resume"], ["--out", "whole.json"]):
         subprocess.run([*command, "--trees", str(trees), *more], cwd=tmp_path, check=True, capture_output=True)
     again, whole = (xr.load(tmp_path / name) for name in ("m.json", "whole.json"))
     assert not again.training["interrupted"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.xr", "m.json", "whole.json"]
     assert again.scorer.n_trees == whole.scorer.n_trees
     assert np.array_equal(again.predict(data), whole.predict(data))

@@ -1,79 +1,263 @@
-"""Output files that are either whole or not there, and input files that may be gzip.
+"""Output files that are either whole or not there, scratch folders, and input files that may be gzip.
 
-An output is written beside its final path, flushed to the disk and renamed over it; a failure on the way leaves whatever
-stood at the path before.
+An output is written to a temporary file beside its final path, flushed to the disk and renamed; a failure on the way leaves
+whatever stood at the path before. A symbolic link stays, and the file that it points to is replaced. Only regular files are ever
+replaced. ``-`` and ``/dev/stdout`` are standard output, which gets the whole content at the end.
+
+Temporary files and scratch folders are locked (`exactrank.locks`): those of dead processes are removed by the next one that writes
+in the same place.
 """
 
 import gzip
+import hashlib
 import io
 import os
+import re
+import secrets
+import shutil
 import stat
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from exactrank.errors import DataError, OutputExistsError
+from exactrank.locks import make_locked, sweep
 from exactrank.pipes import Pipe
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from _typeshed import ReadableBuffer
+
+#: Paths that mean standard output.
+STREAMS = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+#: Bytes that are gathered before they are written.
+BUFFER = 1 << 20
+#: The longest name, in bytes, that is left as it is in the name of a temporary file; file systems allow 255.
+LONGEST_NAME = 200
+#: What tells temporary files of one target, or scratch folders in one place, apart.
+_TOKEN = "[0-9a-f]{16}"
+_ANY_PART = re.compile(rf"\..+\.{_TOKEN}\.part", re.DOTALL)
+_SCRATCH_LOCK = re.compile(rf"exactrank-{_TOKEN}\.lock")
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Does ``path`` mean standard output?"""
+    return os.fspath(path) in STREAMS
+
 
 LINE = 1 << 20  #: bytes of the longest line of a run, of qrels or of scores
 
 
 def refuse_existing(path: Path) -> None:
     """Raise where ``path`` is taken."""
-    if path.exists():
+    if not is_stream(path) and path.exists():
         raise OutputExistsError(f"{path} already exists; choose another path or pass --force (force=True) to replace it")
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[BinaryIO]:
     """A binary file, readable and writable, that appears at ``path`` once the block ends without an error."""
-    path = Path(path)
-    if not force:
-        refuse_existing(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the path of a file")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path}: the folder {path.parent} does not exist; create it first")
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    try:
-        with open(handle, "w+b") as file:
-            os.fchmod(handle, 0o666 & ~_umask())
-            yield file
-            file.flush()
-            os.fsync(handle)
+    with whole_files(path, force=force) as (file,):
+        yield file
+
+
+@contextmanager
+def whole_files(*paths: str | os.PathLike[str], force: bool = False) -> Iterator[tuple[BinaryIO, ...]]:
+    """Several such files, of which none appears before all are on the disk."""
+    with ExitStack() as opened:
+        outputs: list[_Part | _StandardOutput] = []
+        for path in paths:
+            output = _StandardOutput() if is_stream(path) else _Part(Path(path), force)
+            opened.callback(output.close)
+            if any(output.target == other.target for other in outputs):
+                raise DataError(f"two outputs would go to {path}; give each a path of its own")
+            outputs.append(output)
+        yield tuple(output.file for output in outputs)
+        for output in outputs:
+            output.settle()
+        for output in outputs:
+            output.appear()
+
+
+class _Part:
+    """A temporary file on its way to ``path``; `close` removes it unless it has appeared there."""
+
+    def __init__(self, path: Path, force: bool) -> None:
+        self.path, self.force = path, force
         if not force:
             refuse_existing(path)
-        os.replace(name, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
-    _sync_folder(path.parent)
+        self.target = _regular_target(path)
+        folder, stem = self.target.parent, _part_stem(self.target.name)
+        sweep(folder, re.compile(rf"\.{re.escape(stem)}\.{_TOKEN}\.part", re.DOTALL), Path.unlink)
+        try:
+            mode = 0o600 if self.target.exists() else 0o666  # of what is replaced nobody sees more than before
+            self.part, self._handle = make_locked(lambda: folder / f".{stem}.{secrets.token_hex(8)}.part", mode)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        self.file = cast(BinaryIO, io.BufferedRandom(_NamedFile(self._handle, path), BUFFER))
+
+    def settle(self) -> None:
+        """Bring all of it to the disk, with the permissions of the file that it replaces."""
+        self.file.flush()
+        with _named(self.path):
+            with suppress(FileNotFoundError):
+                os.fchmod(self._handle, stat.S_IMODE(self.target.stat().st_mode) & 0o777)
+            os.fsync(self._handle)
+
+    def appear(self) -> None:
+        """Take the place of the target; without ``force`` only where nothing stands there."""
+        if self.force or not self._linked():
+            with _named(self.path):
+                os.replace(self.part, self.target)
+        try:
+            _sync_folder(self.target.parent)
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}; the file is in place, but may not outlast a power cut", str(self.path)) from None
+
+    def _linked(self) -> bool:
+        """Give the file its second name, which fails where there is such a file; False where links are not supported."""
+        try:
+            os.link(self.part, self.target)
+        except OSError:
+            refuse_existing(self.path)
+            return False
+        return True
+
+    def close(self) -> None:
+        """The name goes before the lock; what could not be written is given up."""
+        with suppress(OSError):
+            os.unlink(self.part)
+        with suppress(OSError):
+            self.file.close()
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+class _StandardOutput:
+    """A temporary file without a name that is copied to standard output: some formats go back and forth in theirs."""
+
+    target = None
+
+    def __init__(self) -> None:
+        self._out = os.dup(1)
+        handle, name = tempfile.mkstemp(prefix="exactrank-")
+        os.unlink(name)
+        self.file = cast(BinaryIO, io.BufferedRandom(_NamedFile(handle, Path(name)), BUFFER))
+
+    def settle(self) -> None:
+        """Nothing outlasts the process."""
+        self.file.flush()
+
+    def appear(self) -> None:
+        """After all that was printed before."""
+        for printed in {sys.stdout, sys.__stdout__} - {None}:
+            printed.flush()  # type: ignore[union-attr]
+        self.file.seek(0)
+        with open(self._out, "wb", closefd=False) as out:
+            shutil.copyfileobj(self.file, out, BUFFER)
+
+    def close(self) -> None:
+        """The file is gone with this."""
+        with suppress(OSError):
+            self.file.close()
+        os.close(self._out)
+
+
+class _NamedFile(io.FileIO):
+    """A file whose errors name ``path``, where its content is to appear."""
+
+    def __init__(self, handle: int, path: Path) -> None:
+        super().__init__(handle, "r+")
+        self.path = path
+
+    def write(self, content: "ReadableBuffer", /) -> int:
+        with _named(self.path):
+            return super().write(content)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors of the system, such as a full disk, say which output it was and what is left there."""
+    try:
+        yield
+    except OSError as error:
+        left = "what stood there before is untouched" if path.exists() else "nothing was written there"
+        raise OSError(error.errno, f"{error.strerror}; {left}", str(path)) from None
+
+
+def _regular_target(path: Path) -> Path:
+    """Where ``path`` leads by links; raise where no regular file is, or can be made."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the path of a file")
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path}: the folder {target.parent if path.is_symlink() else path.parent} does not exist; create it first")
+    if os.path.lexists(target) and not target.is_file():
+        raise OSError(f"{path} is not a regular file and is never replaced; give the path of a file, or - for standard output")
+    return target
+
+
+def _part_stem(name: str) -> str:
+    """What temporary files of the target ``name`` are called after: the name, or where that is long its beginning and a hash."""
+    content = os.fsencode(name)
+    if len(content) <= LONGEST_NAME:
+        return name
+    return os.fsdecode(content[: LONGEST_NAME // 2]) + "-" + hashlib.sha256(content).hexdigest()[:16]
+
+
+def sweep_parts(folder: Path) -> None:
+    """Remove all temporary files in ``folder`` whose makers are dead."""
+    sweep(folder, _ANY_PART, Path.unlink)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable."""
-    handle = os.open(folder, os.O_RDONLY)
+    """Make the rename itself durable, where the system lets us open the folder."""
+    with suppress(PermissionError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def scratch_folder(within: Path | None = None) -> Iterator[Path]:
+    """An empty folder that is gone afterwards, ``within`` a folder or the system's for temporary files."""
+    home = Path(tempfile.gettempdir()) if within is None else within
+    sweep(home, _SCRATCH_LOCK, _remove_scratch)
+    lock, handle = make_locked(lambda: home / f"exactrank-{secrets.token_hex(8)}.lock", 0o600)
     try:
-        os.fsync(handle)
+        lock.with_suffix("").mkdir(0o700)
+        yield lock.with_suffix("")
     finally:
+        _remove_scratch(lock)
         os.close(handle)
+
+
+def _remove_scratch(lock: Path) -> None:
+    """The folder, then its lock: what could not be removed is found again by the next run."""
+    shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+    if not os.path.lexists(lock.with_suffix("")):
+        lock.unlink(missing_ok=True)
+
+
+@contextmanager
+def made_folder(path: Path) -> Iterator[Path]:
+    """The folder, made where it is not there; what was made goes again where the block fails and leaves it empty."""
+    if is_stream(path):
+        raise DataError(f"{path} is standard output, which takes a single file; give a folder")
+    new = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield path
+    except BaseException:
+        for each in new:
+            with suppress(OSError):  # it holds something
+                each.rmdir()
+        raise
 
 
 class Readable(Protocol):

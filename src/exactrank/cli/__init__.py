@@ -4,6 +4,7 @@ Errors go to stderr without a traceback (``--debug`` shows it). Library modules 
 ``--help`` answers at once.
 """
 
+import signal
 from importlib import import_module
 from typing import Annotated
 
@@ -45,6 +46,9 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 
 def main() -> None:
-    """The entry point of the ``exactrank`` command."""
+    """The entry point of the ``exactrank`` command; it ends by SIGTERM and SIGHUP as by Ctrl-C, with all that is temporary removed."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, signal.default_int_handler)
     settle()
     app()

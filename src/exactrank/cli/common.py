@@ -7,11 +7,11 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 from typer.core import TyperGroup
@@ -23,6 +23,7 @@ from exactrank.text import printable, shortened
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
     from exactrank.data.ranking_data import RankingData
+    from exactrank.scorers.model import Model
 
 
 class Program(TyperGroup):
@@ -86,7 +87,13 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def wrapped(*, debug: bool, **arguments: Any) -> None:
         try:
-            function(**arguments)
+            with _prints_beside(arguments.values()):
+                function(**arguments)
+        except KeyboardInterrupt:
+            if debug:
+                raise
+            tell("interrupted")
+            raise typer.Exit(1) from None
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except Exception as error:
@@ -103,6 +110,35 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
     flag = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=option)
     wrapped.__signature__ = signature.replace(parameters=[*signature.parameters.values(), flag])  # type: ignore[attr-defined]
     return wrapped
+
+
+@contextmanager
+def _prints_beside(arguments: Iterable[Any]) -> Iterator[None]:
+    """Where an output goes to standard output, all else that a command prints goes to stderr."""
+    from exactrank.files import is_stream
+
+    if not any(isinstance(each, Path) and is_stream(each) for each in arguments):
+        yield
+        return
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def load_model(path: Path) -> "Model":
+    """The model at ``path``; one whose training was broken off is told on stderr."""
+    from exactrank.scorers.model import load
+
+    model = load(path)
+    if model.training.get("interrupted"):
+        tell(f"{path} is unfinished: its training was interrupted; exactrank train with --resume goes on with it")
+    return model
+
+
+def optional_file(path: Path | None, force: bool) -> AbstractContextManager[BinaryIO | None]:
+    """The output at ``path``, opened before the work; None where none is asked for."""
+    from exactrank.files import whole_file
+
+    return nullcontext() if path is None else whole_file(path, force=force)
 
 
 @dataclass
@@ -152,11 +188,13 @@ def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[
 
 def report_written(target: Path, rows: int, as_json: bool) -> None:
     """Say what was written where."""
-    size = target.stat().st_size
+    from exactrank.files import is_stream
+
+    size = None if is_stream(target) else target.stat().st_size
     if as_json:
         print_json({"path": str(target), "documents": rows, "bytes": size})
     else:
-        say(f"{target}: {rows:,} documents, {size:,} bytes")
+        say(f"{target}: {rows:,} documents" + ("" if size is None else f", {size:,} bytes"))
 
 
 def write(text: str) -> None:

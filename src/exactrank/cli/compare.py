@@ -36,8 +36,16 @@ if TYPE_CHECKING:
 
 Trials = Annotated[int, typer.Option(min=1, help="Settings that each method may try on validation data, its defaults among them.")]
 Seconds = Annotated[float | None, typer.Option(help="Seconds of trials for each method and fold, in place of --trials.")]
+Limit = Annotated[
+    float | None,
+    typer.Option(help="Seconds that any single fit may take, then it is killed. \\[default: programs --seconds or 3600, others none]"),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="End with 1 if any fit failed; without it only if no method finished.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Fits at a time, each in a process. \\[default: one a core]")]
 AllThreads = Annotated[int | None, typer.Option(min=1, help="Threads of all fits together. \\[default: all cores]")]
+#: Characters of a reason on stderr; the tables have more.
+SHORT = 300
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder, to the same numbers.")]
 MLflow = Annotated[str | None, typer.Option("--mlflow", help="Log to this MLflow tracking URI, e.g. sqlite:///mlflow.db.")]
 
 
@@ -55,6 +63,7 @@ def compare(
     folds: Annotated[int, typer.Option(min=3, help="Parts into which the queries of a file are dealt.")] = 5,
     trials: Trials = 1,
     seconds: Seconds = None,
+    limit: Limit = None,
     valid: Annotated[Path | None, typer.Option(help="Validation data; DATA is then the training data.")] = None,
     test: Annotated[Path | None, typer.Option(help="Test data; DATA is then the training data.")] = None,
     scores: Annotated[
@@ -64,11 +73,12 @@ def compare(
         list[str] | None, typer.Option(help="NAME=COMMAND: a program that takes {train} {valid} {test} and writes {scores}.")
     ] = None,
     baseline: Annotated[str | None, typer.Option(help="The method that others are held against. \\[default: the first]")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder, to the same numbers.")] = False,
+    resume: Resume = False,
     force: Force = False,
     workers: Workers = None,
     threads: AllThreads = None,
     seed: Seed = 0,
+    strict: Strict = False,
     mlflow: MLflow = None,
     features: Features = None,
     query_column: QueryColumn = "query_id",
@@ -78,46 +88,49 @@ def compare(
 ) -> None:
     """Compare methods: tune each on validation queries, test all on the same queries, with statistics and a report."""
     from exactrank.measures.parse import parse_measure
-    from exactrank.workbench.compare import check_folder
+    from exactrank.workbench.compare import checked_budget, checked_seconds
     from exactrank.workbench.compare import compare as compared
     from exactrank.workbench.comparison.contenders import find_contender, split_methods
+    from exactrank.workbench.comparison.folder import workplace
 
     contenders = [*map(find_contender, split_methods(methods)), *_others(scores or [], program or [])]
     for name in split_methods(measures):
         parse_measure(name)
-    check_folder(report, resume, force)
+    checked_budget(trials, seconds)
+    checked_seconds("limit", limit)
     if mlflow is not None:
         from exactrank.workbench.comparison.tracking import check_tracking, log_comparison
 
         check_tracking(mlflow)
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
-    sets, sources = _datasets(data, valid, test, options)
-    with bar(quiet=as_json) as told:
-        found = compared(
-            sets,
-            contenders,
-            split_methods(measures),
-            folds=folds,
-            trials=trials,
-            seconds=seconds,
-            baseline=baseline,
-            out=report,
-            resume=resume,
-            force=force,
-            seed=seed,
-            workers=workers,
-            threads=threads,
-            sources=sources,
-            command=shlex.join(["exactrank", *sys.argv[1:]]),
-            told=told,
-        )
+    with interruptible(report), workplace(report, resume, force) as place:
+        sets, sources = _datasets(data, valid, test, options)
+        with bar(quiet=as_json) as told:
+            found = compared(
+                sets,
+                contenders,
+                split_methods(measures),
+                folds=folds,
+                trials=trials,
+                seconds=seconds,
+                limit=limit,
+                baseline=baseline,
+                out=place,
+                seed=seed,
+                workers=workers,
+                threads=threads,
+                sources=sources,
+                command=shlex.join(["exactrank", *sys.argv[1:]]),
+                told=told,
+            )
+    show(found, report, as_json)
     if mlflow is not None:
         log_comparison(found, report, mlflow)
-    show(found, report, as_json)
+    finish(found, strict)
 
 
 def show(found: "Comparison", report: Path, as_json: bool) -> None:
-    """The tables, and where the rest is; a comparison that was broken off, or in which every method failed, ends with 1."""
+    """The tables, and where the rest is; on stderr what failed."""
     from exactrank.cli.terminal import width_and_colour
 
     if as_json:
@@ -126,10 +139,43 @@ def show(found: "Comparison", report: Path, as_json: bool) -> None:
         width, colour = width_and_colour()
         write(found.to_text(width, colour=colour))
         say(f"{report / 'report.html'}: the report; tables, models and all numbers are beside it")
+    _complain(found, report)
+
+
+def _complain(found: "Comparison", report: Path) -> None:
+    """One line on stderr for each method that failed, and one if not all is finished."""
+    from exactrank.workbench.comparison.reasons import clipped
+    from exactrank.workbench.comparison.standings import efforts
+
+    for data in found.datasets:
+        for effort in efforts(found, data.name):
+            if effort.failed:
+                tell(f"{effort.method} failed on {data.name}: {clipped(effort.failed.splitlines()[0], SHORT)}")
     if not found.complete:
-        tell(f"interrupted; {report} holds what is finished, and the same command with --resume goes on")
-    if not found.complete or all(fit.failed for fit in found.fits):
+        tell(f"interrupted; {_what_is_left(report)}")
+
+
+def finish(found: "Comparison", strict: bool = False) -> None:
+    """End with 1 where the comparison was broken off, where no method finished on any data set, and if ``strict`` where any fit failed."""
+    from exactrank.workbench.comparison.standings import efforts
+
+    failed = [bool(effort.failed) for data in found.datasets for effort in efforts(found, data.name)]
+    if not found.complete or all(failed) or (strict and any(failed)):
         raise typer.Exit(1)
+
+
+@contextmanager
+def interruptible(report: Path) -> Iterator[None]:
+    """Ctrl-C before or after the fits ends with a line and 1, too."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        tell(f"interrupted; {_what_is_left(report)}")
+        raise typer.Exit(1) from None
+
+
+def _what_is_left(report: Path) -> str:
+    return f"{report} holds what is finished, and the same command with --resume goes on" if report.exists() else "nothing was written"
 
 
 @contextmanager

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from exactrank.cli.terminal import Cell
     from exactrank.data.describe import Summary
 
+Target = Annotated[
+    Path,
+    typer.Argument(help="Output; its suffix (.xr, .txt, .txt.gz, .parquet, .csv) names the format. - is standard output, as LETOR text."),
+]
+
 
 @command(app)
 def info(
@@ -60,7 +65,7 @@ def info(
 @command(app)
 def convert(
     source: Source,
-    target: Annotated[Path, typer.Argument(help="Output; its suffix (.xr, .txt, .txt.gz, .parquet, .csv) names the format.")],
+    target: Target,
     run: Annotated[list[Path] | None, typer.Option(help="TREC run that becomes a feature of the qrels in SOURCE; repeatable.")] = None,
     force: Force = False,
     missing: Missing = False,
@@ -73,24 +78,22 @@ def convert(
     """Convert ranking data between formats, block by block: data larger than memory goes through."""
     from exactrank.data import formats, trec
     from exactrank.data.stream import stream_of
-    from exactrank.files import refuse_existing
 
-    if not force:
-        refuse_existing(target)
     options = read_options(missing, query_column, doc_column, relevance_column, threads)
-    if run:
-        stream = stream_of(trec.from_trec(trec.read_qrels(source), [trec.read_run(path) for path in run]))
-    else:
-        stream = formats.stream(source, options)
-    with progress(f"Converting {source.name}", None, quiet=as_json) as advance:
-        rows = Counter(advance)
-        formats.write_stream(stream, target, force=force, progress=rows)
+    with formats.stream_writer(target, force=force) as write_to:
+        if run:
+            stream = stream_of(trec.from_trec(trec.read_qrels(source), [trec.read_run(path) for path in run]))
+        else:
+            stream = formats.stream(source, options)
+        with progress(f"Converting {source.name}", None, quiet=as_json) as advance:
+            rows = Counter(advance)
+            write_to(stream, rows)
     report_written(target, rows.total, as_json)
 
 
 @command(app)
 def generate(
-    target: Annotated[Path, typer.Argument(help="Output; its suffix (.xr, .txt, .txt.gz, .parquet, .csv) names the format.")],
+    target: Target,
     queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 1000,
     first: Annotated[int, typer.Option(min=1, help="Id of the first query; disjoint ranges make training and test sets.")] = 1,
     documents: Annotated[int, typer.Option(min=1, help="Documents a query.")] = 50,

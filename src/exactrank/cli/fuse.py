@@ -18,10 +18,12 @@ from exactrank.cli.common import (
     Threads,
     app,
     command,
+    optional_file,
     print_json,
     read,
     read_options,
 )
+from exactrank.cli.probe import picture
 
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
@@ -49,7 +51,7 @@ def fuse(
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation by query; 0: none.")] = 5,
     bootstrap: Annotated[int, typer.Option(help="Samples of the bootstrap over queries; 0: none.")] = 200,
     cells: Cells = None,
-    out: Annotated[Path | None, typer.Option(help="Write the weights and all results to this JSON file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the weights and all results to this JSON file; - is standard output.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the measure against the weight of two systems: .png, .svg or .pdf.")] = None,
     force: Force = False,
     missing: Missing = False,
@@ -63,34 +65,33 @@ def fuse(
     """Tune the weights of a hybrid search: the global optimum for two systems, certified for three."""
     from exactrank.workbench.fuse import fuse as fused
 
-    _check_outputs(out, plot, force, systems=len(run or system or []))
-    judged = _systems(data, run or [], system or [], read_options(missing, query_column, doc_column, relevance_column, threads))
-    result = fused(
-        judged, systems=system, measure=measure, normalise=normalise, missing=absent, nonnegative=not allow_negative,
-        folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads,
-    )  # fmt: skip
-    _write(result, out, plot, force)
+    _check_outputs(out, plot, systems=len(run or system or []))
+    with optional_file(out, force) as file, picture(plot, force) as draw:
+        judged = _systems(data, run or [], system or [], read_options(missing, query_column, doc_column, relevance_column, threads))
+        result = fused(
+            judged, systems=system, measure=measure, normalise=normalise, missing=absent, nonnegative=not allow_negative,
+            folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads,
+        )  # fmt: skip
+        if draw is not None:
+            draw(result.figure())
+        if file is not None:
+            file.write((json.dumps(result.to_json(), indent=2, allow_nan=False) + "\n").encode())
     if as_json:
         print_json(result.to_json())
     else:
         _print(result)
 
 
-def _check_outputs(out: Path | None, plot: Path | None, force: bool, systems: int) -> None:
-    """Raise before the work where its results could not be kept."""
-    from exactrank.errors import IncompatibleError
-    from exactrank.files import refuse_existing
-    from exactrank.workbench.pictures import check_picture
+def _check_outputs(out: Path | None, plot: Path | None, systems: int) -> None:
+    """Raise before the work where there would be no picture."""
+    from exactrank.errors import DataError, IncompatibleError
 
-    for path in (out, plot):
-        if path is not None and not force:
-            refuse_existing(path)
-    if plot is not None:
-        check_picture(plot)
-        if systems > 2:
-            raise IncompatibleError(
-                f"--plot draws the weight of one system against another, but there are {systems}; fuse two, or leave it out"
-            )
+    if plot is not None and plot == out:
+        raise DataError(f"two outputs would go to {plot}; give each a path of its own")
+    if plot is not None and systems > 2:
+        raise IncompatibleError(
+            f"--plot draws the weight of one system against another, but there are {systems}; fuse two, or leave it out"
+        )
 
 
 def _systems(data: Path, runs: list[Path], systems: list[str], options: "ReadOptions") -> "RankingData":
@@ -103,16 +104,6 @@ def _systems(data: Path, runs: list[Path], systems: list[str], options: "ReadOpt
     if runs:
         return systems_from_runs(data, runs)
     return read(data, replace(options, columns=replace(options.columns, features=tuple(systems))))
-
-
-def _write(result: "Fusion", out: Path | None, plot: Path | None, force: bool) -> None:
-    from exactrank.files import whole_file
-
-    if plot is not None:
-        result.plot(plot)
-    if out is not None:
-        with whole_file(out, force=force) as file:
-            file.write((json.dumps(result.to_json(), indent=2, allow_nan=False) + "\n").encode())
 
 
 def _print(result: "Fusion") -> None:

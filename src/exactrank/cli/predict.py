@@ -16,6 +16,8 @@ from exactrank.cli.common import (
     Threads,
     app,
     command,
+    load_model,
+    optional_file,
     print_json,
     read,
     read_options,
@@ -28,7 +30,7 @@ from exactrank.cli.common import (
 def predict(
     model: Annotated[Path, typer.Argument(help="A model of exactrank train, or JSON with weights by feature name.")],
     data: Source,
-    out: Annotated[Path | None, typer.Option(help="Where the scores go. \\[default: stdout]")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where the scores go; - is standard output. \\[default: stdout]")] = None,
     force: Force = False,
     features: Features = None,
     query_column: QueryColumn = "query_id",
@@ -38,17 +40,12 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Score documents by a model: one score a line, in the order of DATA."""
-    from exactrank.files import refuse_existing, whole_file
-    from exactrank.scorers.model import load
-
-    if out is not None and not force:
-        refuse_existing(out)
-    loaded = load(model)
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
-    scores = loaded.predict(read(data, options), threads).tolist()
-    if out is not None:
-        with whole_file(out, force=force) as file:
+    with optional_file(out, force) as file:
+        scores = load_model(model).predict(read(data, options), threads).tolist()
+        if file is not None:
             file.writelines(f"{score!r}\n".encode() for score in scores)
+    if out is not None:
         report_written(out, len(scores), as_json)
     elif as_json:
         print_json({"scores": scores})

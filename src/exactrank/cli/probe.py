@@ -1,5 +1,7 @@
 """The commands that look closely at a model or a lambda function; each of the others is in a file of its own."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,12 +18,15 @@ from exactrank.cli.common import (
     Threads,
     app,
     command,
+    load_model,
     print_json,
     read,
     read_options,
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from exactrank.workbench.optimality import Optimality
 
 Measured = Annotated[
@@ -48,29 +53,24 @@ def optimality(
     as_json: Json = False,
 ) -> None:
     """Prove or refute that no change of a single weight of a linear model raises the measure."""
-    from exactrank.scorers.model import load
     from exactrank.workbench.optimality import optimality as examined
 
-    check_plot(plot, force)
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
-    found = examined(load(model), read(data, options), measure=measure, threads=threads)
-    if plot is not None:
-        found.plot(plot, force=force)
+    with picture(plot, force) as draw:
+        found = examined(load_model(model), read(data, options), measure=measure, threads=threads)
+        if draw is not None:
+            draw(found.figure())
     if as_json:
         print_json(found.to_json())
     else:
         _print(found, top)
 
 
-def check_plot(plot: Path | None, force: bool) -> None:
-    """Raise before the work where its picture could not be kept."""
-    from exactrank.files import refuse_existing
-    from exactrank.workbench.pictures import check_picture
+def picture(plot: Path | None, force: bool) -> "AbstractContextManager[Callable[[Figure], None] | None]":
+    """What draws to ``plot``, opened before the work; None where no picture is asked for."""
+    from exactrank.workbench.pictures import picture_file
 
-    if plot is not None:
-        check_picture(plot)
-        if not force:
-            refuse_existing(plot)
+    return nullcontext() if plot is None else picture_file(plot, force=force)
 
 
 def _print(found: "Optimality", top: int) -> None:

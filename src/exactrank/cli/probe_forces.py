@@ -16,6 +16,7 @@ from exactrank.cli.common import (
     Source,
     Threads,
     command,
+    load_model,
     print_json,
     read,
     read_options,
@@ -76,11 +77,10 @@ def forces(
     as_json: Json = False,
 ) -> None:
     """Ask whether a lambda function is the slope of a cost, and whether that is convex."""
-    from exactrank.scorers.model import load
     from exactrank.workbench.forces import forces as examined
 
     objective = _objective(lambdas, measure, margin, neighbours, truncation)
-    loaded = None if model is None else load(model)
+    loaded = None if model is None else load_model(model)
     judged = read(data, read_options(True, query_column, doc_column, relevance_column, threads, features))
     scores = None if loaded is None else loaded.predict(judged, threads)
     found = examined(objective, judged, scores, queries=queries, seed=seed, threads=threads)

@@ -16,11 +16,12 @@ from exactrank.cli.common import (
     Source,
     Threads,
     command,
+    load_model,
     print_json,
     read,
     read_options,
 )
-from exactrank.cli.probe import Measured, check_plot, probe
+from exactrank.cli.probe import Measured, picture, probe
 
 if TYPE_CHECKING:
     from exactrank.workbench.importance import FeatureImportance, Importance
@@ -46,14 +47,13 @@ def importance(
     as_json: Json = False,
 ) -> None:
     """Find how far the measure falls when the values of a feature are exchanged at random within queries."""
-    from exactrank.scorers.model import load
     from exactrank.workbench.importance import importance as examined
 
-    check_plot(plot, force)
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
-    found = examined(load(model), read(data, options), measure, repeats=repeats, seed=seed, threads=threads)
-    if plot is not None:
-        found.plot(plot, features=top, force=force)
+    with picture(plot, force) as draw:
+        found = examined(load_model(model), read(data, options), measure, repeats=repeats, seed=seed, threads=threads)
+        if draw is not None:
+            draw(found.figure(features=top))
     if as_json:
         print_json(found.to_json())
     else:

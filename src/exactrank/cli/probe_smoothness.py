@@ -16,11 +16,12 @@ from exactrank.cli.common import (
     Source,
     Threads,
     command,
+    load_model,
     print_json,
     read,
     read_options,
 )
-from exactrank.cli.probe import Measured, check_plot, probe
+from exactrank.cli.probe import Measured, picture, probe
 
 if TYPE_CHECKING:
     from exactrank.cli.terminal import Table
@@ -53,18 +54,17 @@ def smoothness(
     as_json: Json = False,
 ) -> None:
     """Follow the measure as single weights of a linear model or a network move, on few queries and on many."""
-    from exactrank.scorers.model import load
     from exactrank.workbench.smoothness import SAMPLES
     from exactrank.workbench.smoothness import smoothness as followed
 
-    check_plot(plot, force)
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
-    found = followed(
-        load(model), read(data, options), measure=measure, percent=percent, weights=weights,
-        samples=sample or SAMPLES, points=points, seed=seed, threads=threads,
-    )  # fmt: skip
-    if plot is not None:
-        found.plot(plot, force=force)
+    with picture(plot, force) as draw:
+        found = followed(
+            load_model(model), read(data, options), measure=measure, percent=percent, weights=weights,
+            samples=sample or SAMPLES, points=points, seed=seed, threads=threads,
+        )  # fmt: skip
+        if draw is not None:
+            draw(found.figure())
     if as_json:
         print_json(found.to_json())
     else:

@@ -38,7 +38,7 @@ def reproduce(
     """Run a published experiment again, and check whether its finding holds."""
     from exactrank.errors import DataError
     from exactrank.workbench.reproduce import find_experiment
-    from exactrank.workbench.reproduce.finding import check_targets
+    from exactrank.workbench.reproduce.finding import finding_files
 
     if name is None:
         _list(as_json)
@@ -48,12 +48,12 @@ def reproduce(
         raise DataError(f"give --out FOLDER for the report of {name}, its numbers and its figure")
     experiment = kind.full(seed) if full else kind(seed=seed)
     experiment = _on(experiment if threads is None else replace(experiment, threads=threads), data or [])
-    check_targets(name, out, force)
     start = time.perf_counter()
     try:
-        with _bar(experiment, quiet=as_json) as heard:
-            finding = experiment.run(heard)
-        paths = finding.write(out, force=force)
+        with finding_files(name, out, force=force) as keep:
+            with _bar(experiment, quiet=as_json) as heard:
+                finding = experiment.run(heard)
+            paths = keep(finding)
     except KeyboardInterrupt:
         tell("interrupted; nothing was written")
         raise typer.Exit(1) from None

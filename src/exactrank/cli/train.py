@@ -1,6 +1,7 @@
 """``exactrank train NAME``: a command for each ranker, made when it is asked for, since that imports numerical libraries.
 
-The model so far is written whenever it improves, so a process that is killed leaves a whole model or none.
+The model so far is written whenever it improves, to a file of its own beside the target, the checkpoint. The target is replaced at
+the end by the finished model, and the checkpoint removed; a run that is broken off leaves the target as it was.
 """
 
 import inspect
@@ -35,12 +36,15 @@ from exactrank.text import printable
 
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
+    from exactrank.data.ranking_data import RankingData
     from exactrank.rankers.base import Ranker
     from exactrank.scorers.model import Model
     from exactrank.training import Listener, Progress
 
-Out = Annotated[Path, typer.Option(help="Where the model goes.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the model that is there, to the same result as without a break.")]
+Out = Annotated[Path, typer.Option(help="Where the model goes; - is standard output.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on from the checkpoint or the model that is there, to the same result as without a break.")
+]
 Valid = Annotated[Path | None, typer.Option(help="Validation data, which chooses the model to keep.")]
 
 
@@ -68,48 +72,93 @@ class Job:
     force: bool
     as_json: bool
     resume: bool = False
+    kept: "Model | None" = None  #: what this run left in the checkpoint
 
     def run(self, data: Path, valid: Path | None, options: "ReadOptions") -> None:
-        """Read, train, write, report; Ctrl-C keeps what there is."""
-        from exactrank.files import refuse_existing
+        """Read, train, write, report; where that is interrupted say what is kept."""
+        from exactrank.files import whole_file
         from exactrank.measures.parse import parse_measure
-        from exactrank.scorers.model import load
 
         parse_measure(self.ranker.measure)
-        begun = self.resume and self.out.exists()
-        if not self.force and not begun:
-            refuse_existing(self.out)
-        earlier = load(self.out) if begun else None
-        try:
-            train = read(data, options)
-            held_out = None if valid is None else read(valid, options)
+        earlier = self._earlier()
+        with whole_file(self.out, force=self.force or earlier is not None) as file:
+            try:
+                self._fit(read(data, options), None if valid is None else read(valid, options), earlier)
+            except KeyboardInterrupt:
+                tell(f"interrupted; {self._kept()}")
+                raise typer.Exit(1) from None
+            file.write(self.ranker.model_.to_bytes())
+        if self.checkpoint is not None:
+            self.checkpoint.unlink(missing_ok=True)
+        self.report(self.out)
 
-            def checkpoint(model: "Model") -> None:
-                nonlocal begun
-                model.save(self.out, force=self.force or begun)
-                begun = True
+    @property
+    def checkpoint(self) -> Path | None:
+        """Where the best model so far is kept; standard output has no such place."""
+        from exactrank.files import is_stream
 
-            with _bar(self.ranker, quiet=self.as_json) as listener, _troubles_told():
-                self.ranker.fit(train, valid=held_out, listener=listener, checkpoint=checkpoint, resume=earlier)
-            self.ranker.save(self.out, force=True)
-        except KeyboardInterrupt:
-            kept = f"{self.out} holds the best model so far" if begun else "there was no model yet, nothing was written"
-            tell(f"interrupted; {kept}")
-            raise typer.Exit(0 if begun else 1) from None
-        self.report()
+        return None if is_stream(self.out) else self.out.with_name(f"{self.out.name}.checkpoint")
 
-    def report(self) -> None:
-        """Say what was reached."""
+    def _earlier(self) -> "Model | None":
+        """What to go on from; raise where an unfinished run would be forgotten."""
+        from exactrank.errors import DataError, OutputExistsError
+        from exactrank.scorers.model import load
+
+        if self.checkpoint is None:
+            if self.resume:
+                raise DataError(f"--resume goes on from a file, but --out {self.out} is standard output; give a path")
+            return None
+        if self.resume:
+            return next((load(path) for path in (self.checkpoint, self.out) if path.exists()), None)
+        if self.checkpoint.exists() and not self.force:
+            raise OutputExistsError(
+                f"{self.checkpoint} holds a model whose training was interrupted; --resume goes on with it, --force begins again"
+            )
+        return None
+
+    def _fit(self, train: "RankingData", valid: "RankingData | None", earlier: "Model | None") -> None:
+        """Train; a checkpoint that is taken up is never replaced by a model that is worse."""
+        floor = earlier if self.checkpoint is not None and self.checkpoint.exists() else None
+
+        def keep(model: "Model") -> None:
+            if self.checkpoint is not None and (floor is None or _no_worse(model, floor)):
+                model.save(self.checkpoint, force=True)
+                self.kept = model
+
+        with _bar(self.ranker, quiet=self.as_json) as listener, _troubles_told():
+            self.ranker.fit(train, valid=valid, listener=listener, checkpoint=keep, resume=earlier)
+        if self.ranker.model_.training["interrupted"]:
+            keep(self.ranker.model_)
+            if self.checkpoint is not None and self.kept is self.ranker.model_:
+                self.report(self.checkpoint)
+            raise KeyboardInterrupt
+
+    def _kept(self) -> str:
+        """What a run that was broken off leaves behind."""
+        if self.checkpoint is None or not (self.kept or (self.resume and self.checkpoint.exists())):
+            return "there was no model yet, nothing was written"
+        untouched = f", and {self.out} is as it was" if self.out.exists() else ""
+        return f"{self.checkpoint} holds the best model so far{untouched}; the same command with --resume goes on"
+
+    def report(self, path: Path) -> None:
+        """Say what was reached by the model at ``path``."""
         model = self.ranker.model_
         reached = model.training
-        if reached["interrupted"]:
-            tell(f"interrupted; {self.out} holds the best model so far")
         if self.as_json:
-            named = {"path": str(self.out), "ranker": self.ranker.name, "measure": model.measure}
+            named = {"path": str(path), "ranker": self.ranker.name, "measure": model.measure}
             found = {"training": reached["value"], "validation": reached["valid"]}
             print_json(named | found | {"steps": reached["steps"], "interrupted": reached["interrupted"]})
         else:
-            _print_reached(model, str(self.ranker.measure), self.out)
+            _print_reached(model, str(self.ranker.measure), path)
+
+
+def _no_worse(model: "Model", earlier: "Model") -> bool:
+    """By validation where both have it, else by training."""
+    for part in ("valid", "value"):
+        ours, theirs = model.training.get(part), earlier.training.get(part)
+        if ours is not None and theirs is not None:
+            return bool(ours >= theirs)
+    return True
 
 
 def _command(name: str) -> Any:

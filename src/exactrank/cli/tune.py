@@ -20,6 +20,7 @@ from exactrank.cli.common import (
     print_json,
     read,
     read_options,
+    tell,
     write,
 )
 from exactrank.cli.compare import AllThreads, MLflow, Seconds, Trials, Workers, bar
@@ -35,7 +36,7 @@ SHOWN = 10
 def tune(
     method: Annotated[str, typer.Argument(help="A ranker, with settings to keep if you like: 'lambdamart(trees=200)'.")],
     data: Source,
-    out: Annotated[Path, typer.Option(help="Where the model goes.")],
+    out: Annotated[Path, typer.Option(help="Where the model goes; - is standard output.")],
     valid: Annotated[Path | None, typer.Option(help="Validation data. \\[default: cross-validation by query]")] = None,
     measure: Annotated[str, typer.Option("--measure", "-m", help="The measure to train and tune on.")] = "nDCG@10",
     folds: Annotated[int, typer.Option(min=2, help="Parts into which the queries are dealt, without validation data.")] = 5,
@@ -53,39 +54,52 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Try settings of a method by the measure on validation queries, and write the model with the best."""
-    from exactrank.files import refuse_existing
+    from exactrank.files import whole_file
     from exactrank.measures.parse import parse_measure
+    from exactrank.workbench.compare import checked_budget
     from exactrank.workbench.comparison.contenders import find_contender
     from exactrank.workbench.tune import tune as tuned
 
     parse_measure(measure)
     find_contender(method)
-    if not force:
-        refuse_existing(out)
+    checked_budget(trials, seconds)
     if mlflow is not None:
         from exactrank.workbench.comparison.tracking import check_tracking, log_tuned
 
+        _check_logged(out)
         check_tracking(mlflow)
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
-    train, held_out = read(data, options), None if valid is None else read(valid, options)
-    with bar(quiet=as_json) as told:
-        found = tuned(
-            method,
-            train,
-            measure,
-            valid=held_out,
-            folds=folds,
-            trials=trials,
-            seconds=seconds,
-            seed=seed,
-            workers=workers,
-            threads=threads,
-            told=told,
-        )
-    found.ranker.save(out, force=force)
+    with whole_file(out, force=force) as file:
+        train, held_out = read(data, options), None if valid is None else read(valid, options)
+        with bar(quiet=as_json) as told:
+            found = tuned(
+                method,
+                train,
+                measure,
+                valid=held_out,
+                folds=folds,
+                trials=trials,
+                seconds=seconds,
+                seed=seed,
+                workers=workers,
+                threads=threads,
+                told=told,
+            )
+        file.write(found.ranker.model_.to_bytes())
+    _show(found, measure, out, as_json)
     if mlflow is not None:
         log_tuned(found, out, mlflow)
-    _show(found, measure, out, as_json)
+    if not found.complete:
+        tell(f"interrupted; {out} has the best settings of the {len(found.trials)} trials that were finished")
+        raise typer.Exit(1)
+
+
+def _check_logged(out: Path) -> None:
+    from exactrank.errors import IncompatibleError
+    from exactrank.files import is_stream
+
+    if is_stream(out):
+        raise IncompatibleError(f"--mlflow logs the model's file, but --out {out} is standard output; give a path")
 
 
 def _show(found: "Tuned", measure: str, out: Path, as_json: bool) -> None:

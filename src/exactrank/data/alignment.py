@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from exactrank.data.immutable import sealed
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError
 
@@ -26,7 +27,7 @@ def aligned(data: RankingData, names: tuple[str, ...], owner: str = "the model")
             f" give the {len(names):,} features of {owner}, by the same names in any order{remedy}"
         )
     place = {name: j for j, name in enumerate(data.feature_names)}
-    return replace(data, X=np.take(data.X, [place[name] for name in names], axis=1), feature_names=names)
+    return replace(data, X=sealed(np.take(data.X, [place[name] for name in names], axis=1)), feature_names=names)
 
 
 def first_repeated(names: Iterable[str]) -> str | None:

@@ -6,17 +6,18 @@ Layout, little-endian:
     4096   X, then the other sections, each aligned to 64 bytes
     end    footer: JSON with every section's dtype, shape, offset and xxh3 checksum, and the feature names
 
-A truncated file fails by its length, a damaged one by a checksum. Opening checks the preamble, the footer, and every
-section of a file up to 64 MiB; of a larger file it leaves out X and the strings (``verify=True`` checks those too), so it
-takes milliseconds whatever the size.
+A truncated file fails by its length, a damaged one by a checksum, and one that was forged by what `cache_footer.py`, `TextColumn`
+and `RankingData` check of everybody. Opening checks the preamble, the footer, and every section of a file up to 64 MiB; of a larger
+file it leaves out the values of X and the strings of documents (``verify=True`` checks those too), so it reads little of it.
 """
 
-import json
 import mmap
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,19 +25,21 @@ import xxhash
 
 from exactrank import _core
 from exactrank.arrays import Ids
+from exactrank.data.cache_footer import ALIGNMENT, X_OFFSET, Footer, Section, entries_of, parsed_footer
 from exactrank.data.format import ReadOptions
-from exactrank.data.ranking_data import RankingData, group_rows, per_query_weight
+from exactrank.data.ranking_data import RankingData, check_positive_weight, group_rows, infinite_cell, missing_ids, per_query_weight
 from exactrank.data.stream import Block, Stream, stream_of
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
 
 MAGIC = b"exactrnk"
-VERSION = 1
+VERSION = 2
 PREAMBLE = struct.Struct("<8sIxxxxQQQQ")  # magic, version, footer's offset, length and checksum, the file's length
 CHECKSUM = struct.Struct("<Q")
-X_OFFSET = 4096
-ALIGNMENT = 64
 VERIFIED_WHOLE = 64 << 20
+READ_WHOLE = 4 << 20
+
+Content: TypeAlias = mmap.mmap | bytes
 
 
 class CacheFormat:
@@ -46,13 +49,11 @@ class CacheFormat:
     suffixes: tuple[str, ...] = (".xr",)
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
-        """Map the file; nothing of X is read until it is used."""
-        with open(path, "rb") as file:
-            size = file.seek(0, 2)
-            if size < PREAMBLE.size + CHECKSUM.size:
-                raise DataError(f"{path}: {size} bytes are too few for an exactrank cache; convert the source again")
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return _data_in(path, content, options.verify)
+        """Map a large file, so that nothing of X is read until it is used; read a small one."""
+        content = _content(path)
+        verify = len(content) <= VERIFIED_WHOLE if options.verify is None else options.verify
+        with _located(path):
+            return _data_in(content, _footer(content), verify)
 
     def stream(self, path: Path, options: ReadOptions) -> Stream:
         """Blocks of the mapped file."""
@@ -69,7 +70,7 @@ class CacheFormat:
             _permute(file, order, len(stream.feature_names))
         sections = _sections_of(gathered, order, indptr) | _id_sections(qid)
         shape = (int(indptr[-1]), len(stream.feature_names))
-        _finish(file, shape, sections, list(stream.feature_names))
+        _finish(file, shape, sections, stream.feature_names)
 
 
 def _without_features(file: BinaryIO, block: Block) -> Block:
@@ -95,6 +96,7 @@ def _sections_of(blocks: list[Block], order: npt.NDArray[np.int64] | None, indpt
         sections["order"] = order
     if (weights := [b.sample_weight for b in blocks if b.sample_weight is not None]) and len(weights) == len(blocks):
         sections["sample_weight"] = grouped(_concatenated(weights))
+        check_positive_weight("sample_weight", sections["sample_weight"])
     if (weights := [b.query_weight for b in blocks if b.query_weight is not None]) and len(weights) == len(blocks):
         sections["query_weight"] = per_query_weight(_concatenated(weights), order, indptr)
     for name in ("docid", "comment"):
@@ -105,8 +107,8 @@ def _sections_of(blocks: list[Block], order: npt.NDArray[np.int64] | None, indpt
 
 
 def _text_sections(name: str, column: TextColumn, order: npt.NDArray[np.int64] | None = None) -> dict[str, npt.NDArray[Any]]:
-    column = column if order is None else column.take(order)
-    return {f"{name}.text": column.buffer, f"{name}.start": column.start, f"{name}.stop": column.stop}
+    packed = (column if order is None else column.take(order)).packed()
+    return {f"{name}.text": packed.buffer, f"{name}.offsets": np.append(packed.start, len(packed.buffer))}
 
 
 def _id_sections(qid: Ids) -> dict[str, npt.NDArray[Any]]:
@@ -118,23 +120,21 @@ def _id_sections(qid: Ids) -> dict[str, npt.NDArray[Any]]:
     return _text_sections("qid", TextColumn.of(qid.tolist()))
 
 
-def _finish(file: BinaryIO, shape: tuple[int, int], sections: dict[str, npt.NDArray[Any]], feature_names: list[str]) -> None:
+def _finish(file: BinaryIO, shape: tuple[int, int], sections: dict[str, npt.NDArray[Any]], feature_names: tuple[str, ...]) -> None:
     """Write the sections after X, the footer after them, and the preamble last."""
-    end = X_OFFSET + 4 * shape[0] * shape[1]
-    table: dict[str, dict[str, Any]] = {"X": {"dtype": "<f4", "shape": shape, "offset": X_OFFSET}}
+    table = {"X": Section(np.dtype("<f4"), shape, X_OFFSET, 0)}
     for name, array in sections.items():
-        offset = -(-end // ALIGNMENT) * ALIGNMENT
+        offset = -(-_end(table) // ALIGNMENT) * ALIGNMENT
         file.seek(offset)
         little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         file.write(little.tobytes() if little.dtype.kind in "mM" else little.data)
-        table[name] = {"dtype": little.dtype.str, "shape": little.shape, "offset": offset}
-        end = offset + little.nbytes
+        table[name] = Section(little.dtype, little.shape, offset, 0)
+    end = _end(table)
     file.truncate(end)
     file.flush()
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as view:
-        for entry in table.values():
-            entry["xxh3"] = _checksum(view[entry["offset"] : entry["offset"] + _size(entry)])
-    footer = json.dumps({"feature_names": feature_names, "sections": table}).encode()
+        summed = {name: replace(section, xxh3=_checksum(view[section.place])) for name, section in table.items()}
+    footer = Footer(feature_names, summed).written()
     file.seek(end)
     file.write(footer)
     preamble = PREAMBLE.pack(MAGIC, VERSION, end, len(footer), _checksum(footer), end + len(footer))
@@ -142,62 +142,104 @@ def _finish(file: BinaryIO, shape: tuple[int, int], sections: dict[str, npt.NDAr
     file.write(preamble + CHECKSUM.pack(_checksum(preamble)))
 
 
-def _data_in(path: Path, content: mmap.mmap, verify: bool | None) -> RankingData:
-    footer = _footer(path, content)
-    whole = verify if verify is not None else len(content) <= VERIFIED_WHOLE
-    arrays = dict(_arrays(path, content, footer["sections"], whole))
+def _end(table: dict[str, Section]) -> int:
+    return max(section.end for section in table.values())
 
-    def text(name: str) -> TextColumn | None:
-        return TextColumn(arrays[f"{name}.text"], arrays[f"{name}.start"], arrays[f"{name}.stop"]) if f"{name}.text" in arrays else None
 
-    names = text("qid")
-    return RankingData(
+def _content(path: Path) -> Content:
+    """The file's bytes; mapped if there are many, else read, so that nothing done to the file can reach them."""
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        if size < PREAMBLE.size + CHECKSUM.size:
+            raise DataError(f"{path}: {size} bytes are too few for an exactrank cache; convert the source again")
+        if size > READ_WHOLE:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        file.seek(0)
+        return file.read()
+
+
+@contextmanager
+def _located(path: Path) -> Iterator[None]:
+    """Adds the path and the remedy to what is wrong with a cache."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{path}: {error}; convert the source again") from None
+
+
+def _footer(content: Content) -> Footer:
+    """The footer, once the preamble, the file's length and the footer's checksum are found right."""
+    magic, version, offset, length, checksum, size = PREAMBLE.unpack_from(content)
+    if magic != MAGIC:
+        raise DataError("is not an exactrank cache")
+    if CHECKSUM.unpack_from(content, PREAMBLE.size)[0] != _checksum(content[: PREAMBLE.size]):
+        raise DataError("its preamble is damaged (checksum)")
+    if version != VERSION:
+        raise DataError(f"has cache format {version} but this exactrank reads {VERSION}")
+    if size != len(content):
+        raise DataError(f"has {len(content)} bytes where {size} were written, so it was cut short")
+    if offset < X_OFFSET or offset + length != size:
+        raise DataError(f"its preamble places {length} bytes of footer at byte {offset}; expected the end of the file")
+    footer = content[offset : offset + length]
+    if _checksum(footer) != checksum:
+        raise DataError("its footer is damaged (checksum)")
+    return parsed_footer(footer, offset)
+
+
+def _data_in(content: Content, footer: Footer, verify: bool) -> RankingData:
+    arrays = dict(_arrays(content, footer.sections, verify))
+    data = RankingData(
         X=arrays["X"],
         y=arrays["y"],
         indptr=arrays["indptr"],
-        qid=arrays["qid"] if names is None else np.array(names.tolist(), dtype=object),
-        feature_names=tuple(footer["feature_names"]),
-        docid=text("docid"),
-        comment=text("comment"),
+        qid=_query_ids(arrays),
+        feature_names=footer.feature_names,
+        docid=_text(arrays, "docid"),
+        comment=_text(arrays, "comment"),
         sample_weight=arrays.get("sample_weight"),
         query_weight=arrays.get("query_weight"),
         order=arrays.get("order"),
     )
+    for name in ("sample_weight", "query_weight"):
+        if name in arrays:
+            check_positive_weight(name, arrays[name])
+    if verify and (cell := infinite_cell(data.X)) is not None:
+        raise DataError(f"X[{cell[0]}, {cell[1]}] is infinite; features must be finite or NaN")
+    return data
 
 
-def _footer(path: Path, content: mmap.mmap) -> dict[str, Any]:
-    """The footer, once the preamble, the file's length and the footer's checksum are found right."""
-    magic, version, offset, length, checksum, size = PREAMBLE.unpack_from(content)
-    if magic != MAGIC:
-        raise DataError(f"{path}: is not an exactrank cache; pass the file it was made from, or convert that again")
-    if CHECKSUM.unpack_from(content, PREAMBLE.size)[0] != _checksum(content[: PREAMBLE.size]):
-        raise DataError(f"{path}: its preamble is damaged (checksum); convert the source again")
-    if version != VERSION:
-        raise DataError(f"{path}: has cache format {version} but this exactrank reads {VERSION}; convert the source again")
-    if size != len(content):
-        raise DataError(
-            f"{path}: has {len(content)} bytes where {size} were written; it was cut short, so copy it or convert the source again"
-        )
-    footer = content[offset : offset + length]
-    if len(footer) != length or _checksum(footer) != checksum:
-        raise DataError(f"{path}: its footer is damaged (checksum); convert the source again")
-    read: dict[str, Any] = json.loads(footer)
-    return read
-
-
-def _arrays(path: Path, content: mmap.mmap, sections: dict[str, Any], whole: bool) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+def _arrays(content: Content, sections: dict[str, Section], verify: bool) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     view = memoryview(content)
-    for name, entry in sections.items():
-        start, size = entry["offset"], _size(entry)
-        bulk = name == "X" or name.endswith(".text")
-        if (whole or not bulk) and _checksum(view[start : start + size]) != entry["xxh3"]:
-            raise DataError(f"{path}: its section {name!r} is damaged (checksum); convert the source again")
-        count = int(np.prod(entry["shape"], dtype=np.int64))
-        yield name, np.frombuffer(content, entry["dtype"], count, start if count else 0).reshape(entry["shape"])
+    for name, section in sections.items():
+        bulk = name in ("X", "docid.text", "comment.text")
+        if (verify or not bulk) and _checksum(view[section.place]) != section.xxh3:
+            raise DataError(f"its section {name!r} is damaged (checksum)")
+        yield name, entries_of(section, content)
 
 
-def _size(entry: dict[str, Any]) -> int:
-    return int(np.prod(entry["shape"], dtype=np.int64) * np.dtype(entry["dtype"]).itemsize)
+def _text(arrays: dict[str, npt.NDArray[Any]], name: str) -> TextColumn | None:
+    """Strings that lie one after the other and fill their text, so that they are never longer than the file."""
+    if f"{name}.text" not in arrays:
+        return None
+    text, offsets = arrays[f"{name}.text"], arrays[f"{name}.offsets"]
+    if offsets[0] != 0 or offsets[-1] != len(text) or not np.all(offsets[1:] >= offsets[:-1]):
+        raise DataError(f"its section '{name}.offsets' must rise from 0 to the {len(text)} bytes of '{name}.text'")
+    return TextColumn.between(text, offsets)
+
+
+def _query_ids(arrays: dict[str, npt.NDArray[Any]]) -> Ids:
+    """One id per query, none missing, each once."""
+    names = _text(arrays, "qid")
+    qid = arrays["qid"] if names is None else np.array([*names, None], dtype=object)[:-1]
+    if qid.dtype == bool and np.any(qid.view(np.uint8) > 1):
+        raise DataError("its section 'qid' holds bytes that are neither false nor true")
+    missing = missing_ids(qid)
+    if len(missing):
+        raise DataError(f"its section 'qid' has no id for query {missing[0]}")
+    rising = qid.dtype != object and np.all(qid[1:] > qid[:-1])
+    if not rising and len(set(qid.tolist())) != len(qid):
+        raise DataError("its section 'qid' has the same query id twice")
+    return qid
 
 
 def _checksum(content: bytes | memoryview) -> int:

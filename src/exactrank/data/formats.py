@@ -2,7 +2,8 @@
 
 import gzip
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -15,7 +16,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream, stream_of
 from exactrank.data.trec import QrelsFormat, looks_like_qrels
 from exactrank.errors import DataError
-from exactrank.files import open_bytes, whole_file
+from exactrank.files import is_stream, open_bytes, whole_file
 
 FORMATS: tuple[Format, ...] = (LetorFormat(), CacheFormat(), ParquetFormat(), CsvFormat(), QrelsFormat())
 BINARY = (".xr", ".parquet", ".pq")
@@ -58,20 +59,32 @@ def write_stream(
     stream: Stream, path: str | os.PathLike[str], *, force: bool = False, progress: Callable[[int], None] = lambda rows: None
 ) -> None:
     """Write a stream in the format that the path's suffix names; ``progress`` hears how many rows went by."""
+    with stream_writer(path, force=force) as write_to:
+        write_to(stream, progress)
+
+
+@contextmanager
+def stream_writer(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Callable[[Stream, Callable[[int], None]], None]]:
+    """`write_stream` in two steps: the file is opened first, so that one that cannot be written is found before the work."""
     target = Path(path)
     format_ = _output_format(target)
-
-    def watched(block: Block) -> Block:
-        progress(len(block.y))
-        return block
-
-    passing = Stream(stream.feature_names, (watched(block) for block in stream.blocks))
     with whole_file(target, force=force) as file:
-        if target.suffix == ".gz":
-            with gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") as packed:
-                format_.write(cast(BinaryIO, packed), passing)
-        else:
-            format_.write(file, passing)
+
+        def write_to(stream: Stream, progress: Callable[[int], None]) -> None:
+            passing = Stream(stream.feature_names, _watched(stream.blocks, progress))
+            if target.suffix == ".gz":
+                with gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") as packed:
+                    format_.write(cast(BinaryIO, packed), passing)
+            else:
+                format_.write(file, passing)
+
+        yield write_to
+
+
+def _watched(blocks: Iterable[Block], progress: Callable[[int], None]) -> Iterator[Block]:
+    for block in blocks:
+        progress(len(block.y))
+        yield block
 
 
 def existing(path: str | os.PathLike[str]) -> Path:
@@ -112,6 +125,9 @@ def _input_format(path: Path) -> Format:
 
 
 def _output_format(path: Path) -> Format:
+    """By the suffix; standard output, which has none, gets LETOR text."""
+    if is_stream(path):
+        return LetorFormat()
     named = _by_suffix(path)
     if named is None or (path.suffix == ".gz" and _suffix(path) in BINARY):
         known = ", ".join(s for f in FORMATS if not isinstance(f, QrelsFormat) for s in f.suffixes)

@@ -24,11 +24,11 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Ids, Matrix, PerDocument
 from exactrank.data.format import Columns
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.immutable import sealed
+from exactrank.data.ranking_data import RankingData, infinite_cell
 from exactrank.data.stream import Block
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.threads import thread_count
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -179,9 +179,9 @@ def _features(table: "nw.DataFrame[Any]", layout: Layout, rows: _Rows) -> Matrix
     with np.errstate(over="ignore"):
         for j, label in enumerate(layout.features):
             X[:, j] = _numbers(table.get_column(label))
-    bad = _core.summarise_columns(X, thread_count(None))[3] if X.size else -1
-    if bad >= 0:
-        row, j = divmod(bad, X.shape[1])
+    cell = infinite_cell(X)
+    if cell is not None:
+        row, j = cell
         value = _numbers(table.get_column(layout.features[j]))[row]
         where = rows.named(f"feature {layout.features[j]!r}", row)
         raise DataError(f"{where} is {value}, which is not a finite float32; leave a missing value empty (null or NaN)")
@@ -248,7 +248,7 @@ def gathered(layout: Layout, blocks: Iterator[Block], place: str) -> RankingData
     if data.order is not None and X.size:
         _core.permute_rows(X, data.order)
     ordered = docid.take(data.order) if docid is not None and data.order is not None else docid
-    return replace(data, X=X, feature_names=layout.feature_names, docid=ordered)
+    return replace(data, X=sealed(X), feature_names=layout.feature_names, docid=ordered)
 
 
 def _joined(columns: list[PerDocument | None]) -> PerDocument | None:

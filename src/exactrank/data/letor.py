@@ -21,7 +21,8 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Ids, Matrix, PerDocument, Rows
 from exactrank.data.format import ReadOptions
-from exactrank.data.ranking_data import RankingData, group_rows
+from exactrank.data.immutable import sealed
+from exactrank.data.ranking_data import RankingData, boundaries, group_rows
 from exactrank.data.stream import Block, Stream
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError
@@ -29,7 +30,6 @@ from exactrank.files import open_bytes, read_bounded
 from exactrank.threads import thread_count
 
 TEXT_BLOCK = 1 << 22
-FEATURES = (1 << 31) - 1  #: the most that text may be said to have
 SIZES = 1 << 30  #: bytes of a file of query sizes
 
 
@@ -51,8 +51,8 @@ class LetorFormat:
         if order is not None:
             _core.permute_rows(X, order)
         return RankingData(
-            X=X,
-            y=y if order is None else y[order],
+            X=sealed(X),
+            y=sealed(y if order is None else y[order]),
             indptr=indptr,
             qid=ids[numbers],
             feature_names=_feature_names(parser, X.shape[1]),
@@ -97,13 +97,17 @@ class LetorFormat:
 
 
 def _parser(options: ReadOptions, *, queries: bool = True, expected_bytes: int = 0) -> _core.LetorParser:
-    if options.first_feature not in (None, 0, 1):
-        raise DataError(f"first_feature must be 0 or 1, got {options.first_feature}")
-    if options.n_features is not None and not 1 <= options.n_features <= FEATURES:
-        raise DataError(f"n_features must be from 1 to {FEATURES:,}, got {options.n_features}")
+    if options.first_feature is not None and (not _is_whole(options.first_feature) or options.first_feature not in (0, 1)):
+        raise DataError(f"first_feature must be 0 or 1, got {options.first_feature!r}")
+    if options.n_features is not None and (not _is_whole(options.n_features) or not 1 <= options.n_features < 2**63):
+        raise DataError(f"n_features must be a positive whole number of 64 bits, got {options.n_features!r}")
     features = -1 if options.n_features is None else options.n_features
     first = -1 if options.first_feature is None else options.first_feature
     return _core.LetorParser(options.missing, queries, features, first, expected_bytes, thread_count(options.threads))
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
 def _sizes_beside(path: Path) -> Rows | None:
@@ -130,8 +134,9 @@ def _queries(path: Path, parser: _core.LetorParser, query: Rows, sizes: Rows | N
         raise DataError(f"{path}: holds no documents; expected lines such as '2 qid:7 1:0.5'")
     if sizes is None:
         return query, _query_ids(parser)
-    if sizes.sum() != len(query):
-        raise DataError(f"{path}: has {len(query):,} rows but the query sizes beside it add up to {sizes.sum():,}; they must agree")
+    if boundaries(sizes, len(query)) is None:
+        total = sum(sizes.tolist())
+        raise DataError(f"{path}: has {len(query):,} rows but the query sizes beside it add up to {total:,}; they must agree")
     return np.repeat(np.arange(len(sizes)), sizes), np.arange(len(sizes))
 
 
@@ -188,8 +193,9 @@ def _taken(parser: _core.LetorParser) -> _Taken:
     X, y, query, comments, comment, docid = parser.take()
     if comments is None or comment is None or docid is None:
         return X, y, query, None, None
-    ids = TextColumn(comments, *docid)
-    return X, y, query, ids if np.any(ids.stop > ids.start) else None, TextColumn(comments, *comment)
+    text = sealed(comments)
+    ids = TextColumn(text, *map(sealed, docid))
+    return X, y, query, ids if np.any(ids.stop > ids.start) else None, TextColumn(text, *map(sealed, comment))
 
 
 def _parsed(path: Path, parser: _core.LetorParser) -> Iterator[_Taken]:

@@ -3,6 +3,9 @@
 Documents of a query stand together: query ``q`` holds rows ``indptr[q]`` to ``indptr[q + 1]``. Rows may arrive in any
 order; they are grouped stably by the first appearance of their query, and ``order`` remembers where each came from, so
 that scores go in and come out in the caller's order.
+
+Whoever holds a `RankingData` may rely on its invariants, native code included: they are checked whenever one is made, also by
+`RankingData(...)` and `dataclasses.replace`, and nobody can write into the arrays afterwards.
 """
 
 from collections.abc import Sequence
@@ -15,6 +18,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
+from exactrank.data.immutable import immutable, is_immutable, sealed
 from exactrank.data.moments import Moments, moments
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
@@ -24,12 +28,24 @@ if TYPE_CHECKING:
     from exactrank.data.format import Columns
 
 
+#: The arrays whose type is fixed: dtype and number of dimensions.
+ARRAYS: dict[str, tuple[type, int]] = {
+    "X": (np.float32, 2),
+    "y": (np.float64, 1),
+    "indptr": (np.int64, 1),
+    "sample_weight": (np.float64, 1),
+    "query_weight": (np.float64, 1),
+    "order": (np.int64, 1),
+}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RankingData:
     """Immutable, ragged ranking data; build it with [`xr.read`][exactrank.read], `from_arrays` or `from_frame`.
 
     ``X`` is float32, may be memory-mapped, and may hold NaN for a missing value; each consumer says what it does with
-    those. ``y`` holds any finite grades. ``sample_weight`` is one a document, ``query_weight`` one a query.
+    those. ``y`` holds any finite grades. ``sample_weight`` is one a document, ``query_weight`` one a query. Arrays are copied,
+    unless nobody can write into them (a file mapped for reading, the arrays of other data).
     """
 
     X: Matrix
@@ -44,12 +60,47 @@ class RankingData:
     order: Rows | None = None
 
     def __post_init__(self) -> None:
-        for name in ("X", "y", "indptr", "qid", "sample_weight", "query_weight", "order"):
+        object.__setattr__(self, "feature_names", tuple(self.feature_names))
+        self._check_shapes()
+        for name in (*ARRAYS, "qid"):
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(self, name, immutable(array))
+        if self.indptr[0] != 0 or self.indptr[-1] != len(self.y) or not np.all(self.indptr[1:] > self.indptr[:-1]):
+            raise DataError("indptr must rise from 0 to the number of documents, and every query must have a document")
+        check_grades(self.y)
+        for name in ("sample_weight", "query_weight"):
+            if (weights := getattr(self, name)) is not None:
+                _check_weights(name, weights)
+        if self.order is not None:
+            _check_permutation(self.order)
+
+    def _check_shapes(self) -> None:
+        """Raise where an array has another type than it must have, or another length than the others ask for."""
+        for name, (kind, dimensions) in ARRAYS.items():
             array = getattr(self, name)
-            if array is not None:
-                object.__setattr__(self, name, _read_only(array))
-        if self.indptr[0] != 0 or self.indptr[-1] != len(self.y) or np.any(np.diff(self.indptr) <= 0):
-            raise DataError("indptr must rise from 0 to the number of documents")
+            if array is not None and (not isinstance(array, np.ndarray) or array.dtype != kind or array.ndim != dimensions):
+                what = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else f"a {type(array).__name__}"
+                kinds = f"{np.dtype(kind)} of {dimensions} dimension{'s' if dimensions > 1 else ''}"
+                raise DataError(f"{name} must be an array of {kinds}, not {what}; RankingData.from_arrays converts")
+        if not isinstance(self.qid, np.ndarray) or self.qid.ndim != 1:
+            raise DataError("qid must be an array of one id per query; RankingData.from_arrays makes it from one per row")
+        if not all(isinstance(name, str) for name in self.feature_names):
+            raise DataError("feature_names must be strings")
+        if not all(isinstance(column, TextColumn | None) for column in (self.docid, self.comment)):
+            raise DataError("docid and comment must be text columns; RankingData.from_arrays makes docid from a list")
+        expected = {"indptr": self.n_queries + 1, "query_weight": self.n_queries, "feature_names": self.n_features}
+        expected |= dict.fromkeys(("X", "docid", "comment", "sample_weight", "order"), self.n_documents)
+        for name, count in expected.items():
+            part = getattr(self, name)
+            if part is not None and len(part) != count:
+                has = f"{self.n_documents} documents, {self.n_queries} queries and {self.n_features} features"
+                raise DataError(f"{name} has {len(part)} entries; expected {count} for {has} (as y, qid and X have them)")
+        if self.n_documents == 0:
+            raise DataError("there are no documents; give at least one")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Copies and unpickled data are as immutable as what they come from."""
+        self.__dict__.update({name: sealed(value) if isinstance(value, np.ndarray) else value for name, value in state.items()})
 
     @classmethod
     def from_arrays(
@@ -82,7 +133,7 @@ class RankingData:
             raise DataError(f"docid has {len(docid)} entries for {len(grades)} rows")
         order, indptr, ids = _grouping(qid, group, len(grades))
         return cls(
-            X=matrix if order is None else matrix[order],
+            X=_rows_in_order(matrix, order),
             y=_in_order(grades, order),
             indptr=indptr,
             qid=ids,
@@ -126,15 +177,21 @@ class RankingData:
 
     def grouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One value a row in the caller's order, put into the order of this object's documents."""
+        self._check_length(values, "row")
         return _in_order(values, self.order)
 
     def ungrouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One value a document of this object, put back into the caller's row order."""
+        self._check_length(values, "document")
         if self.order is None:
             return values
         back = np.empty_like(values)
         back[self.order] = values
         return back
+
+    def _check_length(self, values: npt.NDArray[Any], each: str) -> None:
+        if len(values) != self.n_documents:
+            raise DataError(f"there are {len(values)} values for {self.n_documents} documents; give one per {each}")
 
     def feature(self, name: str) -> PerDocument:
         """A feature by its name, in the caller's row order: scores to compare with."""
@@ -152,17 +209,17 @@ class RankingData:
         >>> data.take_queries([1, 1]).y.tolist()
         [1.0, 2.0, 1.0, 2.0]
         """
-        given = np.asarray(which)
-        chosen = np.flatnonzero(given) if given.dtype == bool and len(given) == self.n_queries else given
+        given = _array_of(which)
+        chosen = np.flatnonzero(given) if given.dtype == bool and given.shape == (self.n_queries,) else given
         if chosen.ndim != 1 or len(chosen) == 0 or chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= self.n_queries:
             raise DataError(f"take_queries needs at least one query number from 0 to {self.n_queries - 1}, or a mask of all queries")
         sizes = np.diff(self.indptr)[chosen]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         rows = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], sizes)
         return RankingData(
-            X=self.X[rows],
-            y=self.y[rows],
-            indptr=indptr,
+            X=sealed(self.X[rows]),
+            y=sealed(self.y[rows]),
+            indptr=sealed(indptr),
             qid=self.qid[chosen],
             feature_names=self.feature_names,
             docid=None if self.docid is None else self.docid.take(rows),
@@ -170,6 +227,14 @@ class RankingData:
             sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
             query_weight=None if self.query_weight is None else self.query_weight[chosen],
         )
+
+
+def _array_of(values: Any) -> npt.NDArray[Any]:
+    """The values as an array; lists of unequal length become an empty one of objects, which no check lets pass."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.empty(0, object)
 
 
 def group_rows(qid: Ids) -> tuple[Rows | None, Boundaries, Ids]:
@@ -219,26 +284,40 @@ def _grouping(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, rows: int)
             "give either qid (one query id a row) or group (the size of each query), not " + ("both" if group is not None else "neither")
         )
     if qid is not None:
-        ids = np.asarray(qid)
+        ids = _array_of(qid)
         if ids.ndim != 1 or len(ids) != rows:
             raise DataError(f"qid has shape {ids.shape} but y has {rows} rows; give one query id a row")
-        missing = _missing_ids(ids)
+        missing = missing_ids(ids)
         if len(missing):
             raise DataError(f"query id of row {missing[0]} is missing ({ids[missing[0]]}); give every row a query id")
         return group_rows(ids)
-    sizes = np.asarray(group)
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or np.any(sizes < 1) or sizes.sum() != rows:
-        raise DataError(
-            f"group must hold positive whole sizes that add up to {rows} rows, got a sum of {sizes.sum()} over {sizes.size} queries"
-        )
-    return None, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]), np.arange(len(sizes))
+    sizes = _array_of(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
+        raise DataError(f"group must be a list of whole sizes that fit 64 bits, got {sizes.dtype} of shape {sizes.shape}")
+    indptr = boundaries(sizes, rows)
+    if indptr is None:
+        total = sum(sizes.tolist())
+        raise DataError(f"group must hold positive whole sizes that add up to {rows} rows, got a sum of {total} over {sizes.size} queries")
+    return None, indptr, np.arange(len(sizes))
+
+
+def boundaries(sizes: npt.NDArray[Any], rows: int) -> Boundaries | None:
+    """Where queries of these sizes begin and end, or None unless all sizes are positive and add up to ``rows``.
+
+    A sum that overflows falls, and so do boundaries where a size is not positive; those that only rise are exact.
+
+    >>> boundaries(np.array([2, 1]), 3), boundaries(np.array([2**62] * 4 + [3]), 3)
+    (array([0, 2, 3]), None)
+    """
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes.astype(np.int64))])
+    return indptr if indptr[-1] == rows and np.all(indptr[1:] > indptr[:-1]) else None
 
 
 def _numbered_names(matrix: Matrix) -> list[str]:
     return [f"x{j}" for j in range(matrix.shape[1])]
 
 
-def _missing_ids(ids: Ids) -> Rows:
+def missing_ids(ids: Ids) -> Rows:
     """Rows whose id is None or not a number or time."""
     if ids.dtype == object:
         return np.array([i for i, q in enumerate(ids) if q is None or q != q], np.int64)
@@ -246,23 +325,28 @@ def _missing_ids(ids: Ids) -> Rows:
 
 
 def _matrix(given: Any, rows: int) -> Matrix:
-    """A C-ordered float32 copy or view of the features, checked for infinities."""
+    """The features as a float32 matrix in C order without infinities: a copy, or ``given`` itself if nobody can write into it."""
     if given is None:
         return np.empty((rows, 0), np.float32)
     if hasattr(given, "toarray"):
-        given = given.toarray()
-    given = np.asarray(given)
+        given = sealed(given.toarray())
+    given = _array_of(given)
     if given.ndim != 2 or given.dtype.kind not in "fiub":
         raise DataError(f"X must be a table of numbers, documents x features; got shape {given.shape} of {given.dtype}")
     if len(given) != rows:
         raise DataError(f"X has {len(given)} rows but y has {rows}; they must agree")
     with np.errstate(over="ignore"):
-        matrix = np.ascontiguousarray(given, dtype=np.float32)
-    bad = _core.summarise_columns(matrix, thread_count(None))[3]
-    if bad >= 0:
-        row, column = divmod(bad, matrix.shape[1])
-        raise DataError(f"X[{row}, {column}] is {given[row, column]}, which is not a finite float32; use NaN for a missing value")
+        matrix: Matrix = immutable(given) if is_immutable(given) and given.dtype == np.float32 else np.array(given, np.float32, order="C")
+    cell = infinite_cell(matrix)
+    if cell is not None:
+        raise DataError(f"X[{cell[0]}, {cell[1]}] is {given[cell]}, which is not a finite float32; use NaN for a missing value")
     return matrix
+
+
+def infinite_cell(X: Matrix) -> tuple[int, int] | None:
+    """The first infinite value of a matrix in C order: its row and its column."""
+    at = _core.summarise_columns(X, thread_count(None))[3] if X.size else -1
+    return None if at < 0 else divmod(at, X.shape[1])
 
 
 def _numbers(name: str, values: npt.ArrayLike) -> PerDocument:
@@ -281,20 +365,40 @@ def _weights(name: str, values: npt.ArrayLike, count: int) -> PerDocument:
     weights = _numbers(name, values)
     if len(weights) != count:
         raise DataError(f"{name} has {len(weights)} entries; expected {count}")
-    bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
-    if len(bad):
-        raise DataError(f"{name}[{bad[0]}] is {weights[bad[0]]}; weights must be finite and not negative")
+    _check_weights(name, weights)
+    check_positive_weight(name, weights)
+    return weights
+
+
+def check_positive_weight(name: str, weights: PerDocument) -> None:
+    """Raise where no weight is positive; part of some data may be like that, but not data from outside."""
     if not np.any(weights > 0):
         raise DataError(f"{name} is zero everywhere; at least one must be positive")
-    return weights
+
+
+def _check_weights(name: str, weights: PerDocument) -> None:
+    bad = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    if len(bad):
+        raise DataError(f"{name}[{bad[0]}] is {weights[bad[0]]}; weights must be finite and not negative")
+
+
+def _check_permutation(order: Rows) -> None:
+    seen = np.zeros(len(order), bool)
+    if order.min() >= 0 and order.max() < len(order):
+        seen[order] = True
+    if not seen.all():
+        raise DataError(f"order must hold each row number from 0 to {len(order) - 1} once")
+
+
+def _rows_in_order(matrix: Matrix, order: Rows | None) -> Matrix:
+    """The rows where they belong; a matrix that may be written is permuted in place, so that there is never a second one."""
+    if order is None or matrix.shape[1] == 0:
+        return sealed(matrix)
+    if not matrix.flags.writeable:
+        return sealed(matrix[order])
+    _core.permute_rows(matrix, order)
+    return sealed(matrix)
 
 
 def _in_order(values: npt.NDArray[Any], order: Rows | None) -> npt.NDArray[Any]:
     return values if order is None else values[order]
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A view that cannot be written through; the caller's own array stays as it is."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -1,14 +1,21 @@
 """A column of strings as one buffer of bytes and where each string starts and stops in it.
 
 Several columns may share a buffer (a LETOR comment and the document id inside it), and all of it can be memory-mapped.
-Bytes that are not UTF-8 survive a round trip.
+Every string lies within the buffer, and nobody can write into the arrays, so native code may rely on it. Bytes that are not
+UTF-8 survive a round trip.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from exactrank.data.immutable import immutable, sealed
+from exactrank.errors import DataError
+
+PACKED_AT_ONCE = 1 << 16  # strings; packing takes 16 bytes of scratch memory per byte of these
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,16 +26,41 @@ class TextColumn:
     start: npt.NDArray[np.int64]
     stop: npt.NDArray[np.int64]
 
+    def __post_init__(self) -> None:
+        for name, kind in (("buffer", np.uint8), ("start", np.int64), ("stop", np.int64)):
+            array = getattr(self, name)
+            if array.ndim != 1 or array.dtype != kind:
+                raise DataError(f"{name} of a text column is {array.dtype} of shape {array.shape}; expected one row of {np.dtype(kind)}")
+            object.__setattr__(self, name, immutable(array))
+        if len(self.start) != len(self.stop):
+            raise DataError(f"a text column has {len(self.start)} starts but {len(self.stop)} stops; give one of each per string")
+        bad = np.flatnonzero((self.start < 0) | (self.start > self.stop) | (self.stop > len(self.buffer)))
+        if len(bad):
+            where = f"{self.start[bad[0]]} to {self.stop[bad[0]]}"
+            raise DataError(f"string {bad[0]} of a text column lies at {where}, outside of its {len(self.buffer)} bytes of text")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: sealed(array) for name, array in state.items()})
+
     @classmethod
     def of(cls, strings: Iterable[object]) -> "TextColumn":
         """
         >>> TextColumn.of(["GX1", "", "é"]).tolist()
         ['GX1', '', 'é']
         """
-        encoded = [s if isinstance(s, bytes) else str(s).encode("utf-8", "surrogateescape") for s in strings]
-        stop = np.cumsum([len(s) for s in encoded], dtype=np.int64)
-        start = np.concatenate([np.zeros(1, np.int64), stop[:-1]])[: len(encoded)]
-        return cls(np.frombuffer(b"".join(encoded), np.uint8), start, stop)
+        encoded = [s if isinstance(s, bytes) else _encoded(str(s)) for s in strings]
+        offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+        return cls.between(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    @classmethod
+    def between(cls, buffer: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> "TextColumn":
+        """The strings that lie one after the other in ``buffer``, string ``i`` from ``offsets[i]`` to ``offsets[i + 1]``.
+
+        >>> TextColumn.between(np.frombuffer(b"abc", np.uint8), np.array([0, 1, 3])).tolist()
+        ['a', 'bc']
+        """
+        offsets = immutable(offsets)
+        return cls(buffer, offsets[:-1], offsets[1:])
 
     @classmethod
     def concatenated(cls, columns: list["TextColumn"]) -> "TextColumn":
@@ -37,20 +69,19 @@ class TextColumn:
         ['a', 'b', 'c']
         """
         packed = [c.packed() for c in columns]
-        offsets = np.cumsum([0] + [len(c.buffer) for c in packed[:-1]])
-        return cls(
-            np.concatenate([c.buffer for c in packed]),
-            np.concatenate([c.start + offset for c, offset in zip(packed, offsets, strict=True)]),
-            np.concatenate([c.stop + offset for c, offset in zip(packed, offsets, strict=True)]),
-        )
+        sizes = np.concatenate([c.stop - c.start for c in packed])
+        return cls.between(sealed(np.concatenate([c.buffer for c in packed])), _offsets(sizes))
 
     def packed(self) -> "TextColumn":
-        """The same strings over a buffer that holds nothing else."""
-        sizes = self.stop - self.start
-        stop = np.cumsum(sizes)
-        start = stop - sizes
-        which = np.arange(sizes.sum()) + np.repeat(self.start - start, sizes)
-        return TextColumn(self.buffer[which], start, stop)
+        """The same strings one after the other, over a buffer that holds nothing else."""
+        offsets = _offsets(self.stop - self.start)
+        text = np.empty(offsets[-1], np.uint8)
+        for first in range(0, len(self), PACKED_AT_ONCE):
+            near = slice(first, min(first + PACKED_AT_ONCE, len(self)))
+            begin, end = offsets[near.start], offsets[near.stop]
+            shift = np.repeat(self.start[near] - offsets[near], self.stop[near] - self.start[near])
+            text[begin:end] = self.buffer[np.arange(begin, end) + shift]
+        return TextColumn.between(sealed(text), offsets)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -67,8 +98,20 @@ class TextColumn:
 
     def take(self, which: npt.NDArray[np.int64] | slice) -> "TextColumn":
         """The strings at ``which``, over the same buffer."""
-        return TextColumn(self.buffer, self.start[which], self.stop[which])
+        return TextColumn(self.buffer, sealed(self.start[which]), sealed(self.stop[which]))
 
     def tolist(self) -> list[str]:
         """All strings."""
         return list(self)
+
+
+def _offsets(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where strings of these sizes start, one after the other, and where the last one ends."""
+    return sealed(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]))
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise DataError(f"{text!r} holds half of a surrogate pair, which no text can hold; remove it") from None

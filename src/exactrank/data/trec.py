@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from exactrank.arrays import PerDocument, Rows
 from exactrank.data.format import ReadOptions
+from exactrank.data.immutable import sealed
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Stream, stream_of
 from exactrank.data.text_column import TextColumn
@@ -343,7 +344,7 @@ def _extended(data: RankingData, documents: list[list[str]]) -> RankingData:
     source = placed(np.arange(old_rows), old_rows)
     return replace(
         data,
-        X=placed(data.X, np.nan),
+        X=sealed(placed(data.X, np.nan)),
         y=placed(data.y, UNJUDGED),
         indptr=indptr,
         docid=TextColumn.of(chain.from_iterable(documents)),

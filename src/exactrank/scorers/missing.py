@@ -12,6 +12,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Matrix
 from exactrank.data.alignment import listed
+from exactrank.data.immutable import sealed
 from exactrank.errors import DataError
 from exactrank.threads import thread_count
 
@@ -61,7 +62,7 @@ def filled(X: Matrix, fill: PerFeature | None) -> Matrix:
         if holes.any():
             whole = np.array(X) if whole is None else whole
             np.copyto(whole[start : start + ROWS_PER_BLOCK], fill.astype(np.float32), where=holes)
-    return X if whole is None else whole
+    return X if whole is None else sealed(whole)
 
 
 def check_policy(missing: str) -> None:

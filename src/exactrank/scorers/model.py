@@ -79,12 +79,16 @@ class Model:
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the model; an existing file is replaced only with ``force``, and stays whole if writing fails."""
+        content = self.to_bytes()
+        with whole_file(path, force=force) as file:
+            file.write(content)
+
+    def to_bytes(self) -> bytes:
+        """The content of the model's file."""
         record = {"format": FORMAT, "version": VERSION} | {
             name: self.scorer.to_record() if name == "scorer" else plain(getattr(self, name)) for name in _TYPES
         }
-        text = json.dumps(record, indent=2, allow_nan=False) + "\n"
-        with whole_file(path, force=force) as file:
-            file.write(text.encode())
+        return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
 
 
 def load(path: str | os.PathLike[str]) -> Model:

@@ -7,11 +7,9 @@ data (`tuning`), fitted with the settings that did best, and measured on test da
 
 import os
 import platform
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Any
 from exactrank import __version__
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, OutputExistsError
+from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.base import Ranker
@@ -28,15 +26,16 @@ from exactrank.threads import thread_count
 from exactrank.workbench.comparison.contender import Contender
 from exactrank.workbench.comparison.contenders import as_contender
 from exactrank.workbench.comparison.divisions import DataSet, dealt, given
-from exactrank.workbench.comparison.fitting import file_stem
-from exactrank.workbench.comparison.race import FITS, MODELS, RESULT, Advance, Budget, Race, Told
+from exactrank.workbench.comparison.folder import workplace
+from exactrank.workbench.comparison.race import Advance, Budget, Race, Told
 from exactrank.workbench.comparison.records import read_record
 from exactrank.workbench.comparison.results import RECORD, Comparison, MethodSummary
 
 Data = RankingData | Sequence[Fold] | Fold
 Method = str | Ranker | Contender
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "catboost")
-SCRATCH = "data"
+#: More are a mistake.
+MOST_TRIALS, MOST_SECONDS = 1_000_000, 1e8
 
 
 def silent(advance: Advance) -> None:
@@ -51,6 +50,7 @@ def compare(
     folds: int = 5,
     trials: int = 1,
     seconds: float | None = None,
+    limit: float | None = None,
     baseline: str | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -71,10 +71,12 @@ def compare(
         folds: How many parts the queries of a `RankingData` are dealt into.
         trials: Settings that each method may try on each division, its defaults among them.
         seconds: Seconds of trials that each method is given on each division instead; with ``trials`` whichever ends first.
+        limit: Seconds that any single fit may take, trial or final; it is then killed with all that it started, and has failed. By
+            default our rankers and classes have no limit, and a program has ``seconds``, or an hour without them.
         baseline: The method that others are held against; by default the first.
-        out: A folder for fits, models, tables and the report; without one nothing is kept.
+        out: A folder for fits, models, tables and the report, of one run at a time; without one nothing is kept.
         resume: Go on with what is in ``out``: fits that are there are not done again.
-        force: Begin again in ``out``, whatever is there.
+        force: Begin again in ``out``: what an earlier comparison left there is deleted, its files are replaced, all else stays.
         seed: Of the division, the draws of settings, and the methods.
         workers: Fits at a time; by default as many as there are threads.
         threads: In all; by default every core.
@@ -85,17 +87,19 @@ def compare(
     Ctrl-C ends it early; what is finished is compared, and ``complete`` is False.
     """
     contenders, named = _contenders(methods), _measures(measures)
+    budget, most = checked_budget(trials, seconds), checked_seconds("limit", limit)
     if baseline is not None and baseline not in [contender.name for contender in contenders]:
         raise DataError(f"the baseline {baseline!r} is not among the methods; they are {', '.join(c.name for c in contenders)}")
     cores = thread_count(threads)
     at_a_time = min(cores, thread_count(workers)) if workers is not None else cores
     begun = time.monotonic()
-    with _folder(out, resume, force) as folder:
-        datasets = tuple(_dataset(name, each, folds, seed, folder / SCRATCH) for name, each in _by_name(data).items())
+    with workplace(out, resume, force) as place:
+        earlier = _earlier(place.folder)
+        datasets = tuple(_dataset(name, each, folds, seed, place.scratch) for name, each in _by_name(data).items())
         for dataset in datasets:
             dataset.check()
         summaries = tuple(replace(dataset.summary, source=(sources or {}).get(dataset.name, "")) for dataset in datasets)
-        race = Race(datasets, contenders, named, checked_budget(trials, seconds), seed, at_a_time, cores // at_a_time, folder)
+        race = Race(datasets, contenders, named, budget, seed, at_a_time, cores // at_a_time, place.folder, most)
         heats = race.run(told)
         fits = tuple(heat.fit for heat in heats if heat.fit is not None)
         found = Comparison(
@@ -106,52 +110,11 @@ def compare(
             fits,
             {"command": command} | _how(race, folds),
             len(fits) == len(heats),
-            _earlier(folder) + time.monotonic() - begun,
+            earlier + time.monotonic() - begun,
         )
         if out is not None:
-            found.write(folder)
+            found.write(place.folder, force=True)
     return found
-
-
-@contextmanager
-def _folder(out: str | os.PathLike[str] | None, resume: bool, force: bool) -> Iterator[Path]:
-    """The folder of all files, or one that is gone afterwards; data in it is gone afterwards in any case."""
-    if out is None:
-        with tempfile.TemporaryDirectory(prefix="exactrank-") as name:
-            yield Path(name)
-        return
-    folder = Path(out)
-    check_folder(folder, resume, force)
-    if force and not resume:
-        _forget(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder
-    finally:
-        shutil.rmtree(folder / SCRATCH, ignore_errors=True)
-
-
-def _forget(folder: Path) -> None:
-    """Delete what an earlier comparison left in ``folder``, and nothing else."""
-    if (folder / RECORD).exists():
-        for fit in read_record(Comparison, folder / RECORD).fits:
-            for model in (folder / MODELS).glob(f"{file_stem(fit.dataset, fit.fold, fit.method)}.*"):
-                model.unlink()
-        (folder / RECORD).unlink()
-    for path in (folder / FITS).glob("*.json"):
-        if RESULT.search(path.name):
-            path.unlink()
-
-
-def check_folder(folder: Path, resume: bool = False, force: bool = False) -> None:
-    """Raise where the files of a comparison cannot go to ``folder``."""
-    if folder.exists() and not folder.is_dir():
-        raise OutputExistsError(f"{folder} is a file; give a folder for the report")
-    if folder.is_dir() and any(folder.iterdir()) and not (resume or force):
-        raise OutputExistsError(
-            f"{folder} exists and is not empty; pass --resume (resume=True) to go on with it,"
-            " --force (force=True) to begin again, or choose another"
-        )
 
 
 def _contenders(methods: Sequence[Method]) -> tuple[Contender, ...]:
@@ -174,9 +137,17 @@ def _measures(measures: Sequence[str | Measure] | str | Measure) -> dict[str, Me
 
 def checked_budget(trials: int, seconds: float | None) -> Budget:
     """So many trials, or seconds; both where more than the first trial is asked for."""
-    if trials < 1 or (seconds is not None and seconds <= 0):
-        raise DataError(f"a budget is at least one trial, or some seconds; got trials={trials} and seconds={seconds}")
+    if not 1 <= trials <= MOST_TRIALS:
+        raise DataError(f"trials must be from 1 to {MOST_TRIALS:,}; got {trials}")
+    checked_seconds("seconds", seconds)
     return Budget(trials, seconds) if seconds is None or trials > 1 else Budget(None, seconds)
+
+
+def checked_seconds(name: str, seconds: float | None) -> float | None:
+    """``seconds``, unless nobody could wait for so many."""
+    if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:  # NaN is refused too
+        raise DataError(f"{name} must be above 0 and at most {MOST_SECONDS:g}; got {seconds:g}; leave it out for no limit")
+    return seconds
 
 
 def _by_name(data: Data | Mapping[str, Data]) -> Mapping[str, Data]:
@@ -187,7 +158,6 @@ def _by_name(data: Data | Mapping[str, Data]) -> Mapping[str, Data]:
 
 
 def _dataset(name: str, data: Data, folds: int, seed: int, scratch: Path) -> DataSet:
-    scratch.mkdir(exist_ok=True)
     if isinstance(data, RankingData):
         return dealt(name, data, folds, seed, scratch)
     return given(name, [data] if isinstance(data, Fold) else list(data), scratch)
@@ -204,6 +174,7 @@ def _how(race: Race, folds: int) -> dict[str, Any]:
         "seed": race.seed,
         "trials": race.budget.trials,
         "seconds": race.budget.seconds,
+        "limit": race.limit,
         "folds": folds,
         "workers": race.workers,
         "threads a fit": race.threads,

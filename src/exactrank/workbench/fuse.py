@@ -13,7 +13,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -30,11 +30,15 @@ from exactrank.workbench.fusion.comparison import Compared, compared
 from exactrank.workbench.fusion.contenders import Fusing
 from exactrank.workbench.fusion.effort import Effort
 from exactrank.workbench.fusion.normalise import normalised
-from exactrank.workbench.fusion.picture import draw
+from exactrank.workbench.fusion.picture import drawn
 from exactrank.workbench.fusion.problem import Problem, Sweep, Weights, mean
 from exactrank.workbench.fusion.query_steps import QuerySteps, best_weights
 from exactrank.workbench.fusion.resample import Folds, Pair, bootstrapped, draw_counts
 from exactrank.workbench.fusion.search import all_weights, ascended, best_of, flat_range, tuned
+from exactrank.workbench.pictures import picture_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -82,11 +86,16 @@ class Fusion:
             "comparison": [{name: _plain(value) for name, value in vars(row).items()} for row in self.comparison],
         }
 
-    def plot(self, path: str | os.PathLike[str]) -> None:
+    def plot(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """A picture of the measure against the weight, as PNG, SVG or PDF by the path's suffix; for two systems."""
+        with picture_file(path, force=force) as draw:
+            draw(self.figure())
+
+    def figure(self) -> "Figure":
+        """The same as a figure of matplotlib."""
         if self.sweep is None:
             raise IncompatibleError(f"a picture shows one weight against another, but there are {len(self.systems)} systems; fuse two")
-        draw(self, self.sweep, Path(path))
+        return drawn(self, self.sweep)
 
 
 def fuse(

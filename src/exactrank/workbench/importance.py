@@ -18,7 +18,6 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -28,7 +27,6 @@ from exactrank.arrays import Boundaries, PerQuery, Rows
 from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
-from exactrank.files import whole_file
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
 from exactrank.measures.parse import parse_measure
@@ -36,10 +34,12 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import PerFeature
 from exactrank.scorers.model import Model
-from exactrank.workbench.pictures import caption, check_picture
+from exactrank.workbench.pictures import caption, picture_file
 from exactrank.workbench.probed import measure_of, model_of
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from exactrank.rankers.base import Ranker
 
 CLEAR = 2.0  #: a drop of more than so many standard errors is told from chance
@@ -116,10 +116,14 @@ class Importance:
 
     def plot(self, path: str | os.PathLike[str], *, features: int = 20, force: bool = False) -> None:
         """A picture of the features with the largest drops, as PNG, SVG or PDF by the suffix."""
-        check_picture(Path(path))
+        with picture_file(path, force=force) as draw:
+            draw(self.figure(features=features))
+
+    def figure(self, *, features: int = 20) -> "Figure":
+        """The same as a figure of matplotlib."""
         if features < 1:
             raise DataError(f"features must be at least 1, got {features}")
-        _draw(self, self.ranked()[:features], Path(path), force)
+        return _figure(self, self.ranked()[:features])
 
     def __repr__(self) -> str:
         return f"Importance({self.verdict!r})"
@@ -197,7 +201,7 @@ def _found(names: tuple[str, ...], drops: npt.NDArray[np.float64], weight: PerQu
     return tuple(FeatureImportance(name, own, err, *tree) for name, own, err, tree in rows)
 
 
-def _draw(found: Importance, features: list[FeatureImportance], path: Path, force: bool) -> None:
+def _figure(found: Importance, features: list[FeatureImportance]) -> "Figure":
     """A bar a feature, the largest on top."""
     from matplotlib.figure import Figure
 
@@ -214,5 +218,4 @@ def _draw(found: Importance, features: list[FeatureImportance], path: Path, forc
     shown = f"all {count:,} features" if len(features) == count else f"the {len(features):,} of {count:,} features with the largest drops"
     axes.set_xlabel(f"drop of {found.measure} from {found.value:.4f}; lines: {CLEAR:g} standard errors to each side")
     axes.set_title(f"{shown}, each exchanged within queries", fontsize="medium", wrap=True)
-    with whole_file(path, force=force) as file:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+    return figure

@@ -21,14 +21,12 @@ point is better. Nor is an interval that is no wider than the rounding of scores
 import math
 import os
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.files import whole_file
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
 from exactrank.objectives.linear_profile import LinearProfile, Place, columns_of
@@ -36,11 +34,12 @@ from exactrank.objectives.profile import query_weights
 from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, StepFunction
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
-from exactrank.workbench.pictures import caption, check_picture, outline
+from exactrank.workbench.pictures import caption, outline, picture_file
 from exactrank.workbench.probed import measure_of, model_of, rows_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from exactrank.rankers.base import Ranker
 
@@ -130,9 +129,13 @@ class Optimality:
 
     def plot(self, path: str | os.PathLike[str], *, weights: int = 3, force: bool = False) -> None:
         """A picture of the step functions of the weights that gain most, else of the largest, as PNG, SVG or PDF by the suffix."""
-        check_picture(Path(path))
+        with picture_file(path, force=force) as draw:
+            draw(self.figure(weights=weights))
+
+    def figure(self, *, weights: int = 3) -> "Figure":
+        """The same as a figure of matplotlib."""
         gaining = [weight for weight in self.ranked() if weight.gain > 0]
-        _draw(self, (gaining or sorted(self.per_weight, key=lambda weight: -abs(weight.weight)))[:weights], Path(path), force)
+        return _figure(self, (gaining or sorted(self.per_weight, key=lambda weight: -abs(weight.weight)))[:weights])
 
     def __repr__(self) -> str:
         return f"Optimality({self.verdict!r})"
@@ -237,7 +240,7 @@ def _plain(weight: WeightOptimality) -> dict[str, Any]:
     return {name: None if isinstance(number, float) and math.isinf(number) else number for name, number in asdict(weight).items()}
 
 
-def _draw(found: Optimality, weights: list[WeightOptimality], path: Path, force: bool) -> None:
+def _figure(found: Optimality, weights: list[WeightOptimality]) -> "Figure":
     """A row a weight: most of its step function, and the steps around it."""
     from matplotlib.figure import Figure
 
@@ -254,8 +257,7 @@ def _draw(found: Optimality, weights: list[WeightOptimality], path: Path, force:
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     figure.suptitle(caption(found.verdict, 400), fontsize="medium", wrap=True)
-    with whole_file(path, force=force) as file:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+    return figure
 
 
 def _draw_whole(axes: "Axes", f: StepFunction, found: Optimality, weight: WeightOptimality) -> None:

@@ -1,13 +1,21 @@
 """What all pictures share: the kinds of file, matplotlib, which is optional, and step functions of more steps than pixels."""
 
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.files import whole_file
 from exactrank.objectives.step_function import Floats
 from exactrank.text import printable, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
 CAPTION = 30  #: characters of a name
@@ -19,6 +27,15 @@ def check_picture(path: Path) -> None:
         raise DataError(f"{path}: the suffix {path.suffix!r} names no kind of picture; use one of {', '.join(SUFFIXES)}")
     if find_spec("matplotlib") is None:
         raise IncompatibleError("a picture needs matplotlib, which is not installed; pip install 'exactrank[report]'")
+
+
+@contextmanager
+def picture_file(path: str | os.PathLike[str], *, force: bool = False) -> "Iterator[Callable[[Figure], None]]":
+    """What draws a figure to ``path``, which is opened before the work that the figure is made of."""
+    target = Path(path)
+    check_picture(target)
+    with whole_file(target, force=force) as file:
+        yield lambda figure: figure.savefig(file, format=target.suffix[1:].lower(), dpi=150)
 
 
 def caption(text: str, most: int = CAPTION) -> str:

@@ -18,7 +18,6 @@ shrink as queries are added, since there are more of them, each smaller; on the 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,11 +31,13 @@ from exactrank.objectives.step_function import SAME_VALUE, Floats, StepFunction
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
 from exactrank.scorers.network import Network
-from exactrank.workbench.pictures import check_picture
+from exactrank.workbench.pictures import picture_file
 from exactrank.workbench.probed import measure_of, model_of, rows_for
 from exactrank.workbench.weight_moves import Weight, WeightMoves, moves_of
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from exactrank.rankers.base import Ranker
 
 SAMPLES = (100, 1_000, 10_000)  #: of queries, as in the paper
@@ -192,10 +193,14 @@ class Smoothness:
 
     def plot(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """A picture as PNG, SVG or PDF by the suffix: a column a sample, whole curves above, single steps around the model below."""
-        from exactrank.workbench.smoothness_picture import draw
+        with picture_file(path, force=force) as draw:
+            draw(self.figure())
 
-        check_picture(Path(path))
-        draw(self, Path(path), force)
+    def figure(self) -> "Figure":
+        """The same as a figure of matplotlib."""
+        from exactrank.workbench.smoothness_picture import drawn
+
+        return drawn(self)
 
     def __repr__(self) -> str:
         return f"Smoothness({self.verdict!r})"

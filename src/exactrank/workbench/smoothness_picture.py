@@ -5,12 +5,10 @@ are sampled.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactrank.files import whole_file
 from exactrank.workbench.pictures import caption, outline
 
 if TYPE_CHECKING:
@@ -23,8 +21,8 @@ NEAR = 12  #: steps on each side of the model, of the curve in the middle
 COLUMNS = 800  #: a panel has about so many pixels across
 
 
-def draw(found: "Smoothness", path: Path, force: bool) -> None:
-    """Write the picture."""
+def drawn(found: "Smoothness") -> "Figure":
+    """The picture."""
     from matplotlib.figure import Figure
 
     sampled = any(curve.steps is None for curve in found.curves)
@@ -35,8 +33,7 @@ def draw(found: "Smoothness", path: Path, force: bool) -> None:
     if sampled:
         _draw_sampled(parts[1], found)
     figure.suptitle(f"{found.measure} as one weight of the model moves", fontsize="medium")
-    with whole_file(path, force=force) as file:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+    return figure
 
 
 def _draw_exact(part: "Figure | SubFigure", found: "Smoothness") -> None:

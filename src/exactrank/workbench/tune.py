@@ -9,10 +9,8 @@ The model that is kept has the best settings, and is trained on the training dat
 methods that choose when to stop by it.
 """
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from exactrank.data.alignment import aligned
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.files import scratch_folder
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.base import Ranker
@@ -42,6 +41,7 @@ class Tuned:
     ranker: Ranker  #: fitted
     best: Trial
     trials: tuple[Trial, ...]
+    complete: bool = True  #: False where Ctrl-C ended the trials
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -73,30 +73,34 @@ def tune(
         raise IncompatibleError(f"{contender.name} is no ranker of exactrank; compare tunes others too")
     if not contender.space:
         raise DataError(f"{contender.name} has nothing to tune: the settings of its space are all given")
+    budget = checked_budget(trials, seconds)
     cores = thread_count(threads)
     at_a_time = min(cores, thread_count(workers)) if workers is not None else cores
     divisions = _divisions(data, valid, folds, seed)
-    with tempfile.TemporaryDirectory(prefix="exactrank-") as scratch:
-        cached = Path(scratch) / "data"
+    with scratch_folder() as scratch:
+        cached = scratch / "data"
         cached.mkdir()
         race = Race(
             (given(contender.name, divisions, cached),),
             (contender,),
             {name: parse_measure(measure)},
-            checked_budget(trials, seconds),
+            budget,
             seed,
             at_a_time,
             cores // at_a_time,
-            Path(scratch),
+            scratch,
             finals=False,
         )
-        found = _over_folds([heat.tried for heat in race.run(told)])
+        heats = race.run(told)
+    found = _over_folds([heat.tried for heat in heats])
+    if not found:
+        raise KeyboardInterrupt  # it came before any trial was finished
     best = best_trial(found)
     if best is None:
-        raise DataError(f"{contender.name} could not be fitted: {found[0].failed}" if found else f"{contender.name}: no trial was finished")
+        raise DataError(f"{contender.name} could not be fitted: {found[0].failed}")
     last = divisions[-1]
     task = Task(contender.name, last, np.arange(last.test.n_documents), name, seed, cores)
-    return Tuned(contender.fit(task, best.settings).ranker, best, found)
+    return Tuned(contender.fit(task, best.settings).ranker, best, found, all(heat.tuned for heat in heats))
 
 
 def _divisions(data: RankingData, valid: RankingData | None, folds: int, seed: int) -> list[Fold]:

@@ -31,6 +31,7 @@ class Task:
     measure: str  #: to train on
     seed: int
     threads: int
+    scratch: Path | None = None  #: a folder for files that are gone after the run; None: the system's
 
 
 class Fitted(Protocol):
@@ -79,6 +80,10 @@ class Contender(ABC):
     def space(self) -> Space:
         """What tuning may choose from; nothing by default."""
         return {}
+
+    def limit(self, seconds: float | None) -> float | None:
+        """Seconds that a fit may take where the comparison sets no limit; ``seconds`` is the budget of tuning, if that is in seconds."""
+        return None
 
     @abstractmethod
     def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:

@@ -59,6 +59,11 @@ class Division:
     valid: Part
     test: Part
 
+    @property
+    def scratch(self) -> Path:
+        """The folder of its caches, which is gone after the run."""
+        return self.train.path.parent
+
     def read(self) -> Fold:
         """The documents; all parts have the features of the training part."""
         train, valid, test = self.train.read(), self.valid.read(), self.test.read()

@@ -4,35 +4,42 @@ A trial asks only for the mean on validation data. Ties count there as badly as 
 look as good as the order in which the data happens to be written.
 """
 
+import json
 import re
 import resource
-import signal
+import shutil
 import sys
 import time
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xxhash
 
 from exactrank.arrays import PerDocument
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, ExactRankError, IncompatibleError
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.files import scratch_folder, whole_file
 from exactrank.measures.base import Measure
 from exactrank.measures.dcg import NDCG
 from exactrank.measures.evaluate import Result, evaluate
 from exactrank.objectives.profile import profile
 from exactrank.workbench.comparison.contender import Contender, Fitted, Task
 from exactrank.workbench.comparison.divisions import PARTS, Division
+from exactrank.workbench.comparison.reasons import clipped, log_traceback, reason_of
 from exactrank.workbench.comparison.records import write_record
 from exactrank.workbench.comparison.results import RANKS, Fit, Slice, Trial, Weights
 from exactrank.workbench.pictures import outline
 
 #: Columns of a drawn step function.
 COLUMNS = 400
+#: What stands in names of files as it is; file systems may ignore case, and how letters are composed.
+PLAIN = re.compile(r"(?!fold\d)[a-z0-9_+-]+|Fold\d+", re.ASCII)
+#: Bytes of each part of such a name.
+LONGEST = 48
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
@@ -50,7 +57,8 @@ class Job:
     result: Path  #: where it is written
     models: Path | None = None  #: the folder for the model; None for a trial
     number: int = 0  #: of a trial
-    limit: float | None = None  #: seconds after which it is ended
+    limit: float | None = None  #: seconds after which it is killed
+    budgeted: bool = False  #: does it spend a budget of seconds?
 
     @property
     def trial(self) -> bool:
@@ -59,31 +67,33 @@ class Job:
 
     def run(self) -> None:
         """Fit, measure and write the result; an error is a result too."""
-        if self.limit is not None:
-            signal.setitimer(signal.ITIMER_REAL, self.limit)  # its signal ends the process
         begun = time.perf_counter()
         try:
             found: Trial | Fit = _trial(self) if self.trial else _final(self)
         except Exception as error:  # of any library that takes part: it is reported, and does not sink the others
-            traceback.print_exc()
-            reason = str(error) if isinstance(error, ExactRankError) else f"{type(error).__name__}: {error}"
-            found = self.failed(reason, time.perf_counter() - begun)
+            log_traceback()
+            found = self.failed(reason_of(error), time.perf_counter() - begun)
         write_record(self.result, found)
 
     def failed(self, reason: str, seconds: float = 0.0) -> Trial | Fit:
         """The result of a fit that came to nothing."""
+        reason = clipped(reason).strip() or "it gave no reason"
         if self.trial:
             return Trial(self.settings, None, seconds, reason)
         return Fit(self.dataset, self.division.name, self.contender.name, self.settings, self.settings, seconds=seconds, failed=reason)
 
 
 def file_stem(dataset: str, fold: str, method: str) -> str:
-    """A name for files.
+    """A name for files, another one for each three: a hash tells apart what looks the same in it, or to a file system.
 
-    >>> file_stem("web/2024", "Fold1", "small trees")
-    'web-2024.Fold1.small-trees'
+    >>> file_stem("web", "Fold1", "ridge"), file_stem("web/2024", "Fold1", "Small trees")
+    ('web.Fold1.ridge', 'web-2024.Fold1.Small-trees.8ded5a3d66cd')
     """
-    return ".".join(re.sub(r"[^\w+-]+", "-", name) for name in (dataset, fold, method))
+    names = (dataset, fold, method)
+    readable = ".".join(re.sub(r"[^\w+-]+", "-", name).encode()[:LONGEST].decode(errors="ignore") for name in names)
+    if all(PLAIN.fullmatch(name) and len(name) <= LONGEST for name in names):
+        return readable
+    return f"{readable}.{xxhash.xxh3_64(json.dumps(names).encode()).hexdigest()[:12]}"
 
 
 def _trial(job: Job) -> Trial:
@@ -108,9 +118,7 @@ def _final(job: Job) -> Fit:
     test = _measured(by_rank | dict(job.measures), fold.test, scores["test"], job.threads)
     if not test:
         raise IncompatibleError(f"{job.contender.name} gives no scores of test documents")
-    if job.models is not None:
-        job.models.mkdir(exist_ok=True)
-        fitted.save(job.models, file_stem(job.dataset, fold.name, job.contender.name))
+    models = _saved(job, fitted)
     return Fit(
         job.dataset,
         fold.name,
@@ -125,13 +133,36 @@ def _final(job: Job) -> Fit:
         curve=fitted.curve,
         weights=fitted.weights,
         slice=_slice(job, fold.valid, scores["valid"], fitted.weights),
+        models=models,
     )
+
+
+def _saved(job: Job, fitted: Fitted) -> tuple[str, ...]:
+    """The names of the files of the model, which are whole when they come to the folder of models."""
+    if job.models is None:
+        return ()
+    job.models.mkdir(exist_ok=True)
+    with scratch_folder(job.division.scratch) as folder:
+        fitted.save(folder, file_stem(job.dataset, job.division.name, job.contender.name))
+        made = sorted(folder.iterdir())
+        for path in made:
+            _keep(path, job.models / path.name)
+    return tuple(path.name for path in made)
+
+
+def _keep(made: Path, target: Path) -> None:
+    """Bring a model from the scratch folder to its place; that of some libraries is a folder."""
+    if made.is_dir():
+        made.replace(target)
+        return
+    with open(made, "rb") as content, whole_file(target, force=True) as file:
+        shutil.copyfileobj(content, file)
 
 
 def _fitted(job: Job) -> tuple[Fold, Fitted, float]:
     """The data, the contender fitted to it, and the seconds that took."""
     fold = job.division.read()
-    task = Task(job.dataset, fold, job.division.test.rows, next(iter(job.measures)), job.seed, job.threads)
+    task = Task(job.dataset, fold, job.division.test.rows, next(iter(job.measures)), job.seed, job.threads, job.division.scratch)
     begun = time.perf_counter()
     fitted = job.contender.fit(task, job.settings)
     return fold, fitted, time.perf_counter() - begun
@@ -158,7 +189,10 @@ def _slice(job: Job, data: RankingData, scores: PerDocument | None, weights: Wei
     direction = data.feature(feature)
     if not np.isfinite(direction).all() or not np.isfinite(scores).all() or not np.ptp(direction) or not np.ptp(scores):
         return None
-    far = 2.0 * float(scores.std() / direction.std())
+    with np.errstate(all="ignore"):
+        far = 2.0 * float(scores.std() / direction.std())
+    if not 0.0 < far < np.inf:  # numbers so large that their squares are not, or so small
+        return None
     measure = next(iter(job.measures.values()))
     try:
         steps = profile(measure, data, scores, direction, low=-far, high=far, threads=job.threads)

@@ -13,13 +13,13 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from signal import SIGALRM
 from statistics import mean
 from typing import Any
 
 import xxhash
 
 from exactrank import __version__
+from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.workbench.comparison.contender import Contender
 from exactrank.workbench.comparison.divisions import DataSet, Division
@@ -75,6 +75,7 @@ class Race:
     workers: int
     threads: int  #: of each fit
     folder: Path
+    limit: float | None = None  #: seconds that any one fit may take; None leaves it to the contenders
     finals: bool = True  #: False where only the trials are wanted
 
     def run(self, told: Told) -> "list[Heat]":
@@ -144,15 +145,16 @@ class Heat:
 
     def hear(self, job: Job, ended: Ended | None = None) -> None:
         """Take the result of ``job``, whose process ended so (None: long ago)."""
-        if not job.result.exists():
-            over = job.limit is not None and ended is not None and ended.status == -SIGALRM
-            reason = f"ended after {job.limit:.0f} s, when its budget was spent" if over else ended.reason if ended else ""
-            write_record(job.result, job.failed(reason, time.monotonic() - self.since[job.result]))
+        found = _result(job)
+        if found is None:
+            reason = self._reason(job, ended) if ended is not None else ""
+            found = job.failed(reason, time.monotonic() - self.since[job.result])
+            write_record(job.result, found)
         del self.since[job.result]
-        if job.trial:
-            self.trials[job.number] = read_record(Trial, job.result)
+        if isinstance(found, Trial):
+            self.trials[job.number] = found
         else:
-            self.fit = self._with_trials(read_record(Fit, job.result))
+            self.fit = self._with_trials(found)
 
     @property
     def spent(self) -> float:
@@ -166,9 +168,29 @@ class Heat:
         return bool(self.contender.space) and not (self.race.finals and self.race.budget == Budget(trials=1))
 
     @property
+    def tuned(self) -> bool:
+        """Are all trials done that the budget allows?"""
+        return not self.since and not (self.tries and self.race.budget.allows(self.begun, self.spent))
+
+    @property
     def tried(self) -> tuple[Trial, ...]:
         """The trials that are done, by their numbers."""
         return tuple(self.trials[number] for number in sorted(self.trials))
+
+    @property
+    def limit(self) -> float | None:
+        """Seconds that a single fit may take."""
+        return self.race.limit if self.race.limit is not None else self.contender.limit(self.race.budget.seconds)
+
+    def _reason(self, job: Job, ended: Ended) -> str:
+        """Why ``job``, which ended so, has no result."""
+        if job.result.exists():
+            return "what it left as its result cannot be read; its settings, curve and weights must be as `Fitted` says"
+        if not ended.late:
+            return ended.reason
+        if job.limit == self.limit:
+            return f"killed after {job.limit:g} s, the limit of a single fit; --limit (limit=...) sets another"
+        return f"ended after {job.limit:.0f} s, when its budget was spent"
 
     def _begun(self, job: Job) -> Job:
         self.since[job.result] = time.monotonic()
@@ -177,11 +199,15 @@ class Heat:
     def _job(self, number: int) -> Job:
         settings = settings_of_trial(self.contender.space, self.race.seed, number)
         measure = dict(list(self.race.measures.items())[:1])
-        limit = None if self.race.budget.seconds is None or number == 0 else max(1e-3, self.race.budget.seconds - self.spent)
-        return self._made(f"trial{number}", settings, measure, number=number, limit=limit)
+        seconds, limit = self.race.budget.seconds, self.limit
+        if seconds is None or number == 0:
+            return self._made(f"trial{number}", settings, measure, number=number, limit=limit)
+        left = max(1e-3, seconds - self.spent)
+        limit = left if limit is None else min(limit, left)
+        return self._made(f"trial{number}", settings, measure, number=number, limit=limit, budgeted=True)
 
     def _final(self, settings: Mapping[str, Any]) -> Job:
-        return self._made("final", settings, self.race.measures, models=self.race.folder / MODELS)
+        return self._made("final", settings, self.race.measures, models=self.race.folder / MODELS, limit=self.limit)
 
     def _made(self, kind: str, settings: Mapping[str, Any], measures: Mapping[str, Measure], **more: Any) -> Job:
         race = self.race
@@ -206,7 +232,7 @@ def _startable(heats: list[Heat], room: Callable[[], bool]) -> Iterator[tuple[He
     times = _times(heats)
     for heat in sorted(heats, key=lambda each: (each.place, -mean(times[each.contender.name] or [0.0]))):
         while room() and (job := heat.next()) is not None:
-            if not job.result.exists() or _failed(job):
+            if _to_do(job):
                 yield heat, job
             else:
                 heat.hear(job)
@@ -214,12 +240,20 @@ def _startable(heats: list[Heat], room: Callable[[], bool]) -> Iterator[tuple[He
             return
 
 
-def _failed(job: Job) -> bool:
-    """Did an earlier run leave a failure? It is forgotten, unless it spent a budget of seconds."""
-    failed = job.limit is None and bool(read_record(Trial, job.result).failed if job.trial else read_record(Fit, job.result).failed)
-    if failed:
-        job.result.unlink()
-    return failed
+def _to_do(job: Job) -> bool:
+    """Has an earlier run left no result? A failure is none, and is forgotten, unless it spent a budget of seconds."""
+    found = _result(job)
+    if found is not None and (job.budgeted or not found.failed):
+        return False
+    job.result.unlink(missing_ok=True)
+    return True
+
+
+def _result(job: Job) -> Trial | Fit | None:
+    """What ``job`` has left; None where there is nothing, or something that cannot be read."""
+    with suppress(FileNotFoundError, DataError):
+        return read_record(Trial, job.result) if job.trial else read_record(Fit, job.result)
+    return None
 
 
 def _times(heats: list[Heat]) -> dict[str, list[float]]:

@@ -1,6 +1,6 @@
 """Values as JSON and back: dataclasses of numbers, words, tuples and mappings, read by their type hints.
 
-JSON has no NaN; it is written as null, and stays None when it is read, which is what the hints say.
+JSON has no NaN; it is written as null, which is read as NaN where the hint says ``float``, and as None where it says ``float | None``.
 """
 
 import json
@@ -13,8 +13,11 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from exactrank.errors import DataError
 from exactrank.files import whole_file
+from exactrank.workbench.comparison.reasons import clipped
 
 T = TypeVar("T")
+#: What a value of JSON must be to stand for one of these.
+PLAIN: Mapping[type, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
 
 
 def to_record(value: Any) -> Any:
@@ -50,8 +53,8 @@ def read_record(kind: type[T], path: Path) -> T:
     """Read what `write_record` wrote."""
     try:
         return from_record(kind, json.loads(path.read_bytes()))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DataError(f"{path} is damaged ({error}); delete it, and it is made again") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise DataError(f"{path} is damaged ({clipped(str(error), 200)}); delete it, and it is made again") from None
 
 
 def _read(hint: Any, value: Any) -> Any:
@@ -63,4 +66,8 @@ def _read(hint: Any, value: Any) -> Any:
         return tuple(_read(inside[0], item) for item in value)
     if origin is Mapping:
         return {key: _read(inside[1], item) for key, item in value.items()}
+    if hint is float and value is None:
+        return math.nan
+    if hint in PLAIN and not isinstance(value, PLAIN[hint]):
+        raise TypeError(f"{value!r:.40} is no {hint.__name__}")
     return from_record(hint, value) if isinstance(hint, type) and is_dataclass(hint) else value

@@ -31,7 +31,7 @@ from exactrank.workbench.comparison.page.style import sample
 from exactrank.workbench.comparison.page.svg import shown
 from exactrank.workbench.comparison.page.table import Table
 from exactrank.workbench.comparison.page.win_loss import WinLoss, win_loss
-from exactrank.workbench.comparison.results import Comparison, DataSummary, Fit
+from exactrank.workbench.comparison.results import Comparison, DataSummary, Fit, encoded
 from exactrank.workbench.comparison.standings import LEVEL, MARKING_TEST, efforts, pairs, shared_values, standings, winning
 from exactrank.workbench.statistics.pairs import letter
 
@@ -68,7 +68,7 @@ class DataPart:
 def write_report(comparison: Comparison, path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Write `report_html` to ``path``; ``force`` replaces a file that is there."""
     with whole_file(path, force=force) as file:
-        file.write(report_html(comparison).encode())
+        file.write(encoded(report_html(comparison)))
 
 
 def report_html(comparison: Comparison) -> str:

@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from exactrank.errors import DataError
+
 #: nDCG at each of these ranks is measured besides what was asked for; a report draws it.
 RANKS = range(1, 11)
 #: The file of a whole comparison.
 RECORD = "comparison.json"
+#: All files that `Comparison.write` makes.
+FILES = (RECORD, "tables.md", "tables.tex", "results.csv", "report.html")
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,10 @@ class Weights:
     kind: str
     names: tuple[str, ...]
     values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.values):
+            raise DataError(f"there are {len(self.values):,} weights for {len(self.names):,} features; give one for each")
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,7 @@ class Fit:
     curve: tuple[Point, ...] = ()
     weights: Weights | None = None
     slice: Slice | None = None
+    models: tuple[str, ...] = ()  #: names of its files in the folder of models
     failed: str = ""
 
 
@@ -174,17 +183,37 @@ class Comparison:
 
         write_report(self, path, force=force)
 
-    def write(self, folder: str | os.PathLike[str]) -> None:
-        """All of it to ``folder``: the record, the tables and the report, in place of earlier ones."""
-        from exactrank.files import whole_file
+    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+        """All of it to ``folder``: the record, the tables and the report; ``force`` replaces files of the same names.
+
+        The record comes first. Where something cannot be shown the rest is written all the same, and an `OSError` tells of it.
+        """
+        from exactrank.files import refuse_existing, whole_file
+        from exactrank.workbench.comparison.reasons import reason_of
         from exactrank.workbench.comparison.records import write_record
+        from exactrank.workbench.comparison.report import report_html
 
         target = Path(folder)
+        for name in () if force else FILES:
+            refuse_existing(target / name)
         write_record(target / RECORD, self)
-        for name, text in (("tables.md", self.to_markdown()), ("tables.tex", self.to_latex()), ("results.csv", self.to_csv())):
+        made = (Comparison.to_markdown, Comparison.to_latex, Comparison.to_csv, report_html)
+        troubles = []
+        for name, make in zip(FILES[1:], made, strict=True):
+            try:
+                content = encoded(make(self))
+            except Exception as error:  # whatever the numbers did to it: what took hours to compute is not lost by it
+                troubles.append(f"{name} could not be made ({reason_of(error)})")
+                continue
             with whole_file(target / name, force=True) as file:
-                file.write(text.encode())
-        self.write_report(target / "report.html", force=True)
+                file.write(content)
+        if troubles:
+            raise OSError(f"{target / RECORD} holds all results, but {'; '.join(troubles)}; please report this as a bug of exactrank")
+
+
+def encoded(text: str) -> bytes:
+    r"""``text`` as UTF-8; a byte that was no UTF-8 in the data, which Python has as half a character, is written ``\udcff``."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def read_comparison(folder: str | os.PathLike[str]) -> Comparison:

@@ -1,20 +1,24 @@
 """Comparisons and tuned models in MLflow, which is optional: parameters, measures, models and the report.
 
 A comparison is a run that holds the report and the tables, with a run of each method below it. Names in MLflow have no ``@`` and
-parentheses; ``nDCG@10`` becomes ``nDCG_10``. Nothing of MLflow's global state is changed.
+parentheses; ``nDCG@10`` becomes ``nDCG_10``.
+
+MLflow waits for a server that does not answer for many minutes. Here it waits for seconds, unless its own environment variables say
+otherwise: they are set for as long as something is asked of it, and nothing else of MLflow's global state is changed.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exactrank.errors import IncompatibleError
-from exactrank.workbench.comparison.fitting import file_stem
 from exactrank.workbench.comparison.race import MODELS
-from exactrank.workbench.comparison.results import Comparison
+from exactrank.workbench.comparison.reasons import clipped
+from exactrank.workbench.comparison.results import FILES, Comparison
 from exactrank.workbench.comparison.standings import efforts, standings
 
 if TYPE_CHECKING:
@@ -23,17 +27,26 @@ if TYPE_CHECKING:
     from exactrank.workbench.tune import Tuned
 
 EXPERIMENT = "exactrank"
+#: How MLflow waits: seconds for each answer, and how often it asks again.
+TIMEOUT, RETRIES = "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
+BEFORE, AFTERWARDS = {TIMEOUT: "5", RETRIES: "0"}, {TIMEOUT: "30", RETRIES: "1"}
 #: The longest value of a parameter that every store takes.
 LONGEST = 500
+#: Characters of what MLflow says when something is wrong.
+SHORT = 400
 
 
 def log_comparison(comparison: Comparison, folder: Path, uri: str) -> None:
     """Log ``comparison``, whose files are in ``folder``."""
-    client, experiment = _connected(uri)
+    with _logging(uri, f"{folder} holds the comparison; the same command with --resume logs it again") as (client, experiment):
+        _log_comparison(client, experiment, comparison, folder)
+
+
+def _log_comparison(client: "MlflowClient", experiment: str, comparison: Comparison, folder: Path) -> None:
     with _run(client, experiment, "compare", {}) as whole:
         _log_params(client, whole, {**comparison.run, "measures": ", ".join(comparison.measures.values())})
-        for path in sorted(folder.glob("*.*")):
-            client.log_artifact(whole, str(path))
+        for name in FILES:
+            client.log_artifact(whole, str(folder / name))
         for method in comparison.methods:
             with _run(client, experiment, method.name, {"mlflow.parentRunId": whole}) as run:
                 _log_method(client, run, comparison, method.name, folder)
@@ -41,8 +54,10 @@ def log_comparison(comparison: Comparison, folder: Path, uri: str) -> None:
 
 def log_tuned(tuned: "Tuned", model: Path, uri: str) -> None:
     """Log the settings that tuning chose, what they reached, and the model."""
-    client, experiment = _connected(uri)
-    with _run(client, experiment, f"tune {tuned.ranker.name}", {}) as run:
+    with (
+        _logging(uri, f"{model} holds the model") as (client, experiment),
+        _run(client, experiment, f"tune {tuned.ranker.name}", {}) as run,
+    ):
         _log_params(client, run, tuned.ranker.get_params())
         for step, trial in enumerate(tuned.trials):
             if trial.valid is not None:
@@ -52,15 +67,16 @@ def log_tuned(tuned: "Tuned", model: Path, uri: str) -> None:
 
 def check_tracking(uri: str) -> None:
     """Raise where MLflow is not installed or cannot be reached: before the work, not after it."""
-    _connected(uri)
+    with _waiting(BEFORE):
+        _connected(uri)
 
 
 def _log_method(client: "MlflowClient", run: str, comparison: Comparison, method: str, folder: Path) -> None:
     fits = [fit for fit in comparison.fits if fit.method == method]
     for fit in fits:
         _log_params(client, run, {f"{fit.dataset}/{fit.fold}/{name}": value for name, value in fit.settings.items()})
-        for path in (folder / MODELS).glob(f"{file_stem(fit.dataset, fit.fold, method)}.*"):
-            client.log_artifact(run, str(path), MODELS)
+        for name in fit.models:
+            client.log_artifact(run, str(folder / MODELS / name), MODELS)
     for data in comparison.datasets:
         for measure in comparison.measures:
             (found,) = (one for one in standings(comparison, data.name, measure) if one.method == method)
@@ -78,15 +94,36 @@ def _log_method(client: "MlflowClient", run: str, comparison: Comparison, method
 def _connected(uri: str) -> tuple["MlflowClient", str]:
     if find_spec("mlflow") is None:
         raise IncompatibleError("logging needs MLflow, which is not installed; pip install 'exactrank[mlflow]'")
-    from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient
 
     try:
         client = MlflowClient(uri)
         known = client.get_experiment_by_name(EXPERIMENT)
         return client, str(known.experiment_id if known is not None else client.create_experiment(EXPERIMENT))
-    except MlflowException as error:
-        raise IncompatibleError(f"MLflow cannot log to {uri}: {error}") from None
+    except Exception as error:  # of MLflow, its stores and whatever they use
+        raise IncompatibleError(f"MLflow cannot log to {uri}: {clipped(str(error), SHORT)}; start the server, or check the URI") from None
+
+
+@contextmanager
+def _logging(uri: str, kept: str) -> Iterator[tuple["MlflowClient", str]]:
+    """A client, and the experiment to log to; what goes wrong is an `OSError` that says what is ``kept``."""
+    try:
+        with _waiting(AFTERWARDS):
+            yield _connected(uri)
+    except Exception as error:  # as in `_connected`
+        raise ConnectionError(f"MLflow did not take everything at {uri} ({clipped(str(error), SHORT)}); {kept}") from None
+
+
+@contextmanager
+def _waiting(how: Mapping[str, str]) -> Iterator[None]:
+    """Have MLflow wait so, unless the caller's environment says otherwise."""
+    added = {name: value for name, value in how.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
 
 
 @contextmanager
@@ -95,7 +132,8 @@ def _run(client: "MlflowClient", experiment: str, name: str, tags: Mapping[str, 
     try:
         yield run
     except BaseException:
-        client.set_terminated(run, "FAILED")
+        with suppress(Exception):  # the first error tells what is wrong
+            client.set_terminated(run, "FAILED")
         raise
     client.set_terminated(run)
 

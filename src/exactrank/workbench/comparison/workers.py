@@ -1,11 +1,15 @@
 """Processes for fits: each fit has one of its own, forked from a server that has imported the libraries and done nothing else.
 
 A fork takes milliseconds, where a new interpreter with these libraries takes seconds. What a fit does to its process, memory, threads
-or a crash, ends with it, and the server says how. The server is not forked from the caller's process, which may have threads, and does
-not run its ``__main__`` again; Ctrl-C in the terminal does not reach it. One that loses its caller ends with all fits.
+or a crash, ends with it, and the server (`forks`) says how. The server is not forked from the caller's process, which may have threads,
+and does not run its ``__main__`` again; Ctrl-C in the terminal does not reach it. It imports what the caller could import and nothing
+else: `sys.path` is handed over as it is, without the current folder. A server that loses its caller ends with all fits.
+
+Jobs go to the server as pickles, through a pipe that only the two processes hold; answers come as JSON. Nothing is ever unpickled
+from a file or from a fit.
 """
 
-import gc
+import json
 import os
 import pickle
 import select
@@ -13,25 +17,29 @@ import signal
 import struct
 import subprocess
 import sys
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Protocol, cast
 
-#: Imported once, before any fork.
-PRELOADED = ("exactrank.workbench.comparison.fitting", "exactrank.rankers.base", "scipy.optimize", "lightgbm")
 #: Libraries read these when they are loaded.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-#: Before each message: its number and its length.
-HEADER = struct.Struct("<QQ")
+#: Before each message: its length.
+HEADER = struct.Struct("<Q")
+#: What the server's interpreter runs; the names in braces are filled in.
+PROGRAM = "import sys; sys.path[:] = {path!r}; from exactrank.workbench.comparison.forks import serve; serve({libraries!r})"
+#: Seconds that the server has to end all fits and itself when it is asked to.
+GRACE = 2.0
 
 
 class Runnable(Protocol):
     """What a process does."""
+
+    @property
+    def limit(self) -> float | None:
+        """Seconds after which it is killed, with all that it started; None for no limit."""
 
     def run(self) -> None:
         """Do it all; a result that is to last is written to a file."""
@@ -43,6 +51,7 @@ class Ended:
 
     status: int
     trouble: str = ""  #: what the process said in the end, where it could
+    late: bool = False  #: was it killed because its time was over?
 
     @property
     def reason(self) -> str:
@@ -56,7 +65,7 @@ class Ended:
         if self.status == -signal.SIGKILL:
             return "its process was killed by SIGKILL, perhaps for want of memory; try fewer workers"
         if self.status < 0:
-            return f"its process was ended by {signal.Signals(-self.status).name}"
+            return f"its process was ended by {_signal_name(-self.status)}"
         return f"its process ended with the exit code {self.status} and no result"
 
 
@@ -65,19 +74,20 @@ class Server:
 
     def __init__(self, threads: int, log: Path, libraries: Sequence[str] = ()) -> None:
         self._threads, self._log, self._libraries = threads, log, libraries
+        self._groups: dict[int, int] = {}  # process groups of running jobs, by number
 
     @cached_property
     def _process(self) -> subprocess.Popen[bytes]:
         limited = {name: str(self._threads) for name in THREAD_VARIABLES}
-        paths = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        alone = "-I" if sys.flags.isolated else "-P"  # both leave the current folder out
         with open(self._log, "ab") as told:
             return subprocess.Popen(
-                [sys.executable, "-c", f"from {__name__} import serve; serve({[*self._libraries]})"],
+                [sys.executable, alone, "-c", PROGRAM.format(path=[*map(str, sys.path)], libraries=[*self._libraries])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=told,
                 bufsize=0,  # else what is ready would hide in a buffer
-                env=os.environ | limited | {"PYTHONPATH": paths},
+                env=os.environ | limited,
                 start_new_session=True,
             )
 
@@ -95,126 +105,92 @@ class Server:
             content = pickle.dumps(job)
         except Exception as error:  # pickle raises whatever the value's classes raise
             return Ended(1, f"it cannot be sent to another process ({error}); define its functions and classes in a module")
+        left = memoryview(framed(pickle.dumps((number, job.limit, content))))
         try:
-            _send(self._jobs, number, content)
+            while left:
+                left = left[self._jobs.write(left) :]
         except BrokenPipeError:
             raise self._lost() from None
         return None
 
     def wait(self, seconds: float) -> tuple[int, Ended] | None:
         """The number of a job that has ended, and how; None where none does in so many seconds."""
-        if not select.select([self._answers], [], [], seconds)[0]:
+        if not ready([self._answers.fileno()], seconds=seconds):
             return None
-        answer = _received(self._answers)
-        if answer is None:
+        content = received(self._answers)
+        if content is None:
             raise self._lost()
-        ended: Ended = pickle.loads(answer[1])
-        return answer[0], ended
+        answer = json.loads(content)
+        number: int = answer.pop("number")
+        if "group" in answer:
+            self._groups[number] = answer["group"]
+            return None
+        self._groups.pop(number, None)
+        return number, Ended(**answer)
 
     def _lost(self) -> OSError:
-        return ChildProcessError(f"the process that starts fits has ended ({self._process.wait()}); {self._log} tells why")
+        return ChildProcessError(
+            f"the process that starts fits has ended ({self._process.wait()}); {self._log} tells why;"
+            " fits that are finished are kept, and --resume (resume=True) goes on"
+        )
 
     def close(self) -> None:
         """End the server and whatever is running."""
         if "_process" not in self.__dict__:
             return
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for pipe in (self._jobs, self._answers):
+        for pipe in (self._jobs, self._answers):  # which tells the server to end
             with suppress(BrokenPipeError):
                 pipe.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE)
+        if self._process.returncode != 0:  # it could not do its duty
+            for group in (self._process.pid, *self._groups.values()):
+                kill_group(group)
+            self._process.wait()
 
 
-@dataclass(frozen=True)
-class Fork:
-    """A process that does the job of this number."""
-
-    number: int
-    pid: int
-
-    def ended(self, says: int) -> Ended:
-        """How it ended, once all that it says has been said."""
-        with os.fdopen(says, "rb") as pipe:
-            trouble = pipe.read().decode()
-        _, status = os.waitpid(self.pid, 0)
-        return Ended(os.waitstatus_to_exitcode(status), trouble)
+def kill_group(group: int) -> None:
+    """Kill all processes of a group, if there are any."""
+    with suppress(ProcessLookupError, PermissionError):  # the latter is what macOS says of a group that has ended
+        os.killpg(group, signal.SIGKILL)
 
 
-def serve(libraries: Sequence[str]) -> None:
-    """What the server does: jobs come on standard input, answers go to standard output, which no library may print on."""
-    jobs, answers = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    for name in PRELOADED:
-        import_module(name)
-    for name in libraries:
-        with suppress(Exception):  # of others' modules; the fit that needs it says what is wrong
-            import_module(name)
-    gc.freeze()  # forks share what is here, and do not look for garbage in it
-    forks: dict[int, Fork] = {}
-    while True:
-        ready, _, _ = select.select([jobs.fileno(), *forks], [], [])
-        for says in forks.keys() & set(ready):
-            fork = forks.pop(says)
-            _send(answers, fork.number, pickle.dumps(fork.ended(says)))
-        if jobs.fileno() in ready:
-            received = _received(jobs)
-            if received is None:
-                for fork in forks.values():
-                    os.kill(fork.pid, signal.SIGKILL)
-                return
-            number, content = received
-            says, pid = _forked(content, [*forks])
-            forks[says] = Fork(number, pid)
+def ready(readable: Sequence[int], writable: Sequence[int] = (), seconds: float | None = None) -> set[int]:
+    """The descriptors at which there is something to do, after at most so many seconds; they may be larger than `select` takes."""
+    poll = select.poll()
+    for descriptor in readable:
+        poll.register(descriptor, select.POLLIN)
+    for descriptor in writable:
+        poll.register(descriptor, select.POLLOUT)
+    return {descriptor for descriptor, _ in poll.poll(None if seconds is None else 1000 * max(0.0, seconds))}
 
 
-def _send(pipe: IO[bytes], number: int, content: bytes) -> None:
-    left = memoryview(HEADER.pack(number, len(content)) + content)
-    while left:
-        left = left[pipe.write(left) :]
+def framed(content: bytes) -> bytes:
+    """A message that `received` takes apart from the next one."""
+    return HEADER.pack(len(content)) + content
 
 
-def _received(pipe: IO[bytes]) -> tuple[int, bytes] | None:
-    """What `_send` sent at the other end; None where that is closed."""
+def received(pipe: IO[bytes]) -> bytes | None:
+    """The content of the next message; None where the other end is closed before it is whole."""
     header = _exactly(pipe, HEADER.size)
     if len(header) < HEADER.size:
         return None
-    number, length = HEADER.unpack(header)
-    return number, _exactly(pipe, length)
+    (length,) = HEADER.unpack(header)
+    content = _exactly(pipe, length)
+    return content if len(content) == length else None
 
 
 def _exactly(pipe: IO[bytes], length: int) -> bytes:
     """So many bytes, or fewer at the end."""
     parts = []
-    while length > 0 and (part := pipe.read(length)):
+    while length > 0 and (part := pipe.read(min(length, 1 << 20))):
         parts.append(part)
         length -= len(part)
     return b"".join(parts)
 
 
-def _forked(content: bytes, others: list[int]) -> tuple[int, int]:
-    """The pipe on which the process of a job says what went wrong, and ends when it ends; and its id."""
-    hears, says = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        for each in (hears, *others):
-            os.close(each)
-        os._exit(_run(content, says))
-    os.close(says)
-    return hears, pid
-
-
-def _run(content: bytes, says: int) -> int:
-    """The exit code of a job; what went wrong is written to ``says``."""
+def _signal_name(number: int) -> str:
     try:
-        job: Runnable = pickle.loads(content)
-        job.run()
-    except BaseException as error:
-        traceback.print_exc()
-        os.write(says, f"{type(error).__name__}: {error}".encode()[:4000])
-        return 1
-    finally:
-        sys.stderr.flush()
-        sys.stdout.flush()
-    return 0
+        return signal.Signals(number).name
+    except ValueError:  # one that has none
+        return f"signal {number}"

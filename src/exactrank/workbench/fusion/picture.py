@@ -1,25 +1,23 @@
 """A picture of the measure against the weight of two systems."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactrank.files import whole_file
 from exactrank.workbench.fusion.problem import Sweep
-from exactrank.workbench.pictures import caption, check_picture
+from exactrank.workbench.pictures import caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from exactrank.workbench.fuse import Fusion
 
 LINE, BEST, LEVEL = "#1f4e79", "#c0392b", "#7f7f7f"
 
 
-def draw(fusion: "Fusion", sweep: Sweep, path: Path) -> None:
+def drawn(fusion: "Fusion", sweep: Sweep) -> "Figure":
     """The exact step function, where its optimum is and how sure, and the values of what needs no tuning."""
-    check_picture(path)
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.5), layout="constrained")
@@ -30,8 +28,7 @@ def draw(fusion: "Fusion", sweep: Sweep, path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(y=0.12)
     axes.legend(fontsize="small", frameon=False, loc="best")
-    with whole_file(path, force=True) as file:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+    return figure
 
 
 def _draw_weights(axes: "Axes", fusion: "Fusion", sweep: Sweep) -> None:

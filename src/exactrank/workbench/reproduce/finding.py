@@ -6,12 +6,13 @@ that it comes down to hold again.
 
 import json
 import os
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from exactrank.files import refuse_existing, whole_file
+from exactrank.files import made_folder, whole_files
 from exactrank.workbench.pictures import check_picture
 from exactrank.workbench.reproduce.panels import Panel, draw
 from exactrank.workbench.table import Table
@@ -73,23 +74,27 @@ class Finding:
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> tuple[Path, ...]:
         """NAME.md, NAME.json and NAME.png in ``folder``, which is made if it is not there: all of them or none."""
-        targets = check_targets(self.name, Path(folder), force)
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        with ExitStack() as files:
-            report, record, picture = (files.enter_context(whole_file(path, force=force)) for path in targets)
-            draw(self.panels, picture)
-            record.write((json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n").encode())
-            report.write(self.to_markdown().encode())
-        return targets
+        with finding_files(self.name, Path(folder), force=force) as write:
+            return write(self)
+
+    def _write_to(self, report: BinaryIO, record: BinaryIO, picture: BinaryIO) -> None:
+        draw(self.panels, picture)
+        record.write((json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n").encode())
+        report.write(self.to_markdown().encode())
 
 
-def check_targets(name: str, folder: Path, force: bool) -> tuple[Path, ...]:
-    """Where the finding of an experiment goes; raise before the work where it could not be kept."""
+@contextmanager
+def finding_files(name: str, folder: Path, *, force: bool) -> Iterator[Callable[[Finding], tuple[Path, ...]]]:
+    """What writes the finding of an experiment and says where, to files that are opened before the work."""
     targets = tuple(folder / f"{name}{suffix}" for suffix in SUFFIXES)
     check_picture(targets[-1])
-    for path in () if force else targets:
-        refuse_existing(path)
-    return targets
+    with made_folder(folder), whole_files(*targets, force=force) as files:
+
+        def write(finding: Finding) -> tuple[Path, ...]:
+            finding._write_to(*files)
+            return targets
+
+        yield write
 
 
 def _yes(holds: bool) -> str:

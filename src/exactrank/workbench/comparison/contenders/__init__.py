@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from exactrank.errors import DataError
+from exactrank.errors import DataError, ExactRankError
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.workbench.comparison.contender import Contender
@@ -17,6 +17,7 @@ from exactrank.workbench.comparison.contenders.estimator import EstimatorContend
 from exactrank.workbench.comparison.contenders.notation import Method, parse_method
 from exactrank.workbench.comparison.contenders.notation import split_methods as split_methods
 from exactrank.workbench.comparison.contenders.ranker import RankerContender
+from exactrank.workbench.comparison.reasons import reason_of
 
 #: Where each peer is, by its name in the notation; imported when asked for.
 CONTENDERS: Mapping[str, str] = {
@@ -91,9 +92,10 @@ def _class_of(name: str) -> type:
 def _imported(point: EntryPoint) -> type:
     try:
         found = point.load()
-    except (ImportError, AttributeError, ValueError) as error:
+    except (Exception, SystemExit) as error:  # a module of others may raise anything
         raise DataError(
-            f"{point.name}: cannot import {point.value} ({error}); write package.module:Class, of a package that is installed"
+            f"{point.name}: cannot import {point.value} ({reason_of(error)}); write package.module:Class, of a module that Python finds:"
+            " of a package that is installed, or with its folder in PYTHONPATH"
         ) from None
     if not isinstance(found, type):
         raise DataError(f"{point.name} is {found!r}, not a class; give a Contender, a ranker or a scikit-learn estimator")
@@ -101,6 +103,16 @@ def _imported(point: EntryPoint) -> type:
 
 
 def _made(kind: type, method: Method) -> Contender:
+    """The contender of the class ``kind``, which may be anybody's and raise anything."""
+    try:
+        return _contender(kind, method)
+    except ExactRankError:
+        raise
+    except Exception as error:
+        raise DataError(f"{method}: {kind.__name__} cannot be made a contender ({reason_of(error)})") from error
+
+
+def _contender(kind: type, method: Method) -> Contender:
     _check_settings(kind, method)
     if issubclass(kind, Contender):
         named = "name" in inspect.signature(kind).parameters

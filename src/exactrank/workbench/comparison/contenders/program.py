@@ -4,29 +4,41 @@ Its command is one line, such as
 
     ./rank --train {train} --valid {valid} --test {test} --out {scores} --seed {seed}
 
-in which ``{train}``, ``{valid}`` and ``{test}`` are files that it finds, ``{scores}`` is the one that it has to write, a score a line
-for the rows of ``{test}``; ``{valid_scores}`` may be another, for the rows of ``{valid}``. ``{measure}``, ``{seed}`` and ``{threads}``
-are those of the comparison. The line is split into words as a shell would, but none is started: ``|``, ``>``, ``*`` and ``$`` mean nothing.
+in which ``{train}``, ``{valid}`` and ``{test}`` are files that it finds, ``{scores}`` is the one that it has to write, one score per
+line for the rows of ``{test}``; ``{valid_scores}`` may be another, for the rows of ``{valid}``. ``{measure}``, ``{seed}`` and
+``{threads}`` are those of the comparison. The line is split into words as a shell would, but none is started: ``|``, ``>``, ``*`` and
+``$`` mean nothing.
+
+A program is not trusted to end, or to be brief. It belongs to the process group of its fit, which is killed when the fit ends or its
+time is over (`exactrank.workbench.comparison.forks`). Of what it prints only the end is kept. Its scores must be a regular file of
+a size that scores can have.
 """
 
 import shlex
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import IO, Any, cast
 
 from exactrank.arrays import PerDocument
 from exactrank.data.formats import write
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
 from exactrank.errors import DataError
+from exactrank.files import scratch_folder
 from exactrank.workbench.comparison.contender import Contender, Fitted, Task
-from exactrank.workbench.comparison.contenders.scores import GivenScores
+from exactrank.workbench.comparison.contenders.scores import GivenScores, check_scores_file
+from exactrank.workbench.comparison.forks import tie_to_parent
+from exactrank.workbench.comparison.reasons import LONGEST
 
 #: Of what a program that failed said, so many lines are shown.
 LAST_LINES = 5
+#: Seconds that a program may take where nobody says otherwise.
+LIMIT = 3600.0
+#: Seconds that are waited for the rest of the output once a program has ended; another process may hold it open for ever.
+PATIENCE = 1.0
 
 
 @dataclass(frozen=True)
@@ -49,9 +61,13 @@ class Program(Contender):
     def about(self) -> str:
         return self.command
 
+    def limit(self, seconds: float | None) -> float:
+        """A program tunes itself, if at all, in its one fit: a budget of seconds is one for that."""
+        return seconds or LIMIT
+
     def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
-        with tempfile.TemporaryDirectory(prefix="exactrank-") as folder:
-            paths = {part: Path(folder) / f"{part}.txt" for part in ("train", "valid", "test", "scores", "valid_scores")}
+        with scratch_folder(task.scratch) as folder:
+            paths = {part: folder.resolve() / f"{part}.txt" for part in ("train", "valid", "test", "scores", "valid_scores")}
             for part in ("train", "valid", "test"):
                 if f"{{{part}}}" in self.command:
                     write(getattr(task.fold, part), paths[part])
@@ -69,22 +85,58 @@ class Program(Contender):
         for placeholder, value in values.items():
             words = [word.replace(f"{{{placeholder}}}", str(value)) for word in words]
         try:
-            done = subprocess.run(words, check=False, capture_output=True, stdin=subprocess.DEVNULL)
-        except OSError as error:
-            raise DataError(f"{words[0]} cannot be started ({error.strerror}); check the command of {self.name}") from None
-        if done.returncode != 0:
-            raise DataError(f"{words[0]} ended with code {done.returncode}: {_last_lines(done.stderr or done.stdout)}")
+            code, said = _ended(words)
+        except (OSError, ValueError) as error:  # the latter for a NUL among the words
+            raise DataError(f"{words[0]} cannot be started ({error}); check the command of {self.name}") from None
+        if code != 0:
+            raise DataError(f"{words[0]} ended with code {code}: {said}")
 
     def _scores(self, path: Path, data: RankingData) -> PerDocument:
         if not path.exists():
             raise DataError(
-                f"{self.name} ended well but wrote no scores; it must write one a line to the file that stands for {{{path.stem}}}"
+                f"{self.name} ended well but wrote no scores; it must write one per line to the file that stands for {{{path.stem}}}"
             )
         try:
+            check_scores_file(path, data.n_documents)
             return read_scores(path, data)[1][: data.n_documents]
         except DataError as error:
             raise DataError(f"the scores that {self.name} wrote: {error}") from None
 
 
-def _last_lines(said: bytes) -> str:
-    return "\n".join(said.decode("utf-8", "replace").rstrip().splitlines()[-LAST_LINES:]) or "it said nothing"
+def _ended(words: list[str]) -> tuple[int, str]:
+    """The exit code of the program that these words start, and the last lines that it said."""
+    program = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        preexec_fn=tie_to_parent,  # noqa: PLW1509 (a fit has no other thread that could hold a lock)
+    )
+    output, errors = Tail(cast(IO[bytes], program.stdout)), Tail(cast(IO[bytes], program.stderr))
+    try:
+        code = program.wait()
+    except BaseException:
+        program.kill()
+        raise
+    return code, "" if code == 0 else errors.lines() or output.lines() or "it said nothing"
+
+
+class Tail(Thread):
+    """The end of what comes from a pipe, which is read so that nobody who writes to it has to wait."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._pipe, self._kept = pipe, b""
+        self.start()
+
+    def run(self) -> None:
+        """Read to the end."""
+        with self._pipe as pipe:
+            while part := pipe.read(1 << 16):
+                self._kept = (self._kept + part)[-LONGEST:]
+
+    def lines(self) -> str:
+        """The last lines; of a long one the end."""
+        self.join(PATIENCE)
+        return "\n".join(self._kept.decode("utf-8", "replace").rstrip().splitlines()[-LAST_LINES:])

@@ -17,6 +17,9 @@ from exactrank.files import open_bytes
 from exactrank.workbench.comparison.contender import Contender, Fitted, Task
 from exactrank.workbench.comparison.results import Point, Weights
 
+#: Bytes of a file of scores: so many, and so many more for each document.
+LARGEST, LARGEST_LINE = 16 << 20, 1 << 10
+
 
 @dataclass(frozen=True)
 class ScoresFile(Contender):
@@ -62,8 +65,22 @@ class GivenScores:
         """Nothing: there is no model."""
 
 
+def check_scores_file(path: str | os.PathLike[str], documents: int) -> None:
+    """Raise where ``path`` is a pipe, a device or a folder, or larger than scores of so many documents can be."""
+    if not os.path.exists(path):
+        raise DataError(f"{path} does not exist; check the path")
+    if not os.path.isfile(path):
+        raise DataError(f"{path} is not a regular file; write the scores to one")
+    size, most = os.stat(path).st_size, LARGEST + LARGEST_LINE * documents
+    if size > most:
+        raise DataError(
+            f"{path} has {size:,} bytes, too many for scores of {documents:,} documents (at most {most:,}); check what it holds"
+        )
+
+
 def _test_scores(path: str, task: Task) -> PerDocument:
     test, whole = task.fold.test, sum(part.n_documents for part in (task.fold.train, task.fold.valid, task.fold.test))
+    check_scores_file(path, whole)
     with open_bytes(path) as file:
         lines = file.read().rstrip().splitlines()
     one_a_line = bool(lines) and len(lines[0].split()) == 1

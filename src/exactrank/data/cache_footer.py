@@ -1,0 +1,209 @@
+"""What the footer of an ``.xr`` cache says, checked before anything that it describes is touched.
+
+A checksum tells that a file is as it was written, not that an honest program wrote it. So nothing is taken on trust: the JSON
+has exactly the keys it should have, each section the type and the number of entries that its name asks for, and each lies in
+the file, aligned, apart from all others. Errors here name the section; the reader adds the path and the remedy.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.errors import DataError
+
+X_OFFSET = 4096
+ALIGNMENT = 64
+LONGEST = 16 << 20  # bytes, room for a million names; parsing hostile JSON takes some 25 times its size
+
+#: The type and the number of entries of each section; "" where the writer has a choice.
+SECTIONS = {
+    "X": ("<f4", "documents"),
+    "y": ("<f8", "documents"),
+    "indptr": ("<i8", "queries + 1"),
+    "order": ("<i8", "documents"),
+    "sample_weight": ("<f8", "documents"),
+    "query_weight": ("<f8", "queries"),
+    "qid": ("", "queries"),
+    "qid.text": ("|u1", ""),
+    "qid.offsets": ("<i8", "queries + 1"),
+    "docid.text": ("|u1", ""),
+    "docid.offsets": ("<i8", "documents + 1"),
+    "comment.text": ("|u1", ""),
+    "comment.offsets": ("<i8", "documents + 1"),
+}
+QUERY_ID_TYPE = re.compile(r"[<|][iufb]\d{1,2}|<[mM]8\[\d{0,9}[A-Za-z]{1,2}\]")
+
+
+@dataclass(frozen=True)
+class Section:
+    """Where an array lies and what it looks like."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int
+    xxh3: int
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def end(self) -> int:
+        """The first byte after it."""
+        return self.offset + self.size
+
+    @property
+    def place(self) -> slice:
+        """Its bytes in the file."""
+        return slice(self.offset, self.end)
+
+    def in_json(self) -> dict[str, Any]:
+        """As it stands in the footer."""
+        return {"dtype": self.dtype.str, "shape": self.shape, "offset": self.offset, "xxh3": self.xxh3}
+
+
+@dataclass(frozen=True)
+class Footer:
+    """All that a cache says about its arrays."""
+
+    feature_names: tuple[str, ...]
+    sections: dict[str, Section]
+
+    def written(self) -> bytes:
+        """The footer's bytes."""
+        sections = {name: section.in_json() for name, section in self.sections.items()}
+        text = json.dumps({"feature_names": self.feature_names, "sections": sections}).encode()
+        if len(text) > LONGEST:
+            raise DataError(f"the feature names take {len(text):,} bytes, more than a cache holds ({LONGEST:,}); give shorter names")
+        return text
+
+
+def parsed_footer(text: bytes, end: int) -> Footer:
+    """The footer that ``text`` holds; sections must end where it begins, at ``end``."""
+    found = _keyed(_json(text), {"feature_names", "sections"}, "the footer")
+    names = found["feature_names"]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise DataError("the footer's feature_names are not a list of strings")
+    if not isinstance(found["sections"], dict):
+        raise DataError("the footer's sections are not an object")
+    _check_names(found["sections"].keys())
+    sections = {name: _section(name, entry) for name, entry in found["sections"].items()}
+    _check_counts(sections, len(names))
+    _check_places(sections, end)
+    return Footer(tuple(names), sections)
+
+
+def _json(text: bytes) -> Any:
+    if len(text) > LONGEST:
+        raise DataError(f"the footer has {len(text):,} bytes; expected at most {LONGEST:,}")
+    try:
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refused)
+    except (ValueError, RecursionError) as error:  # what is not UTF-8 is a ValueError too
+        raise DataError(f"the footer is not the JSON of a cache ({str(error).partition(';')[0]})") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return dict(pairs)
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _keyed(value: Any, keys: set[str], what: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or value.keys() != keys:
+        raise DataError(f"{what} is not an object with the keys {', '.join(sorted(keys))}")
+    return value
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Raise where a section is unknown or missing; strings take two sections, and query ids are numbers or strings."""
+    present = set(names)
+    unknown = sorted(present - SECTIONS.keys())
+    if unknown:
+        raise DataError(f"it has an unknown section {unknown[0][:40]!r}")
+    required = {"X", "y", "indptr"} | ({"qid"} if "qid.text" not in present and "qid.offsets" not in present else set())
+    for column in ("qid", "docid", "comment"):
+        pair = {f"{column}.text", f"{column}.offsets"}
+        required |= pair if present & pair else set()
+    missing = sorted(required - present)
+    if missing:
+        raise DataError(f"its section {missing[0]!r} is missing")
+    if {"qid", "qid.text"} <= present:
+        raise DataError("it has query ids twice, in the sections 'qid' and 'qid.text'")
+
+
+def _section(name: str, entry: Any) -> Section:
+    entry = _keyed(entry, {"dtype", "shape", "offset", "xxh3"}, f"the footer's entry of section {name!r}")
+    shape, dimensions = entry["shape"], 2 if name == "X" else 1
+    if not isinstance(shape, list) or len(shape) != dimensions or not all(_is_count(entries) for entries in shape):
+        raise DataError(f"section {name!r} has shape {_shown(shape)}; expected {dimensions} whole numbers")
+    if not _is_count(entry["offset"]) or entry["offset"] < X_OFFSET or entry["offset"] % ALIGNMENT:
+        raise DataError(f"section {name!r} has offset {_shown(entry['offset'])}; expected a multiple of {ALIGNMENT} from {X_OFFSET}")
+    if type(entry["xxh3"]) is not int or not 0 <= entry["xxh3"] < 1 << 64:
+        raise DataError(f"section {name!r} has checksum {_shown(entry['xxh3'])}; expected a whole number of 64 bits")
+    return Section(_dtype(name, entry["dtype"]), tuple(shape), entry["offset"], entry["xxh3"])
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 63  # bool is an int to isinstance
+
+
+def _dtype(name: str, given: Any) -> np.dtype[Any]:
+    expected = SECTIONS[name][0]
+    if expected and given == expected:
+        return np.dtype(expected)
+    if not expected and isinstance(given, str) and QUERY_ID_TYPE.fullmatch(given):
+        try:
+            dtype = np.dtype(given)
+        except (TypeError, ValueError):
+            dtype = np.dtype(object)
+        if dtype.str == given:
+            return dtype
+    kinds = repr(expected) if expected else "that of numbers, booleans or dates"
+    raise DataError(f"section {name!r} has dtype {_shown(given)}; expected {kinds}")
+
+
+def _shown(value: Any) -> str:
+    """A value for a message, on one line and not too long."""
+    plain = value[:40] if isinstance(value, str | list) else value
+    whole = not isinstance(plain, dict | list) or all(isinstance(part, int | float) for part in plain)
+    return ascii(plain)[:60] if whole else f"a {type(value).__name__}"
+
+
+def _check_counts(sections: dict[str, Section], features: int) -> None:
+    documents, queries = sections["y"].shape[0], sections["indptr"].shape[0] - 1
+    if documents < 1 or queries < 1:
+        raise DataError("section 'y' or 'indptr' is empty; expected at least one document and one query")
+    counts = {"documents": documents, "documents + 1": documents + 1, "queries": queries, "queries + 1": queries + 1}
+    for name, section in sections.items():
+        entries = SECTIONS[name][1]
+        if entries and section.shape[0] != counts[entries]:
+            raise DataError(f"section {name!r} has {section.shape[0]} entries; expected {counts[entries]} ({entries})")
+    if sections["X"].shape[1] != features:
+        raise DataError(f"section 'X' has {sections['X'].shape[1]} columns but the footer has {features} feature_names")
+
+
+def _check_places(sections: dict[str, Section], end: int) -> None:
+    """Raise where a section leaves its part of the file or shares bytes with another."""
+    free, before = X_OFFSET, "the preamble"
+    for name, section in sorted(sections.items(), key=lambda item: (item[1].offset, item[1].size)):
+        if section.offset < free:
+            raise DataError(f"section {name!r} begins at byte {section.offset}, within {before}")
+        free, before = section.end, f"section {name!r}"
+        if free > end:
+            raise DataError(f"section {name!r} ends at byte {free}, beyond byte {end} where sections end")
+
+
+def entries_of(section: Section, content: Any) -> npt.NDArray[Any]:
+    """The array that a checked section describes, as a view of the file's content."""
+    return np.frombuffer(content, section.dtype, math.prod(section.shape), section.offset if section.size else 0).reshape(section.shape)

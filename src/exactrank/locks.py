@@ -1,0 +1,103 @@
+"""Files that say by a lock whether the process that made them is alive.
+
+A process locks every temporary file that it makes, and the kernel frees the lock when the process ends, however it ends. So a
+temporary file whose lock is free is a leftover, which the next run may remove. Where a file system knows no locks, nothing is
+taken for a leftover.
+
+Between the making of a file and its lock another process may take it for a leftover. Whoever has locked a file therefore looks
+whether that file still stands at its path, and if it does not, tries again.
+"""
+
+import errno
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum
+from pathlib import Path
+
+#: What `fcntl.flock` says where a file system knows no locks.
+_UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF}
+
+
+class _Lock(Enum):
+    OURS = "ours"
+    TAKEN = "another's"
+    UNKNOWN = "not supported"
+
+
+def make_locked(new_path: Callable[[], Path], mode: int = 0o666) -> tuple[Path, int]:
+    """A new file at a path that ``new_path`` draws, locked until its descriptor, the second of the two, is closed."""
+    while True:
+        path = new_path()
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        if _holds(handle, path):
+            return path, handle
+        os.close(handle)
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[bool]:
+    """Hold the lock of the file at ``path``, which stands there for so long; False where another process holds it."""
+    handle = None
+    while handle is None:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        lock = _locked(handle)
+        if lock is _Lock.OURS and not _stands(handle, path):  # its holder has just removed it
+            os.close(handle)
+            handle = None
+    try:
+        yield lock is not _Lock.TAKEN
+    finally:
+        if lock is not _Lock.TAKEN:
+            path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def sweep(folder: Path, names: re.Pattern[str], remove: Callable[[Path], None]) -> None:
+    """``remove`` the files in ``folder`` with such names whose makers are dead."""
+    found: list[str] = []
+    with suppress(OSError):  # a folder that cannot be listed is not swept
+        found = os.listdir(folder)
+    for name in filter(names.fullmatch, found):
+        with suppress(OSError):  # it is gone already, or another user's
+            _remove_leftover(folder / name, remove)
+
+
+def _remove_leftover(path: Path, remove: Callable[[Path], None]) -> None:
+    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(handle)
+        ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+        if ours and _locked(handle) is _Lock.OURS and _stands(handle, path):
+            remove(path)
+    finally:
+        os.close(handle)
+
+
+def _holds(handle: int, path: Path) -> bool:
+    """Has the maker of a file its lock, as far as there are locks?"""
+    lock = _locked(handle)
+    return lock is _Lock.UNKNOWN or (lock is _Lock.OURS and _stands(handle, path))
+
+
+def _locked(handle: int) -> _Lock:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _Lock.TAKEN
+    except OSError as error:
+        if error.errno in _UNSUPPORTED:
+            return _Lock.UNKNOWN
+        raise
+    return _Lock.OURS
+
+
+def _stands(handle: int, path: Path) -> bool:
+    """Is the open file the one that stands at ``path``?"""
+    try:
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except FileNotFoundError:
+        return False
