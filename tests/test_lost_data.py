@@ -138,7 +138,7 @@ def test_a_full_disk_names_the_output_and_what_is_left_of_it(folder, old):
     limited = ["bash", "-c", 'ulimit -f 2; exec "$@"', "bash", PROGRAM, "convert", "web.txt", "out.txt", "--force"]
     done = subprocess.run(limited, capture_output=True, text=True, check=False)
     left = "what stood there before is untouched" if old else "nothing was written there"
-    assert (done.returncode, done.stderr) == (1, f"exactrank: [Errno 27] File too large; {left}: 'out.txt'\n")
+    assert (done.returncode, done.stderr) == (1, f"exactrank: out.txt: File too large; {left}\n")
     assert names(folder) == (["out.txt"] if old else []) + ["ridge.json", "web.txt"]
     assert not old or (folder / "out.txt").read_text() == "old"
 
