@@ -57,8 +57,10 @@ public:
         const bool wide = !(alpha_ * (range.most - range.least) < 1400);
         if (!wide) powers(scaled, n, 0.0, power);
         double value = 0;
+        Breath breath;
         for (std::int32_t i = 0; i < n && n > 1; ++i) {
             if (worth[i] == 0) continue;
+            breath.after(static_cast<std::size_t>(n));
             if (wide) powers(scaled, n, scaled[i], power);
             const SoftRank found = soft_rank(power, n, power[i], bend);
             const double log = std::log1p(found.rank), force = -worth[i] * std::numbers::ln2 / ((1 + found.rank) * log * log) * alpha_;

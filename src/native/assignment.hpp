@@ -14,6 +14,7 @@
 // least reduced cost at a frontier, and the path is one step; without it, most paths would go through most positions before.
 #pragma once
 
+#include "interrupt.hpp"
 #include "vector_math.hpp"
 
 namespace exactrank {
@@ -104,13 +105,14 @@ XR_INLINE void raise_price(Columns& columns, const Positions& positions, std::in
 }
 
 // The frontier where the shortest path from position r ends; keeps (2).
-XR_INLINE std::int64_t shortest_path(Columns& columns, const Positions& positions, std::int32_t r) {
+XR_INLINE std::int64_t shortest_path(Columns& columns, const Positions& positions, std::int32_t r, Breath& breath) {
     columns.in_use = columns.levels + r;
     std::fill_n(columns.distance, Columns::padded(columns.in_use), HUGE_VAL);
     columns.price[r] = 0;
     Nearest nearest{0, -1};
     std::int32_t passed = 0;
     for (std::int64_t from = r;; from = columns.position[nearest.column]) {
+        breath.after(static_cast<std::size_t>(columns.in_use));
         nearest = relax(columns, positions.a[from], positions.scale * positions.d[from], nearest.distance - columns.price[from], from);
         const std::int64_t j = nearest.column;
         if (j < columns.levels) break;
@@ -161,8 +163,9 @@ XR_INLINE void raise_free_dual(Columns& columns, const Positions& positions, std
 
 // Gives every position its taker in (1).
 static XR_CLONES void assign(const Candidates& candidates, const Positions& positions, Columns& columns) {
+    Breath breath;
     for (std::int32_t r = 0; r < positions.count; ++r) {
-        const std::int64_t end = shortest_path(columns, positions, r);
+        const std::int64_t end = shortest_path(columns, positions, r, breath);
         augment(columns, candidates, r, end);
         raise_free_dual(columns, positions, r, end);
     }

@@ -148,7 +148,7 @@ private:
         parallel_for(events_.size(), threads_, [&](std::size_t b) { std::copy_if(events_[b].begin(), events_[b].end(), std::back_inserter(parts[b]), wanted); });
         std::vector<Event> all;
         for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
-        std::sort(all.begin(), all.end(), [](const Event& a, const Event& b) { return a.at != b.at ? a.at < b.at : a.change < b.change; });
+        sort_long(all.begin(), all.end(), [](const Event& a, const Event& b) { return a.at != b.at ? a.at < b.at : a.change < b.change; });
         return all;
     }
     // The interval that holds the edge left of a bin.

@@ -1,11 +1,18 @@
 // The Python face of the kernels: flat arrays in and out, the GIL released while they run.
 #include "bindings.hpp"
 
+#include <poll.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#else
+#include <pthread.h>
+#endif
 
 #include <cerrno>
 
 #include "average_precision.hpp"
+#include "bindings_queries.hpp"
 #include "cascade.hpp"
 #include "columns.hpp"
 #include "cubic.hpp"
@@ -32,8 +39,6 @@ nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text
 
 using OwnedKernel = std::unique_ptr<Kernel>;
 
-std::vector<double> copied(const In<double>& values) { return {values.data(), values.data() + values.size()}; }
-
 Normaliser normaliser_named(const std::string& name) {
     if (name == "one") return Normaliser::one;
     if (name == "length") return Normaliser::length;
@@ -44,16 +49,19 @@ Normaliser normaliser_named(const std::string& name) {
 }
 
 OwnedKernel make_positional(const Gain& gain, In<double> discount, std::int32_t cutoff, const std::string& normaliser, bool short_is_zero, double empty) {
+    require(cutoff > 0, "cutoff must be above 0");
     const Positional measure{copied(discount), cutoff, normaliser_named(normaliser), short_is_zero};
     return with_gain(gain, [&](auto function) -> OwnedKernel { return std::make_unique<PositionalKernel<decltype(function)>>(measure, function, empty); });
 }
 
 OwnedKernel make_cascade(const Gain& gain, In<double> discount, std::int32_t cutoff, double empty) {
+    require(cutoff > 0, "cutoff must be above 0");
     const Cascade measure{copied(discount), cutoff};
     return with_gain(gain, [&](auto function) -> OwnedKernel { return std::make_unique<CascadeKernel<decltype(function)>>(measure, function, empty); });
 }
 
 OwnedKernel make_average_precision(double rel, std::int32_t cutoff, bool limit_to_cutoff, double empty) {
+    require(cutoff > 0, "cutoff must be above 0");
     return std::make_unique<AveragePrecisionKernel>(AveragePrecision{rel, cutoff, limit_to_cutoff}, empty);
 }
 
@@ -66,12 +74,14 @@ OwnedKernel make_pairwise_correct(const Gain& gain, double empty) {
 using Measures = std::vector<std::pair<const Kernel*, In<double>>>;
 
 nb::tuple evaluate_all(In<double> scores, In<std::int64_t> indptr, std::optional<In<double>> tie_key, bool mark_ties, const Measures& measures, int threads) {
-    const std::size_t n = scores.size(), queries = indptr.size() - 1;
-    require(indptr.size() >= 1 && indptr(0) == 0 && indptr(queries) == static_cast<std::int64_t>(n), "indptr does not cover the scores");
-    require(!tie_key || tie_key->size() == n, "tie_key and scores differ in length");
+    const Boundaries boundaries(indptr, scores.size());
+    const std::size_t queries = boundaries.queries();
+    const double* keys = checked_tie_key(tie_key, scores.size());
     std::vector<MeasureOf> asked;
     for (const auto& [kernel, grades] : measures) {
-        require(grades.size() == n, "grades and scores differ in length");
+        require(kernel != nullptr, "a measure is missing");
+        require_length("grades", grades.size(), scores.size());
+        require_measurable(*kernel, boundaries);
         asked.push_back({kernel, grades.data()});
     }
     auto values = empty<double>(measures.size() * queries);
@@ -79,7 +89,7 @@ nb::tuple evaluate_all(In<double> scores, In<std::int64_t> indptr, std::optional
     std::int64_t bad;
     {
         nb::gil_scoped_release release;
-        bad = evaluate({scores.data(), tie_key ? tie_key->data() : nullptr, mark_ties, indptr.data(), queries}, asked, threads, values.data(), retrieved.data());
+        bad = evaluate({scores.data(), keys, mark_ties, boundaries.data(), queries}, asked, threads, values.data(), retrieved.data());
     }
     if (bad >= 0) throw nb::index_error(std::to_string(bad).c_str());
     return nb::make_tuple(values, retrieved);
@@ -118,10 +128,46 @@ nb::tuple taken(LetorParser& parser) {
 std::vector<std::string> strings(const nb::sequence& items) {
     std::vector<std::string> out;
     for (nb::handle item : items) {
-        const auto bytes = nb::cast<nb::bytes>(item);
+        require(nb::isinstance<nb::bytes>(item), "query_names must hold bytes");
+        const auto bytes = nb::borrow<nb::bytes>(item);
         out.emplace_back(bytes.c_str(), bytes.size());
     }
     return out;
+}
+
+// ::read, but a pipe that stays empty does not keep Ctrl-C waiting.
+ssize_t read_when_ready(int descriptor, std::uint8_t* to, std::size_t room) {
+    pollfd watched{descriptor, POLLIN, 0};
+    for (;; breathe()) {
+        if (::poll(&watched, 1, static_cast<int>(between_looks.count())) == 0) continue;
+        const ssize_t size = ::read(descriptor, to, room);
+        if (size >= 0 || errno != EINTR) return size;
+    }
+}
+
+nb::bytes written_rows(InMatrix<float> x, In<double> y, In<std::int64_t> query, const nb::sequence& query_names, std::optional<In<std::uint8_t>> comments,
+                       std::optional<In<std::int64_t>> start, std::optional<In<std::int64_t>> stop, int threads) {
+    const std::vector<std::string> names = strings(query_names);
+    const std::size_t rows = x.shape(0);
+    require_length("y", y.size(), rows);
+    require_length("query", query.size(), rows);
+    for (std::size_t i = 0; i < rows; ++i) require_below("query", query.data()[i], names.size());
+    require(start.has_value() == comments.has_value() && stop.has_value() == comments.has_value(), "comments, start and stop belong together");
+    if (comments) {
+        require_length("start", start->size(), rows);
+        require_length("stop", stop->size(), rows);
+        for (std::size_t i = 0; i < rows; ++i)
+            require(0 <= (*start)(i) && (*start)(i) <= (*stop)(i) && static_cast<std::size_t>((*stop)(i)) <= comments->size(), "a comment lies outside the text");
+    }
+    const LetorTable table{x.data(), y.data(), query.data(), rows, x.shape(1), names,
+                           comments ? reinterpret_cast<const char*>(comments->data()) : nullptr,
+                           start ? start->data() : nullptr, stop ? stop->data() : nullptr};
+    std::string text;
+    {
+        nb::gil_scoped_release release;
+        text = letor_text(table, threads);
+    }
+    return to_bytes(text);
 }
 
 void bind_letor(nb::module_& m) {
@@ -147,8 +193,7 @@ void bind_letor(nb::module_& m) {
                 {
                     nb::gil_scoped_release release;
                     self.feed({reinterpret_cast<const char*>(block.data()), block.size()}, [&] {
-                        do size = ::read(descriptor, next.data(), next.size());
-                        while (size < 0 && errno == EINTR);
+                        size = read_when_ready(descriptor, next.data(), next.size());
                         failure = errno;
                     });
                 }
@@ -169,26 +214,20 @@ void bind_letor(nb::module_& m) {
                  return names;
              })
         .def_prop_ro("first_feature", &LetorParser::first_feature);
-    m.def(
-        "letor_text",
-        [](InMatrix<float> x, In<double> y, In<std::int64_t> query, const nb::sequence& query_names, std::optional<In<std::uint8_t>> comments,
-           std::optional<In<std::int64_t>> start, std::optional<In<std::int64_t>> stop, int threads) {
-            const std::vector<std::string> names = strings(query_names);
-            require(y.size() == x.shape(0) && query.size() == x.shape(0), "x, y and query differ in length");
-            const LetorTable table{x.data(), y.data(), query.data(), x.shape(0), x.shape(1), names,
-                                   comments ? reinterpret_cast<const char*>(comments->data()) : nullptr,
-                                   start ? start->data() : nullptr, stop ? stop->data() : nullptr};
-            std::string text;
-            {
-                nb::gil_scoped_release release;
-                text = letor_text(table, threads);
-            }
-            return to_bytes(text);
-        },
-        "x"_a, "y"_a, "query"_a, "query_names"_a, "comments"_a.none(), "start"_a.none(), "stop"_a.none(), "threads"_a);
+    m.def("letor_text", &written_rows, "x"_a, "y"_a, "query"_a, "query_names"_a, "comments"_a.none(), "start"_a.none(), "stop"_a.none(), "threads"_a);
 }
 
 // ---- matrices ----
+
+void require_permutation(const In<std::int64_t>& order, std::size_t rows) {
+    require_length("order", order.size(), rows);
+    std::vector<bool> met(rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+        require_below("order", order.data()[i], rows);
+        require(!met[order.data()[i]], "order must not name a row twice");
+        met[order.data()[i]] = true;
+    }
+}
 
 void bind_matrices(nb::module_& m) {
     m.def(
@@ -205,7 +244,7 @@ void bind_matrices(nb::module_& m) {
     m.def(
         "permute_rows",
         [](nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, In<std::int64_t> order) {
-            require(order.size() == x.shape(0), "order and rows differ in length");
+            require_permutation(order, x.shape(0));
             nb::gil_scoped_release release;
             permute_rows(x.data(), x.shape(0), x.shape(1), order.data());
         },
@@ -213,19 +252,16 @@ void bind_matrices(nb::module_& m) {
     m.def(
         "transposed",
         [](InMatrix<float> x, int threads) {
-            auto* cells = new float[x.size()];
-            const nb::capsule owner(cells, [](void* p) noexcept { delete[] static_cast<float*>(p); });
-            {
-                nb::gil_scoped_release release;
-                transpose(x.data(), x.shape(0), x.shape(1), threads, cells);
-            }
-            return nb::ndarray<nb::numpy, float, nb::ndim<2>>(cells, {x.shape(1), x.shape(0)}, owner);
+            auto columns = empty<float>(x.shape(1), x.shape(0));
+            nb::gil_scoped_release release;
+            transpose(x.data(), x.shape(0), x.shape(1), threads, columns.data());
+            return columns;
         },
         "x"_a, "threads"_a);
     m.def(
         "linear_scores",
         [](InMatrix<float> x, In<double> weights, int threads) {
-            require(weights.size() == x.shape(1), "weights and features differ in number");
+            require_length("weights", weights.size(), x.shape(1));
             Out<double> out = empty<double>(x.shape(0));
             nb::gil_scoped_release release;
             linear_scores(x.data(), x.shape(0), x.shape(1), weights.data(), threads, out.data());
@@ -235,7 +271,7 @@ void bind_matrices(nb::module_& m) {
     m.def(
         "pulled_back",
         [](InMatrix<float> x, In<double> slope, int threads) {
-            require(slope.size() == x.shape(0), "one slope a row is needed");
+            require_length("slope", slope.size(), x.shape(0));
             std::vector<double> gradient;
             {
                 nb::gil_scoped_release release;
@@ -248,13 +284,30 @@ void bind_matrices(nb::module_& m) {
     m.def(
         "cubic",
         [](InMatrix<float> points, In<double> coefficients, int threads) {
-            require(coefficients.size() == cubic_terms(points.shape(1)), "wrong number of coefficients");
+            require_length("coefficients", coefficients.size(), cubic_terms(points.shape(1)));
             Out<double> out = empty<double>(points.shape(0));
             nb::gil_scoped_release release;
             cubic(points.data(), points.shape(0), points.shape(1), coefficients.data(), threads, out.data());
             return out;
         },
         "points"_a, "coefficients"_a, "threads"_a);
+}
+
+// ---- signals ----
+
+// Python runs handlers in its main thread alone; only that one may wait for the interpreter's lock without harm to others.
+bool is_main_thread() {
+#ifdef __linux__
+    return ::syscall(SYS_gettid) == ::getpid();
+#else
+    return ::pthread_main_np() != 0;
+#endif
+}
+
+void raise_what_handlers_raised() {
+    if (!is_main_thread()) return;
+    const nb::gil_scoped_acquire hold;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
 }  // namespace
@@ -267,8 +320,11 @@ NB_MODULE(_core, m) {
         } catch (const ParseError& e) {
             const nb::object arguments = nb::make_tuple(e.line, to_bytes(e.message));
             PyErr_SetObject(PyExc_ValueError, arguments.ptr());
+        } catch (const std::bad_alloc&) {
+            PyErr_SetString(PyExc_MemoryError, "there is not enough memory for this call; smaller data or fewer threads take less");
         }
     });
+    look_at_signals = &raise_what_handlers_raised;
     bind_measures(m);
     bind_lines(m);
     bind_values(m);

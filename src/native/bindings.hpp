@@ -1,4 +1,5 @@
-// What the parts of the Python face share: arrays in and out.
+// What the parts of the Python face share: arrays in and out, and checks of those that come in. Kernels trust what they are given, so
+// every length, index and boundary that a kernel follows is looked at here first: a wrong call is a ValueError.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,8 +11,10 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -42,8 +45,49 @@ Out<T> empty(std::size_t size) {
     return Out<T>(cells, {size}, owner);
 }
 
-inline void require(bool holds, const char* what) {
+// The same with rows and columns.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<2>> empty(std::size_t rows, std::size_t columns) {
+    if (columns > 0 && rows > std::numeric_limits<std::size_t>::max() / sizeof(T) / columns) throw std::bad_alloc();
+    auto* cells = new T[rows * columns];
+    const nb::capsule owner(cells, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return {cells, {rows, columns}, owner};
+}
+
+inline void require(bool holds, const std::string& what) {
     if (!holds) throw std::invalid_argument(what);
+}
+
+inline void require_length(const char* name, std::size_t length, std::size_t expected) {
+    if (length != expected) throw std::invalid_argument(std::string(name) + " has a length of " + std::to_string(length) + "; expected " + std::to_string(expected));
+}
+
+inline void require_below(const char* name, std::int64_t index, std::size_t count) {
+    if (index < 0 || static_cast<std::size_t>(index) >= count)
+        throw std::invalid_argument(std::string(name) + " holds " + std::to_string(index) + "; expected whole numbers from 0 and below " + std::to_string(count));
+}
+
+// Each of `items` things belongs to one of the parts between neighbours of `starts`; a part without any is wrong, unless it `may_be_empty`.
+inline void require_starts(const char* name, const In<std::int64_t>& starts, std::size_t items, bool may_be_empty) {
+    const std::size_t parts = starts.size() - 1;
+    require(starts.size() >= 1 && starts(0) == 0, std::string(name) + " must begin with 0");
+    for (std::size_t p = 0; p < parts; ++p)
+        if (starts(p + 1) < starts(p) + !may_be_empty)
+            throw std::invalid_argument(std::string(name) + " must rise, and goes from " + std::to_string(starts(p)) + " to " + std::to_string(starts(p + 1)));
+    if (starts(parts) != static_cast<std::int64_t>(items))
+        throw std::invalid_argument(std::string(name) + " must end at " + std::to_string(items) + ", and ends at " + std::to_string(starts(parts)));
+}
+
+template <class T>
+void require_finite(const char* name, const In<T>& values) {
+    bool finite = true;
+    for (std::size_t i = 0; i < values.size(); ++i) finite &= values.data()[i] - values.data()[i] == 0;
+    require(finite, std::string(name) + " must hold finite numbers");
+}
+
+template <class T>
+std::vector<T> copied(const In<T>& values) {
+    return {values.data(), values.data() + values.size()};
 }
 
 // Objectives and nets: bindings_objectives.cpp.

@@ -1,5 +1,5 @@
 // Steps of single features, and the boosting that chooses them.
-#include "bindings.hpp"
+#include "bindings_queries.hpp"
 #include "rank_boost.hpp"
 
 namespace exactrank {
@@ -8,9 +8,9 @@ namespace {
 
 Out<double> scores_by_steps(InMatrix<float> x, In<std::int64_t> start, In<double> thresholds, In<double> levels, int threads) {
     const std::size_t width = x.shape(1);
-    require(start.size() == width + 1 && start(0) == 0 && start(width) == static_cast<std::int64_t>(thresholds.size()), "start does not cover the thresholds");
-    require(levels.size() == thresholds.size() + width, "a feature has one level more than thresholds");
-    for (std::size_t j = 0; j < width; ++j) require(start(j) <= start(j + 1), "start must rise");
+    require_length("start", start.size(), width + 1);
+    require_starts("start", start, thresholds.size(), true);
+    require_length("levels", levels.size(), thresholds.size() + width);
     auto scores = empty<double>(x.shape(0));
     nb::gil_scoped_release release;
     step_scores(x.data(), x.shape(0), {start.data(), thresholds.data(), levels.data(), width}, threads, scores.data());
@@ -18,15 +18,18 @@ Out<double> scores_by_steps(InMatrix<float> x, In<std::int64_t> start, In<double
 }
 
 void make_rank_boost(RankBoost* self, InMatrix<float> x, In<double> grades, In<std::int64_t> indptr, In<double> weight, std::size_t limit, int threads) {
-    const std::size_t rows = x.shape(0), queries = weight.size();
-    require(rows > 0 && grades.size() == rows, "one grade a document is needed");
-    require(indptr.size() == queries + 1 && indptr(0) == 0 && indptr(queries) == static_cast<std::int64_t>(rows), "indptr does not cover the documents");
+    const std::size_t rows = x.shape(0);
+    require(rows > 0, "there are no documents");
+    require_length("grades", grades.size(), rows);
+    require_finite("grades", grades);
+    require(limit < std::numeric_limits<std::int32_t>::max(), "limit is too large");
+    const Queries queries = Boundaries(indptr, rows).weighted(weight);
     nb::gil_scoped_release release;
-    new (self) RankBoost(Bins(x.data(), rows, x.shape(1), limit, threads), grades.data(), indptr.data(), queries, weight.data());
+    new (self) RankBoost(Bins(x.data(), rows, x.shape(1), limit, threads), grades.data(), queries.indptr, queries.count, queries.weight);
 }
 
 nb::tuple best_edge(const RankBoost& self, In<double> scores, int threads) {
-    require(scores.size() == self.bins().rows(), "one score a document is needed");
+    require_length("scores", scores.size(), self.bins().rows());
     std::pair<double, BestEdge> found;
     {
         nb::gil_scoped_release release;
@@ -37,7 +40,7 @@ nb::tuple best_edge(const RankBoost& self, In<double> scores, int threads) {
 }
 
 Out<double> moved_scores(const RankBoost& self, In<double> scores, std::size_t feature, std::size_t threshold, double alpha) {
-    require(scores.size() == self.bins().rows(), "one score a document is needed");
+    require_length("scores", scores.size(), self.bins().rows());
     require(feature < self.bins().width() && threshold < self.bins().thresholds(feature).size(), "there is no such threshold");
     auto moved = empty<double>(scores.size());
     nb::gil_scoped_release release;

@@ -1,5 +1,5 @@
 // Measures along rays of scores: profiles, line searches, bounds.
-#include "bindings.hpp"
+#include "bindings_queries.hpp"
 #include "likelihood.hpp"
 #include "line_search.hpp"
 #include "optimistic.hpp"
@@ -9,31 +9,40 @@ namespace exactrank {
 
 namespace {
 
+Ray checked_ray(const In<double>& scores, const In<double>& slopes, const std::optional<In<double>>& tie_key, bool mark_ties, double low, double high) {
+    require_ranking("scores", scores);
+    require_length("slopes", slopes.size(), scores.size());
+    require_finite("slopes", slopes);
+    return {scores.data(), slopes.data(), checked_tie_key(tie_key, scores.size()), mark_ties, low, high};
+}
+
+Boundaries measurable(const Kernel& kernel, const In<std::int64_t>& indptr, const In<double>& scores, const In<double>& grades) {
+    Boundaries queries(indptr, scores.size());
+    require_length("grades", grades.size(), scores.size());
+    require_measurable(kernel, queries);
+    return queries;
+}
+
 nb::tuple profile(In<double> scores, In<double> slopes, In<std::int64_t> indptr, std::optional<In<double>> tie_key, bool mark_ties, const Kernel& kernel,
                   In<double> grades, In<double> weight, double low, double high, int threads) {
-    const std::size_t n = scores.size(), queries = indptr.size() - 1;
-    require(indptr.size() >= 1 && indptr(0) == 0 && indptr(queries) == static_cast<std::int64_t>(n), "indptr does not cover the scores");
-    require(slopes.size() == n && grades.size() == n && (!tie_key || tie_key->size() == n), "one number a document is needed");
-    require(weight.size() == queries, "one weight a query is needed");
-    const Ray ray{scores.data(), slopes.data(), tie_key ? tie_key->data() : nullptr, mark_ties, low, high};
+    const Queries queries = measurable(kernel, indptr, scores, grades).weighted(weight);
+    const Ray ray = checked_ray(scores, slopes, tie_key, mark_ties, low, high);
     Profile found;
     {
         nb::gil_scoped_release release;
-        found = profile_of(ray, indptr.data(), queries, kernel, grades.data(), weight.data(), threads);
+        found = profile_of(ray, queries.indptr, queries.count, kernel, grades.data(), queries.weight, threads);
     }
     return nb::make_tuple(array(std::move(found.breakpoints)), array(std::move(found.values)), array(std::move(found.at)));
 }
 
 nb::tuple jumps_of_queries(In<double> scores, In<double> slopes, In<std::int64_t> indptr, std::optional<In<double>> tie_key, bool mark_ties,
                            const Kernel& kernel, In<double> grades, double low, double high, int threads) {
-    const std::size_t n = scores.size(), queries = indptr.size() - 1;
-    require(indptr.size() >= 1 && indptr(0) == 0 && indptr(queries) == static_cast<std::int64_t>(n), "indptr does not cover the scores");
-    require(slopes.size() == n && grades.size() == n && (!tie_key || tie_key->size() == n), "one number a document is needed");
-    const Ray ray{scores.data(), slopes.data(), tie_key ? tie_key->data() : nullptr, mark_ties, low, high};
+    const Boundaries queries = measurable(kernel, indptr, scores, grades);
+    const Ray ray = checked_ray(scores, slopes, tie_key, mark_ties, low, high);
     QueryJumps found;
     {
         nb::gil_scoped_release release;
-        found = query_jumps(ray, indptr.data(), queries, kernel, grades.data(), threads);
+        found = query_jumps(ray, queries.data(), queries.queries(), kernel, grades.data(), threads);
     }
     std::vector<double> at, to, from;
     for (const Jump& jump : found.jumps) at.push_back(jump.at), to.push_back(jump.to), from.push_back(jump.from);
@@ -41,11 +50,11 @@ nb::tuple jumps_of_queries(In<double> scores, In<double> slopes, In<std::int64_t
 }
 
 Out<double> optimistic_bounds(InMatrix<double> scores, In<std::int64_t> indptr, In<double> useful, In<double> discount, int threads) {
-    const std::size_t n = scores.shape(1), queries = indptr.size() - 1;
-    require(indptr.size() >= 1 && indptr(0) == 0 && indptr(queries) == static_cast<std::int64_t>(n), "indptr does not cover the scores");
-    require(useful.size() == n, "one usefulness a document is needed");
-    auto bound = empty<double>(queries);
-    const Corners corners{scores.data(), scores.shape(0), n, indptr.data(), queries, useful.data(), discount.data(), static_cast<std::int64_t>(discount.size())};
+    const std::size_t n = scores.shape(1);
+    const Boundaries queries(indptr, n);
+    require_length("useful", useful.size(), n);
+    auto bound = empty<double>(queries.queries());
+    const Corners corners{scores.data(), scores.shape(0), n, queries.data(), queries.queries(), useful.data(), discount.data(), static_cast<std::int64_t>(discount.size())};
     nb::gil_scoped_release release;
     optimistic(corners, threads, bound.data());
     return bound;
@@ -53,7 +62,8 @@ Out<double> optimistic_bounds(InMatrix<double> scores, In<std::int64_t> indptr, 
 
 template <class Slope>
 nb::tuple best_step(LineSearch& self, In<Slope> slopes, double low, double high, int threads) {
-    require(slopes.size() == self.documents(), "one slope a document is needed");
+    require_length("slopes", slopes.size(), self.documents());
+    require_finite("slopes", slopes);
     Best best;
     {
         nb::gil_scoped_release release;
@@ -64,13 +74,15 @@ nb::tuple best_step(LineSearch& self, In<Slope> slopes, double low, double high,
 
 nb::tuple likelihood_slope(In<double> scores, In<double> slopes, In<std::int64_t> indptr, In<std::int32_t> ideal, In<std::int32_t> top, In<double> weight,
                            double alpha, int threads) {
-    const std::size_t n = scores.size(), queries = weight.size();
-    require(indptr.size() == queries + 1 && top.size() == queries && indptr(queries) == static_cast<std::int64_t>(n), "indptr does not cover the scores");
-    require(slopes.size() == n && ideal.size() == n, "one slope a document is needed");
+    const Boundaries boundaries(indptr, scores.size());
+    const Queries queries = boundaries.weighted(weight);
+    require_length("slopes", slopes.size(), scores.size());
+    require_orders("ideal", ideal, boundaries);
+    require_length("top", top.size(), queries.count);
     Curve curve;
     {
         nb::gil_scoped_release release;
-        curve = likelihood_curve({scores.data(), slopes.data(), indptr.data(), queries, ideal.data(), top.data(), weight.data()}, alpha, threads);
+        curve = likelihood_curve({scores.data(), slopes.data(), queries.indptr, queries.count, ideal.data(), top.data(), queries.weight}, alpha, threads);
     }
     return nb::make_tuple(curve.slope, curve.curvature);
 }
@@ -90,17 +102,17 @@ void bind_lines(nb::module_& m) {
             [](LineSearch* self, const Kernel& kernel, In<double> grades, In<std::int64_t> indptr, std::optional<In<double>> tie_key, bool mark_ties,
                In<double> weight) {
                 require(kernel.common_discount() != nullptr, "the measure is not positional");
-                require(indptr.size() >= 1 && indptr(0) == 0 && indptr(indptr.size() - 1) == static_cast<std::int64_t>(grades.size()), "indptr does not cover the grades");
-                require(weight.size() == indptr.size() - 1, "one weight a query is needed");
-                require(!tie_key || tie_key->size() == grades.size(), "one tie key a document is needed");
-                new (self) LineSearch(kernel, grades.data(), tie_key ? tie_key->data() : nullptr, mark_ties, indptr.data(), indptr.size() - 1, weight.data());
+                const Queries queries = measurable(kernel, indptr, grades, grades).weighted(weight);
+                const double* keys = checked_tie_key(tie_key, grades.size());
+                new (self) LineSearch(kernel, grades.data(), keys, mark_ties, queries.indptr, queries.count, queries.weight);
             },
             "kernel"_a, "grades"_a, "indptr"_a, "tie_key"_a.none(), "mark_ties"_a, "weight"_a)
         .def_static("serves", [](const Kernel& kernel) { return kernel.common_discount() != nullptr; }, "kernel"_a)
         .def(
             "rank",
             [](LineSearch& self, In<double> scores, int threads) {
-                require(scores.size() == self.documents(), "one score a document is needed");
+                require_length("scores", scores.size(), self.documents());
+                require_ranking("scores", scores);
                 nb::gil_scoped_release release;
                 return self.rank(scores.data(), threads);
             },
@@ -108,7 +120,8 @@ void bind_lines(nb::module_& m) {
         .def(
             "best_as_published",
             [](LineSearch& self, In<double> slopes, int threads) {
-                require(slopes.size() == self.documents(), "one slope a document is needed");
+                require_length("slopes", slopes.size(), self.documents());
+                require_finite("slopes", slopes);
                 auto counts = empty<std::int64_t>(self.queries());
                 Best best;
                 {

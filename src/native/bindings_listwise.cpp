@@ -1,6 +1,6 @@
 // Listwise and smooth losses.
 #include "approx_ndcg.hpp"
-#include "bindings.hpp"
+#include "bindings_queries.hpp"
 #include "listmle.hpp"
 #include "listnet.hpp"
 #include "rank_cosine.hpp"
@@ -11,26 +11,32 @@ namespace exactrank {
 
 namespace {
 
-using OwnedObjective = std::unique_ptr<Objective>;
-
 // What each document is worth to a positional measure.
 Out<double> worths(const Kernel& kernel, In<double> grades, In<std::int64_t> indptr) {
-    const std::size_t queries = indptr.size() - 1;
-    const auto documents = static_cast<std::int64_t>(grades.size());
+    const Boundaries queries(indptr, grades.size());
     require(kernel.common_discount() != nullptr, "the measure is not positional");
-    require(indptr.size() >= 1 && indptr(0) == 0 && indptr(queries) == documents, "indptr does not cover the grades");
+    require_measurable(kernel, queries);
     auto found = empty<double>(grades.size());
     Scratch scratch;
-    for (std::size_t q = 0; q < queries; ++q) {
-        const auto count = static_cast<std::int32_t>(indptr(q + 1) - indptr(q));
-        kernel.worths({grades.data() + indptr(q), nullptr, nullptr, count, count}, scratch, found.data() + indptr(q));
+    Breath breath;
+    for (std::size_t q = 0; q < queries.queries(); ++q) {
+        const std::int32_t count = queries.length(q);
+        kernel.worths({grades.data() + queries[q], nullptr, nullptr, count, count}, scratch, found.data() + queries[q]);
+        breath.after(16 * static_cast<std::size_t>(count));
     }
     return found;
 }
 
 OwnedObjective make_smooth_measure(const Kernel& kernel, In<double> worths, double sigma) {
     require(kernel.common_discount() != nullptr, "the measure is not positional");
-    return std::make_unique<SmoothMeasure>(*kernel.common_discount(), kernel.cutoff(), worths.data(), sigma);
+    return made<SmoothMeasure>({worths.size()}, *kernel.common_discount(), kernel.cutoff(), worths.data(), sigma);
+}
+
+OwnedObjective make_listmle(In<std::int32_t> ideal, In<std::int32_t> top, In<std::int64_t> indptr) {
+    const Boundaries queries(indptr, ideal.size());
+    require_orders("ideal", ideal, queries);
+    require_length("top", top.size(), queries.queries());
+    return made<ListMLE>(domain_of(queries), copied(ideal), copied(top));
 }
 
 }  // namespace
@@ -38,19 +44,17 @@ OwnedObjective make_smooth_measure(const Kernel& kernel, In<double> worths, doub
 void bind_listwise(nb::module_& m) {
     using nb::keep_alive;
     m.def(
-        "listnet", [](In<double> targets) { return OwnedObjective(new ListNet(targets.data())); }, "targets"_a, keep_alive<0, 1>());
+        "listnet", [](In<double> targets) { return made<ListNet>({targets.size()}, targets.data()); }, "targets"_a, keep_alive<0, 1>());
+    m.def("listmle", &make_listmle, "ideal"_a, "top"_a, "indptr"_a);
     m.def(
-        "listmle", [](In<std::int32_t> ideal, In<std::int32_t> top) { return OwnedObjective(new ListMLE(ideal.data(), top.data())); },
-        "ideal"_a, "top"_a, keep_alive<0, 1>(), keep_alive<0, 2>());
+        "rank_cosine", [](In<double> targets) { return made<RankCosine>({targets.size()}, targets.data()); }, "targets"_a, keep_alive<0, 1>());
     m.def(
-        "rank_cosine", [](In<double> targets) { return OwnedObjective(new RankCosine(targets.data())); }, "targets"_a, keep_alive<0, 1>());
-    m.def(
-        "squared_error", [](In<double> targets, bool within) { return OwnedObjective(new SquaredError(targets.data(), within)); }, "targets"_a, "within"_a,
+        "squared_error", [](In<double> targets, bool within) { return made<SquaredError>({targets.size()}, targets.data(), within); }, "targets"_a, "within"_a,
         keep_alive<0, 1>());
     m.def("worths", &worths, "kernel"_a, "grades"_a, "indptr"_a);
     m.def("smooth_measure", &make_smooth_measure, "kernel"_a, "worths"_a, "sigma"_a, keep_alive<0, 2>());
     m.def(
-        "approx_ndcg", [](In<double> worths, double alpha) { return OwnedObjective(new ApproxNDCG(worths.data(), alpha)); },
+        "approx_ndcg", [](In<double> worths, double alpha) { return made<ApproxNDCG>({worths.size()}, worths.data(), alpha); },
         "worths"_a, "alpha"_a, keep_alive<0, 1>());
 }
 

@@ -1,5 +1,5 @@
 // Objectives in score space, and nets trained on them.
-#include "bindings.hpp"
+#include "bindings_queries.hpp"
 #include "descent.hpp"
 #include "finite_difference.hpp"
 #include "lambdas.hpp"
@@ -9,8 +9,6 @@
 namespace exactrank {
 
 namespace {
-
-using OwnedObjective = std::unique_ptr<Objective>;
 
 Link link_called(const std::string& name) {
     if (name == "logistic") return Link::logistic;
@@ -46,45 +44,49 @@ void bind_kinds(nb::module_& m) {
             "__init__",
             [](LambdaRule* self, const Kernel* kernel, In<double> grades, In<double> tie_key, const std::string& link, double margin, std::int32_t neighbours,
                std::int32_t truncation, double near) {
-                new (self) LambdaRule{kernel, grades.data(), tie_key.data(), link_called(link), margin, neighbours, truncation, near};
+                require(neighbours > 0 && truncation > 0, "neighbours and truncation must be above 0");
+                const double* keys = checked_tie_key(tie_key, grades.size());
+                new (self) LambdaRule{kernel, grades.data(), keys, link_called(link), margin, neighbours, truncation, near, domain_of(kernel, grades)};
             },
             "kernel"_a.none(), "grades"_a, "tie_key"_a, "link"_a, "margin"_a, "neighbours"_a, "truncation"_a, "near"_a, nb::keep_alive<1, 2>(),
             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
     m.def(
-        "lambdas", [](const LambdaRule& rule) { return OwnedObjective(new Lambdas(rule)); }, "rule"_a, nb::keep_alive<0, 1>());
+        "lambdas", [](const LambdaRule& rule) { return made<Lambdas>(rule.domain, rule); }, "rule"_a, nb::keep_alive<0, 1>());
     m.def(
         "sampled_lambdas",
         [](const LambdaRule& rule, std::int32_t samples, double noise, std::uint64_t seed, std::uint64_t draw) {
-            return OwnedObjective(new SampledLambdas(rule, {samples, noise, seed, draw}));
+            require(samples > 0, "samples must be above 0");
+            return made<SampledLambdas>(rule.domain, rule, Sampling{samples, noise, seed, draw});
         },
         "rule"_a, "samples"_a, "noise"_a, "seed"_a, "draw"_a, nb::keep_alive<0, 1>());
     m.def(
         "finite_difference",
         [](const Kernel& kernel, In<double> grades, In<double> tie_key, double step) {
-            return OwnedObjective(new FiniteDifference(kernel, grades.data(), tie_key.data(), step));
+            return made<FiniteDifference>(domain_of(&kernel, grades), kernel, grades.data(), checked_tie_key(tie_key, grades.size()), step);
         },
         "kernel"_a, "grades"_a, "tie_key"_a, "step"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
     m.def(
         "pair_hinge",
         [](In<double> grades, In<std::int64_t> indptr, bool squared, bool by_query) {
-            const std::size_t queries = indptr.size() - 1;
-            require(indptr.size() >= 1 && indptr(0) == 0 && indptr(queries) == static_cast<std::int64_t>(grades.size()), "indptr does not cover the grades");
-            return OwnedObjective(new PairHinge(grades.data(), indptr.data(), queries, squared, by_query));
+            const Boundaries queries(indptr, grades.size());
+            require_finite("grades", grades);
+            return made<PairHinge>(domain_of(queries), grades.data(), queries.data(), queries.queries(), squared, by_query);
         },
         "grades"_a, "indptr"_a, "squared"_a, "by_query"_a);
     m.def(
-        "called", [](nb::callable function) { return OwnedObjective(new Called(std::move(function))); }, "function"_a);
+        "called", [](nb::callable function) { return made<Called>({}, std::move(function)); }, "function"_a);
 }
 
-Queries checked(In<std::int64_t> indptr, In<double> weight, std::size_t documents) {
-    require(indptr.size() == weight.size() + 1 && indptr(0) == 0 && indptr(weight.size()) == static_cast<std::int64_t>(documents),
-            "indptr does not cover the documents");
-    return {indptr.data(), weight.size(), weight.data()};
+// Queries that the objective may be asked about.
+Queries checked(const Objective& objective, const In<std::int64_t>& indptr, const In<double>& weight, std::size_t documents) {
+    const Boundaries queries(indptr, documents);
+    require_domain(objective.domain, queries);
+    return queries.weighted(weight);
 }
 
 nb::tuple objective_answers(const Objective& objective, In<double> scores, In<std::int64_t> indptr, In<double> weight, bool with_slope, bool with_curvature,
                             int threads) {
-    const Queries queries = checked(indptr, weight, scores.size());
+    const Queries queries = checked(objective, indptr, weight, scores.size());
     auto values = empty<double>(queries.count);
     auto slope = empty<double>(with_slope ? scores.size() : 0), curvature = empty<double>(with_curvature ? scores.size() : 0);
     {
@@ -94,25 +96,27 @@ nb::tuple objective_answers(const Objective& objective, In<double> scores, In<st
     return nb::make_tuple(values, slope, curvature);
 }
 
-// A net's task with what it refers to.
+// A net's task, all that goes into it checked.
 struct GivenTask {
-    GivenTask(const Net& net, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight)
-        : task{net, objective, x.data(), checked(indptr, weight, x.shape(0))} {
+    GivenTask(const Net& net, const In<double>& theta, const Objective& objective, const InMatrix<float>& x, const In<std::int64_t>& indptr,
+              const In<double>& weight, const In<std::int64_t>& order)
+        : task{net, objective, x.data(), checked(objective, indptr, weight, x.shape(0))} {
         require(x.shape(1) == net.width(), "the net reads another number of features");
+        require_length("theta", theta.size(), net.size());
+        for (std::size_t i = 0; i < order.size(); ++i) require_below("the order of queries", order(i), weight.size());
     }
     Task task;
 };
 
-void check_order(In<std::int64_t> order, std::size_t queries) {
-    for (std::size_t i = 0; i < order.size(); ++i) require(order(i) >= 0 && order(i) < static_cast<std::int64_t>(queries), "there is no such query");
-}
+constexpr std::size_t most_units = std::size_t{1} << 24;
 
 void bind_net(nb::module_& m) {
     nb::class_<Net>(m, "Net")
         .def(
             "__init__",
             [](Net* self, In<double> mean, In<double> scale, std::size_t hidden) {
-                require(mean.size() == scale.size(), "one mean and one scale a feature are needed");
+                require_length("scale", scale.size(), mean.size());
+                require(hidden < most_units, "there are too many hidden units");
                 new (self) Net{{mean.data(), mean.data() + mean.size()}, {}, hidden};
                 for (std::size_t j = 0; j < scale.size(); ++j) self->inverse_scale.push_back(1.0 / scale(j));
             },
@@ -121,7 +125,8 @@ void bind_net(nb::module_& m) {
         .def(
             "scores",
             [](const Net& self, In<double> theta, InMatrix<float> x, int threads) {
-                require(theta.size() == self.size() && x.shape(1) == self.width(), "the net has another size");
+                require(x.shape(1) == self.width(), "the net reads another number of features");
+                require_length("theta", theta.size(), self.size());
                 auto score = empty<double>(x.shape(0));
                 nb::gil_scoped_release release;
                 net_scores(self, theta.data(), x.data(), x.shape(0), threads, score.data(), nullptr);
@@ -131,7 +136,8 @@ void bind_net(nb::module_& m) {
         .def(
             "activations",
             [](const Net& self, In<double> theta, InMatrix<float> x, int threads) {
-                require(theta.size() == self.size() && x.shape(1) == self.width(), "the net has another size");
+                require(x.shape(1) == self.width(), "the net reads another number of features");
+                require_length("theta", theta.size(), self.size());
                 std::vector<double> score(x.shape(0));
                 auto active = empty<double>(x.shape(0) * self.hidden);
                 nb::gil_scoped_release release;
@@ -143,9 +149,7 @@ void bind_net(nb::module_& m) {
             "slope",
             [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
                In<std::int64_t> chosen, int threads) {
-                const GivenTask given(self, objective, x, indptr, weight);
-                require(theta.size() == self.size(), "the net has another size");
-                check_order(chosen, weight.size());
+                const GivenTask given(self, theta, objective, x, indptr, weight, chosen);
                 Steepness found;
                 {
                     nb::gil_scoped_release release;
@@ -158,9 +162,7 @@ void bind_net(nb::module_& m) {
             "slopes_by_query",
             [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
                In<std::int64_t> chosen, int threads) {
-                const GivenTask given(self, objective, x, indptr, weight);
-                require(theta.size() == self.size(), "the net has another size");
-                check_order(chosen, weight.size());
+                const GivenTask given(self, theta, objective, x, indptr, weight, chosen);
                 auto values = empty<double>(chosen.size());
                 auto slopes = empty<double>(chosen.size() * self.size());
                 {
@@ -174,9 +176,7 @@ void bind_net(nb::module_& m) {
             "pass_over",
             [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
                In<std::int64_t> order, double rate, double decay) {
-                const GivenTask given(self, objective, x, indptr, weight);
-                require(theta.size() == self.size(), "the net has another size");
-                check_order(order, weight.size());
+                const GivenTask given(self, theta, objective, x, indptr, weight, order);
                 std::vector<double> found;
                 {
                     nb::gil_scoped_release release;
@@ -189,9 +189,8 @@ void bind_net(nb::module_& m) {
             "pass_over_pairs",
             [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
                In<double> grades, In<std::int64_t> order, double rate, double decay) {
-                const GivenTask given(self, objective, x, indptr, weight);
-                require(theta.size() == self.size() && grades.size() == x.shape(0), "the net has another size");
-                check_order(order, weight.size());
+                const GivenTask given(self, theta, objective, x, indptr, weight, order);
+                require_length("grades", grades.size(), x.shape(0));
                 std::vector<double> found;
                 {
                     nb::gil_scoped_release release;

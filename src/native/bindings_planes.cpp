@@ -9,21 +9,27 @@ namespace {
 
 void require_centre(double strength, const In<double>& centre, std::size_t dimension) {
     require(strength > 0, "the strength must be above 0");
-    require(centre.size() == dimension, "the centre has another dimension");
+    require_length("centre", centre.size(), dimension);
 }
 
 std::size_t add_planes(Planes& self, In<std::int64_t> parts, In<double> offsets, InMatrix<double> normals) {
-    require(offsets.size() == parts.size() && normals.shape(0) == parts.size(), "one offset and one normal a part are needed");
+    require_length("offsets", offsets.size(), parts.size());
+    require_length("normals", normals.shape(0), parts.size());
     require(normals.shape(1) == self.dimension(), "the normals have another dimension");
-    for (std::size_t i = 0; i < parts.size(); ++i) require(static_cast<std::size_t>(parts(i)) < self.parts().size(), "there is no such part");
+    for (std::size_t i = 0; i < parts.size(); ++i) require_below("parts", parts(i), self.parts().size());
     nb::gil_scoped_release release;
     std::size_t added = 0;
-    for (std::size_t i = 0; i < parts.size(); ++i) added += self.add(static_cast<std::size_t>(parts(i)), offsets(i), normals.data() + i * self.dimension());
+    Breath breath;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const auto part = static_cast<std::size_t>(parts(i));
+        added += self.add(part, offsets(i), normals.data() + i * self.dimension());
+        breath.after(self.parts()[part].size() * self.dimension() / 4 + 16);
+    }
     return added;
 }
 
 void improve_parts(Planes& self, In<std::int64_t> parts) {
-    for (std::size_t i = 0; i < parts.size(); ++i) require(static_cast<std::size_t>(parts(i)) < self.parts().size(), "there is no such part");
+    for (std::size_t i = 0; i < parts.size(); ++i) require_below("parts", parts(i), self.parts().size());
     nb::gil_scoped_release release;
     for (std::size_t i = 0; i < parts.size(); ++i) self.improve(static_cast<std::size_t>(parts(i)), 0.0);
 }
@@ -41,10 +47,8 @@ nb::tuple held_planes(const Planes& self) {
         for (const auto& cells : held.normal) normal.push_back(cells.get());
     }
     const std::size_t d = self.dimension();
-    auto* cells = new double[normal.size() * d];
-    for (std::size_t i = 0; i < normal.size(); ++i) std::copy(normal[i], normal[i] + d, cells + i * d);
-    const nb::capsule owner(cells, [](void* p) noexcept { delete[] static_cast<double*>(p); });
-    const nb::ndarray<nb::numpy, double, nb::ndim<2>> normals(cells, {normal.size(), d}, owner);
+    auto normals = empty<double>(normal.size(), d);
+    for (std::size_t i = 0; i < normal.size(); ++i) std::copy(normal[i], normal[i] + d, normals.data() + i * d);
     return nb::make_tuple(array(std::move(part)), array(std::move(offset)), normals, array(std::move(alpha)));
 }
 

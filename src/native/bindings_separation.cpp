@@ -1,5 +1,5 @@
 // Structured losses: the most violated ranking.
-#include "bindings.hpp"
+#include "bindings_queries.hpp"
 #include "first_relevant_separation.hpp"
 #include "positional_separation.hpp"
 #include "precision_separation.hpp"
@@ -10,32 +10,39 @@ namespace {
 
 using OwnedSeparation = std::unique_ptr<Separation>;
 
-std::size_t queries_of(In<std::int64_t> indptr, std::size_t documents) {
-    const std::size_t queries = indptr.size() - 1;
-    require(indptr.size() >= 1 && indptr(0) == 0 && indptr(queries) == static_cast<std::int64_t>(documents), "indptr does not cover the documents");
-    return queries;
+template <class Made, class... Arguments>
+OwnedSeparation made_for(const Boundaries& queries, Arguments&&... arguments) {
+    auto separation = std::make_unique<Made>(std::forward<Arguments>(arguments)..., queries.data(), queries.queries());
+    separation->domain = domain_of(queries);
+    return separation;
+}
+
+std::vector<std::uint8_t> flags(const In<std::uint8_t>& relevant) {
+    require(std::all_of(relevant.data(), relevant.data() + relevant.size(), [](std::uint8_t flag) { return flag <= 1; }), "relevant must hold 0 or 1");
+    return copied(relevant);
 }
 
 OwnedSeparation make_positional(In<double> a, In<double> d, In<double> worths, In<std::int64_t> indptr) {
-    require(a.size() == d.size() && a.size() > 0, "one A and one discount a position are needed");
-    const std::size_t queries = queries_of(indptr, worths.size());
-    const std::vector<double> by_position(a.data(), a.data() + a.size()), discount(d.data(), d.data() + d.size());
-    return std::make_unique<PositionalSeparation>(by_position, discount, worths.data(), indptr.data(), queries);
+    require(a.size() > 0 && a.size() < static_cast<std::size_t>(no_cutoff), "A must hold a number per position");
+    require_length("d", d.size(), a.size());
+    require_finite("worths", worths);
+    return made_for<PositionalSeparation>(Boundaries(indptr, worths.size()), copied(a), copied(d), worths.data());
 }
 
 OwnedSeparation make_precision(In<std::uint8_t> relevant, In<std::int64_t> indptr) {
-    return std::make_unique<PrecisionSeparation>(relevant.data(), indptr.data(), queries_of(indptr, relevant.size()));
+    return made_for<PrecisionSeparation>(Boundaries(indptr, relevant.size()), flags(relevant));
 }
 
 OwnedSeparation make_first_relevant(In<double> worth, In<std::uint8_t> relevant, In<std::int64_t> indptr) {
     require(worth.size() > 0, "the worth of at least one position is needed");
-    const std::vector<double> by_position(worth.data(), worth.data() + worth.size());
-    return std::make_unique<FirstRelevantSeparation>(by_position, relevant.data(), indptr.data(), queries_of(indptr, relevant.size()));
+    return made_for<FirstRelevantSeparation>(Boundaries(indptr, relevant.size()), copied(worth), flags(relevant));
 }
 
 // By query delta and the loss, and by document c(y) - t.
 nb::tuple separated(const StructuredLoss& loss, In<double> scores, In<std::int64_t> indptr, int threads) {
-    const Queries queries{indptr.data(), queries_of(indptr, scores.size()), nullptr};
+    const Boundaries boundaries(indptr, scores.size());
+    require_domain(loss.domain, boundaries);
+    const Queries queries{boundaries.data(), boundaries.queries(), nullptr};
     auto delta = empty<double>(queries.count), losses = empty<double>(queries.count), difference = empty<double>(scores.size());
     {
         nb::gil_scoped_release release;
@@ -50,15 +57,18 @@ nb::tuple separated(const StructuredLoss& loss, In<double> scores, In<std::int64
 
 // By document c of the ranking by score, ties by `tie_key`, smallest first, where given; 0 where no ranking is better than another.
 Out<double> coefficients(const Separation& separation, In<double> scores, In<std::int64_t> indptr, std::optional<In<double>> tie_key) {
-    require(!tie_key || tie_key->size() == scores.size(), "tie_key and scores differ in length");
-    const std::size_t queries = queries_of(indptr, scores.size());
+    const Boundaries queries(indptr, scores.size());
+    require_domain(separation.domain, queries);
+    const double* keys = checked_tie_key(tie_key, scores.size());
     auto found = empty<double>(scores.size());
     Scratch scratch;
-    for (std::size_t q = 0; q < queries; ++q) {
-        const std::int64_t begin = indptr(q);
-        const auto n = static_cast<std::int32_t>(indptr(q + 1) - begin);
+    Breath breath;
+    for (std::size_t q = 0; q < queries.queries(); ++q) {
+        const std::int64_t begin = queries[q];
+        const std::int32_t n = queries.length(q);
+        breath.after(64 * static_cast<std::size_t>(n));
         scratch.order.resize(n);
-        const QueryScores query{scores.data() + begin, tie_key ? tie_key->data() + begin : nullptr, n};
+        const QueryScores query{scores.data() + begin, keys ? keys + begin : nullptr, n};
         require(rank_query(scratch.keys, query, scratch.order.data(), nullptr) == n, "scores must be finite");
         const RankedScores ranked{q, begin, n, scratch.order.data(), nullptr};
         std::fill_n(found.data() + begin, n, 0.0);
@@ -72,13 +82,15 @@ Out<double> coefficients(const Separation& separation, In<double> scores, In<std
 void bind_separation(nb::module_& m) {
     nb::class_<Separation>(m, "Separation").def("coefficients", &coefficients, "scores"_a, "indptr"_a, "tie_key"_a.none());
     m.def("positional_separation", &make_positional, "a"_a, "d"_a, "worths"_a, "indptr"_a, nb::keep_alive<0, 3>());
-    m.def("precision_separation", &make_precision, "relevant"_a, "indptr"_a, nb::keep_alive<0, 1>());
-    m.def("first_relevant_separation", &make_first_relevant, "worth"_a, "relevant"_a, "indptr"_a, nb::keep_alive<0, 2>());
+    m.def("precision_separation", &make_precision, "relevant"_a, "indptr"_a);
+    m.def("first_relevant_separation", &make_first_relevant, "worth"_a, "relevant"_a, "indptr"_a);
     nb::class_<StructuredLoss, Objective>(m, "StructuredLoss")
         .def(
             "__init__",
             [](StructuredLoss* self, const Separation& separation, std::optional<In<double>> targets, bool rescales_slack) {
+                if (targets) require_length("targets", targets->size(), *separation.domain.documents);
                 new (self) StructuredLoss(separation, targets ? targets->data() : nullptr, rescales_slack);
+                self->domain = separation.domain;
             },
             "separation"_a, "targets"_a.none(), "rescales_slack"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def("separate", &separated, "scores"_a, "indptr"_a, "threads"_a);

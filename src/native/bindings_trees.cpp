@@ -9,7 +9,6 @@ namespace {
 // Every index that the kernel follows is checked here: a child is behind its parent, so that no walk goes round, and has no other.
 void check(const TreeTable& table, std::size_t width) {
     for (std::size_t t = 0; t < table.trees; ++t) {
-        require(table.start[t] <= table.start[t + 1], "start must rise");
         const std::int64_t begin = table.start[t], nodes = table.start[t + 1] - begin;
         std::vector<bool> met(2 * nodes + 1);
         auto sound = [&](std::int64_t node, std::int64_t child) {
@@ -30,17 +29,16 @@ void check(const TreeTable& table, std::size_t width) {
 
 void make_trees(Trees* self, std::size_t width, In<std::int64_t> start, In<std::int32_t> feature, In<double> threshold, In<std::uint8_t> decision,
                 In<std::int32_t> left, In<std::int32_t> right, In<double> leaf_value, In<std::int64_t> set_start, In<std::uint32_t> sets) {
-    require(start.size() >= 1 && set_start.size() >= 1, "starts need an end");
+    require_starts("start", start, feature.size(), true);
+    require_starts("set_start", set_start, sets.size(), false);
     const std::size_t trees = start.size() - 1, nodes = feature.size(), set_count = set_start.size() - 1;
     require(nodes + trees < std::size_t{1} << 31, "there are too many leaves");
-    require(start(0) == 0 && start(trees) == static_cast<std::int64_t>(nodes), "start does not cover the nodes");
     require(threshold.size() == nodes && decision.size() == nodes && left.size() == nodes && right.size() == nodes, "the nodes' arrays differ in length");
     require(leaf_value.size() == nodes + trees, "a tree has one leaf more than nodes");
-    require(set_start(0) == 0 && set_start(set_count) == static_cast<std::int64_t>(sets.size()), "set_start does not cover the sets");
-    for (std::size_t s = 0; s < set_count; ++s) require(set_start(s) < set_start(s + 1), "set_start must rise");
     const TreeTable table{start.data(),      trees,          feature.data(),    left.data(),      right.data(), threshold.data(),
                           decision.data(), leaf_value.data(), set_start.data(), set_count, sets.data()};
     check(table, width);
+    nb::gil_scoped_release release;
     new (self) Trees(table, width);
 }
 

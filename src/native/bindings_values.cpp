@@ -1,5 +1,5 @@
 // Measures of many linear models at once: what optimizers by values ask.
-#include "bindings.hpp"
+#include "bindings_queries.hpp"
 #include "perturbed.hpp"
 #include "products.hpp"
 
@@ -9,25 +9,24 @@ namespace {
 
 nb::ndarray<nb::numpy, double, nb::ndim<2>> score_products(InMatrix<float> x, InMatrix<double> weights, int threads) {
     require(weights.shape(1) == x.shape(1), "weights and features differ in number");
-    const std::size_t rows = x.shape(0), models = weights.shape(0);
-    auto* scores = new double[rows * models];
-    const nb::capsule owner(scores, [](void* p) noexcept { delete[] static_cast<double*>(p); });
-    {
-        nb::gil_scoped_release release;
-        products(x.data(), rows, x.shape(1), weights.data(), models, threads, scores);
-    }
-    return {scores, {models, rows}, owner};
+    auto scores = empty<double>(weights.shape(0), x.shape(0));
+    nb::gil_scoped_release release;
+    products(x.data(), x.shape(0), x.shape(1), weights.data(), weights.shape(0), threads, scores.data());
+    return scores;
 }
 
 Out<double> value_differences(In<double> scores, InMatrix<float> x, In<double> change, In<std::int64_t> indptr, std::optional<In<double>> tie_key,
                               bool mark_ties, bool single_precision, const Kernel& kernel, In<double> grades, In<double> weight, int threads) {
-    const std::size_t n = scores.size(), queries = weight.size();
-    require(indptr.size() == queries + 1 && indptr(0) == 0 && indptr(queries) == static_cast<std::int64_t>(n), "indptr does not cover the scores");
-    require(x.shape(0) == n && grades.size() == n && (!tie_key || tie_key->size() == n), "one number a document is needed");
-    require(change.size() == x.shape(1), "one change a feature is needed");
-    const Perturbation given{{scores.data(), tie_key ? tie_key->data() : nullptr, mark_ties, indptr.data(), queries},
+    const std::size_t n = scores.size();
+    const Boundaries boundaries(indptr, n);
+    const Queries queries = boundaries.weighted(weight);
+    require_measurable(kernel, boundaries);
+    require_length("x", x.shape(0), n);
+    require_length("grades", grades.size(), n);
+    require_length("change", change.size(), x.shape(1));
+    const Perturbation given{{scores.data(), checked_tie_key(tie_key, n), mark_ties, queries.indptr, queries.count},
                              {&kernel, grades.data()},
-                             weight.data(),
+                             queries.weight,
                              x.data(),
                              change.data(),
                              change.size(),

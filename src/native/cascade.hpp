@@ -22,6 +22,7 @@ public:
         : GainKernel<GainFunction>(gain, measure.cutoff, empty), measure_(std::move(measure)) {}
     std::unique_ptr<Walk> walk() const override { return std::make_unique<CascadeWalk>(measure_, this->gain_); }
     std::unique_ptr<Swaps> swaps() const override { return std::make_unique<CascadeSwaps>(measure_, this->gain_); }
+    std::size_t longest() const override { return longest_for(measure_.discount, measure_.cutoff); }
 
 private:
     // P_{p-1} (c_p - c_{p+1}) (u_j - u_i), with P the chance of reading so far
@@ -98,7 +99,9 @@ private:
                                              std::vector<double>& survival) const {
         survival.assign(static_cast<std::size_t>(deepest) + 1, 0.0);
         survival[0] = 1;
+        Breath breath;
         for (std::int32_t n = 1; n <= last - first; ++n) {
+            breath.after(static_cast<std::size_t>(std::min(n, deepest)));
             const double pass = 1 - this->gain_(query.at[first + n - 1]);
             for (std::int32_t m = std::min(n, deepest); m > 0; --m) survival[m] = ((n - m) * survival[m] + m * pass * survival[m - 1]) / n;
         }

@@ -54,12 +54,15 @@ inline ColumnSummary summarise_columns(const float* x, std::size_t rows, std::si
 inline void permute_rows(float* x, std::size_t rows, std::size_t width, const std::int64_t* order) {
     std::vector<bool> placed(rows, false);
     std::vector<float> held(width);
+    Breath breath;
     for (std::size_t start = 0; start < rows; ++start) {
         if (placed[start]) continue;
         std::copy_n(x + start * width, width, held.begin());
         std::size_t to = start;
-        for (std::size_t from; placed[to] = true, (from = order[to]) != start; to = from)
+        for (std::size_t from; placed[to] = true, (from = order[to]) != start; to = from) {
             std::copy_n(x + from * width, width, x + to * width);
+            breath.after(width + 16);
+        }
         std::copy_n(held.begin(), width, x + to * width);
     }
 }

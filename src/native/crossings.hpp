@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 
 #include "doubles.hpp"
 #include "jumping_points.hpp"
@@ -68,11 +70,16 @@ static XR_CLONES std::int32_t keep_those_that_matter(SideScratch& side, std::int
 // Lists the crossings before `limit` of m lines, and in side.sequence their order; returns how many. Two lines worth nothing
 // may cross unseen: the rank of neither counts.
 static XR_CLONES std::int32_t sorted_crossings(SideScratch& side, std::int32_t m, double limit) {
+    constexpr std::int32_t most_lines = 0x7fff;  // two numbers of lines share an int
+    if (m > most_lines)
+        throw std::length_error("a line search takes at most 32767 documents of a query that can come to matter, and there are " + std::to_string(m) +
+                                "; give the measure a cutoff, e.g. nDCG@10");
     side.reserve_pairs(static_cast<std::size_t>(m) * (m + 1) / 2 + 8);
     const double *score = side.score.data(), *slope = side.slope.data(), *worth = side.worth.data();
     const double last = limit * (1 - 0x1p-40);  // nothing is to be had from an interval that rounding alone leaves before the end
     double *row = side.row.data(), *at = side.at.data(), *dull_score = side.dull_score.data(), *dull_slope = side.dull_slope.data();
     std::int32_t *dull = side.dull.data(), *pair = side.pair.data(), *sequence = side.sequence.data(), n = 0, dulls = 0;
+    Breath breath;
     for (std::int32_t i = 0; i < m; ++i) {
         const double s = score[i], t = slope[i];
         if (worth[i] == 0) {
@@ -81,6 +88,7 @@ static XR_CLONES std::int32_t sorted_crossings(SideScratch& side, std::int32_t m
             ++dulls;
             continue;
         }
+        breath.after(4 * static_cast<std::size_t>(m));
         for (std::int32_t j = i + 1; j < m; ++j) row[j] = (s - score[j]) / (slope[j] - t);
         for (std::int32_t j = i + 1; j < m; ++j) {
             at[n] = row[j];
@@ -96,7 +104,7 @@ static XR_CLONES std::int32_t sorted_crossings(SideScratch& side, std::int32_t m
     }
     if (n > network_limit) {
         std::iota(sequence, sequence + n, 0);
-        std::sort(sequence, sequence + n, [&](std::int32_t a, std::int32_t b) { return at[a] < at[b]; });
+        sort_long(sequence, sequence + n, [&](std::int32_t a, std::int32_t b) { return at[a] < at[b]; });
         return n;
     }
     // A key is the leading bits of the crossing as a float, which as integers have its order, above its number.
@@ -117,7 +125,9 @@ static XR_CLONES Event* exchanged(SideScratch& side, std::int32_t m, std::int32_
     const double *worth = side.worth.data(), *at = side.at.data();
     std::int32_t* rank = side.rank.data();
     std::iota(rank, rank + m, 0);
+    Breath breath;
     for (std::int32_t c = 0; c < n; ++c) {
+        breath.after(1);
         const std::int32_t number = side.sequence[c], i = side.pair[number] >> 16, j = side.pair[number] & 0xffff;
         const std::int32_t falls = rank[i]++, rises = --rank[j];
         *out = {sign * at[number], sign * (worth[j] * drop[rises] - worth[i] * drop[falls])};

@@ -118,7 +118,9 @@ inline std::vector<double> pass_over(const Task& task, const double* theta, cons
     Layers layers(task.net);
     layers.load(task.net, theta);
     QueryPass pass(task);
+    Breath breath;
     for (std::size_t i = 0; i < updates.count; ++i) {
+        breath.after(64 * task.documents(static_cast<std::size_t>(updates.order[i])));
         pass.begin(layers);
         pass.add(static_cast<std::size_t>(updates.order[i]), false);
         step_along(pass.end(), updates.rate, 1 - updates.rate * updates.decay, layers);
@@ -132,6 +134,7 @@ inline std::vector<double> pass_over_pairs(const Task& task, const double* grade
     Layers layers(task.net), slope(task.net);
     layers.load(task.net, theta);
     Pass upper(task.net), lower(task.net);
+    Breath breath;
     for (std::size_t i = 0; i < updates.count; ++i) {
         const auto q = static_cast<std::size_t>(updates.order[i]);
         const std::size_t n = task.documents(q), width = task.net.width();
@@ -139,7 +142,8 @@ inline std::vector<double> pass_over_pairs(const Task& task, const double* grade
         slope.clear();
         upper.take_up(layers);
         lower.take_up(layers);
-        for (std::size_t a = 0; a < n; ++a)
+        for (std::size_t a = 0; a < n; ++a) {
+            breath.after(4 * n * task.net.size());
             for (std::size_t b = 0; b < n; ++b) {
                 if (!(grade[a] > grade[b])) continue;
                 double better, worse;
@@ -149,6 +153,7 @@ inline std::vector<double> pass_over_pairs(const Task& task, const double* grade
                 upper.back(&force, slope);
                 lower.back(&back, slope);
             }
+        }
         upper.in_parameters(slope);
         step_along(slope, updates.rate, 1 - updates.rate * updates.decay, layers);
     }

@@ -97,7 +97,7 @@ static XR_CLONES void levels_from_top(const double* x, std::size_t n, std::size_
     if (out.size() < few) return;
     out.assign(n, Level{0, 1});
     for (std::size_t i = 0; i < n; ++i) out[i].value = x[i];
-    std::sort(out.begin(), out.end(), [](const Level& a, const Level& b) { return a.value > b.value; });
+    std::sort(out.begin(), out.end(), [](const Level& a, const Level& b) { return a.value > b.value || (a.value == a.value && b.value != b.value); });
     std::size_t last = 0;
     for (std::size_t i = 1; i < n; ++i) {
         if (out[i].value == out[last].value)

@@ -48,6 +48,7 @@ private:
         direction_ = slope_;
         double square = squared(slope_);
         for (const double enough = std::max(1e-6 * square, rounding_); done < steps && square > enough; ++done) {
+            breath_.after(free_.size() * width_ / 4);
             sum_.assign(width_, 0.0);
             double room = std::numeric_limits<double>::infinity();
             for (std::size_t k = 0; k < free_.size(); ++k) {
@@ -102,6 +103,7 @@ private:
     std::vector<Free> free_;
     std::vector<std::size_t> first_;  // where each part begins among them
     std::vector<double> slope_, direction_, bend_, sum_;
+    Breath breath_;
     double rounding_ = 0;  // a slope whose square is smaller is none
 };
 

@@ -30,7 +30,9 @@ public:
         if (kernel_.is_empty({grade, at.data(), nullptr, n, n})) return;
         std::vector<double> moved(at);
         double mean = 0;
+        Breath breath;
         for (std::int32_t r = 0; r < n; ++r) {
+            breath.after(4 * static_cast<std::size_t>(n));
             // Where the document comes to stand: above all that it reaches, below all that reach it.
             const auto up = std::lower_bound(score.begin(), score.begin() + r, score[r] + step_, std::greater<>()) - score.begin();
             const auto down = std::upper_bound(score.begin() + r, score.end(), score[r] - step_, std::greater<>()) - score.begin();

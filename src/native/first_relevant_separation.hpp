@@ -14,8 +14,8 @@ namespace exactrank {
 class FirstRelevantSeparation final : public PairSeparation {
 public:
     // What the measure is worth with the first relevant document at each position; 0 beyond.
-    FirstRelevantSeparation(std::vector<double> worth, const std::uint8_t* relevant, const std::int64_t* indptr, std::size_t queries)
-        : PairSeparation(relevant, indptr, queries), worth_(std::move(worth)) {}
+    FirstRelevantSeparation(std::vector<double> worth, std::vector<std::uint8_t> relevant, const std::int64_t* indptr, std::size_t queries)
+        : PairSeparation(std::move(relevant), indptr, queries), worth_(std::move(worth)) {}
 
     bool tells_apart(const RankedScores& ranked) const override {
         const std::int32_t found = count_[ranked.query];

@@ -11,6 +11,8 @@
 #include <memory>
 #include <new>
 
+#include "interrupt.hpp"
+
 namespace exactrank {
 
 class GrowingMatrix {
@@ -38,7 +40,9 @@ public:
         const std::size_t old = stride_;
         stride_ = stride;
         reserve(rows);
+        Breath breath;
         for (std::size_t i = rows; i-- > 0;) {
+            breath.after(stride);
             float* to = data_.get() + i * stride;
             std::memmove(to + shift, data_.get() + i * old, old * sizeof(float));
             std::fill(to, to + shift, 0.0f);
@@ -47,8 +51,12 @@ public:
     }
     // Gives the storage away as rows x width, keeping the stride for what follows.
     Block take(std::size_t rows, std::size_t width) {
+        Breath breath;
         if (width < stride_)
-            for (std::size_t i = 1; i < rows; ++i) std::memmove(data_.get() + i * width, row(i), width * sizeof(float));
+            for (std::size_t i = 1; i < rows; ++i) {
+                breath.after(width);
+                std::memmove(data_.get() + i * width, row(i), width * sizeof(float));
+            }
         if (!resize_storage(std::max<std::size_t>(rows * width, 1))) throw std::bad_alloc();
         capacity_ = expected_rows_ = 0;
         return std::move(data_);

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "interrupt.hpp"
+
 namespace exactrank {
 
 struct Event {
@@ -33,7 +35,9 @@ inline double jumping_points(const Lines& lines, std::int32_t count, std::int32_
         return lines.slope[a] != lines.slope[b] ? lines.slope[a] < lines.slope[b] : lines.score[a] > lines.score[b];
     };
     double leftmost = 0;
+    Breath breath;
     for (std::int32_t p = 0; p < top; ++p) {  // the smallest slopes, by selection
+        breath.after(static_cast<std::size_t>(count));
         std::int32_t first = p;
         for (std::int32_t i = p + 1; i < count; ++i)
             if (leads_at_the_left(order[i], order[first])) first = i;
@@ -41,6 +45,7 @@ inline double jumping_points(const Lines& lines, std::int32_t count, std::int32_
         leftmost += lines.worth[order[p]] * discount[p];
     }
     for (;;) {
+        breath.after(2 * static_cast<std::size_t>(count));
         double next = HUGE_VAL;
         std::int32_t upper = -1, lower = -1;
         auto consider = [&](std::int32_t p, std::int32_t q) {

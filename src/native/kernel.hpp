@@ -70,6 +70,11 @@ static XR_CLONES void separable_row(const double* u, double upper_a, const doubl
     for (std::int32_t j = i + 1; j < last; ++j) delta[j] = (u[j] - upper) * (upper_a - b[j]);
 }
 
+// How long a query may be where positions above the cutoff have these discounts.
+inline std::size_t longest_for(const std::vector<double>& discount, std::int32_t cutoff) {
+    return discount.size() < static_cast<std::size_t>(cutoff) ? discount.size() : std::numeric_limits<std::int32_t>::max();
+}
+
 // A measure as the loop over queries sees it.
 class Kernel {
 public:
@@ -83,6 +88,8 @@ public:
     virtual const std::vector<double>* common_discount() const { return nullptr; }
     // Then what each of a query's documents is worth, in the order listed.
     virtual void worths(const Ranked&, Scratch&, double*) const {}
+    // How many documents a query may have: beyond, positions that matter have no discount.
+    virtual std::size_t longest() const { return std::numeric_limits<std::int32_t>::max(); }
     // Positions from here on do not matter.
     std::int32_t cutoff() const { return cutoff_; }
 

@@ -179,6 +179,7 @@ struct LambdaRule {
     std::int32_t neighbours;  // documents further apart in the ranking than this do not meet
     std::int32_t truncation;  // one of a pair must be among the first so many
     double near;              // weights are divided by this plus the distance of the two scores; 0: they are not
+    Domain domain;            // of objectives that follow it
 
     // Ranks a query's documents by `score`; false where some have no rank.
     bool rank(const Scored& scored, const double* score, Scratch& scratch) const {
@@ -239,6 +240,7 @@ private:
         double cost = 0;
         for (std::int32_t i = 0; i < rows; ++i) {
             const std::int32_t last = rule_.neighbours < n_ - i ? i + 1 + rule_.neighbours : n_;
+            breath_.after(static_cast<std::size_t>(last - i));
             swaps.row(i, last, delta_);
             if (own_origins) exponentials(scores_, n_, scores_[i], powers_);
             const ForceRow row{i, last, scores_[i], powers_[i], scores_, powers_, delta_, rule_.margin, rule_.near};
@@ -260,6 +262,7 @@ private:
     std::int32_t n_, bands_;
     std::vector<double> room_;
     double *scores_, *powers_, *delta_, *slope_, *curvature_, *pull_, *bend_, *band_deltas_;
+    Breath breath_;
 };
 
 // (1). The value is that of the measure, or, for unit weights, the negated sum of the links' costs.

@@ -136,7 +136,7 @@ private:
         refuse_emptiness(matrix_.stride(), row);
         out_.y.resize(row);
         if (const auto expected = static_cast<double>(options_.expected_bytes); expected > static_cast<double>(bytes_))
-            matrix_.expect(static_cast<std::size_t>(1.01 * static_cast<double>(row) * expected / static_cast<double>(bytes_)));
+            matrix_.expect(static_cast<std::size_t>(std::min(0x1p60, 1.01 * static_cast<double>(row) * expected / static_cast<double>(bytes_))));
         matrix_.reserve(row);
         parallel_for(pieces.size() + 1, options_.threads, [&](std::size_t i) { i == 0 ? beside() : parse_piece(pieces[i - 1]); });
         while (settle(pieces, row)) parallel_for(pieces.size(), options_.threads, [&](std::size_t i) { parse_piece(pieces[i]); });
@@ -146,7 +146,7 @@ private:
 
     std::vector<Piece> cut(std::string_view text) const {
         constexpr std::size_t least = 32768;
-        const std::size_t count = options_.threads == 1 ? 1 : std::clamp<std::size_t>(text.size() / least, 1, 32 * options_.threads);
+        const std::size_t count = options_.threads == 1 ? 1 : std::clamp<std::size_t>(text.size() / least, 1, 32 * static_cast<std::size_t>(std::max(options_.threads, 1)));
         std::vector<Piece> pieces;
         for (std::size_t i = 1; !text.empty(); ++i) {
             const std::size_t near = i < count ? std::min(text.size() - 1, text.size() / (count - i + 1)) : text.size() - 1;

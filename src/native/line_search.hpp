@@ -83,7 +83,7 @@ public:
         });
         std::vector<Event> all;
         for (std::size_t b = 0; b < blocks; ++b) all.insert(all.end(), events_[b].begin(), events_[b].end());
-        std::sort(all.begin(), all.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
+        sort_long(all.begin(), all.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
         double value = std::accumulate(leftmost.begin(), leftmost.end(), 0.0);
         Best best{-HUGE_VAL, all.empty() ? HUGE_VAL : all[0].at, value};
         for (std::size_t i = 0; i < all.size(); ++i) {
@@ -102,8 +102,10 @@ private:
         Scratch scratch;
         double total = 0;
         std::size_t longest = 0;
+        Breath breath;
         for (std::size_t q = 0; q + 1 < indptr_.size(); ++q) {
             const auto count = static_cast<std::int32_t>(indptr_[q + 1] - indptr_[q]);
+            breath.after(16 * static_cast<std::size_t>(count));
             const Ranked query{grades + indptr_[q], nullptr, nullptr, count, count};
             const double empty = kernel.is_empty(query) ? kernel.value(query, scratch) : 0.0;
             total += std::isnan(empty) ? 0.0 : weight[q];

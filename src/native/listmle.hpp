@@ -16,10 +16,10 @@ namespace exactrank {
 
 class ListMLE final : public Objective {
 public:
-    ListMLE(const std::int32_t* ideal, const std::int32_t* top) : ideal_(ideal), top_(top) {}
+    ListMLE(std::vector<std::int32_t> ideal, std::vector<std::int32_t> top) : ideal_(std::move(ideal)), top_(std::move(top)) {}
 
     void answer(const Scored& scored, Scratch& scratch, const Answer& wanted) const override {
-        const std::int32_t n = scored.count, *ideal = ideal_ + scored.begin;
+        const std::int32_t n = scored.count, *ideal = ideal_.data() + scored.begin;
         if (!range_of(scored.score, n).finite) return answer_nan(n, wanted);
         const std::size_t room = n + 8;
         scratch.values.resize(3 * room);
@@ -68,8 +68,8 @@ private:
             if (at.rise[j] > 0) reach *= at.power[j], squares *= at.power[j] * at.power[j];
         }
     }
-    const std::int32_t* ideal_;  // each query's documents, best first
-    const std::int32_t* top_;    // how many of them count, by query
+    std::vector<std::int32_t> ideal_;  // each query's documents, best first
+    std::vector<std::int32_t> top_;    // how many of them count, by query
 };
 
 }  // namespace exactrank

@@ -74,7 +74,9 @@ XR_INLINE void activate(const Layers& layers, const double* z, std::size_t width
 }
 
 static XR_CLONES void forward(const Layers& layers, const double* z, std::size_t rows, std::size_t width, std::size_t padded, double* active, double* score) {
+    Breath breath;
     for (std::size_t unit = 0; unit < padded; unit += 8) {
+        breath.after(rows * width);
         std::size_t i = 0;
         for (; i + 4 <= rows; i += 4) activate<4>(layers, z + i * width, width, padded, unit, active + i * padded);
         for (; i < rows; ++i) activate<1>(layers, z + i * width, width, padded, unit, active + i * padded);
@@ -110,7 +112,9 @@ XR_INLINE void pull(const Layers& layers, const double* z, const double* active,
 
 static XR_CLONES void backward(const Layers& layers, const double* z, const double* active, const double* slope, std::size_t rows, std::size_t width,
                                std::size_t padded, Layers& sum) {
+    Breath breath;
     for (std::size_t unit = 0; unit < padded; unit += 8) {
+        breath.after(rows * width);
         std::size_t i = 0;
         for (; i + 4 <= rows; i += 4) pull<4>(layers, z + i * width, active + i * padded, slope + i, width, padded, unit, sum);
         for (; i < rows; ++i) pull<1>(layers, z + i * width, active + i * padded, slope + i, width, padded, unit, sum);

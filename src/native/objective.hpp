@@ -1,6 +1,8 @@
 // What gradient methods ask: the value of a query's scores, which is to be made large, and its slope.
 #pragma once
 
+#include <optional>
+
 #include "kernel.hpp"
 #include "threads.hpp"
 
@@ -21,9 +23,17 @@ struct Answer {
     double* curvature;  // how fast that falls as the score alone rises; wanted only with the slope
 };
 
+// Which queries an objective may be asked about. The bindings see to it; kernels rely on it.
+struct Domain {
+    std::optional<std::size_t> documents = std::nullopt;                     // in all
+    std::size_t longest = std::numeric_limits<std::int32_t>::max();          // query
+    std::vector<std::int64_t> indptr = {};                                   // of the queries that it was made for; empty: any
+};
+
 class Objective {
 public:
     virtual ~Objective() = default;
+    Domain domain;
     // Fills what is wanted.
     virtual void answer(const Scored& scored, Scratch& scratch, const Answer& wanted) const = 0;
     // Whether `answer` may be called from several threads at once.

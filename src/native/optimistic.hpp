@@ -51,9 +51,11 @@ inline void optimistic(const Corners& data, int threads, double* bound) {
         room.wanted.clear();
         room.levels.clear();
         room.above.resize(n);
+        Breath breath;
         for (std::int64_t i = 0; i < n; ++i) {
             const double useful = data.useful[begin + i];
             if (!(useful > 0)) continue;
+            breath.after(data.corners * static_cast<std::size_t>(n));
             room.wanted.push_back({certainly_above(data.score + begin, data.corners, data.documents, n, i, room.above.data()), useful});
             room.levels.push_back(useful);
         }

@@ -106,6 +106,7 @@ public:
     // Adds the pairs among the documents with places from `first` to `last`, given from the highest score down; they are reordered.
     void add(Placed* documents, std::int32_t first, std::int32_t last) {
         if (query_.above[last - 1] == first) return;
+        breath_.after(16 * static_cast<std::size_t>(last - first));
         if (last - first <= few) return add_pairs(query_, first, last, squared_, sums_);
         const std::int32_t middle = boundary(first, last), better = middle - first, worse = last - middle;
         part(documents, last - first, middle);
@@ -153,6 +154,7 @@ private:
     bool squared_;
     PairSums& sums_;
     std::vector<Placed> room_;
+    Breath breath_;
 };
 
 class PairHinge final : public Objective {
@@ -162,10 +164,12 @@ public:
         : squared_(squared), ideal_(indptr[queries]), above_(indptr[queries]), share_(queries) {
         network::Buffer keys;
         double all = 0;
+        Breath breath;
         for (std::size_t q = 0; q < queries; ++q) {
             const std::int64_t begin = indptr[q];
             const double pairs = place(keys, grades + begin, static_cast<std::int32_t>(indptr[q + 1] - begin), &ideal_[begin], &above_[begin]);
             share_[q] = 1 / std::max(pairs, 1.0);
+            breath.after(64 * static_cast<std::size_t>(indptr[q + 1] - begin));
             all += pairs;
         }
         if (!by_query) share_.assign(queries, static_cast<double>(queries) / std::max(all, 1.0));

@@ -11,14 +11,14 @@ namespace exactrank {
 
 class PairSeparation : public Separation {
 public:
-    // Which documents are relevant is given one a document.
-    PairSeparation(const std::uint8_t* relevant, const std::int64_t* indptr, std::size_t queries) : relevant_(relevant) {
+    // `relevant` holds 0 or 1 per document.
+    PairSeparation(std::vector<std::uint8_t> relevant, const std::int64_t* indptr, std::size_t queries) : relevant_(std::move(relevant)) {
         for (std::size_t q = 0; q < queries; ++q)
-            count_.push_back(static_cast<std::int32_t>(std::count(relevant + indptr[q], relevant + indptr[q + 1], 1)));
+            count_.push_back(static_cast<std::int32_t>(std::count(relevant_.data() + indptr[q], relevant_.data() + indptr[q + 1], 1)));
     }
     double largest() const override { return 1.0; }
     double coefficients(const RankedScores& ranked, const std::int32_t* ranking, double* c) const override {
-        const std::uint8_t* relevant = relevant_ + ranked.begin;
+        const std::uint8_t* relevant = relevant_.data() + ranked.begin;
         const double found = count_[ranked.query], others = ranked.count - found, scale = 1 / std::max(1.0, found * others);
         double above[2] = {0, 0};  // others, relevant
         for (std::int32_t r = 0; r < ranked.count; ++r) {
@@ -32,8 +32,8 @@ public:
 protected:
     virtual double loss(const RankedScores& ranked, const std::int32_t* ranking) const = 0;
 
-    const std::uint8_t* relevant_;     // by document
-    std::vector<std::int32_t> count_;  // of relevant documents, by query
+    std::vector<std::uint8_t> relevant_;  // by document
+    std::vector<std::int32_t> count_;     // of relevant documents, by query
 };
 
 }  // namespace exactrank

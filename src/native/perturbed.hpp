@@ -40,8 +40,10 @@ public:
             given_.measure.kernel->worths(query, scratch_, worth_.data());
         }
         const float* const rows = given_.x + static_cast<std::size_t>(begin) * given_.features;
-        for (std::size_t j = 0; j < given_.features; ++j)
+        for (std::size_t j = 0; j < given_.features; ++j) {
+            breath_.after(32 * static_cast<std::size_t>(count_));
             if (take_up(rows + j, given_.change[j])) sums[j] += given_.weight[q] * (value(+1.0) - value(-1.0));
+        }
     }
 
 private:
@@ -78,6 +80,7 @@ private:
     const double *score_ = nullptr, *tie_key_ = nullptr, *grade_ = nullptr;
     std::vector<double> moved_, column_, worth_;
     Scratch scratch_;
+    Breath breath_;
 };
 
 // (1) for every feature. Each block of queries adds up its own, and the blocks are added in order.

@@ -149,6 +149,7 @@ private:
     }
 
     double improve(Part& part, std::size_t size, double enough) {
+        breath_.after(16 + size * width_ / 4);
         const double gap = heights(part, size);
         if (!(gap > enough)) return gap;
         before_ = part.alpha;
@@ -182,6 +183,7 @@ private:
     std::vector<Part> parts_;
     std::vector<double> centre_, theta_;  // filled up with zeros to `width_`
     std::vector<double> h_, before_;      // of the part that is being visited
+    Breath breath_;
 };
 
 }  // namespace exactrank

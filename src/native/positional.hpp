@@ -70,6 +70,7 @@ public:
     std::unique_ptr<Walk> walk() const override;
     std::unique_ptr<Swaps> swaps() const override;
     const std::vector<double>* common_discount() const override { return measure_.normaliser == Normaliser::mean_ideal ? nullptr : &measure_.discount; }
+    std::size_t longest() const override { return longest_for(measure_.discount, measure_.cutoff); }
     void worths(const Ranked& query, Scratch& scratch, double* worth) const override {
         std::fill(worth, worth + query.count, 0.0);
         if (this->is_empty(query) || counts_nothing(query)) return;

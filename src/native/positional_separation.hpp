@@ -18,10 +18,12 @@ public:
           first_level_{0} {
         a_.resize(positions_ + 8), d_.resize(positions_ + 8);
         std::vector<Level> levels;
+        Breath breath;
         for (std::size_t q = 0; q < queries; ++q) {
             const std::int64_t n = indptr[q + 1] - indptr[q];
             levels_from_top(worths + indptr[q], n, n, levels);
             add_query(levels, indptr[q], static_cast<std::int32_t>(n));
+            breath.after(16 * static_cast<std::size_t>(n));
         }
     }
 

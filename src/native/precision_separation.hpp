@@ -60,7 +60,7 @@ public:
 private:
     // 1 - AP
     double loss(const RankedScores& ranked, const std::int32_t* ranking) const override {
-        const std::uint8_t* relevant = relevant_ + ranked.begin;
+        const std::uint8_t* relevant = relevant_.data() + ranked.begin;
         double sum = 0;
         std::int32_t seen = 0;
         for (std::int32_t r = 0; r < ranked.count; ++r)

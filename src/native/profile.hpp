@@ -27,13 +27,13 @@ private:
 // Sorts the lists one by one, then merges neighbours until one is left.
 inline std::vector<Jump> merged(std::vector<std::vector<Jump>>& lists, int threads) {
     auto earlier = [](const Jump& a, const Jump& b) { return a.at < b.at; };
-    parallel_for(lists.size(), threads, [&](std::size_t i) { std::stable_sort(lists[i].begin(), lists[i].end(), earlier); });
+    parallel_for(lists.size(), threads, [&](std::size_t i) { std::stable_sort(lists[i].begin(), lists[i].end(), breathing(earlier)); });
     for (std::size_t apart = 1; apart < lists.size(); apart *= 2)
         parallel_for((lists.size() + 2 * apart - 1) / (2 * apart), threads, [&](std::size_t i) {
             const std::size_t a = 2 * apart * i, b = a + apart;
             if (b >= lists.size()) return;
             std::vector<Jump> both(lists[a].size() + lists[b].size());
-            std::merge(lists[a].begin(), lists[a].end(), lists[b].begin(), lists[b].end(), both.begin(), earlier);
+            std::merge(lists[a].begin(), lists[a].end(), lists[b].begin(), lists[b].end(), both.begin(), breathing(earlier));
             lists[a].swap(both);
             lists[b] = {};
         });

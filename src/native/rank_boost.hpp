@@ -69,7 +69,11 @@ public:
     RankBoost(Bins&& bins, const double* grades, const std::int64_t* indptr, std::size_t queries, const double* weight)
         : bins_(std::move(bins)), indptr_(indptr, indptr + queries + 1), share_(weight, weight + queries), levels_(queries), level_(bins_.rows()) {
         double all = 0;
-        for (std::size_t q = 0; q < queries; ++q) all += share_[q] * place(q, grades + indptr[q]);
+        Breath breath;
+        for (std::size_t q = 0; q < queries; ++q) {
+            all += share_[q] * place(q, grades + indptr[q]);
+            breath.after(64 * static_cast<std::size_t>(indptr[q + 1] - indptr[q]));
+        }
         for (double& share : share_) share /= all;
     }
 

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "doubles.hpp"
+#include "interrupt.hpp"
 #include "sort.hpp"
 
 namespace exactrank {
@@ -36,7 +37,7 @@ static XR_CLONES std::int64_t rank_query(network::Buffer& buffer, const QuerySco
     };
     if (n > network_limit) {
         std::iota(order, order + n, 0);
-        std::sort(order, order + n, before);
+        sort_long(order, order + n, before);
     } else {
         const int number_bits = std::bit_width(static_cast<std::uint32_t>(n));
         const std::int32_t numbers = (1 << number_bits) - 1;

@@ -65,7 +65,9 @@ public:
         Lineup lineup(rule_, n, wanted);
         std::vector<double> noisy(n);
         double cost = 0;
+        Breath breath;
         for (std::int32_t sample = 0; sample < sampling_.samples; ++sample) {
+            breath.after(64 * static_cast<std::size_t>(n));
             const std::uint64_t start = splitmix::start({sampling_.seed, sampling_.draw, scored.query, static_cast<std::uint64_t>(sample)});
             add_noise(scored.score, n, sampling_.noise, start, noisy.data());
             if (!rule_.rank(scored, noisy.data(), scratch)) return answer_nan(n, wanted);

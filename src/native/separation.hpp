@@ -35,6 +35,7 @@ struct RankedScores {
 class Separation {
 public:
     virtual ~Separation() = default;
+    Domain domain;
     // Whether some ranking of the query is better than another; if not, nothing else is asked.
     virtual bool tells_apart(const RankedScores& ranked) const = 0;
     // No coefficient is larger.

@@ -83,7 +83,11 @@ public:
         const bool counts = n > 1 && std::any_of(worth, worth + n, [](double g) { return g != 0; });
         const std::int32_t top = counts ? std::min<std::int32_t>(n, discount_.size()) : 0;
         double value = 0;
-        for (std::int32_t j = 0; j < top; ++j) value += add_rank(scored, scratch.order[j], j, room, wanted);
+        Breath breath;
+        for (std::int32_t j = 0; j < top; ++j) {
+            breath.after(static_cast<std::size_t>(n));
+            value += add_rank(scored, scratch.order[j], j, room, wanted);
+        }
         if (wanted.value) *wanted.value = value;
         if (wanted.slope) share_pulls(scratch, n, room, wanted.slope);
         if (wanted.curvature) std::fill_n(wanted.curvature, n, 0.0);

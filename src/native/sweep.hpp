@@ -85,6 +85,7 @@ private:
         for (std::size_t first = 0, last; first < crossings_.size(); first = last) {
             for (last = first + 1; last < crossings_.size() && crossings_[last].at == crossings_[first].at;) ++last;
             const double alpha = sign * crossings_[first].at;
+            breath_.after(16 * (last - first) + (ray_.mark_ties ? static_cast<std::size_t>(retrieved_) : 0));
             find_blocks(first, last);
             if (blocks_.empty()) continue;
             const double there = current + rearrange(current, alpha, false);
@@ -151,13 +152,15 @@ private:
     void find_crossings(double limit) {
         crossings_.clear();
         const auto n = static_cast<std::int32_t>(lines_.size());
-        for (std::int32_t i = 0; i < n; ++i)
+        for (std::int32_t i = 0; i < n; ++i) {
+            breath_.after(8 * static_cast<std::size_t>(n - i));
             for (std::int32_t j = i + 1; j < n; ++j) {
                 if (!(lines_[j].slope > lines_[i].slope)) continue;
                 const double at = std::max((lines_[i].score - lines_[j].score) / (lines_[j].slope - lines_[i].slope), DBL_MIN);
                 if (std::isfinite(at) && at <= limit * (1 + 1e-12)) crossings_.push_back({std::min(thirteen_decimals(at), limit), i, j});
             }
-        std::sort(crossings_.begin(), crossings_.end(), [](const Crossing& a, const Crossing& b) { return a.at < b.at; });
+        }
+        sort_long(crossings_.begin(), crossings_.end(), [](const Crossing& a, const Crossing& b) { return a.at < b.at; });
     }
 
     // Runs of positions whose lines meet; a pair that has crossed already, by rounding, is left alone.
@@ -238,6 +241,7 @@ private:
     std::vector<double> highest_;
     std::vector<Crossing> crossings_;
     std::vector<Block> blocks_;
+    Breath breath_;
 };
 
 }  // namespace exactrank

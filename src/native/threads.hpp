@@ -1,45 +1,102 @@
 // Work shared among threads so that the answer does not depend on how many there are.
 //
 // Each task writes only its own outputs; sums over tasks are taken afterwards in task order. Threads are
-// started per call (tens of microseconds): nothing survives a call, so forking and reloading are safe.
+// started per call (tens of microseconds): nothing survives a call, so forking and reloading are safe. Where the system
+// refuses a thread, those that there are do the work. One that fails, or Ctrl-C, makes all of them stop soon.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "interrupt.hpp"
+
 namespace exactrank {
+
+// The threads of one call: the one that called, and its helpers. The first exception of any is the call's.
+class Crew {
+public:
+    // Runs `work` on this thread and on up to `helpers` others.
+    template <class Work>
+    void run(std::size_t helpers, Work& work) {
+        start(helpers, [&] { guarded(false, work); });
+        guarded(true, work);
+        await();
+        for (std::thread& helper : helpers_) helper.join();
+        if (failure_) std::rethrow_exception(failure_);
+    }
+
+private:
+    template <class Help>
+    void start(std::size_t helpers, Help help) {
+        try {
+            helpers_.reserve(helpers);
+            for (std::size_t h = 0; h < helpers; ++h) {
+                helpers_.emplace_back([this, help] {
+                    help();
+                    const std::lock_guard<std::mutex> hold(lock_);
+                    ++ended_;
+                    all_ended_.notify_one();
+                });
+            }
+        } catch (const std::system_error&) {  // no thread is to be had
+        } catch (const std::bad_alloc&) {     // nor memory for one
+        }
+    }
+    template <class Work>
+    void guarded(bool asks, Work& work) noexcept {
+        const Call outer = std::exchange(current_call, {&given_up_, asks, current_call.next_look});
+        try {
+            work();
+        } catch (...) {
+            fail();
+        }
+        current_call.given_up = outer.given_up, current_call.asks = outer.asks;
+    }
+    // Waits for the helpers, and goes on asking about signals meanwhile.
+    void await() {
+        std::unique_lock<std::mutex> hold(lock_);
+        while (!all_ended_.wait_for(hold, between_looks, [&] { return ended_ == helpers_.size(); })) {
+            hold.unlock();
+            auto look = [] { breathe(); };
+            if (!given_up_) guarded(current_call.asks, look);
+            hold.lock();
+        }
+    }
+    void fail() {
+        const std::lock_guard<std::mutex> hold(lock_);
+        if (!failure_) failure_ = std::current_exception();
+        given_up_ = true;
+    }
+    std::vector<std::thread> helpers_;
+    std::mutex lock_;
+    std::condition_variable all_ended_;
+    std::size_t ended_ = 0;
+    std::exception_ptr failure_;
+    std::atomic<bool> given_up_{false};
+};
 
 // Calls task(i) for i in [0, tasks), each once, on up to `threads` threads. The first exception is rethrown here.
 template <class Task>
 void parallel_for(std::size_t tasks, int threads, Task&& task) {
-    const std::size_t helpers = std::min<std::size_t>(std::max(threads, 1), tasks) - (tasks > 0);
-    if (helpers == 0) {
-        for (std::size_t i = 0; i < tasks; ++i) task(i);
-        return;
-    }
     std::atomic<std::size_t> next{0};
-    std::exception_ptr failure;
-    std::mutex failure_lock;
     auto work = [&] {
-        try {
-            for (std::size_t i; (i = next.fetch_add(1)) < tasks;) task(i);
-        } catch (...) {
-            const std::lock_guard<std::mutex> hold(failure_lock);
-            if (!failure) failure = std::current_exception();
-            next = tasks;
+        for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
+            breathe();
+            task(i);
         }
     };
-    std::vector<std::thread> pool;
-    for (std::size_t t = 0; t < helpers; ++t) pool.emplace_back(work);
-    work();
-    for (auto& thread : pool) thread.join();
-    if (failure) std::rethrow_exception(failure);
+    const std::size_t helpers = std::min<std::size_t>(std::max(threads, 1), tasks) - (tasks > 0);
+    helpers == 0 ? work() : Crew().run(helpers, work);
 }
 
 // Calls body(first, last) over blocks that together cover [0, count); `weight` items make a block worth a task.
@@ -65,7 +122,11 @@ void for_each_query(const std::int64_t* indptr, std::size_t queries, int threads
     const std::vector<std::size_t> starts = query_blocks(indptr, queries);
     parallel_for(starts.size() - 1, threads, [&](std::size_t b) {
         Scratch scratch;
-        for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) body(scratch, q);
+        Breath breath;
+        for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) {
+            body(scratch, q);
+            breath.after(64 * static_cast<std::size_t>(indptr[q + 1] - indptr[q]));
+        }
     });
 }
 

@@ -78,6 +78,7 @@ public:
                 for (std::size_t j = first; j < last; ++j) values[j - first][i] = x[i * width + j];
             std::vector<float> room;
             for (std::size_t j = first; j < last; ++j) {
+                breathe();
                 sort_by_digits(values[j - first], room);
                 thresholds_[j] = thresholds_between(values[j - first], limit);
             }

@@ -219,6 +219,7 @@ private:
 
     // Splits and leaves of tree t.
     void add(const TreeTable& table, std::size_t t, const std::map<Input, std::uint32_t>& number) {
+        breathe();
         const std::size_t begin = table.start[t], nodes = table.start[t + 1] - begin, first_leaf = begin + t;
         std::vector<std::uint32_t> leaves(nodes), before(nodes);  // of a node: in all, and to the left of it
         auto leaves_of = [&](std::int32_t child) { return child < 0 ? 1 : leaves[child]; };

@@ -42,4 +42,4 @@ class ListMLE:
         ideal = np.lexsort((chance, -data.y, query)) - spread_to_documents(starts, data.indptr)
         one_grade = np.maximum.reduceat(data.y, starts) == np.minimum.reduceat(data.y, starts)
         top = np.where(one_grade, 0, np.minimum(sizes, self.k or NO_CUTOFF))
-        return _core.listmle(ideal.astype(np.int32), top.astype(np.int32))
+        return _core.listmle(ideal.astype(np.int32), top.astype(np.int32), data.indptr)
