@@ -104,15 +104,15 @@ XR_INLINE void raise_price(Columns& columns, const Positions& positions, std::in
     }
 }
 
-// The frontier where the shortest path from position r ends; keeps (2).
-XR_INLINE std::int64_t shortest_path(Columns& columns, const Positions& positions, std::int32_t r, Breath& breath) {
+// The frontier where the shortest path from position r ends; keeps (2). Below 0: the work is to end.
+XR_INLINE std::int64_t shortest_path(Columns& columns, const Positions& positions, std::int32_t r, QuietBreath& breath) {
     columns.in_use = columns.levels + r;
     std::fill_n(columns.distance, Columns::padded(columns.in_use), HUGE_VAL);
     columns.price[r] = 0;
     Nearest nearest{0, -1};
     std::int32_t passed = 0;
     for (std::int64_t from = r;; from = columns.position[nearest.column]) {
-        breath.after(static_cast<std::size_t>(columns.in_use));
+        if (breath.ends_after(static_cast<std::size_t>(columns.in_use))) return -1;
         nearest = relax(columns, positions.a[from], positions.scale * positions.d[from], nearest.distance - columns.price[from], from);
         const std::int64_t j = nearest.column;
         if (j < columns.levels) break;
@@ -162,10 +162,10 @@ XR_INLINE void raise_free_dual(Columns& columns, const Positions& positions, std
 }
 
 // Gives every position its taker in (1).
-static XR_CLONES void assign(const Candidates& candidates, const Positions& positions, Columns& columns) {
-    Breath breath;
+static XR_CLONES void assign(const Candidates& candidates, const Positions& positions, Columns& columns, QuietBreath& breath) {
     for (std::int32_t r = 0; r < positions.count; ++r) {
         const std::int64_t end = shortest_path(columns, positions, r, breath);
+        if (end < 0) return;
         augment(columns, candidates, r, end);
         raise_free_dual(columns, positions, r, end);
     }

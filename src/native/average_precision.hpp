@@ -19,11 +19,9 @@ struct PrecisionSum {
     std::int32_t found;  // relevant documents down to the cutoff, and to the end of the ties there
 };
 
-// The ranks of the relevant documents come first, without a branch on which those are; then eight precisions at a time.
-static XR_CLONES PrecisionSum precision_sum(const double* at, std::int32_t top, double rel, std::vector<std::int32_t>& room) {
+// The ranks of the relevant documents come first, for which there is room, and for eight more; without a branch on which those are; then eight precisions at a time.
+static XR_CLONES PrecisionSum precision_sum(const double* at, std::int32_t top, double rel, std::int32_t* ranks) {
     using Ranks = std::int32_t __attribute__((vector_size(32)));
-    room.resize(static_cast<std::size_t>(top) + 8);
-    std::int32_t* const ranks = room.data();
     std::int32_t found = 0;
     for (std::int32_t r = 0; r < top; ++r) {
         ranks[found] = r + 1;
@@ -65,7 +63,8 @@ public:
 private:
     double value_of(const Ranked& query, Scratch& scratch) const override {
         const std::int32_t top = std::min(measure_.cutoff, query.retrieved);
-        const auto [sum, found] = query.tied ? tied_precision_sum(query, top, measure_.rel) : precision_sum(query.at, top, measure_.rel, scratch.ranks);
+        scratch.ranks.resize(static_cast<std::size_t>(top) + 8);
+        const auto [sum, found] = query.tied ? tied_precision_sum(query, top, measure_.rel) : precision_sum(query.at, top, measure_.rel, scratch.ranks.data());
         return sum / (top < query.count ? total(query) : limited(found));
     }
     std::int32_t limited(std::int32_t relevant) const { return measure_.limit_to_cutoff ? std::min(relevant, measure_.cutoff) : relevant; }

@@ -35,13 +35,10 @@ struct SideScratch {
     }
 };
 
-// Keeps of n lines, in order, those that are not below `cutoff` earlier ones at the end of the ray too; returns how many.
-static XR_CLONES std::int32_t keep_those_that_matter(SideScratch& side, std::int32_t n, std::int32_t cutoff) {
-    if (n <= cutoff) return n;
+// Keeps of n lines, in order, those that are not below `cutoff` earlier ones at the end of the ray too; returns how many. `highest`
+// has room for `room` numbers, a multiple of eight and at least the cutoff; those beyond it are infinite.
+static XR_CLONES std::int32_t keep_highest(SideScratch& side, std::int32_t n, std::int32_t cutoff, double* highest, std::int32_t room) {
     double *score = side.score.data(), *slope = side.slope.data(), *worth = side.worth.data(), *end = side.end.data();
-    const std::int32_t room = (cutoff + 7) / 8 * 8;
-    side.highest.assign(room, HUGE_VAL);
-    double* highest = side.highest.data();
     std::copy(end, end + cutoff, highest);
     auto lowest = [&] {
         Doubles least = load_eight(highest);
@@ -67,20 +64,25 @@ static XR_CLONES std::int32_t keep_those_that_matter(SideScratch& side, std::int
     return kept;
 }
 
-// Lists the crossings before `limit` of m lines, and in side.sequence their order; returns how many. Two lines worth nothing
-// may cross unseen: the rank of neither counts.
-static XR_CLONES std::int32_t sorted_crossings(SideScratch& side, std::int32_t m, double limit) {
-    constexpr std::int32_t most_lines = 0x7fff;  // two numbers of lines share an int
-    if (m > most_lines)
-        throw std::length_error("a line search takes at most 32767 documents of a query that can come to matter, and there are " + std::to_string(m) +
-                                "; give the measure a cutoff, e.g. nDCG@10");
-    side.reserve_pairs(static_cast<std::size_t>(m) * (m + 1) / 2 + 8);
+inline std::int32_t keep_those_that_matter(SideScratch& side, std::int32_t n, std::int32_t cutoff) {
+    if (n <= cutoff) return n;
+    side.highest.assign((cutoff + 7) / 8 * 8, HUGE_VAL);
+    return keep_highest(side, n, cutoff, side.highest.data(), static_cast<std::int32_t>(side.highest.size()));
+}
+
+// How far the crossings of lines are listed.
+struct Listed {
+    std::int32_t lines = 0, crossings = 0, dulls = 0;
+};
+
+// Lists the crossings before `limit` of the lines up to `last` with those below, and with those worth nothing above. Two lines worth
+// nothing may cross unseen: the rank of neither counts.
+static XR_CLONES void list_crossings(SideScratch& side, std::int32_t last_line, std::int32_t m, double limit, Listed& listed) {
     const double *score = side.score.data(), *slope = side.slope.data(), *worth = side.worth.data();
     const double last = limit * (1 - 0x1p-40);  // nothing is to be had from an interval that rounding alone leaves before the end
     double *row = side.row.data(), *at = side.at.data(), *dull_score = side.dull_score.data(), *dull_slope = side.dull_slope.data();
-    std::int32_t *dull = side.dull.data(), *pair = side.pair.data(), *sequence = side.sequence.data(), n = 0, dulls = 0;
-    Breath breath;
-    for (std::int32_t i = 0; i < m; ++i) {
+    std::int32_t *dull = side.dull.data(), *pair = side.pair.data(), n = listed.crossings, dulls = listed.dulls;
+    for (std::int32_t i = listed.lines; i < last_line; ++i) {
         const double s = score[i], t = slope[i];
         if (worth[i] == 0) {
             dull[dulls] = i;
@@ -88,7 +90,6 @@ static XR_CLONES std::int32_t sorted_crossings(SideScratch& side, std::int32_t m
             ++dulls;
             continue;
         }
-        breath.after(4 * static_cast<std::size_t>(m));
         for (std::int32_t j = i + 1; j < m; ++j) row[j] = (s - score[j]) / (slope[j] - t);
         for (std::int32_t j = i + 1; j < m; ++j) {
             at[n] = row[j];
@@ -102,32 +103,56 @@ static XR_CLONES std::int32_t sorted_crossings(SideScratch& side, std::int32_t m
             n += (t > dull_slope[j]) & (row[j] < last);
         }
     }
-    if (n > network_limit) {
-        std::iota(sequence, sequence + n, 0);
-        sort_long(sequence, sequence + n, [&](std::int32_t a, std::int32_t b) { return at[a] < at[b]; });
-        return n;
-    }
+    listed = {last_line, n, dulls};
+}
+
+// Fills side.sequence with the order of n crossings, up to network_limit of them; `keys` is the room of side.keys for them.
+static XR_CLONES void order_few(SideScratch& side, std::int32_t n, std::int32_t* keys) {
+    const double* at = side.at.data();
+    std::int32_t* sequence = side.sequence.data();
     // A key is the leading bits of the crossing as a float, which as integers have its order, above its number.
     const int number_bits = std::bit_width(static_cast<std::uint32_t>(n));
     const std::int32_t numbers = (1 << number_bits) - 1;
-    std::int32_t* keys = side.keys.keys(n);
     for (std::int32_t c = 0; c < n; ++c) keys[c] = (std::bit_cast<std::int32_t>(static_cast<float>(at[c])) & ~numbers) | c;
     side.keys.sort_descending();
     for (std::int32_t c = 0; c < n; ++c) sequence[c] = keys[n - 1 - c] & numbers;
     // Those that share their leading bits are few, and side by side.
     for (std::int32_t c = 1; c < n; ++c)
         for (std::int32_t d = c; d > 0 && at[sequence[d]] < at[sequence[d - 1]]; --d) std::swap(sequence[d], sequence[d - 1]);
+}
+
+// Lists the crossings before `limit` of m lines, and in side.sequence their order; returns how many.
+inline std::int32_t sorted_crossings(SideScratch& side, std::int32_t m, double limit) {
+    constexpr std::int32_t most_lines = 0x7fff;  // two numbers of lines share an int
+    if (m > most_lines)
+        throw std::length_error("a line search takes at most 32767 documents of a query that can come to matter, and there are " + std::to_string(m) +
+                                "; give the measure a cutoff, e.g. nDCG@10");
+    side.reserve_pairs(static_cast<std::size_t>(m) * (m + 1) / 2 + 8);
+    constexpr std::int32_t lines_at_once = 64;
+    Breath breath;
+    Listed listed;
+    while (listed.lines < m) {
+        list_crossings(side, std::min(m, listed.lines + lines_at_once), m, limit, listed);
+        breath.after(lines_at_once * 4 * static_cast<std::size_t>(m));
+    }
+    const std::int32_t n = listed.crossings;
+    if (n <= network_limit) {
+        order_few(side, n, side.keys.keys(n));
+        return n;
+    }
+    const double* at = side.at.data();
+    std::iota(side.sequence.begin(), side.sequence.begin() + n, 0);
+    sort_long(side.sequence.begin(), side.sequence.begin() + n, [&](std::int32_t a, std::int32_t b) { return at[a] < at[b]; });
     return n;
 }
 
 // Follows the exchanges and appends the events that change the value; returns one past the last.
-static XR_CLONES Event* exchanged(SideScratch& side, std::int32_t m, std::int32_t n, const double* drop, double sign, Event* out) {
+inline Event* exchanged(SideScratch& side, std::int32_t m, std::int32_t n, const double* drop, double sign, Event* out) {
     const double *worth = side.worth.data(), *at = side.at.data();
     std::int32_t* rank = side.rank.data();
     std::iota(rank, rank + m, 0);
-    Breath breath;
     for (std::int32_t c = 0; c < n; ++c) {
-        breath.after(1);
+        if (c % (1 << 16) == (1 << 16) - 1) breathe();
         const std::int32_t number = side.sequence[c], i = side.pair[number] >> 16, j = side.pair[number] & 0xffff;
         const std::int32_t falls = rank[i]++, rises = --rank[j];
         *out = {sign * at[number], sign * (worth[j] * drop[rises] - worth[i] * drop[falls])};

@@ -84,17 +84,22 @@ XR_INLINE Level next_level(const double* x, std::size_t n, double value, double&
     return level;
 }
 
-// The distinct values of x, largest first, until they account for `k` of x: one by one while they are few, as grades are,
-// else by sorting.
-static XR_CLONES void levels_from_top(const double* x, std::size_t n, std::size_t k, std::vector<Level>& out) {
-    constexpr std::size_t few = 16;
-    out.clear();
+constexpr std::size_t few_levels = 16;
+
+// The first distinct values of x, largest first, until they account for `k` of x or are few_levels; returns how many.
+static XR_CLONES std::size_t first_levels(const double* x, std::size_t n, std::size_t k, Level* out) {
     double value = range_of(x, n).most;
-    for (std::size_t held = 0; held < std::min(k, n); held += out.back().count) {
-        if (out.size() == few) break;
-        out.push_back(next_level(x, n, value, value));
-    }
-    if (out.size() < few) return;
+    std::size_t found = 0;
+    for (std::size_t held = 0; held < std::min(k, n) && found < few_levels; held += out[found++].count) out[found] = next_level(x, n, value, value);
+    return found;
+}
+
+// The distinct values of x, largest first, until they account for `k` of x: one by one while they are few, as grades are,
+// else by sorting. NaN, if there is any, comes last.
+inline void levels_from_top(const double* x, std::size_t n, std::size_t k, std::vector<Level>& out) {
+    out.resize(few_levels);
+    out.resize(first_levels(x, n, k, out.data()));
+    if (out.size() < few_levels) return;
     out.assign(n, Level{0, 1});
     for (std::size_t i = 0; i < n; ++i) out[i].value = x[i];
     std::sort(out.begin(), out.end(), [](const Level& a, const Level& b) { return a.value > b.value || (a.value == a.value && b.value != b.value); });

@@ -9,7 +9,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <stdexcept>
+#include <utility>
 
 namespace exactrank {
 
@@ -59,6 +61,29 @@ public:
 private:
     static constexpr std::size_t worth_a_breath = std::size_t{1} << 18;
     std::size_t done_ = 0;
+};
+
+// The same within functions that must not throw: they end when `ends_after` says so, and their caller calls `settle`.
+class QuietBreath {
+public:
+    bool ends_after(std::size_t work) noexcept {
+        try {
+            breath_.after(work);
+        } catch (...) {
+            reason_ = std::current_exception();
+        }
+        return reason_ != nullptr;
+    }
+    void after(std::size_t work) {
+        if (ends_after(work)) settle();
+    }
+    void settle() {
+        if (reason_) std::rethrow_exception(std::exchange(reason_, nullptr));
+    }
+
+private:
+    Breath breath_;
+    std::exception_ptr reason_;
 };
 
 // A comparison that breathes, for sorts that may last. The order, also of equals, is that of the plain one.

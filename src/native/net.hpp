@@ -74,9 +74,7 @@ XR_INLINE void activate(const Layers& layers, const double* z, std::size_t width
 }
 
 static XR_CLONES void forward(const Layers& layers, const double* z, std::size_t rows, std::size_t width, std::size_t padded, double* active, double* score) {
-    Breath breath;
     for (std::size_t unit = 0; unit < padded; unit += 8) {
-        breath.after(rows * width);
         std::size_t i = 0;
         for (; i + 4 <= rows; i += 4) activate<4>(layers, z + i * width, width, padded, unit, active + i * padded);
         for (; i < rows; ++i) activate<1>(layers, z + i * width, width, padded, unit, active + i * padded);
@@ -112,9 +110,7 @@ XR_INLINE void pull(const Layers& layers, const double* z, const double* active,
 
 static XR_CLONES void backward(const Layers& layers, const double* z, const double* active, const double* slope, std::size_t rows, std::size_t width,
                                std::size_t padded, Layers& sum) {
-    Breath breath;
     for (std::size_t unit = 0; unit < padded; unit += 8) {
-        breath.after(rows * width);
         std::size_t i = 0;
         for (; i + 4 <= rows; i += 4) pull<4>(layers, z + i * width, active + i * padded, slope + i, width, padded, unit, sum);
         for (; i < rows; ++i) pull<1>(layers, z + i * width, active + i * padded, slope + i, width, padded, unit, sum);
@@ -142,12 +138,18 @@ public:
         z_.resize(rows * width);
         active_.resize(rows * padded);
         standardise(x, net_.mean.data(), net_.inverse_scale.data(), rows, width, z_.data());
-        forward(*layers_, z_.data(), rows, width, padded, active_.data(), score);
+        in_strips(rows, [&](std::size_t i, std::size_t count) {
+            forward(*layers_, z_.data() + i * width, count, width, padded, active_.data() + i * padded, score + i);
+        });
     }
     // Adds to `sum` the slope of a function whose slopes by the scores are given; `in_parameters` makes it one by the parameters.
     void back(const double* slope, Layers& sum) const {
         const std::size_t width = net_.width();
-        if (net_.hidden) return backward(*layers_, z_.data(), active_.data(), slope, rows_, width, net_.padded(), sum);
+        const std::size_t padded = net_.padded();
+        if (net_.hidden)
+            return in_strips(rows_, [&](std::size_t i, std::size_t count) {
+                backward(*layers_, z_.data() + i * width, active_.data() + i * padded, slope + i, count, width, padded, sum);
+            });
         for (std::size_t i = 0; i < rows_; ++i)
             if (slope[i] != 0) add_scaled(sum.w.data(), x_ + i * width, slope[i], width);
     }
@@ -157,6 +159,15 @@ public:
     const std::vector<double>& activations() const { return active_; }
 
 private:
+    // Calls body(first, count) for all rows, so many at a time that long queries breathe; each unit's sums are taken in the same order.
+    template <class Body>
+    void in_strips(std::size_t rows, Body&& body) const {
+        constexpr std::size_t strip = 4096;  // a multiple of the rows that go together
+        for (std::size_t first = 0; first < rows; first += strip) {
+            if (first > 0) breathe();
+            body(first, std::min(strip, rows - first));
+        }
+    }
     const Net& net_;
     const Layers* layers_ = nullptr;
     const float* x_ = nullptr;

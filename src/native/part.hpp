@@ -54,10 +54,9 @@ struct Products {
 };
 
 // Moves weight within one part by (1) until its gap (2) is `enough` or that many moves are made; keeps h.
-static XR_CLONES void move_weight(const Products& products, std::size_t size, double strength, double enough, std::size_t moves, double* alpha, double* h) {
-    Breath breath;
-    for (; moves > 0; --moves) {
-        breath.after(2 * size);
+static XR_CLONES void move_weight(const Products& products, std::size_t size, double strength, double enough, std::size_t moves, double* alpha, double* h,
+                                  QuietBreath& breath) {
+    for (; moves > 0 && !breath.ends_after(2 * size); --moves) {
         std::size_t i = 0;
         double mean = 0;
         for (std::size_t k = 0; k < size; ++k) {

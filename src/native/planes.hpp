@@ -153,9 +153,10 @@ private:
         const double gap = heights(part, size);
         if (!(gap > enough)) return gap;
         before_ = part.alpha;
-        move_weight(part.products, size, strength_, std::max(enough, 0.1 * gap), 50 + 20 * size, part.alpha.data(), h_.data());
+        move_weight(part.products, size, strength_, std::max(enough, 0.1 * gap), 50 + 20 * size, part.alpha.data(), h_.data(), breath_);
         for (std::size_t i = 0; i < size; ++i)
             if (part.alpha[i] != before_[i]) add_share((before_[i] - part.alpha[i]) / strength_, part.normal[i].get(), width_, theta_.data());
+        breath_.settle();  // theta belongs to the alphas again
         return gap;
     }
 
@@ -183,7 +184,7 @@ private:
     std::vector<Part> parts_;
     std::vector<double> centre_, theta_;  // filled up with zeros to `width_`
     std::vector<double> h_, before_;      // of the part that is being visited
-    Breath breath_;
+    QuietBreath breath_;
 };
 
 }  // namespace exactrank

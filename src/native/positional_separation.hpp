@@ -46,7 +46,9 @@ public:
         }
         const Candidates candidates{worth_.data() + begin, first, levels, score};
         Columns columns(candidates, count, score + n, next + levels);
-        assign(candidates, {a_.data(), d_.data(), weight, count}, columns);
+        QuietBreath breath;
+        assign(candidates, {a_.data(), d_.data(), weight, count}, columns, breath);
+        breath.settle();
         for (std::int32_t r = 0; r < count; ++r) ranking[r] = static_cast<std::int32_t>(document[columns.taker(r)]);
     }
     double coefficients(const RankedScores& ranked, const std::int32_t* ranking, double* c) const override {

@@ -24,43 +24,67 @@ struct QueryScores {
 // Lists up to this length are sorted by the network, longer ones by std::sort.
 constexpr std::int32_t network_limit = 4096;
 
-// Fills order (and tied, unless null); returns how many documents have a rank, or -1 - i if score i is NaN or +inf.
-static XR_CLONES std::int64_t rank_query(network::Buffer& buffer, const QueryScores& query, std::int32_t* order, std::uint8_t* tied) {
-    const double* s = query.score;
-    const std::int32_t n = query.count;
-    const Range range = range_of(s, n);
-    if (!range.sound) return -1 - (std::find_if(s, s + n, [](double x) { return !(x < HUGE_VAL); }) - s);
-    auto before = [&](std::int32_t a, std::int32_t b) {
+// Does a document come before another?
+struct Before {
+    const QueryScores& query;
+
+    bool operator()(std::int32_t a, std::int32_t b) const {
+        const double* s = query.score;
         if (s[a] != s[b]) return s[a] > s[b];
         if (query.tie_key && query.tie_key[a] != query.tie_key[b]) return query.tie_key[a] < query.tie_key[b];
         return a < b;
-    };
-    if (n > network_limit) {
-        std::iota(order, order + n, 0);
-        sort_long(order, order + n, before);
-    } else {
-        const int number_bits = std::bit_width(static_cast<std::uint32_t>(n));
-        const std::int32_t numbers = (1 << number_bits) - 1;
-        const double spread = range.most - range.least;
-        const double scale = spread > 0 ? ((1 << (31 - number_bits)) - 1) / spread : 0.0;
-        std::int32_t* keys = buffer.keys(n);
-        for (std::int32_t i = 0; i < n; ++i) {
-            const auto grid = static_cast<std::int32_t>(s[i] > -HUGE_VAL ? (s[i] - range.least) * scale : -1.0);
-            keys[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(grid) << number_bits) | (numbers - i);
-        }
-        buffer.sort_descending();
-        for (std::int32_t r = 0; r < n; ++r) order[r] = numbers - (keys[r] & numbers);
-        std::int32_t close = 0;
-        for (std::int32_t r = 1; r < n; ++r) close += (keys[r] >> number_bits) == (keys[r - 1] >> number_bits);
-        for (std::int32_t first = 0, last; close > 0; first = last) {
-            for (last = first + 1; last < n && keys[last] >> number_bits == keys[first] >> number_bits; ++last) {}
-            close -= last - first - 1;
-            if (!std::is_sorted(order + first, order + last, before)) std::sort(order + first, order + last, before);
-        }
     }
+};
+
+// Marks ties, unless `tied` is null; gives how many documents have a rank.
+XR_INLINE std::int64_t count_ranked(const QueryScores& query, const Range& range, const std::int32_t* order, std::uint8_t* tied) {
+    const double* s = query.score;
+    const std::int32_t n = query.count;
     if (tied)
         for (std::int32_t r = 0; r < n; ++r) tied[r] = r > 0 && s[order[r]] == s[order[r - 1]];
     return range.finite ? n : std::count_if(s, s + n, [](double x) { return x > -HUGE_VAL; });
+}
+
+// -1 - i, where i is the first score that is NaN or +inf.
+inline std::int64_t first_unsound(const QueryScores& query) {
+    return -1 - (std::find_if(query.score, query.score + query.count, [](double x) { return !(x < HUGE_VAL); }) - query.score);
+}
+
+// rank_query of up to network_limit documents; `keys` is the buffer's room for them.
+static XR_CLONES std::int64_t rank_few(network::Buffer& buffer, std::int32_t* keys, const QueryScores& query, std::int32_t* order, std::uint8_t* tied) {
+    const double* s = query.score;
+    const std::int32_t n = query.count;
+    const Range range = range_of(s, n);
+    if (!range.sound) return first_unsound(query);
+    const int number_bits = std::bit_width(static_cast<std::uint32_t>(n));
+    const std::int32_t numbers = (1 << number_bits) - 1;
+    const double spread = range.most - range.least;
+    const double scale = spread > 0 ? ((1 << (31 - number_bits)) - 1) / spread : 0.0;
+    for (std::int32_t i = 0; i < n; ++i) {
+        const auto grid = static_cast<std::int32_t>(s[i] > -HUGE_VAL ? (s[i] - range.least) * scale : -1.0);
+        keys[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(grid) << number_bits) | (numbers - i);
+    }
+    buffer.sort_descending();
+    for (std::int32_t r = 0; r < n; ++r) order[r] = numbers - (keys[r] & numbers);
+    std::int32_t close = 0;
+    for (std::int32_t r = 1; r < n; ++r) close += (keys[r] >> number_bits) == (keys[r - 1] >> number_bits);
+    const Before before{query};
+    for (std::int32_t first = 0, last; close > 0; first = last) {
+        for (last = first + 1; last < n && keys[last] >> number_bits == keys[first] >> number_bits; ++last) {}
+        close -= last - first - 1;
+        if (!std::is_sorted(order + first, order + last, before)) std::sort(order + first, order + last, before);
+    }
+    return count_ranked(query, range, order, tied);
+}
+
+// Fills order (and tied, unless null); returns how many documents have a rank, or -1 - i if score i is NaN or +inf.
+inline std::int64_t rank_query(network::Buffer& buffer, const QueryScores& query, std::int32_t* order, std::uint8_t* tied) {
+    if (query.count <= network_limit) return rank_few(buffer, buffer.keys(query.count), query, order, tied);
+    const Range range = range_of(query.score, query.count);
+    if (!range.sound) return first_unsound(query);
+    std::iota(order, order + query.count, 0);
+    sort_long(order, order + query.count, Before{query});
+    return count_ranked(query, range, order, tied);
 }
 
 }  // namespace exactrank
