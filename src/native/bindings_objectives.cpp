@@ -62,6 +62,7 @@ void bind_kinds(nb::module_& m) {
     m.def(
         "finite_difference",
         [](const Kernel& kernel, In<double> grades, In<double> tie_key, double step) {
+            require(step > 0, "step must be above 0");
             return made<FiniteDifference>(domain_of(&kernel, grades), kernel, grades.data(), checked_tie_key(tie_key, grades.size()), step);
         },
         "kernel"_a, "grades"_a, "tie_key"_a, "step"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());

@@ -22,10 +22,18 @@ std::vector<std::uint8_t> flags(const In<std::uint8_t>& relevant) {
     return copied(relevant);
 }
 
+void require_falling(const char* name, const In<double>& values) {
+    bool falls = values(0) <= StructuredLoss::widest && values(values.size() - 1) >= 0;
+    for (std::size_t r = 1; r < values.size(); ++r) falls &= values(r) <= values(r - 1);
+    require(falls, std::string(name) + " must fall from position to position, from at most 1e100 to no less than 0");
+}
+
 OwnedSeparation make_positional(In<double> a, In<double> d, In<double> worths, In<std::int64_t> indptr) {
-    require(a.size() > 0 && a.size() < static_cast<std::size_t>(no_cutoff), "A must hold a number per position");
+    require(a.size() > 0 && a.size() < static_cast<std::size_t>(no_cutoff), "a must hold a number per position");
     require_length("d", d.size(), a.size());
-    require_finite("worths", worths);
+    require_falling("a", a);
+    require_falling("d", d);
+    for (std::size_t i = 0; i < worths.size(); ++i) require(std::abs(worths.data()[i]) <= StructuredLoss::widest, "worths must hold numbers of at most 1e100");
     return made_for<PositionalSeparation>(Boundaries(indptr, worths.size()), copied(a), copied(d), worths.data());
 }
 

@@ -53,6 +53,8 @@ struct Violation {
 
 class StructuredLoss final : public Objective {
 public:
+    static constexpr double widest = 1e100;  // sums of such coefficients, worths and scores, and of products of two, do not overflow
+
     // Targets are one a document; null: c of the ranking by score.
     StructuredLoss(const Separation& separation, const double* targets, bool rescales_slack)
         : separation_(separation), targets_(targets), rescales_slack_(rescales_slack) {}
@@ -96,7 +98,6 @@ private:
         Scratch& scratch;
     };
     static constexpr std::int32_t blocks = 4;    // numbers a document: its score, a target, and the differences of two rankings
-    static constexpr double widest = 1e100;      // sums of such coefficients and scores, and of their squares, do not overflow
     static constexpr int rounds = 8;
 
     // Ranks by score; false for scores that cannot be.
@@ -131,6 +132,7 @@ private:
         auto next_to = [](const Violation& found) { return found.delta > 0 ? (1 + found.rise) / found.delta : HUGE_VAL; };  // (3)
         double low = 0, high = HUGE_VAL, tau = best.delta > 0 ? next_to(best) : 1.0;
         for (int round = 0; round < rounds; ++round) {
+            if (!(tau < widest)) break;
             const Violation found = most_violated(search, tau, other);
             if (loss(found) > loss(best)) best = found, std::copy_n(other, n, difference);
             const double next = next_to(found);

@@ -1,0 +1,358 @@
+"""Every entry point of the native core with a right call, and with calls whose arrays are wrong in some way.
+
+Run as a program, so that a crash is no more than a failure: it prints one line of JSON per entry point, with what went wrong there.
+"""
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from exactrank import _core
+
+#: What a wrong call may raise.
+REFUSALS = (ValueError, TypeError, IndexError, MemoryError, OverflowError, OSError)
+#: Arrays of any length, so that a shorter or longer one is another right call.
+OF_ANY_LENGTH = {
+    ("positional", "discount"),
+    ("cascade", "discount"),
+    ("optimistic", "discount"),
+    ("optimistic", "scores"),
+    ("first_relevant_separation", "worth"),
+    ("LetorParser.feed", "block"),
+    ("LetorParser.feed_while_reading", "block"),
+    ("LetorParser.feed_while_reading", "next"),
+    ("Net.__init__", "mean"),
+    ("Net.slope", "chosen"),
+    ("Net.slopes_by_query", "chosen"),
+    ("Net.pass_over", "order"),
+    ("Net.pass_over_pairs", "order"),
+    ("Planes.__init__", "centre"),
+    ("Planes.improve", "parts"),
+    ("letor_text", "comments"),
+    ("letor_text", "query_names"),
+    ("summarise_columns", "x"),
+    ("transposed", "x"),
+    ("linear_scores", "x"),
+    ("products", "x"),
+    ("products", "weights"),
+    ("cubic", "points"),
+    ("step_scores", "x"),
+    ("Trees.scores", "x"),
+    ("Net.scores", "x"),
+    ("Net.activations", "x"),
+    ("listnet", "targets"),
+    ("rank_cosine", "targets"),
+    ("squared_error", "targets"),
+    ("smooth_measure", "worths"),
+    ("approx_ndcg", "worths"),
+    ("Trees.__init__", "set_start"),
+}
+
+SIZES = (5, 1, 6)
+N, WIDTH = sum(SIZES), 3
+RNG = np.random.default_rng(1)
+INDPTR = np.array([0, *np.cumsum(SIZES)])
+X = RNG.standard_normal((N, WIDTH)).astype(np.float32)
+Y = np.array([0, 1, 2, 0, 1, 1, 0, 2, 2, 1, 0, 0], float)
+SCORES, SLOPES = RNG.standard_normal(N), RNG.standard_normal(N)
+WEIGHT = np.ones(len(SIZES))
+IDEAL = np.concatenate([np.arange(n, dtype=np.int32) for n in SIZES])
+TOP = np.array(SIZES, np.int32)
+FLAGS = (Y > 0).astype(np.uint8)
+DISCOUNT = 1 / np.log2(np.arange(2, 2 + N))
+GAIN = _core.Gain("exponential")
+ZEROS = open("/dev/zero", "rb")  # noqa: SIM115
+TEXT = np.frombuffer(b"1 qid:1 1:0.5 # a\n0 qid:1 2:0.5\n", np.uint8)
+
+
+def ndcg() -> _core.Kernel:
+    return _core.positional(GAIN, DISCOUNT, 10, "ideal", False, 0.0)
+
+
+def rule() -> _core.LambdaRule:
+    return _core.LambdaRule(ndcg(), Y, Y, "logistic", 1.0, 100, 100, 0.0)
+
+
+def separation() -> _core.Separation:
+    return _core.positional_separation(DISCOUNT, DISCOUNT, Y, INDPTR)
+
+
+def net() -> _core.Net:
+    return _core.Net(np.zeros(WIDTH), np.ones(WIDTH), 2)
+
+
+def planes() -> _core.Planes:
+    made = _core.Planes(2, 1.0, np.zeros(WIDTH))
+    made.add(np.array([0, 1]), np.zeros(2), np.eye(2, WIDTH))
+    return made
+
+
+def boost() -> _core.RankBoost:
+    return _core.RankBoost(X, Y, INDPTR, WEIGHT, 4, 2)
+
+
+def line_search() -> _core.LineSearch:
+    made = _core.LineSearch(ndcg(), Y, INDPTR, Y, False, WEIGHT)
+    made.rank(SCORES, 2)
+    return made
+
+
+def parser() -> _core.LetorParser:
+    return _core.LetorParser(False, True, -1, -1, 1 << 62, 2)
+
+
+TREES: dict[str, Any] = {
+    "width": WIDTH,
+    "start": np.array([0, 2, 2, 3]),
+    "feature": np.array([0, 1, 2], np.int32),
+    "threshold": np.array([0.5, 0.0, -0.5]),
+    "decision": np.array([0, 1, 2], np.uint8),
+    "left": np.array([1, -1, -1], np.int32),
+    "right": np.array([-3, -2, -2], np.int32),
+    "leaf_value": np.arange(6.0),
+    "set_start": np.array([0, 1]),
+    "sets": np.array([5], np.uint32),
+}
+TASK: dict[str, Any] = {"theta": np.ones(10), "objective": None, "x": X, "indptr": INDPTR, "weight": WEIGHT}
+RAY: dict[str, Any] = {"scores": SCORES, "slopes": SLOPES, "indptr": INDPTR, "tie_key": Y, "mark_ties": False, "kernel": None, "grades": Y}
+
+
+def task(**more: Any) -> dict[str, Any]:
+    return {**TASK, "objective": _core.lambdas(rule()), **more}
+
+
+def ray(**more: Any) -> dict[str, Any]:
+    return {**RAY, "kernel": ndcg(), "low": -1.0, "high": 1.0, "threads": 2, **more}
+
+
+def asked(objective: _core.Objective, **more: Any) -> Any:
+    return _core.answers(objective, more.get("scores", SCORES), more.get("indptr", INDPTR), WEIGHT, True, True, 2)
+
+
+#: By entry point the arguments of a right call; those of a method begin with ``self``, made anew for each call. An objective, a
+#: separation or a kernel that a call gives is asked for an answer, since that is when it reads its arrays.
+CALLS: dict[str, Callable[[], dict[str, Any]]] = {
+    "Gain.__init__": lambda: {"kind": "exponential", "parameter": 1.0},
+    "positional": lambda: {
+        "gain": GAIN, "discount": DISCOUNT, "cutoff": 10, "normaliser": "ideal", "short_is_zero": False, "empty": 0.0
+    },
+    "cascade": lambda: {"gain": _core.Gain("stopping", 2.0), "discount": DISCOUNT, "cutoff": 10, "empty": 0.0},
+    "average_precision": lambda: {"rel": 1.0, "cutoff": 10, "limit_to_cutoff": False, "empty": 0.0},
+    "bpref": lambda: {"rel": 1.0, "empty": 0.0},
+    "pairwise_correct": lambda: {"gain": _core.Gain("identity"), "empty": 0.0},
+    "evaluate": lambda: {
+        "scores": SCORES, "indptr": INDPTR, "tie_key": Y, "mark_ties": False, "measures": [(ndcg(), Y)], "threads": 2
+    },
+    "profile": lambda: ray(weight=WEIGHT),
+    "query_jumps": ray,
+    "optimistic": lambda: {
+        "scores": np.ascontiguousarray(np.stack([SCORES, SLOPES])), "indptr": INDPTR, "useful": Y, "discount": DISCOUNT, "threads": 2
+    },
+    "likelihood_slope": lambda: {
+        "scores": SCORES, "slopes": SLOPES, "indptr": INDPTR, "ideal": IDEAL, "top": TOP, "weight": WEIGHT, "alpha": 0.1, "threads": 2
+    },
+    "LineSearch.__init__": lambda: {
+        "kernel": ndcg(), "grades": Y, "indptr": INDPTR, "tie_key": Y, "mark_ties": False, "weight": WEIGHT
+    },
+    "LineSearch.serves": lambda: {"kernel": ndcg()},
+    "LineSearch.rank": lambda: {"self": line_search(), "scores": SCORES, "threads": 2},
+    "LineSearch.best": lambda: {"self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "threads": 2},
+    "LineSearch.best_as_published": lambda: {"self": line_search(), "slopes": SLOPES, "threads": 2},
+    "products": lambda: {"x": X, "weights": np.ones((2, WIDTH)), "threads": 2},
+    "differences": lambda: {
+        "scores": SCORES, "x": X, "change": np.ones(WIDTH), "indptr": INDPTR, "tie_key": Y, "mark_ties": False,
+        "single_precision": False, "kernel": ndcg(), "grades": Y, "weight": WEIGHT, "threads": 2,
+    },
+    "LambdaRule.__init__": lambda: {
+        "kernel": ndcg(), "grades": Y, "tie_key": Y, "link": "logistic", "margin": 1.0, "neighbours": 3, "truncation": 3, "near": 0.0
+    },
+    "lambdas": lambda: {"rule": rule()},
+    "sampled_lambdas": lambda: {"rule": rule(), "samples": 2, "noise": 1.0, "seed": 1, "draw": 1},
+    "finite_difference": lambda: {"kernel": ndcg(), "grades": Y, "tie_key": Y, "step": 0.5},
+    "pair_hinge": lambda: {"grades": Y, "indptr": INDPTR, "squared": True, "by_query": True},
+    "called": lambda: {"function": lambda number, scores: (0.0, scores, scores)},
+    "answers": lambda: {
+        "objective": _core.lambdas(rule()), "scores": SCORES, "indptr": INDPTR, "weight": WEIGHT, "with_slope": True,
+        "with_curvature": True, "threads": 2,
+    },
+    "listnet": lambda: {"targets": Y},
+    "listmle": lambda: {"ideal": IDEAL, "top": TOP, "indptr": INDPTR},
+    "rank_cosine": lambda: {"targets": Y},
+    "squared_error": lambda: {"targets": Y, "within": True},
+    "worths": lambda: {"kernel": ndcg(), "grades": Y, "indptr": INDPTR},
+    "smooth_measure": lambda: {"kernel": ndcg(), "worths": Y, "sigma": 1.0},
+    "approx_ndcg": lambda: {"worths": Y, "alpha": 1.0},
+    "Separation.coefficients": lambda: {"self": separation(), "scores": SCORES, "indptr": INDPTR, "tie_key": Y},
+    "positional_separation": lambda: {"a": DISCOUNT, "d": DISCOUNT, "worths": Y, "indptr": INDPTR},
+    "precision_separation": lambda: {"relevant": FLAGS, "indptr": INDPTR},
+    "first_relevant_separation": lambda: {"worth": DISCOUNT, "relevant": FLAGS, "indptr": INDPTR},
+    "StructuredLoss.__init__": lambda: {"separation": separation(), "targets": Y, "rescales_slack": True},
+    "StructuredLoss.separate": lambda: {
+        "self": _core.StructuredLoss(separation(), Y, False), "scores": SCORES, "indptr": INDPTR, "threads": 2
+    },
+    "Net.__init__": lambda: {"mean": np.zeros(WIDTH), "scale": np.ones(WIDTH), "hidden": 2},
+    "Net.scores": lambda: {"self": net(), "theta": np.ones(10), "x": X, "threads": 2},
+    "Net.activations": lambda: {"self": net(), "theta": np.ones(10), "x": X, "threads": 2},
+    "Net.slope": lambda: {"self": net(), **task(chosen=np.array([2, 0]), threads=2)},
+    "Net.slopes_by_query": lambda: {"self": net(), **task(chosen=np.array([2, 0]), threads=2)},
+    "Net.pass_over": lambda: {"self": net(), **task(order=np.array([2, 0]), rate=0.1, decay=0.0)},
+    "Net.pass_over_pairs": lambda: {"self": net(), **task(grades=Y, order=np.array([2, 0]), rate=0.1, decay=0.0)},
+    "Planes.__init__": lambda: {"parts": 2, "strength": 1.0, "centre": np.zeros(WIDTH)},
+    "Planes.copy": lambda: {"self": planes()},
+    "Planes.pose": lambda: {"self": planes(), "strength": 2.0, "centre": np.ones(WIDTH)},
+    "Planes.add": lambda: {"self": planes(), "parts": np.array([1]), "offsets": np.ones(1), "normals": np.ones((1, WIDTH))},
+    "Planes.improve": lambda: {"self": planes(), "parts": np.array([1, 0])},
+    "Planes.solve": lambda: {"self": planes(), "tolerance": 1e-9, "sweeps": 5},
+    "Planes.restart": lambda: {"self": planes()},
+    "Planes.drop": lambda: {"self": planes(), "idle": 1},
+    "Planes.height": lambda: {"self": planes()},
+    "Planes.dual": lambda: {"self": planes()},
+    "Planes.held": lambda: {"self": planes()},
+    "Planes.theta": lambda: {"self": planes()},
+    "step_scores": lambda: {
+        "x": X, "start": np.array([0, 1, 1, 3]), "thresholds": np.array([0.0, -1.0, 1.0]), "levels": np.arange(6.0), "threads": 2
+    },
+    "RankBoost.__init__": lambda: {"x": X, "grades": Y, "indptr": INDPTR, "weight": WEIGHT, "limit": 4, "threads": 2},
+    "RankBoost.thresholds": lambda: {"self": boost(), "feature": 1},
+    "RankBoost.best": lambda: {"self": boost(), "scores": SCORES, "threads": 2},
+    "RankBoost.moved": lambda: {"self": boost(), "scores": SCORES, "feature": 1, "threshold": 1, "alpha": 0.5},
+    "Trees.__init__": lambda: dict(TREES),
+    "Trees.scores": lambda: {"self": _core.Trees(**TREES), "x": X, "threads": 2, "lanes": 8},
+    "LetorParser.__init__": lambda: {
+        "missing": False, "queries": True, "features": 3, "first_feature": 1, "expected_bytes": 1 << 40, "threads": 2
+    },
+    "LetorParser.feed": lambda: {"self": parser(), "block": TEXT},
+    "LetorParser.feed_while_reading": lambda: {
+        "self": parser(), "block": TEXT, "descriptor": ZEROS.fileno(), "next": np.empty(100, np.uint8)
+    },
+    "LetorParser.finish": lambda: {"self": parser()},
+    "LetorParser.take": lambda: {"self": parser()},
+    "LetorParser.query_names": lambda: {"self": parser()},
+    "letor_text": lambda: {
+        "x": X[:2], "y": Y[:2], "query": np.array([0, 1]), "query_names": [b"a", b"b"], "comments": TEXT,
+        "start": np.array([0, 3]), "stop": np.array([3, 5]), "threads": 2,
+    },
+    "summarise_columns": lambda: {"x": X, "threads": 2},
+    "permute_rows": lambda: {"x": X.copy(), "order": np.arange(N)[::-1].copy()},
+    "transposed": lambda: {"x": X, "threads": 2},
+    "linear_scores": lambda: {"x": X, "weights": np.ones(WIDTH), "threads": 2},
+    "pulled_back": lambda: {"x": X, "slope": SLOPES, "threads": 2},
+    "cubic_terms": lambda: {"dimension": 3},
+    "cubic": lambda: {"points": X, "coefficients": np.ones(_core.cubic_terms(WIDTH)), "threads": 2},
+}  # fmt: skip
+
+
+def entry_points() -> set[str]:
+    """All functions, constructors and methods that Python can call."""
+    found = set()
+    for name, thing in vars(_core).items():
+        if name.startswith("_"):
+            continue
+        if not inspect.isclass(thing):
+            found.add(name)
+            continue
+        own = vars(thing)
+        found |= {f"{name}.{method}" for method in own if method == "__init__" or (not method.startswith("_") and callable(getattr(thing, method)))}
+    return found
+
+
+def wrong(name: str, argument: str, value: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Other values of an argument: what they are, and whether they must be refused."""
+    if isinstance(value, np.ndarray):
+        sized = (name, argument) not in OF_ANY_LENGTH
+        yield "one short", value[:-1].copy(), sized
+        yield "one long", np.concatenate([value, value[-1:]]), sized
+        yield "empty", value[:0].copy(), sized
+        yield "reversed", value[::-1].copy(), argument == "indptr" or (argument == "start" and name != "letor_text")
+        if value.ndim == 2:
+            yield "narrow", np.ascontiguousarray(value[:, :-1]), False
+            yield "of no width", np.ascontiguousarray(value[:, :0]), False
+        yield from odd_values(argument, value)
+    elif isinstance(value, list):
+        yield "empty", [], False
+        yield "of nothing", [None] * len(value), True
+    elif isinstance(value, int) and not isinstance(value, bool) and argument not in ("threads", "descriptor"):
+        yield from (("negative", -1, False), ("zero", 0, False), ("huge", 2**62, False), ("beyond all", 2**80, True))
+    elif isinstance(value, float):
+        yield from ((str(odd), odd, False) for odd in (float("nan"), float("inf"), -float("inf"), -1.0, 0.0))
+
+
+def odd_values(argument: str, value: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Arrays of the same length with odd values at one place or everywhere."""
+    whole = value.dtype.kind in "iu"
+    index = argument in ("indptr", "order", "chosen", "ideal", "query", "parts", "left", "right", "feature", "relevant")
+    largest = np.iinfo(value.dtype).max if whole else np.inf
+    odd = [largest, largest // 2 + 1, 100] if whole else [np.nan, np.inf, -np.inf]
+    odd += [-1, -largest] if value.dtype.kind == "i" else []
+    for number in odd:
+        for place in (0, len(value) // 2, len(value) - 1):
+            changed = value.copy()
+            changed[place] = number
+            yield f"{number} at {place}", changed, index and number not in (100, -1)
+        yield f"all {number}", np.full_like(value, number), index and number not in (100, -1)
+
+
+def use(name: str, made: Any) -> None:
+    """Ask what a call made, with arrays that it must fit."""
+    if isinstance(made, _core.Kernel):
+        for ties in (False, True):
+            _core.evaluate(SCORES, INDPTR, None, ties, [(made, Y)], 2)
+            _core.profile(SCORES, SLOPES, INDPTR, None, ties, made, Y, WEIGHT, -9.0, 9.0, 2)
+        asked(_core.lambdas(_core.LambdaRule(made, Y, Y, "logistic", 1.0, 100, 100, 0.0)))
+        asked(_core.finite_difference(made, Y, Y, 0.5))
+    if isinstance(made, _core.LambdaRule):
+        use(name, _core.lambdas(made))
+    if isinstance(made, _core.Separation):
+        made.coefficients(SCORES, INDPTR, None)
+        use(name, _core.StructuredLoss(made, Y, True))
+    if isinstance(made, _core.Objective):
+        asked(made)
+    if isinstance(made, _core.Trees):
+        made.scores(X, 2)
+    if isinstance(made, _core.Net):
+        made.scores(np.ones(made.size), X, 2)
+    if isinstance(made, _core.RankBoost):
+        made.best(SCORES, 2)
+    if isinstance(made, _core.LetorParser):
+        made.feed(TEXT)
+        made.finish()
+        made.take()
+
+
+def call(name: str, arguments: dict[str, Any]) -> None:
+    owner, _, method = name.rpartition(".")
+    thing = getattr(_core, owner) if owner else None
+    if method == "__init__":
+        use(name, thing(**arguments))
+    elif thing is not None and "self" in arguments:
+        rest = {key: value for key, value in arguments.items() if key != "self"}
+        use(name, getattr(arguments["self"], method)(**rest))
+    else:
+        use(name, getattr(thing or _core, method)(**arguments))
+
+
+def problems(name: str) -> Iterator[str]:
+    """Calls that were accepted though they are wrong, or refused without words."""
+    call(name, CALLS[name]())
+    for argument, value in CALLS[name]().items():
+        if argument == "self":
+            continue
+        for what, other, must_fail in wrong(name, argument, value):
+            try:
+                call(name, CALLS[name]() | {argument: other})
+            except REFUSALS as error:
+                if not str(error):
+                    yield f"{argument} {what}: {type(error).__name__} without words"
+            else:
+                if must_fail:
+                    yield f"{argument} {what}: accepted"
+
+
+if __name__ == "__main__":
+    for entry in sys.argv[1:] or sorted(CALLS):
+        print(json.dumps({"at": entry}), flush=True)
+        print(json.dumps({"name": entry, "problems": list(problems(entry))}), flush=True)

@@ -1,0 +1,30 @@
+"""No call of the native core, however wrong its arrays, does worse than raise: the table is in `native_borders`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.native_borders import CALLS, entry_points
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, list[str]]:
+    """By entry point, what went wrong there; those at and after a crash are missing."""
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.native_borders"], cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=300
+    )
+    lines = [json.loads(line) for line in child.stdout.splitlines()]
+    assert child.returncode == 0, f"{lines[-1:]}: {child.stderr[-3000:]}"
+    return {line["name"]: line["problems"] for line in lines if "name" in line}
+
+
+def test_every_entry_point_has_a_row() -> None:
+    assert entry_points() == set(CALLS)
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_wrong_calls_are_refused_with_words(name: str, found: dict[str, list[str]]) -> None:
+    assert found[name] == []
