@@ -52,6 +52,9 @@ OF_ANY_LENGTH = {
     ("Trees.__init__", "set_start"),
 }
 
+#: Classes that Python cannot make.
+ABSTRACT = {"Kernel.__init__", "Objective.__init__", "Separation.__init__"}
+
 SIZES = (5, 1, 6)
 N, WIDTH = sum(SIZES), 3
 RNG = np.random.default_rng(1)
@@ -255,9 +258,9 @@ def entry_points() -> set[str]:
         if not inspect.isclass(thing):
             found.add(name)
             continue
-        own = vars(thing)
-        found |= {f"{name}.{method}" for method in own if method == "__init__" or (not method.startswith("_") and callable(getattr(thing, method)))}
-    return found
+        methods = [method for method in vars(thing) if method == "__init__" or not method.startswith("_")]
+        found |= {f"{name}.{method}" for method in methods if callable(getattr(thing, method))}
+    return found - ABSTRACT
 
 
 def wrong(name: str, argument: str, value: Any) -> Iterator[tuple[str, Any, bool]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.native_borders import CALLS, entry_points
+from exactrank import _core
+from tests.native_borders import ABSTRACT, CALLS, entry_points
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +24,12 @@ def found() -> dict[str, list[str]]:
 
 def test_every_entry_point_has_a_row() -> None:
     assert entry_points() == set(CALLS)
+
+
+@pytest.mark.parametrize("name", sorted(ABSTRACT))
+def test_what_is_abstract_cannot_be_made(name: str) -> None:
+    with pytest.raises(TypeError, match="no constructor"):
+        getattr(_core, name.removesuffix(".__init__"))()
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))

@@ -139,7 +139,8 @@ std::vector<std::string> strings(const nb::sequence& items) {
 ssize_t read_when_ready(int descriptor, std::uint8_t* to, std::size_t room) {
     pollfd watched{descriptor, POLLIN, 0};
     for (;; breathe()) {
-        if (::poll(&watched, 1, static_cast<int>(between_looks.count())) == 0) continue;
+        const int ready = ::poll(&watched, 1, static_cast<int>(between_looks.count()));
+        if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
         const ssize_t size = ::read(descriptor, to, room);
         if (size >= 0 || errno != EINTR) return size;
     }
