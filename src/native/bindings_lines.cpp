@@ -10,7 +10,6 @@ namespace exactrank {
 namespace {
 
 Ray checked_ray(const In<double>& scores, const In<double>& slopes, const std::optional<In<double>>& tie_key, bool mark_ties, double low, double high) {
-    require_ranking("scores", scores);
     require_length("slopes", slopes.size(), scores.size());
     require_finite("slopes", slopes);
     return {scores.data(), slopes.data(), checked_tie_key(tie_key, scores.size()), mark_ties, low, high};
@@ -112,7 +111,6 @@ void bind_lines(nb::module_& m) {
             "rank",
             [](LineSearch& self, In<double> scores, int threads) {
                 require_length("scores", scores.size(), self.documents());
-                require_ranking("scores", scores);
                 nb::gil_scoped_release release;
                 return self.rank(scores.data(), threads);
             },

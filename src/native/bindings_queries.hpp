@@ -47,16 +47,10 @@ inline Domain domain_of(const Kernel* kernel, const In<double>& grades) { return
 
 inline void require_measurable(const Kernel& kernel, const Boundaries& queries) { require_domain({{}, kernel.longest(), {}}, queries); }
 
-// Scores by which documents can be ranked: -inf is one that was not retrieved.
-inline void require_ranking(const char* name, const In<double>& scores) {
-    require(range_of(scores.data(), scores.size()).sound, std::string(name) + " must hold neither NaN nor +inf");
-}
-
-// The keys by which ties are broken, or null. NaN has no place in any order.
+// The keys by which ties are broken, or null.
 inline const double* checked_tie_key(const std::optional<In<double>>& tie_key, std::size_t documents) {
     if (!tie_key) return nullptr;
     require_length("tie_key", tie_key->size(), documents);
-    require(std::none_of(tie_key->data(), tie_key->data() + documents, [](double key) { return key != key; }), "tie_key must not hold NaN");
     return tie_key->data();
 }
 

@@ -131,7 +131,7 @@ private:
         std::int32_t* order = document_.data() + begin;
         tied.resize(count);
         const QueryScores query{scores + begin, tie_key_.empty() ? nullptr : tie_key_.data() + begin, count};
-        retrieved_[q] = static_cast<std::int32_t>(rank_query(keys, query, order, tied.data()));
+        retrieved_[q] = ranked_count(rank_query(keys, query, order, tied.data()));
         has_ties_[q] = std::any_of(tied.begin(), tied.begin() + retrieved_[q], [](std::uint8_t t) { return t != 0; });
         for (std::int32_t p = 0; p < retrieved_[q]; ++p) score_[begin + p] = query.score[order[p]], worth_[begin + p] = per_rank_[begin + order[p]];
         const double* worth = worth_.data() + begin;

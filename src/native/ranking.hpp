@@ -24,6 +24,9 @@ struct QueryScores {
 // Lists up to this length are sorted by the network, longer ones by std::sort.
 constexpr std::int32_t network_limit = 4096;
 
+// Below 0 where key a comes before key b, above it where it comes after: the smallest first, NaN last.
+inline int compare_keys(double a, double b) { return a < b ? -1 : a > b ? 1 : (a != a) - (b != b); }
+
 // Does a document come before another?
 struct Before {
     const QueryScores& query;
@@ -31,8 +34,8 @@ struct Before {
     bool operator()(std::int32_t a, std::int32_t b) const {
         const double* s = query.score;
         if (s[a] != s[b]) return s[a] > s[b];
-        if (query.tie_key && query.tie_key[a] != query.tie_key[b]) return query.tie_key[a] < query.tie_key[b];
-        return a < b;
+        const int by_key = query.tie_key ? compare_keys(query.tie_key[a], query.tie_key[b]) : 0;
+        return by_key != 0 ? by_key < 0 : a < b;
     }
 };
 
@@ -85,6 +88,12 @@ inline std::int64_t rank_query(network::Buffer& buffer, const QueryScores& query
     std::iota(order, order + query.count, 0);
     sort_long(order, order + query.count, Before{query});
     return count_ranked(query, range, order, tied);
+}
+
+// How many documents have a rank, from what rank_query returned for scores that must be sound.
+inline std::int32_t ranked_count(std::int64_t returned) {
+    if (returned < 0) throw std::invalid_argument("scores must hold neither NaN nor +inf");
+    return static_cast<std::int32_t>(returned);
 }
 
 }  // namespace exactrank

@@ -39,7 +39,7 @@ public:
         order_.resize(count);
         tied_.resize(count);
         const QueryScores scores{ray_.score + begin, ray_.tie_key ? ray_.tie_key + begin : nullptr, count};
-        retrieved_ = static_cast<std::int32_t>(rank_query(scratch_.keys, scores, order_.data(), ray_.mark_ties ? tied_.data() : nullptr));
+        retrieved_ = ranked_count(rank_query(scratch_.keys, scores, order_.data(), ray_.mark_ties ? tied_.data() : nullptr));
         at_.resize(count);
         for (std::int32_t p = 0; p < retrieved_; ++p) at_[p] = grade(order_[p]);
         const double here = value();
@@ -68,8 +68,8 @@ private:
     double value() { return kernel_.value(ranked(), scratch_); }
 
     bool before_in_ties(const Line& a, const Line& b) const {
-        if (key(a.document) != key(b.document)) return key(a.document) < key(b.document);
-        return a.document < b.document;
+        const int by_key = compare_keys(key(a.document), key(b.document));
+        return by_key != 0 ? by_key < 0 : a.document < b.document;
     }
     bool steeper(const Line& a, const Line& b) const { return a.slope != b.slope ? a.slope > b.slope : before_in_ties(a, b); }
     static bool same(const Line& a, const Line& b) { return a.score == b.score && a.slope == b.slope; }
