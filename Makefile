@@ -45,11 +45,12 @@ fuzz: $(VENV)/.tested
 sanitize: $(VENV)/.tested
 	rm -rf build/sanitize
 	$(PIP) --no-build-isolation --no-deps --target build/sanitize . -C cmake.define.EXACTRANK_SANITIZE=ON -C build-dir=build/sanitize-objects
-	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
 	  PYTHONPATH=build/sanitize $(BIN)/python -m pytest -p no:cacheprovider tests/test_measures.py tests/test_profile.py tests/test_line_search.py tests/test_directrank.py \
 	  tests/test_letor.py tests/test_cache.py tests/test_synthetic.py tests/test_lambdas.py tests/test_listwise.py tests/test_network.py tests/test_spsa.py \
 	  tests/test_structured.py tests/test_pair_hinge.py tests/test_cutting_plane.py tests/test_bundle.py tests/test_regularised_risk.py \
-	  tests/test_adarank.py tests/test_rankboost.py tests/test_thresholds.py tests/test_sampled_lambdas.py tests/test_tree_ensemble.py tests/test_tree_text.py
+	  tests/test_adarank.py tests/test_rankboost.py tests/test_thresholds.py tests/test_sampled_lambdas.py tests/test_tree_ensemble.py tests/test_tree_text.py \
+	  tests/test_native_borders.py tests/test_refused_threads.py
 
 clean:
 	rm -rf build $(VENV)

@@ -152,12 +152,12 @@ def test_numbers_that_are_not_finite_are_reported():
     ("wrong", "said"),
     [
         (lambda planes: Planes(1, 0.0, np.zeros(2)), "strength must be above 0"),
-        (lambda planes: planes.pose(1.0, np.zeros(3)), "another dimension"),
-        (lambda planes: planes.add(np.array([1]), np.zeros(1), np.zeros((1, 2))), "no such part"),
-        (lambda planes: planes.add(np.array([-1]), np.zeros(1), np.zeros((1, 2))), "no such part"),
-        (lambda planes: planes.add(np.array([0]), np.zeros(2), np.zeros((1, 2))), "one offset"),
+        (lambda planes: planes.pose(1.0, np.zeros(3)), "centre has a length of 3"),
+        (lambda planes: planes.add(np.array([1]), np.zeros(1), np.zeros((1, 2))), "parts holds 1"),
+        (lambda planes: planes.add(np.array([-1]), np.zeros(1), np.zeros((1, 2))), "parts holds -1"),
+        (lambda planes: planes.add(np.array([0]), np.zeros(2), np.zeros((1, 2))), "offsets has a length of 2"),
         (lambda planes: planes.add(np.array([0]), np.zeros(1), np.zeros((1, 3))), "another dimension"),
-        (lambda planes: planes.improve(np.array([1])), "no such part"),
+        (lambda planes: planes.improve(np.array([1])), "parts holds 1"),
         (lambda planes: planes.drop(0), "idle once"),
     ],
 )

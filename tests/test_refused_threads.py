@@ -61,6 +61,7 @@ def child(script: str, **environment: str) -> str:
         capture_output=True,
         text=True,
         timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.strip()

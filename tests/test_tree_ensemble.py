@@ -241,14 +241,14 @@ def test_bad_records_are_refused_with_their_place(change, said):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"start": [0, 3]}, "does not cover"),
+        ({"start": [0, 3]}, "start must end at 2"),
         ({"feature": [0, 2]}, "feature is out of range"),
         ({"left": [1, 2]}, "child is out of range"),
         ({"left": [0, -1]}, "child is out of range"),
         ({"left": [1, -2]}, "child is out of range"),
         ({"decision": [1, 1], "threshold": [0.0, 1.0]}, "set is out of range"),
         ({"leaf_value": [0.0, 0.0]}, "one leaf more"),
-        ({"set_start": [0, 2]}, "does not cover the sets"),
+        ({"set_start": [0, 2]}, "set_start must end at 1"),
     ],
 )
 def test_the_kernel_follows_no_wild_index(change, said):

@@ -72,7 +72,7 @@ inline void require_starts(const char* name, const In<std::int64_t>& starts, std
     const std::size_t parts = starts.size() - 1;
     require(starts.size() >= 1 && starts(0) == 0, std::string(name) + " must begin with 0");
     for (std::size_t p = 0; p < parts; ++p)
-        if (starts(p + 1) < starts(p) + !may_be_empty)
+        if (starts(p + 1) < starts(p) || (starts(p + 1) == starts(p) && !may_be_empty))
             throw std::invalid_argument(std::string(name) + " must rise, and goes from " + std::to_string(starts(p)) + " to " + std::to_string(starts(p + 1)));
     if (starts(parts) != static_cast<std::int64_t>(items))
         throw std::invalid_argument(std::string(name) + " must end at " + std::to_string(items) + ", and ends at " + std::to_string(starts(parts)));

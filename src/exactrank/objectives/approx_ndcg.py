@@ -13,17 +13,23 @@ A query with nothing useful in it, or a single document, has nothing to teach: i
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.dcg import NDCG
+from exactrank.objectives.cost import sizes_of
 from exactrank.objectives.lambdas import longest
 
 
 @dataclass(frozen=True)
 class ApproxNDCG:
     """(2) with the gain of ``measure``; ``alpha`` is the steepness of (1)."""
+
+    remedy: ClassVar[str] = "leave out documents of grade 0 from long queries, or use SmoothRank with a cutoff"
 
     measure: NDCG
     alpha: float = 10.0
@@ -35,6 +41,11 @@ class ApproxNDCG:
             raise IncompatibleError(f"soft ranks have no discount {self.measure.discount!r}; use discount='log2', or SmoothMeasure")
         if not 0 < self.alpha < float("inf"):
             raise DataError(f"alpha must be a number above 0, got {self.alpha}")
+
+    def pairs(self, data: RankingData) -> float:
+        """How many pairs of a document with a gain and another one pass looks at."""
+        useful = np.add.reduceat(self.measure.usefulness(data.y) > 0, data.indptr[:-1], dtype=np.float64)
+        return float((useful * sizes_of(data)).sum())
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""

@@ -6,11 +6,13 @@ One of the lambda functions they tried; Yue & Burges (2007, section 5.4) say tha
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
+from exactrank.objectives.cost import sizes_of
 from exactrank.objectives.lambdas import longest
 
 
@@ -18,12 +20,18 @@ from exactrank.objectives.lambdas import longest
 class FiniteDifference:
     """(1) with steps of ``step`` in score."""
 
+    remedy: ClassVar[str] = "use lambdas='logistic' with truncation=10"
+
     measure: Measure
     step: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.step < float("inf"):
             raise DataError(f"the step of a finite difference must be a number above 0, got {self.step}")
+
+    def pairs(self, data: RankingData) -> float:
+        """How many documents are ranked anew in one pass: all of a query, twice for each of them."""
+        return float(2 * (sizes_of(data) ** 2).sum())
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""

@@ -22,12 +22,15 @@ lambdarank does so, with 0.01.)
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
+
+import numpy as np
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import NO_CUTOFF, Measure
+from exactrank.objectives.cost import sizes_of
 
 Link = Literal["logistic", "step", "spring"]
 
@@ -35,6 +38,11 @@ Link = Literal["logistic", "step", "spring"]
 @dataclass(frozen=True)
 class LambdaRule:
     """What lambda functions of pairs share: weights by a measure's changes, without one 1, a link, and which pairs meet."""
+
+    remedy: ClassVar[str] = (
+        "let fewer pairs meet: LambdaRank and LambdaMART take truncation=10, neighbours=10 or weighted_by='nDCG@10'"
+        " (and LambdaRank start='random', since RankNet has all pairs); or use RankSVM, ListNet or ListMLE, which need no pairs"
+    )
 
     measure: Measure | None = None
     link: Link = "logistic"
@@ -54,6 +62,12 @@ class LambdaRule:
             given = getattr(self, name)
             if given is not None and not 1 <= given < NO_CUTOFF:
                 raise DataError(f"{name} must be at least 1, or None for no limit; got {given}")
+
+    def pairs(self, data: RankingData) -> float:
+        """How many pairs of documents meet in one pass."""
+        sizes, cutoff = sizes_of(data), NO_CUTOFF if self.measure is None else self.measure.cutoff
+        upper = np.minimum(sizes - 1, min(self.truncation or NO_CUTOFF, cutoff))
+        return float(np.minimum(upper * sizes - upper * (upper + 1) / 2, upper * (self.neighbours or NO_CUTOFF)).sum())
 
     def rule_on(self, data: RankingData) -> _core.LambdaRule:
         """The rule as the kernels take it."""

@@ -17,6 +17,7 @@ from exactrank import _core
 from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
+from exactrank.objectives.cost import announce_cost
 from exactrank.objectives.profile import query_weights
 from exactrank.objectives.score_space import Objective
 from exactrank.scorers.architecture import Architecture, Theta
@@ -43,6 +44,7 @@ class Parametric:
         self.architecture = architecture
         self.data = data
         self._weight = weight / weight.mean()
+        announce_cost(objective, data)
         self._objective = objective.on(data)
         self._l2 = l2
         self._judge = judge
@@ -51,6 +53,7 @@ class Parametric:
     def of(self, objective: Objective) -> "Parametric":
         """The same of another objective."""
         other = copy(self)
+        announce_cost(objective, self.data)
         other._objective = objective.on(self.data)
         return other
 

@@ -42,6 +42,10 @@ class SampledLambdas(LambdaRule):
             if not 0 <= getattr(self, name) < 2**64:
                 raise DataError(f"{name} must be at least 0 and below 2^64, got {getattr(self, name)}")
 
+    def pairs(self, data: RankingData) -> float:
+        """How many pairs of documents meet in one pass."""
+        return self.samples * super().pairs(data)
+
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
         return _core.sampled_lambdas(self.rule_on(data), self.samples, self.noise, self.seed, self.draw)

@@ -15,18 +15,24 @@ A query with nothing useful in it, or a single document, has nothing to teach: i
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.families import Positional
+from exactrank.objectives.cost import sizes_of
 from exactrank.objectives.lambdas import longest
 
 
 @dataclass(frozen=True)
 class SmoothMeasure:
     """(2) of a positional ``measure``; ``sigma`` is in units of squared score."""
+
+    remedy: ClassVar[str] = "give the measure a cutoff, e.g. nDCG@10, by which the cost grows in place of the length of queries"
 
     measure: Measure
     sigma: float = 1.0
@@ -36,6 +42,11 @@ class SmoothMeasure:
             raise IncompatibleError(f"{self.measure} is no sum over ranks that could be smoothed; use nDCG, DCG, P, R or RBP")
         if not 0 < self.sigma < float("inf"):
             raise DataError(f"sigma must be a number above 0, got {self.sigma}")
+
+    def pairs(self, data: RankingData) -> float:
+        """How many pairs of a rank and a document one pass looks at."""
+        sizes = sizes_of(data)
+        return float((np.minimum(sizes, self.measure.cutoff) * sizes).sum())
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""

@@ -24,6 +24,7 @@ from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import mean_value
 from exactrank.measures.parse import parse_measure
+from exactrank.objectives.cost import announce_cost
 from exactrank.objectives.profile import query_weights
 from exactrank.objectives.score_space import Objective, Sampled
 from exactrank.optimizers.base import State, Theta
@@ -142,7 +143,9 @@ class BoostedRanker(Ranker):
         measure, before = parse_measure(self.measure), len(self._bags)
         whole = [TreeEnsemble(first_trees(*bag)) for bag in self._bags]
         others = [sum(each.score(part.X, self.threads) for each in whole) for part in (data, valid) if part is not None]
-        growth = Growth(self, self._forest, self._objective(measure), self._weigher(self._severe(), data), data, valid, before, others)
+        objective = self._objective(measure)
+        announce_cost(objective, data)
+        growth = Growth(self, self._forest, objective, self._weigher(self._severe(), data), data, valid, before, others)
 
         def placed(progress: Progress) -> Progress:
             step, theta = progress.step + before * self.trees, np.array([float(progress.step), float(before)])

@@ -1,0 +1,68 @@
+"""What a pass over long queries costs is said before the work begins."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import exactrank as xr
+from exactrank.objectives.cost import CostWarning, Pairwise, announce_cost
+from exactrank.objectives.parametric import Parametric
+from exactrank.objectives.smooth_measure import SmoothMeasure
+from exactrank.scorers.architecture import Architecture
+
+LONG = xr.RankingData.from_arrays(np.arange(150_000.0)[:, None] % 7, np.arange(150_000) % 3, group=[70_000, 79_000, 1_000])
+SHORT = xr.RankingData.from_arrays(None, [0, 1, 2, 1, 0, 1, 1], group=[4, 2, 1])
+
+
+@pytest.mark.parametrize(
+    "limits", [{}, {"truncation": 1}, {"truncation": 2, "neighbours": 1}, {"neighbours": 2}, {"measure": xr.NDCG(k=1)}], ids=str
+)
+def test_pairs_are_those_that_meet(limits: dict[str, object]) -> None:
+    rule = xr.Lambdas(**limits)  # type: ignore[arg-type]
+    upper = min(rule.truncation or 9, rule.measure.cutoff if rule.measure else 9)
+    met = [(i, j) for n in (4, 2, 1) for i in range(min(n, upper)) for j in range(i + 1, n) if j - i <= (rule.neighbours or 9)]
+    assert len(met) <= rule.pairs(SHORT) <= len(met) + 3 * (rule.neighbours or 0) ** 2
+    assert xr.SampledLambdas(samples=3, **limits).pairs(SHORT) == 3 * rule.pairs(SHORT)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        xr.Lambdas(),
+        xr.Lambdas(xr.AP()),
+        xr.FiniteDifference(xr.NDCG()),
+        SmoothMeasure(xr.NDCG()),
+        xr.SampledLambdas(xr.NDCG(k=9), samples=2000),
+    ],
+    ids=str,
+)
+def test_what_is_quadratic_is_announced(objective: Pairwise) -> None:
+    with pytest.warns(CostWarning, match=r"pairs of documents, which takes about \d+ s on one thread; the longest query has 79000"):
+        announce_cost(objective, LONG)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [xr.Lambdas(truncation=10), xr.Lambdas(neighbours=10), xr.Lambdas(xr.NDCG(k=10)), SmoothMeasure(xr.NDCG(k=10)), xr.PairHinge()],
+    ids=str,
+)
+def test_what_is_not_is_not(objective: object) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        announce_cost(objective, LONG)
+
+
+def test_an_objective_says_it_when_it_meets_the_data() -> None:
+    with pytest.warns(CostWarning, match="truncation=10"):
+        Parametric(xr.Lambdas(), Architecture.for_data(LONG, None), LONG)
+
+
+@pytest.mark.parametrize(
+    "ranker", [xr.RankNet(epochs=1), xr.SmoothRank(epochs=1), xr.ApproxNDCG(epochs=1), xr.LambdaMART(trees=1)], ids=str
+)
+def test_every_fit_says_it(ranker: xr.RankNet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exactrank.objectives.cost.MANY_PAIRS", 10)
+    data = xr.RankingData.from_arrays(np.arange(80.0)[:, None] % 7, np.arange(80) % 3, group=[40, 40])
+    with pytest.warns(CostWarning, match="the longest query has 40"):
+        ranker.fit(data)
