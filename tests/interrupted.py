@@ -39,8 +39,6 @@ def kernel_of(measure: str, data: xr.RankingData) -> tuple[_core.Kernel, Any]:
 LONG = one_query(150_000)
 MEDIUM = one_query(20_000)
 W = np.ones(1)
-NDCG = kernel_of("nDCG@10", LONG)
-ALL = kernel_of("nDCG", LONG)
 EMPTY_PIPE = os.pipe()[0]
 
 
@@ -64,10 +62,15 @@ def net_pass(pairs: bool) -> object:
     return net.pass_over_pairs(*inputs, LONG.y, np.zeros(9, int), 0.1, 0.0) if pairs else net.pass_over(*inputs, np.zeros(9, int), 0.1, 0.0)
 
 
-def ranked(measure: tuple[_core.Kernel, Any]) -> _core.LineSearch:
-    search = _core.LineSearch(*measure, LONG.indptr, None, False, W)
+def ranked(measure: str) -> _core.LineSearch:
+    search = _core.LineSearch(*kernel_of(measure, LONG), LONG.indptr, None, False, W)
     search.rank(LONG.X[:, 1].astype(float), 2)
     return search
+
+
+def differences() -> object:
+    scores, changes = LONG.X[:, 1].astype(float), np.ones(4)
+    return _core.differences(scores, LONG.X, changes, LONG.indptr, None, False, False, *kernel_of("nDCG@10", LONG), W, 2)
 
 
 def planes() -> object:
@@ -89,10 +92,8 @@ def forever(work: Callable[[], object]) -> object:
 CASES: dict[str, Callable[[], object]] = {name: (lambda ranker: lambda: ranker().fit(LONG))(getattr(xr, name)) for name in RANKERS} | {
     "lambdas of AP": lambda: asked(_core.lambdas(rule(LONG, "AP"))),
     "sampled lambdas": lambda: asked(_core.sampled_lambdas(rule(LONG), 10, 1.0, 0, 0)),
-    "finite differences of scores": lambda: asked(_core.finite_difference(*NDCG, LONG.y, 0.1)),
-    "finite differences of weights": lambda: forever(
-        lambda: _core.differences(LONG.X[:, 1].astype(float), LONG.X, np.ones(4), LONG.indptr, None, False, False, *NDCG, W, 2)
-    ),
+    "finite differences of scores": lambda: asked(_core.finite_difference(*kernel_of("nDCG@10", LONG), LONG.y, 0.1)),
+    "finite differences of weights": lambda: forever(differences),
     "nets by query": lambda: net_pass(False),
     "nets by pair": lambda: net_pass(True),
     "helpers at work": lambda: with_helpers([40_000, 40_000, 40_000]),
@@ -101,12 +102,12 @@ CASES: dict[str, Callable[[], object]] = {name: (lambda ranker: lambda: ranker()
         np.zeros(LONG.n_documents), LONG.indptr, None, True, [kernel_of("ERR", LONG)], 2
     ),
     "evaluation over and over": lambda: forever(
-        lambda: _core.evaluate(LONG.X[:, 1].astype(float), LONG.indptr, LONG.y, False, [kernel_of("PairwiseCorrect", LONG), ALL], 2)
+        lambda: _core.evaluate(LONG.X[:, 1].astype(float), LONG.indptr, LONG.y, False, [kernel_of("PairwiseCorrect", LONG)], 2)
     ),
     "profile": lambda: _core.profile(*ray("PairwiseCorrect", MEDIUM, False), W, -9.0, 9.0, 2),
     "profile of ties": lambda: _core.profile(*ray("bpref", MEDIUM, True), W, -9.0, 9.0, 2),
-    "jumping points": lambda: ranked(ALL).best_as_published(LONG.X[:, 2].astype(float), 2),
-    "line search": lambda: forever(lambda: ranked(NDCG).best(LONG.X[:, 2].astype(float), -9.0, 9.0, 2)),
+    "jumping points": lambda: ranked("nDCG").best_as_published(LONG.X[:, 2].astype(float), 2),
+    "line search": lambda: forever(lambda: ranked("nDCG@10").best(LONG.X[:, 2].astype(float), -9.0, 9.0, 2)),
     "planes": planes,
     "bounds at corners": lambda: _core.optimistic(RNG.standard_normal((4, 150_000)), LONG.indptr, LONG.y, np.ones(100), 2),
     "an empty pipe": lambda: _core.LetorParser(False, True, -1, -1, 0, 2).feed_while_reading(
@@ -131,13 +132,14 @@ def calm() -> dict[str, object]:
     """A handler that only counts changes nothing, and other threads than the main one are never asked."""
     rung: list[int] = []
     signal.signal(signal.SIGALRM, lambda *_: rung.append(threading.get_ident()))
-    objective = _core.lambdas(rule(MEDIUM))
-    alone = asked(objective, MEDIUM)
+    data = one_query(10_000)
+    objective = _core.lambdas(rule(data))
+    alone = asked(objective, data)
     signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
     beside: list[Any] = []
-    thread = threading.Thread(target=lambda: beside.append(asked(objective, MEDIUM)))
+    thread = threading.Thread(target=lambda: beside.append(asked(objective, data)))
     thread.start()
-    ours = asked(objective, MEDIUM)
+    ours = asked(objective, data)
     during = len(rung)
     thread.join()
     signal.setitimer(signal.ITIMER_REAL, 0)

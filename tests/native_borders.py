@@ -67,13 +67,12 @@ IDEAL = np.concatenate([np.arange(n, dtype=np.int32) for n in SIZES])
 TOP = np.array(SIZES, np.int32)
 FLAGS = (Y > 0).astype(np.uint8)
 DISCOUNT = 1 / np.log2(np.arange(2, 2 + N))
-GAIN = _core.Gain("exponential")
 ZEROS = open("/dev/zero", "rb")  # noqa: SIM115
 TEXT = np.frombuffer(b"1 qid:1 1:0.5 # a\n0 qid:1 2:0.5\n", np.uint8)
 
 
 def ndcg() -> _core.Kernel:
-    return _core.positional(GAIN, DISCOUNT, 10, "ideal", False, 0.0)
+    return _core.positional(_core.Gain("exponential"), DISCOUNT, 10, "ideal", False, 0.0)
 
 
 def rule() -> _core.LambdaRule:
@@ -141,7 +140,7 @@ def asked(objective: _core.Objective, **more: Any) -> Any:
 CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "Gain.__init__": lambda: {"kind": "exponential", "parameter": 1.0},
     "positional": lambda: {
-        "gain": GAIN, "discount": DISCOUNT, "cutoff": 10, "normaliser": "ideal", "short_is_zero": False, "empty": 0.0
+        "gain": _core.Gain("exponential"), "discount": DISCOUNT, "cutoff": 10, "normaliser": "ideal", "short_is_zero": False, "empty": 0.0
     },
     "cascade": lambda: {"gain": _core.Gain("stopping", 2.0), "discount": DISCOUNT, "cutoff": 10, "empty": 0.0},
     "average_precision": lambda: {"rel": 1.0, "cutoff": 10, "limit_to_cutoff": False, "empty": 0.0},

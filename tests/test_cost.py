@@ -66,3 +66,10 @@ def test_every_fit_says_it(ranker: xr.RankNet, monkeypatch: pytest.MonkeyPatch) 
     data = xr.RankingData.from_arrays(np.arange(80.0)[:, None] % 7, np.arange(80) % 3, group=[40, 40])
     with pytest.warns(CostWarning, match="the longest query has 40"):
         ranker.fit(data)
+
+
+@pytest.mark.parametrize("name", ["truncation", "neighbours"])
+@pytest.mark.parametrize("limit", [0, 1.5, 2**40, float("nan")])
+def test_limits_are_whole_numbers(name: str, limit: float) -> None:
+    with pytest.raises(xr.DataError, match=f"{name} must be a whole number of at least 1"):
+        xr.Lambdas(**{name: limit})  # type: ignore[arg-type]

@@ -60,8 +60,8 @@ class LambdaRule:
             raise DataError(f"near must be a number above 0, and needs a measure; got {self.near} and {self.measure}")
         for name in ("neighbours", "truncation"):
             given = getattr(self, name)
-            if given is not None and not 1 <= given < NO_CUTOFF:
-                raise DataError(f"{name} must be at least 1, or None for no limit; got {given}")
+            if given is not None and not (isinstance(given, int | np.integer) and 1 <= given < NO_CUTOFF):
+                raise DataError(f"{name} must be a whole number of at least 1, or None for no limit; got {given}")
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of documents meet in one pass."""

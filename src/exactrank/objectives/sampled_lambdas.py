@@ -14,6 +14,8 @@ Prokhorenkova (2023) compare the two kinds.
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
@@ -34,8 +36,8 @@ class SampledLambdas(LambdaRule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.samples < 2**31:
-            raise DataError(f"samples must be at least 1, got {self.samples}")
+        if not (isinstance(self.samples, int | np.integer) and 1 <= self.samples < 2**31):
+            raise DataError(f"samples must be a whole number of at least 1, got {self.samples}")
         if not 0 <= self.noise < float("inf"):
             raise DataError(f"noise must be a number of at least 0, got {self.noise}")
         for name in ("seed", "draw"):
