@@ -162,8 +162,8 @@ def test_scores_that_are_no_numbers_have_no_slope(bad):
     [
         ({"link": "exponential"}, "'exponential' is not one of"),
         ({"margin": -1.0}, "margin must be"),
-        ({"neighbours": 0}, "neighbours must be at least 1"),
-        ({"truncation": 0}, "truncation must be at least 1"),
+        ({"neighbours": 0}, "neighbours must be a whole number of at least 1"),
+        ({"truncation": 0}, "truncation must be a whole number of at least 1"),
         ({"near": 0.0}, "near must be a number above 0"),
         ({"near": 0.1, "measure": None}, "needs a measure"),
     ],

@@ -107,12 +107,12 @@ def test_scores_that_are_no_numbers_have_no_slope(bad):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"samples": 0}, "samples must be at least 1, got 0"),
+        ({"samples": 0}, "samples must be a whole number of at least 1, got 0"),
         ({"noise": -1.0}, "noise must be a number of at least 0, got -1"),
         ({"noise": math.inf}, "noise must be a number of at least 0, got inf"),
         ({"seed": -1}, "seed must be at least 0 and below 2"),
         ({"draw": 2**64}, "draw must be at least 0 and below 2"),
-        ({"neighbours": 0}, "neighbours must be at least 1"),
+        ({"neighbours": 0}, "neighbours must be a whole number of at least 1"),
         ({"link": "exponential"}, "'exponential' is not one of"),
     ],
 )
