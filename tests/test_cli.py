@@ -134,6 +134,7 @@ def test_scores_from_a_pipe(letor):
     [
         ("{run} >&-", 1, "standard output is closed"),
         ("{run} > /dev/full", 1, "No space left on device"),
+        ("{program} convert {letor} - >&-", 1, "standard input or output is closed"),
         ("{run} --feature 7 2>&- >/dev/null", 2, ""),
         ("{run} <&- >/dev/null", 0, ""),
         ("env -u HOME TMPDIR=/nonexistent {run} >/dev/null", 0, ""),
@@ -143,7 +144,7 @@ def test_scores_from_a_pipe(letor):
 )
 def test_odd_streams_and_environments(letor, shell, code, said):
     """Nothing is raised, and nothing but one line is said."""
-    program = shell.format(run=f"{PROGRAM} evaluate {letor} --feature 1 -q")
+    program = shell.format(run=f"{PROGRAM} evaluate {letor} --feature 1 -q", program=PROGRAM, letor=letor)
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
     assert (done.returncode, done.stderr.count("\n")) == (code, int(bool(said)))
     assert said in done.stderr

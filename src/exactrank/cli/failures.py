@@ -3,12 +3,14 @@
 Exit codes: 1 the job failed, 2 bad usage or input.
 """
 
+import errno
 import os
 import re
 
 from exactrank.errors import ExactRankError
 
 MEMORY = "not enough memory{}; give less data or fewer features, or convert text to an .xr cache, which is mapped instead of read"
+CLOSED = "standard input or output is closed; open it, or give the path of a file"
 _ALLOCATION = re.compile(r"Unable to allocate ([\d.]+ \w+)")  # NumPy's words
 
 
@@ -34,5 +36,7 @@ def line_and_code(error: Exception) -> tuple[str, int]:
 def _of_the_system(error: OSError) -> str:
     if error.strerror is None:
         return str(error) or type(error).__name__
+    if error.errno == errno.EBADF and error.filename is None:
+        return CLOSED
     where = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes | os.PathLike)]
     return f"{' and '.join(where) or 'input or output'}: {error.strerror}"

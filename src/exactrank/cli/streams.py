@@ -8,14 +8,14 @@ from typing import TextIO
 def settle() -> None:
     """Make the streams safe to use, once, when the program starts.
 
-    A closed one is opened on nothing, or else the next file that is opened would take its place, and get what a library prints. Letters
-    that a stream cannot show are printed as escapes.
+    A closed one is opened on nothing, for reading alone: else the next file that is opened would take its place, and get what a library
+    prints; and results that are sent there would be lost without a word. Letters that a stream cannot show are printed as escapes.
     """
     for handle in range(3):
         try:
             os.fstat(handle)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDONLY)  # takes the lowest number that is free: this one
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
