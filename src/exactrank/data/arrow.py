@@ -28,6 +28,8 @@ def arrow_errors(path: Path, header: list[str] | None = None) -> Iterator[None]:
         yield
     except arrow.ArrowException as error:
         raise DataError(f"{path}: {_with_column_name(str(error), header)}; mend the file or write it again") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: the name of a column is not UTF-8 ({error}); write the file again in UTF-8") from None
     except OSError as error:
         if error.errno is not None:
             raise
@@ -41,6 +43,12 @@ def _with_column_name(message: str, header: list[str] | None) -> str:
     if found is None or header is None or int(found[1]) >= len(header):
         return message
     return f"column {header[int(found[1])]!r}: {message[found.end() :]}"
+
+
+def with_names(schema: Any) -> Any:
+    """``schema``, once the name of each column is seen to be text, which Arrow looks at only when it is asked for one."""
+    _ = schema.names
+    return schema
 
 
 def tables_of(batches: Iterable[Any], layout: Layout, place: str) -> "Iterator[nw.DataFrame[Any]]":

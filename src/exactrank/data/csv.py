@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from exactrank.arrays import Ids
-from exactrank.data.arrow import arrow_errors, tables_of, write_tables
+from exactrank.data.arrow import arrow_errors, tables_of, with_names, write_tables
 from exactrank.data.format import Columns, ReadOptions
 from exactrank.data.frame import Layout, blocks_of, gathered, layout_of, library, table_of
 from exactrank.data.ranking_data import RankingData
@@ -93,7 +93,7 @@ def _csv_batches(path: Path, threads: int | None, header: list[str] | None = Non
             convert_options=csv.ConvertOptions(**convert),
         )
         with reader:
-            yield reader.schema, (batch for batch in reader if batch.num_rows)
+            yield with_names(reader.schema), (batch for batch in reader if batch.num_rows)
 
 
 def _csv_source(path: Path, options: ReadOptions) -> _CsvSource:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from exactrank.data.arrow import arrow_errors, block_rows, tables_of, write_tables
+from exactrank.data.arrow import arrow_errors, block_rows, tables_of, with_names, write_tables
 from exactrank.data.format import ReadOptions
 from exactrank.data.frame import Layout, blocks_of, gathered, layout_of, library, table_of
 from exactrank.data.ranking_data import RankingData
@@ -34,7 +34,7 @@ class ParquetFormat:
 
     def _opened(self, path: Path, options: ReadOptions) -> tuple[Layout, Iterator[Block]]:
         with arrow_errors(path):
-            schema = library("pyarrow.parquet").read_schema(path)
+            schema = with_names(library("pyarrow.parquet").read_schema(path))
         layout = layout_of(table_of(schema.empty_table(), str(path)), options.columns, str(path))
         tables = tables_of(_parquet_batches(path, layout, options.threads), layout, str(path))
         return layout, blocks_of(tables, layout, str(path))

@@ -1,0 +1,126 @@
+"""Model files: JSON of every kind of scorer, and LightGBM's text with sizes that fit what was changed."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+import exactrank as xr
+from exactrank.scorers.model import Model
+from tests.fuzz.mutations import ODD_WORDS, changed_json, mutated, one_of, soup
+from tests.fuzz.target import Target, require
+
+JSON = [
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b'"weights"',
+    b'"kind"',
+    b'"format"',
+    b'"exactrank-model"',
+    b"1",
+    b"0.5",
+    b"null",
+    b"true",
+    b'"x"',
+]
+JSON += [b"NaN", b"Infinity", b"1e999", b"[" * 5000, b'{"a":' * 3000, *ODD_WORDS]
+WIDEST = 10_000  #: features of a model that is tried on rows
+
+
+@cache
+def good_models() -> list[Any]:
+    """A model of every kind of scorer, as JSON, and weights from elsewhere."""
+    rng = np.random.default_rng(0)
+    data = xr.RankingData.from_arrays(rng.normal(size=(60, 3)), rng.integers(0, 3, 60), group=[10] * 6, feature_names=["a", "b", "c"])
+    rankers = [xr.Ridge(), xr.RankNet(hidden=2, epochs=1), xr.LambdaMART(trees=3, leaves=3), xr.RankBoost(rounds=2)]
+    with TemporaryDirectory() as folder:
+        for i, ranker in enumerate(rankers):
+            ranker.fit(data).save(Path(folder) / f"{i}.json")
+        trained = [json.loads((Path(folder) / f"{i}.json").read_bytes()) for i in range(len(rankers))]
+    return [*trained, {"bm25": 0.7, "dense": 0.3}, {"weights": {"a": 1, "b": 2}, "missing": "zero"}, [0.5, 1]]
+
+
+@cache
+def good_trees() -> str:
+    """A LightGBM text with numerical and categorical splits."""
+    import lightgbm as lgb
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(80, 2)), rng.integers(0, 4, 80)])
+    settings = {"min_data_in_leaf": 2, "num_leaves": 4, "verbose": -1, "num_threads": 1, "min_data_per_group": 2, "cat_smooth": 1}
+    data = lgb.Dataset(X, label=X[:, 0] + (X[:, 2] == 2), categorical_feature=[2], params={"verbose": -1})
+    return str(lgb.train(settings, data, num_boost_round=3).model_to_string())
+
+
+def model_json(rng: np.random.Generator) -> bytes:
+    """A good model with parts of it changed, as JSON or as bytes; or marks at random."""
+    if rng.random() < 0.2:
+        return soup(rng, JSON, 40)
+    model = one_of(rng, good_models())
+    if rng.random() < 0.5:
+        return mutated(rng, json.dumps(model).encode(), JSON)
+    return json.dumps(changed_json(rng, model)).encode()
+
+
+def lightgbm_text(rng: np.random.Generator) -> bytes:
+    """A good text with lines or bytes changed, mostly with the sizes made right again."""
+    text = good_trees()
+    if rng.random() < 0.3:
+        return mutated(rng, text.encode())
+    lines = text.split("\n")
+    for _ in range(rng.integers(1, 4)):
+        at = int(rng.integers(lines.index("end of trees")))
+        lines[at] = _changed_line(rng, lines[at])
+    return with_sizes("\n".join(lines)).encode("utf-8", "surrogateescape")
+
+
+def _changed_line(rng: np.random.Generator, line: str) -> str:
+    name, equals, values = line.partition("=")
+    words = values.split(" ")
+    at = int(rng.integers(len(words)))
+    odd = one_of(
+        rng, [w.decode("utf-8", "surrogateescape") for w in ODD_WORDS] + ["0", "1", "-1", "-2", "-3", "2", "3", "9", "12", "1e300"]
+    )
+    words[at : at + int(rng.integers(2))] = [odd] if rng.random() < 0.8 else []
+    return name + equals + " ".join(words)
+
+
+def with_sizes(text: str) -> str:
+    """``text`` with the number of characters that each tree now has."""
+    trees = re.findall(r"^Tree=.*?(?=^Tree=|^end of trees)", text, re.MULTILINE | re.DOTALL)
+    return re.sub(
+        r"^tree_sizes=.*$", lambda _: "tree_sizes=" + " ".join(str(len(tree)) for tree in trees), text, count=1, flags=re.MULTILINE
+    )
+
+
+def use_model(path: Path) -> None:
+    """Load, score, save, load and score alike."""
+    model = xr.load(path)
+    if model.scorer.n_features > WIDEST:
+        return
+    rows = np.random.default_rng(0).normal(size=(5, model.scorer.n_features)).astype(np.float32)
+    again = path.with_suffix(".again")
+    model.save(again, force=True)
+    require(_same(_scores(model, rows), _scores(xr.load(again), rows)), "a saved model scores as before")
+
+
+def _scores(model: Model, rows: Any) -> Any:
+    try:
+        return model.predict(rows)
+    except xr.ExactRankError as error:
+        return str(error)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and (one == other if isinstance(one, str) else np.array_equal(one, other))
+
+
+TARGETS = [Target("models", ".json", model_json, use_model), Target("lightgbm", ".txt", lightgbm_text, use_model)]
