@@ -32,11 +32,11 @@ class Target:
         return sorted((CORPUS / self.name).glob(f"*{self.suffix}"))
 
 
-class BrokenLaw(Exception):
+class BrokenLawError(Exception):
     """An input was accepted that breaks a law of what was read."""
 
 
 def require(holds: object, law: str) -> None:
     """Raise unless ``law`` holds; not ``assert``, which `python -O` leaves out."""
     if not holds:
-        raise BrokenLaw(law)
+        raise BrokenLawError(law)

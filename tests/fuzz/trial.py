@@ -51,7 +51,7 @@ def _place(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "/exactrank/" in frame.filename] or list(frames)
     return f"{type(error).__name__} at {Path(own[-1].filename).name}:{own[-1].name}" + (
-        f": {error}" if type(error).__name__ == "BrokenLaw" else ""
+        f": {error}" if type(error).__name__ == "BrokenLawError" else ""
     )
 
 

@@ -1,0 +1,129 @@
+"""A process that forks one for each run of the command line, so that a run takes milliseconds and leaves the next as it was.
+
+What a run imports the driver imports before the next, so that libraries are imported once, and never in the midst of faults.
+Requests and answers are lines of JSON on standard input and output.
+"""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tests.faults.shim import VARIABLE, Fault, Plan, environment
+
+LIMIT = 60  #: seconds of a run
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: its exit code or minus the signal, what it said, and how many calls of the fault's kind there were."""
+
+    code: int
+    out: str
+    err: str
+    count: int
+
+
+@dataclass
+class Driver:
+    """The process, from the side of the tests."""
+
+    folder: Path  #: for the shim
+    _process: Any = field(init=False)
+
+    def __enter__(self) -> "Driver":
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment(self.folder) | {"COLUMNS": "120", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2"},
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+
+    def run(self, *arguments: object, at: Path, fault: Fault | None = None, limits: dict[str, int] | None = None) -> Ended:
+        """``exactrank ARGUMENTS`` in the folder ``at``, whose files the fault is about, under limits such as ``{"AS": 1 << 30}``."""
+        request = {"arguments": [*map(str, arguments)], "at": str(at), "fault": fault and asdict(fault), "limits": limits or {}}
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return Ended(**json.loads(self._process.stdout.readline()))
+
+
+def serve() -> None:
+    """What the process does."""
+    import_module("exactrank.cli")
+    plan = Plan.shared()
+    for line in sys.stdin:
+        print(json.dumps(asdict(_ran(json.loads(line), plan))), flush=True)
+
+
+def _ran(request: dict[str, Any], plan: Plan) -> Ended:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as modules:
+        pid = os.fork()
+        if pid == 0:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            code = _command(request, plan)
+            plan.disarm()
+            modules.write("\n".join(sys.modules).encode())
+            modules.flush()
+            os._exit(code)
+        _, status = os.waitpid(pid, 0)
+        count = plan.disarm()
+        _import(_content(modules).split())
+        return Ended(os.waitstatus_to_exitcode(status), _content(out), _content(err), count)
+
+
+def _command(request: dict[str, Any], plan: Plan) -> int:
+    """The exit code of the command line, in this process."""
+    os.chdir(request["at"])
+    os.environ["TMPDIR"], tempfile.tempdir = os.path.join(request["at"], "tmp"), None
+    sys.argv = ["exactrank", *request["arguments"]]
+    signal.alarm(LIMIT)
+    for name, limit in request["limits"].items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
+    if request["fault"] is not None:
+        plan.arm(Fault(**request["fault"]), request["at"])
+    try:
+        import_module("exactrank.cli").main()
+        code = 0
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else int(left.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+def _import(names: list[str]) -> None:
+    for name in names:
+        if name not in sys.modules:
+            with suppress(Exception):  # parts of packages that are no modules
+                import_module(name)
+
+
+def _content(file: Any) -> str:
+    file.seek(0)
+    return str(file.read().decode(errors="backslashreplace"))
+
+
+if __name__ == "__main__":
+    if VARIABLE not in os.environ:
+        sys.exit("started by tests.faults.driver.Driver only")
+    serve()

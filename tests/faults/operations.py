@@ -1,0 +1,47 @@
+"""The commands that write, on data so small that a run takes milliseconds."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import exactrank as xr
+from exactrank.workbench.synthetic import CubicPolynomial
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A command with ``{data}``, ``{text}`` or ``{model}`` for inputs, which writes the file ``out`` in the folder that it runs in."""
+
+    name: str
+    command: str
+    out: str
+    again: str = ""  #: what a second run after a fault is called with as well
+
+    def arguments(self, inputs: dict[str, Path]) -> list[str]:
+        """The words of the command."""
+        return [word.format(**inputs) for word in self.command.split()]
+
+
+def make_inputs(folder: Path) -> dict[str, Path]:
+    """The files that operations read."""
+    data = CubicPolynomial(features=3, documents=6, grades=3, noise=0.2).data(8)
+    inputs = {"data": folder / "data.xr", "text": folder / "data.txt", "model": folder / "model.json"}
+    xr.write(data, inputs["data"])
+    xr.write(data, inputs["text"])
+    xr.Ridge(measure="nDCG@10").fit(data).save(inputs["model"])
+    return inputs
+
+
+#: Those that take milliseconds.
+QUICK = {
+    "convert": Operation("convert", "convert {text} out.xr --force", "out.xr"),
+    "train": Operation("train", "train directrank {data} --out out.json --force --threads 2 --restarts 1", "out.json"),
+    "predict": Operation("predict", "predict {model} {data} --out out.txt --force", "out.txt"),
+    "fuse": Operation("fuse", "fuse {data} --system 1 --system 2 --out out.json --force --folds 0 --bootstrap 0", "out.json"),
+}
+OPERATIONS = QUICK | {
+    "parquet": Operation("parquet", "convert {text} out.parquet --force", "out.parquet"),
+    "gzip": Operation("gzip", "convert {data} out.txt.gz --force", "out.txt.gz"),
+    "generate": Operation("generate", "generate out.xr --queries 9 --documents 5 --features 3 --force", "out.xr"),
+    "ridge": Operation("ridge", "train ridge {data} --out out.json --force", "out.json"),
+    "tune": Operation("tune", "tune ridge {data} --out out.json --force --trials 2 --folds 2 --workers 1 --threads 1", "out.json"),
+}

@@ -1,0 +1,50 @@
+"""Every n of every fault."""
+
+import errno
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tests.faults.laws import Bench
+from tests.faults.shim import Fault
+
+FAULTS = [
+    Fault("write", "fail", error=errno.EIO),
+    Fault("write", "fail", error=errno.ENOSPC, lasts=True),
+    Fault("write", "short"),
+    Fault("write", "kill"),
+    Fault("sync", "fail", error=errno.EIO),
+    Fault("sync", "kill"),
+    Fault("rename", "fail", error=errno.EIO),
+    Fault("rename", "kill"),
+    Fault("map", "fail", error=errno.ENOMEM),
+    Fault("map", "kill"),
+    Fault("truncate", "fail", error=errno.ENOSPC),
+    Fault("truncate", "kill"),
+    Fault("open", "fail", error=errno.EMFILE),
+    Fault("open", "fail", error=errno.ENOSPC, lasts=True),
+    Fault("open", "kill"),
+    Fault("unlink", "fail", error=errno.EIO),
+    Fault("unlink", "kill"),
+    Fault("allocate", "fail", error=errno.ENOMEM),
+    Fault("allocate", "fail", error=errno.ENOMEM, lasts=True),
+    Fault("thread", "fail", error=errno.EAGAIN),
+    Fault("thread", "fail", error=errno.EAGAIN, lasts=True),
+    Fault("fork", "fail", error=errno.EAGAIN, lasts=True),
+]
+MOST = 3000  #: calls of a kind; an operation with more never ends
+
+
+def swept(bench: Bench, fault: Fault) -> tuple[int, list[str]]:
+    """At how many calls the fault happened, until the operation went through, and the laws that were broken."""
+    broken = []
+    for n, each in enumerate(_each(fault)):
+        try:
+            if not bench.struck(each):
+                return n, broken
+        except AssertionError as error:
+            broken.append(str(error))
+    raise AssertionError(f"{bench.operation.name} has more than {MOST} calls of {fault.kind}")
+
+
+def _each(fault: Fault) -> Iterator[Fault]:
+    return (replace(fault, n=n) for n in range(1, MOST))
