@@ -9,7 +9,7 @@ BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-browser check docs bench fuzz sanitize clean
+.PHONY: demo test test-browser check docs bench fuzz faults sanitize sanitize-threads clean
 
 demo: $(VENV)/.installed
 	exactrank demo --report build/demo --force
@@ -37,20 +37,37 @@ docs: $(VENV)/.checked
 bench: $(VENV)/.benched
 	for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
-# Random text for the parser and damaged files for the cache, a minute each.
-fuzz: $(VENV)/.tested
-	$(BIN)/python tests/fuzz.py --seconds 60
+# Random, mutated and forged inputs for everything that reads a file: first with little memory, then under the sanitizers.
+SECONDS ?= 60
+fuzz: build/sanitize/.built
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
+	$(SANITIZED) $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --limit 60
+
+# Every write, rename, mapping, allocation and thread start of every command that writes fails once, or is the last.
+faults: $(VENV)/.tested
+	$(BIN)/python -m tests.faults
+
+KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,measures profile line_search directrank letor cache synthetic lambdas listwise \
+  network spsa structured pair_hinge cutting_plane bundle regularised_risk adarank rankboost thresholds sampled_lambdas tree_ensemble tree_text \
+  native_borders refused_threads))
+LIBRARY = $$($${CXX:-g++} -print-file-name=lib$(1).so)
+SANITIZED = LD_PRELOAD="$(call LIBRARY,asan) $(call LIBRARY,ubsan)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONPATH=build/sanitize
 
 # The kernels' tests under AddressSanitizer and UndefinedBehaviorSanitizer.
-sanitize: $(VENV)/.tested
-	rm -rf build/sanitize
-	$(PIP) --no-build-isolation --no-deps --target build/sanitize . -C cmake.define.EXACTRANK_SANITIZE=ON -C build-dir=build/sanitize-objects
-	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
-	  PYTHONPATH=build/sanitize $(BIN)/python -m pytest -p no:cacheprovider tests/test_measures.py tests/test_profile.py tests/test_line_search.py tests/test_directrank.py \
-	  tests/test_letor.py tests/test_cache.py tests/test_synthetic.py tests/test_lambdas.py tests/test_listwise.py tests/test_network.py tests/test_spsa.py \
-	  tests/test_structured.py tests/test_pair_hinge.py tests/test_cutting_plane.py tests/test_bundle.py tests/test_regularised_risk.py \
-	  tests/test_adarank.py tests/test_rankboost.py tests/test_thresholds.py tests/test_sampled_lambdas.py tests/test_tree_ensemble.py tests/test_tree_text.py \
-	  tests/test_native_borders.py tests/test_refused_threads.py
+sanitize: build/sanitize/.built
+	$(SANITIZED) $(BIN)/python -m pytest -p no:cacheprovider $(KERNEL_TESTS)
+
+# The same under ThreadSanitizer. Addresses are not drawn at random, since it needs them in certain places.
+sanitize-threads: build/sanitize-threads/.built
+	LD_PRELOAD="$(call LIBRARY,tsan)" TSAN_OPTIONS="exitcode=66 suppressions=$(CURDIR)/tests/threads.supp" OPENBLAS_NUM_THREADS=1 \
+	  PYTHONPATH=build/sanitize-threads setarch -R $(BIN)/python -m pytest -p no:cacheprovider $(KERNEL_TESTS)
+
+build/sanitize/.built: SANITIZERS := address,undefined
+build/sanitize-threads/.built: SANITIZERS := thread
+build/sanitize/.built build/sanitize-threads/.built: $(VENV)/.tested
+	rm -rf $(@D)
+	$(PIP) --no-build-isolation --no-deps --target $(@D) . -C cmake.define.EXACTRANK_SANITIZE=$(SANITIZERS) -C build-dir=$(@D)-objects
+	touch $@
 
 clean:
 	rm -rf build $(VENV)

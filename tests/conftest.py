@@ -1,6 +1,23 @@
-"""Settings for all tests: examples are drawn anew in each run, without deadlines on a busy machine."""
+"""Settings for all tests: examples are drawn anew in each run, without deadlines on a busy machine. And what several files share."""
 
+import pytest
 from hypothesis import settings
+
+from tests.faults.driver import Driver
+from tests.faults.operations import make_inputs
 
 settings.register_profile("exactrank", deadline=None, print_blob=True)
 settings.load_profile("exactrank")
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    """A process that runs commands with faults and under limits."""
+    with Driver(tmp_path_factory.mktemp("driver")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory):
+    """Small files for those commands, by what they are."""
+    return make_inputs(tmp_path_factory.mktemp("inputs"))

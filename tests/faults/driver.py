@@ -4,6 +4,7 @@ What a run imports the driver imports before the next, so that libraries are imp
 Requests and answers are lines of JSON on standard input and output.
 """
 
+import fcntl
 import json
 import os
 import resource
@@ -21,6 +22,7 @@ from typing import Any
 from tests.faults.shim import VARIABLE, Fault, Plan, environment
 
 LIMIT = 60  #: seconds of a run
+ROOM = 1 << 20  #: bytes that a run may say
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,10 @@ class Driver:
         self._process.wait()
 
     def run(self, *arguments: object, at: Path, fault: Fault | None = None, limits: dict[str, int] | None = None) -> Ended:
-        """``exactrank ARGUMENTS`` in the folder ``at``, whose files the fault is about, under limits such as ``{"AS": 1 << 30}``."""
+        """``exactrank ARGUMENTS`` in the folder ``at``, whose files the fault is about, under limits such as ``{"FSIZE": 100}``.
+
+        A limit of ``AS`` is on the memory beyond what the process has before it does anything.
+        """
         request = {"arguments": [*map(str, arguments)], "at": str(at), "fault": fault and asdict(fault), "limits": limits or {}}
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
@@ -71,21 +76,37 @@ def serve() -> None:
 
 
 def _ran(request: dict[str, Any], plan: Plan) -> Ended:
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as modules:
-        pid = os.fork()
-        if pid == 0:
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            os.dup2(out.fileno(), 1)
-            os.dup2(err.fileno(), 2)
-            code = _command(request, plan)
-            plan.disarm()
-            modules.write("\n".join(sys.modules).encode())
-            modules.flush()
-            os._exit(code)
-        _, status = os.waitpid(pid, 0)
-        count = plan.disarm()
-        _import(_content(modules).split())
-        return Ended(os.waitstatus_to_exitcode(status), _content(out), _content(err), count)
+    """The run in a process of its own; what it says goes through pipes, which no limit on files concerns."""
+    pipes = [_pipe() for _ in range(3)]
+    (_, out), (_, err), (_, modules) = pipes
+    pid = os.fork()
+    if pid == 0:
+        for target, says in ((0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, err)):
+            os.dup2(says, target)
+        code = _command(request, plan)
+        plan.disarm()
+        os.write(modules, "\n".join(sys.modules).encode())
+        os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    count = plan.disarm()
+    said, complained, imported = [_drained(*pipe) for pipe in pipes]
+    _import(imported.split())
+    return Ended(os.waitstatus_to_exitcode(status), said, complained, count)
+
+
+def _pipe() -> tuple[int, int]:
+    """One that holds all that a run says, so that nobody need read meanwhile."""
+    hears, says = os.pipe()
+    fcntl.fcntl(says, fcntl.F_SETPIPE_SZ, ROOM)
+    os.set_blocking(hears, False)
+    return hears, says
+
+
+def _drained(hears: int, says: int) -> str:
+    os.close(says)
+    with suppress(BlockingIOError), os.fdopen(hears, "rb", buffering=0) as pipe:
+        return (pipe.read() or b"").decode(errors="backslashreplace")
+    return ""
 
 
 def _command(request: dict[str, Any], plan: Plan) -> int:
@@ -95,7 +116,7 @@ def _command(request: dict[str, Any], plan: Plan) -> int:
     sys.argv = ["exactrank", *request["arguments"]]
     signal.alarm(LIMIT)
     for name, limit in request["limits"].items():
-        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit + (_addresses() if name == "AS" else 0),) * 2)
     if request["fault"] is not None:
         plan.arm(Fault(**request["fault"]), request["at"])
     try:
@@ -111,16 +132,15 @@ def _command(request: dict[str, Any], plan: Plan) -> int:
     return code
 
 
+def _addresses() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
 def _import(names: list[str]) -> None:
     for name in names:
         if name not in sys.modules:
             with suppress(Exception):  # parts of packages that are no modules
                 import_module(name)
-
-
-def _content(file: Any) -> str:
-    file.seek(0)
-    return str(file.read().decode(errors="backslashreplace"))
 
 
 if __name__ == "__main__":
