@@ -9,7 +9,6 @@ size of each query, one a line.
 
 import io
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,7 @@ from exactrank.data.stream import Block, Stream
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.files import open_bytes, read_bounded
-from exactrank.threads import thread_count
+from exactrank.threads import Pool, thread_count
 
 TEXT_BLOCK = 1 << 22
 SIZES = 1 << 30  #: bytes of a file of query sizes
@@ -160,7 +159,7 @@ def _feed(parser: _core.LetorParser, path: Path, threads: int) -> None:
             parser.feed(text)
         return parser.finish()
     here, there = np.empty(TEXT_BLOCK, np.uint8), np.empty(TEXT_BLOCK, np.uint8)
-    with open_bytes(path) as file, ThreadPoolExecutor(1) as reader:
+    with open_bytes(path) as file, Pool(1) as reader:
         size = file.readinto(here)
         while size:
             if isinstance(file, io.FileIO):

@@ -17,7 +17,6 @@ leaves documents in the order they came in.
 
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -47,7 +46,7 @@ from exactrank.rankers.restarts import best_of
 from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
-from exactrank.threads import thread_count
+from exactrank.threads import Pool, thread_count
 from exactrank.training import Listener, Progress, Trained, train
 
 Start = Literal["auto", "softmax", "regression", "zero", "random"]
@@ -236,7 +235,7 @@ class _Task:
     def bags(self, kind: Any, count: int) -> Iterator[Theta]:
         """The models of ``count`` bootstrap samples, in order, each of unit deviation."""
         shared = None if isinstance(kind, str) and kind == "random" else self.start(kind, np.random.default_rng(self.ranker.seed))
-        with ThreadPoolExecutor(thread_count(self.ranker.threads)) as pool:
+        with Pool(thread_count(self.ranker.threads)) as pool:
             jobs = [pool.submit(partial(self._bag, kind, shared), number) for number in range(count)]
             try:
                 for job in jobs:

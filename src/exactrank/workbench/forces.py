@@ -20,7 +20,6 @@ A no is certain. A yes is as good as the places looked at.
 """
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -34,7 +33,7 @@ from exactrank.measures.evaluate import checked_scores
 from exactrank.objectives.finite_difference import FiniteDifference
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.score_space import Objective
-from exactrank.threads import thread_count
+from exactrank.threads import Pool, thread_count
 from exactrank.workbench.circulation import circulation
 from exactrank.workbench.estimate import Estimate, all_of
 from exactrank.workbench.force_field import ForceField
@@ -174,7 +173,7 @@ def forces(
     s = _scores(data, scores, seed)
     chosen, left_out = _chosen(objective, data, s, queries, np.random.default_rng(seed))
     workers = thread_count(threads) if isinstance(objective, Lambdas | FiniteDifference) else 1  # others may call Python
-    with ThreadPoolExecutor(workers) as pool:
+    with Pool(workers) as pool:
         found = tuple(pool.map(lambda q: _examined(objective, data, s, q, seed), chosen.tolist()))
     if not any(query.force for query in found):
         raise DataError(f"no force acts on any document of the {len(found)} queries looked at, so there is nothing to ask; {objective!r}")

@@ -14,7 +14,6 @@ Queries are handled in blocks that fit into the processor's cache, several at a 
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
@@ -26,7 +25,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.measures.binary import Binary
 from exactrank.measures.families import Discounted
-from exactrank.threads import thread_count
+from exactrank.threads import Pool, thread_count
 from exactrank.workbench.fusion.cells import small_cells
 from exactrank.workbench.fusion.normalise import Retrieved, SystemScores, check_policies, normalised
 from exactrank.workbench.fusion.problem import Problem, weighted_sum
@@ -47,7 +46,7 @@ def blocks(indptr: Boundaries) -> Iterator[tuple[slice, Boundaries]]:
 
 def by_blocks(work: Callable[[slice, Boundaries], T], indptr: Boundaries, threads: int | None) -> list[T]:
     """``work`` on each of the blocks."""
-    with ThreadPoolExecutor(thread_count(threads)) as pool:
+    with Pool(thread_count(threads)) as pool:
         return list(pool.map(lambda block: work(*block), blocks(indptr)))
 
 

@@ -8,7 +8,6 @@ training fold costs as much as reading the jumps.
 """
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +16,7 @@ import numpy as np
 from exactrank.arrays import PerQuery, Rows
 from exactrank.objectives.profile import query_jumps
 from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, Interval, StepFunction
-from exactrank.threads import thread_count
+from exactrank.threads import Pool, thread_count
 from exactrank.workbench.fusion.problem import Problem, Sweep, Weights, between
 
 
@@ -80,7 +79,7 @@ class QuerySteps:
 def best_weights(segments: Iterable[QuerySteps], query_weights: Sequence[PerQuery], threads: int | None) -> list[Weights]:
     """The best weights on any of the segments, of which the first that is not beaten, for each of ``query_weights``."""
     values, weights = np.full(len(query_weights), -np.inf), [np.zeros(0)] * len(query_weights)
-    with ThreadPoolExecutor(thread_count(threads)) as pool:
+    with Pool(thread_count(threads)) as pool:
         for steps in segments:
             for i, found in enumerate(pool.map(steps.best, query_weights)):
                 if found.value > values[i] + SAME_VALUE:

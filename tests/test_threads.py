@@ -1,0 +1,60 @@
+"""A pool goes on with the threads there are."""
+
+import threading
+from concurrent.futures import CancelledError
+
+import pytest
+
+from exactrank.threads import Pool
+
+
+@pytest.fixture(params=[0, 1, 2, 9])
+def most(request, monkeypatch):
+    """How many threads can be started."""
+    started, start = [], threading.Thread.start
+
+    def limited(thread):
+        if len(started) >= request.param:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    return request.param
+
+
+def test_all_work_is_done_once_and_in_order(most):
+    done = []
+
+    def work(number):
+        done.append(number)
+        return -number
+
+    with Pool(4) as pool:
+        assert list(pool.map(work, range(200))) == [-number for number in range(200)]
+    assert sorted(done) == list(range(200))
+
+
+def test_errors_reach_the_caller(most):
+    with Pool(2) as pool:
+        job = pool.submit(lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            job.result()
+
+
+def test_what_has_not_begun_can_be_cancelled():
+    held, begun = threading.Event(), threading.Event()
+
+    def hold():
+        begun.set()
+        return held.wait(30)
+
+    with Pool(1) as pool:
+        first = pool.submit(hold)
+        begun.wait(30)
+        second = pool.submit(lambda: 1)
+        assert second.cancel()
+        held.set()
+        assert first.result()
+    with pytest.raises(CancelledError):
+        second.result()
