@@ -28,7 +28,7 @@ def under(bench, **limits):
         assert ended.code in (0, 1, 2), ended
         assert (folder / bench.operation.out).read_bytes() == (bench.new if ended.code == 0 else OLD), ended
         check_honest(ended)
-        check_clean(folder, bench.operation.out)
+        check_clean(folder, bench.operation.out, bench.operation.kept)
     return ended
 
 

@@ -14,7 +14,8 @@ class Operation:
     name: str
     command: str
     out: str
-    again: str = ""  #: what a second run after a fault is called with as well
+    exact: bool = True  #: whether it writes the same bytes each time; else whatever can be loaded is whole
+    kept: str = ""  #: a file that a run which fails leaves on purpose, to go on from, and that a run which succeeds removes
 
     def arguments(self, inputs: dict[str, Path]) -> list[str]:
         """The words of the command."""
@@ -34,7 +35,9 @@ def make_inputs(folder: Path) -> dict[str, Path]:
 #: Those that take milliseconds.
 QUICK = {
     "convert": Operation("convert", "convert {text} out.xr --force", "out.xr"),
-    "train": Operation("train", "train directrank {data} --out out.json --force --threads 2 --restarts 1", "out.json"),
+    "train": Operation(
+        "train", "train directrank {data} --out out.json --force --threads 2 --restarts 1", "out.json", kept="out.json.checkpoint"
+    ),
     "predict": Operation("predict", "predict {model} {data} --out out.txt --force", "out.txt"),
     "fuse": Operation("fuse", "fuse {data} --system 1 --system 2 --out out.json --force --folds 0 --bootstrap 0", "out.json"),
 }
@@ -42,6 +45,8 @@ OPERATIONS = QUICK | {
     "parquet": Operation("parquet", "convert {text} out.parquet --force", "out.parquet"),
     "gzip": Operation("gzip", "convert {data} out.txt.gz --force", "out.txt.gz"),
     "generate": Operation("generate", "generate out.xr --queries 9 --documents 5 --features 3 --force", "out.xr"),
-    "ridge": Operation("ridge", "train ridge {data} --out out.json --force", "out.json"),
-    "tune": Operation("tune", "tune ridge {data} --out out.json --force --trials 2 --folds 2 --workers 1 --threads 1", "out.json"),
+    "ridge": Operation("ridge", "train ridge {data} --out out.json --force", "out.json", kept="out.json.checkpoint"),
+    "tune": Operation(
+        "tune", "tune ridge {data} --out out.json --force --trials 2 --folds 2 --workers 1 --threads 1", "out.json", exact=False
+    ),
 }

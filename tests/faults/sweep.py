@@ -4,6 +4,7 @@ import errno
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tests.faults.comparing import ComparisonBench
 from tests.faults.laws import Bench
 from tests.faults.shim import Fault
 
@@ -34,7 +35,7 @@ FAULTS = [
 MOST = 3000  #: calls of a kind; an operation with more never ends
 
 
-def swept(bench: Bench, fault: Fault) -> tuple[int, list[str]]:
+def swept(bench: Bench | ComparisonBench, fault: Fault) -> tuple[int, list[str]]:
     """At how many calls the fault happened, until the operation went through, and the laws that were broken."""
     broken = []
     for n, each in enumerate(_each(fault)):
