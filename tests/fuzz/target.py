@@ -32,6 +32,10 @@ class Target:
         return sorted((CORPUS / self.name).glob(f"*{self.suffix}"))
 
 
+class NoInputError(Exception):
+    """What was drawn does not make an input."""
+
+
 class BrokenLawError(Exception):
     """An input was accepted that breaks a law of what was read."""
 

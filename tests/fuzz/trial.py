@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exactrank.errors import ExactRankError
-from tests.fuzz.target import Target, require
+from tests.fuzz.target import NoInputError, Target, require
 
 MEMORY = 2 << 30  #: bytes that an input may take beyond what the libraries have
 LONGEST = 20_000  #: characters of an error
@@ -21,7 +21,7 @@ LONGEST = 20_000  #: characters of an error
 class Outcome:
     """What came of an input; of a defect the ``said`` names its place, so that two inputs with the same defect say the same."""
 
-    verdict: str  #: "read", "refused" or "defect"
+    verdict: str  #: "read", "refused", "defect", or "void" where it is no input
     said: str = ""
     told: str = ""  #: the traceback of a defect
 
@@ -32,6 +32,8 @@ def tried(target: Target, path: Path) -> Outcome:
         target.used(path)
     except ExactRankError as error:
         return _refused(error)
+    except NoInputError as error:
+        return Outcome("void", str(error))
     except Exception as error:
         return Outcome("defect", _place(error), "".join(traceback.format_exception(error))[-LONGEST:])
     return Outcome("read")

@@ -47,7 +47,7 @@ def check(data: RankingData) -> None:
     require(not np.any(np.isinf(data.X)), "features are finite or missing")
     require(data.y.dtype == np.float64 and data.y.shape == (n,) and np.all(np.isfinite(data.y)), "grades are finite")
     require(len(data.qid) == len(indptr) - 1 == len(set(data.qid.tolist())), "each query has an id of its own")
-    require(len(set(data.feature_names)) == len(data.feature_names), "each feature has a name of its own")
+    require(all(isinstance(name, str) for name in data.feature_names), "names of features are text")
     for name, count in (("sample_weight", n), ("query_weight", len(indptr) - 1)):
         weight = getattr(data, name)
         require(weight is None or (weight.shape == (count,) and np.all(np.isfinite(weight)) and np.all(weight >= 0)), f"{name} is sound")
