@@ -12,8 +12,10 @@ import shutil
 import struct
 import sys
 import time
+import traceback
 import zlib
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from tests.fuzz.targets import TARGETS
 from tests.fuzz.trial import Outcome, apart, ended, limit_memory, tried, watch
 
 FOLDER = Path("build/fuzz")
+BROKEN = 70  #: the exit code of a process in which the fuzzer itself failed
 TALLY = struct.Struct("<3Q")  #: inputs that were tried, read, refused; shared with the process that tries
 
 
@@ -35,14 +38,26 @@ def fuzzed(target: Target, seconds: float, seed: int, limit: float) -> tuple[tup
     while time.monotonic() < until:
         pid = os.fork()
         if pid == 0:
-            limit_memory()
-            _loop(target, folder, until, np.random.default_rng(draws.spawn(1)[0]), limit, tally)
-            os._exit(0)
+            _child(target, folder, until, np.random.default_rng(draws.spawn(1)[0]), limit, tally)
         draws.spawn(1)
-        crash = ended(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if code == BROKEN:
+            raise SystemExit(f"{target.name}: the fuzzer itself failed, see above")
+        crash = ended(code)
         if crash is not None:
             _save(folder, target, crash)
     return TALLY.unpack(tally), {path.with_suffix("").name: path for path in sorted(folder.glob(f"defect-*{target.suffix}"))}
+
+
+def _child(target: Target, folder: Path, until: float, rng: np.random.Generator, limit: float, tally: mmap.mmap) -> NoReturn:
+    """Try inputs in this process, which ends with them."""
+    try:
+        limit_memory()
+        _loop(target, folder, until, rng, limit, tally)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(BROKEN)
+    os._exit(0)
 
 
 def _loop(target: Target, folder: Path, until: float, rng: np.random.Generator, limit: float, tally: mmap.mmap) -> None:

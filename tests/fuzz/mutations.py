@@ -77,7 +77,7 @@ def _change(rng: np.random.Generator, holder: Any, key: Any) -> None:
         holder[one_of(rng, ["", "x", "[/b]", "kind", "weights", str(key) + " "])] = holder.pop(key)
     elif kind == 2 and isinstance(holder, list):
         holder.insert(int(rng.integers(len(holder) + 1)), holder[key])
-    elif kind == 3 and isinstance(holder[key], int | float) and not isinstance(holder[key], bool):
+    elif kind == 3 and type(holder[key]) in (int, float) and abs(holder[key]) < 1e300:
         holder[key] = one_of(rng, [holder[key] + 1, holder[key] - 1, -holder[key], holder[key] * 2**32, float(holder[key])])
     else:
         holder[key] = one_of(rng, ODD_VALUES)
