@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -80,4 +81,4 @@ def _change(rng: np.random.Generator, holder: Any, key: Any) -> None:
     elif kind == 3 and type(holder[key]) in (int, float) and abs(holder[key]) < 1e300:
         holder[key] = one_of(rng, [holder[key] + 1, holder[key] - 1, -holder[key], holder[key] * 2**32, float(holder[key])])
     else:
-        holder[key] = one_of(rng, ODD_VALUES)
+        holder[key] = deepcopy(one_of(rng, ODD_VALUES))  # a value that were there twice could be put into itself
