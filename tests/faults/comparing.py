@@ -32,6 +32,7 @@ class ComparisonBench:
         with TemporaryDirectory(dir=self.parent) as name:
             ended = self.run(_prepared(Path(name)), None)
             assert ended.code == 0, ended.err
+            _check_own(Path(name))
             self.numbers, self.names = _numbers(Path(name)), _names(Path(name))
 
     def run(self, folder: Path, fault: Fault | None) -> Ended:
@@ -58,7 +59,7 @@ class ComparisonBench:
         assert resumed.code == 0, f"resuming fails: {resumed.err}"
         assert _numbers(folder) == self.numbers, "resuming comes to other numbers"
         assert _names(folder) == self.names, f"other files are left: {_names(folder) ^ self.names}"
-        assert all((folder / "report" / name).read_bytes() == content for name, content in OWN.items()), "a file of the user's was changed"
+        _check_own(folder)
 
 
 def _prepared(folder: Path) -> Path:
@@ -67,6 +68,13 @@ def _prepared(folder: Path) -> Path:
         (folder / "report" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "report" / name).write_bytes(content)
     return folder
+
+
+def _check_own(folder: Path) -> None:
+    for name, content in OWN.items():
+        path = folder / "report" / name
+        assert path.exists(), f"{name} of the user's is gone"
+        assert path.read_bytes() == content, f"{name} of the user's was changed"
 
 
 def _numbers(folder: Path) -> Any:
