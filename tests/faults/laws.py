@@ -70,7 +70,7 @@ class Bench:
         check_honest(ended, killed)
         if not killed and fault.kind != "unlink":
             check_clean(folder, self.operation.out, "" if ended.code == 0 else self.operation.kept)
-        if happened and ended.code != 0:
+        if left(folder, self.operation.out):
             self._check_again(folder)
 
     def _check_again(self, folder: Path) -> None:
@@ -106,5 +106,10 @@ def check_honest(ended: Ended, killed: bool = False) -> None:
 def check_clean(folder: Path, out: str, kept: str = "") -> None:
     """Nothing is left beside the output, what was there before, and what is kept on purpose."""
     assert (folder / BYSTANDER).read_bytes() == b"mine", "another file was changed"
-    left = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.name not in (out, kept, BYSTANDER, "tmp"))
-    assert not left, f"leftovers: {left}"
+    found = [name for name in left(folder, out) if name != kept]
+    assert not found, f"leftovers: {found}"
+
+
+def left(folder: Path, out: str) -> list[str]:
+    """All files and folders but the output and what was there before."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.name not in (out, BYSTANDER, "tmp"))
