@@ -99,7 +99,10 @@ class _Part:
             self.part, self._handle = make_locked(lambda: folder / f".{stem}.{secrets.token_hex(8)}.part", mode)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from None
-        self.file = cast(BinaryIO, io.BufferedRandom(_NamedFile(self._handle, path), BUFFER))
+        with ExitStack() as failed:
+            failed.callback(os.unlink, self.part)
+            self.file = cast(BinaryIO, io.BufferedRandom(_NamedFile(self._handle, path), BUFFER))
+            failed.pop_all()
 
     def settle(self) -> None:
         """Bring all of it to the disk, with the permissions of the file that it replaces."""

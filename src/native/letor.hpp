@@ -310,9 +310,10 @@ private:
 
     // Memory stays within a multiple of what the text holds: one wrong id must not cost gigabytes.
     void refuse_emptiness(std::size_t width, std::size_t rows) const {
-        constexpr double always_allowed = 256.0 * 1024 * 1024, cells_per_byte = 64;
-        const double cells = static_cast<double>(width) * static_cast<double>(rows);
-        if (options_.features >= 0 || 4 * cells <= always_allowed || cells <= cells_per_byte * static_cast<double>(bytes_)) return;
+        constexpr double always_allowed = 256.0 * 1024 * 1024, allowed_per_byte = 256;
+        constexpr double cell = 4, name = 128;  // bytes; every column has a name, in Python
+        const double needed = static_cast<double>(width) * (cell * static_cast<double>(rows) + name);
+        if (options_.features >= 0 || needed <= always_allowed || needed <= allowed_per_byte * static_cast<double>(bytes_)) return;
         throw ParseError(widest_.line, "feature id " + std::to_string(widest_.feature) + " would need " + std::to_string(width) +
                                            " columns for " + std::to_string(rows) + " rows, nearly all of them empty; correct the id, "
                                            "or renumber the features that occur from 1");
