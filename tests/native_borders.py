@@ -32,6 +32,7 @@ OF_ANY_LENGTH = {
     ("Net.pass_over_pairs", "order"),
     ("Planes.__init__", "centre"),
     ("Planes.improve", "parts"),
+    ("LetorParser.__init__", "exact"),
     ("letor_text", "comments"),
     ("letor_text", "query_names"),
     ("summarise_columns", "x"),
@@ -225,7 +226,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "Trees.__init__": lambda: dict(TREES),
     "Trees.scores": lambda: {"self": _core.Trees(**TREES), "x": X, "threads": 2, "lanes": 8},
     "LetorParser.__init__": lambda: {
-        "missing": False, "queries": True, "features": 3, "first_feature": 1, "expected_bytes": 1 << 40, "threads": 2
+        "missing": False, "queries": True, "features": 3, "first_feature": 1, "expected_bytes": 1 << 40, "threads": 2, "exact": [2, 0],
     },
     "LetorParser.feed": lambda: {"self": parser(), "block": TEXT},
     "LetorParser.feed_while_reading": lambda: {
@@ -233,12 +234,14 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     },
     "LetorParser.finish": lambda: {"self": parser()},
     "LetorParser.take": lambda: {"self": parser()},
+    "LetorParser.take_exact": lambda: {"self": parser()},
     "LetorParser.query_names": lambda: {"self": parser()},
     "letor_text": lambda: {
-        "x": X[:2], "y": Y[:2], "query": np.array([0, 1]), "query_names": [b"a", b"b"], "comments": TEXT,
-        "start": np.array([0, 3]), "stop": np.array([3, 5]), "threads": 2,
+        "x": X[:2], "offset": np.array([0.0, 1e9, 2.0]), "y": Y[:2], "query": np.array([0, 1]), "query_names": [b"a", b"b"],
+        "comments": TEXT, "start": np.array([0, 3]), "stop": np.array([3, 5]), "threads": 2,
     },
     "summarise_columns": lambda: {"x": X, "threads": 2},
+    "lost_by_rounding": lambda: {"x": X.astype(np.float64), "indptr": INDPTR, "decimals": True, "threads": 2},
     "permute_rows": lambda: {"x": X.copy(), "order": np.arange(N)[::-1].copy()},
     "transposed": lambda: {"x": X, "threads": 2},
     "linear_scores": lambda: {"x": X, "weights": np.ones(WIDTH), "threads": 2},
@@ -323,6 +326,7 @@ def use(name: str, made: Any) -> None:
         made.feed(TEXT)
         made.finish()
         made.take()
+        made.take_exact()
 
 
 def call(name: str, arguments: dict[str, Any]) -> None:

@@ -250,7 +250,8 @@ def test_blocks_of_data_are_its_rows(monkeypatch):
 def full_example(**changes):
     """Data with every section that a cache can have."""
     data = example(qid=np.array([f"q{i % 7}" for i in range(60)]), query_weight=np.linspace(1, 2, 7), **changes)
-    return replace(data, comment=TextColumn.of([f"about {i}" for i in range(60)]))
+    offset = np.arange(data.n_features) * 1e9
+    return replace(data, comment=TextColumn.of([f"about {i}" for i in range(60)]), offset=offset)
 
 
 FULL, NUMBERED = cache_bytes(full_example()), cache_bytes(example())
@@ -272,7 +273,7 @@ def section_forgeries():
                 same_length = field == "shape" and name.endswith(".text") and value in ([0], [1], [59], [60], [61])
                 if value != right[field] and not same_length:
                     yield f"{name}-{field}-{number}", forged(FULL, edit=lambda f, n=name, k=field, v=value: f["sections"][n].update({k: v}))
-        if name not in ("order", "sample_weight", "query_weight"):
+        if name not in ("order", "sample_weight", "query_weight", "offset"):
             yield f"{name}-gone", forged(FULL, {name: None})
         yield f"{name}-longer", forged(FULL, {name: np.concatenate([ARRAYS[name], ARRAYS[name][:1]])})
         yield f"{name}-shorter", forged(FULL, {name: ARRAYS[name][:-1]})
@@ -297,6 +298,8 @@ def content_forgeries():
     for name in ("sample_weight", "query_weight"):
         yield f"{name} is negative", forged(FULL, changed(name, 5, -1e-300))
         yield f"{name} is zero", forged(FULL, changed(name, slice(None), 0))
+    for value in (np.nan, np.inf, -np.inf):
+        yield f"offset is {value}", forged(FULL, changed("offset", 1, value))
     for value in (np.inf, -np.inf):
         yield f"X is {value}", forged(FULL, changed("X", (7, 1), value))
     for name in ("indptr", "qid.offsets", "docid.offsets", "comment.offsets"):

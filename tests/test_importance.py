@@ -35,7 +35,7 @@ class Trees:
     kind = "trees"
     n_features = 3
 
-    def score(self, X, threads=None):
+    def score(self, X, threads=None, offset=None):
         self.calls.append(len(X))
         return np.where(X[:, 0] > 0, X[:, 1], -3.0).astype(np.float64)
 
@@ -188,7 +188,7 @@ def test_what_cannot_change_is_not_scored(monkeypatch):
     assert (len(all_vary.calls), len(one_constant.calls)) == (1 + 3 * 3, 1 + 3 * 2)
     scored = []
     plain = xr.Linear.score
-    monkeypatch.setattr(xr.Linear, "score", lambda self, X, threads=None: scored.append(X.shape) or plain(self, X, threads))
+    monkeypatch.setattr(xr.Linear, "score", lambda self, X, *given: scored.append(X.shape) or plain(self, X, *given))
     importance(linear(1.0, 0.0, 0.5), data, "AP", repeats=3)
     assert len(scored) == 1 + 3 * 2
     assert np.array_equal(data.X, before)

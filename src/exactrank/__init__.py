@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from exactrank.errors import IncompatibleError as IncompatibleError
     from exactrank.errors import MeasureError as MeasureError
     from exactrank.errors import OutputExistsError as OutputExistsError
+    from exactrank.errors import PrecisionWarning as PrecisionWarning
     from exactrank.measures import AP as AP
     from exactrank.measures import DCG as DCG
     from exactrank.measures import ERR as ERR
@@ -106,7 +107,7 @@ _HOME = {
     "exactrank.data.formats": ("read", "write"),
     "exactrank.data.ranking_data": ("RankingData",),
     "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
-    "exactrank.errors": ("DataError", "ExactRankError", "IncompatibleError", "MeasureError", "OutputExistsError"),
+    "exactrank.errors": ("DataError", "ExactRankError", "IncompatibleError", "MeasureError", "OutputExistsError", "PrecisionWarning"),
     "exactrank.measures": (
         "AP", "Bpref", "DCG", "ERR", "MeanNDCG", "Measure", "NDCG", "PairwiseCorrect", "Precision", "RBP", "RR", "Recall", "Success",
     ),

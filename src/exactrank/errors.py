@@ -1,4 +1,4 @@
-"""What can go wrong, by whose remedy it is. Every message names the place, the value and what to do."""
+"""What can go wrong, by whose remedy it is, and what is warned of. Every message names the place, the value and what to do."""
 
 
 class ExactRankError(Exception):
@@ -19,3 +19,7 @@ class IncompatibleError(ExactRankError, TypeError):
 
 class OutputExistsError(ExactRankError, FileExistsError):
     """An output path that is already taken."""
+
+
+class PrecisionWarning(UserWarning):
+    """Values that differ become equal where features are kept in single precision; the message names the features and the remedy."""

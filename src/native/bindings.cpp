@@ -22,6 +22,7 @@
 #include "linear.hpp"
 #include "pair_counts.hpp"
 #include "positional.hpp"
+#include "rounding.hpp"
 
 using namespace exactrank;
 
@@ -146,10 +147,11 @@ ssize_t read_when_ready(int descriptor, std::uint8_t* to, std::size_t room) {
     }
 }
 
-nb::bytes written_rows(InMatrix<float> x, In<double> y, In<std::int64_t> query, const nb::sequence& query_names, std::optional<In<std::uint8_t>> comments,
-                       std::optional<In<std::int64_t>> start, std::optional<In<std::int64_t>> stop, int threads) {
+nb::bytes written_rows(InMatrix<float> x, std::optional<In<double>> offset, In<double> y, In<std::int64_t> query, const nb::sequence& query_names,
+                       std::optional<In<std::uint8_t>> comments, std::optional<In<std::int64_t>> start, std::optional<In<std::int64_t>> stop, int threads) {
     const std::vector<std::string> names = strings(query_names);
     const std::size_t rows = x.shape(0);
+    if (offset) require_length("offset", offset->size(), x.shape(1));
     require_length("y", y.size(), rows);
     require_length("query", query.size(), rows);
     for (std::size_t i = 0; i < rows; ++i) require_below("query", query.data()[i], names.size());
@@ -160,7 +162,7 @@ nb::bytes written_rows(InMatrix<float> x, In<double> y, In<std::int64_t> query, 
         for (std::size_t i = 0; i < rows; ++i)
             require(0 <= (*start)(i) && (*start)(i) <= (*stop)(i) && static_cast<std::size_t>((*stop)(i)) <= comments->size(), "a comment lies outside the text");
     }
-    const LetorTable table{x.data(), y.data(), query.data(), rows, x.shape(1), names,
+    const LetorTable table{x.data(), offset ? offset->data() : nullptr, y.data(), query.data(), rows, x.shape(1), names,
                            comments ? reinterpret_cast<const char*>(comments->data()) : nullptr,
                            start ? start->data() : nullptr, stop ? stop->data() : nullptr};
     std::string text;
@@ -175,10 +177,12 @@ void bind_letor(nb::module_& m) {
     nb::class_<LetorParser>(m, "LetorParser")
         .def(
             "__init__",
-            [](LetorParser* self, bool missing, bool queries, std::int64_t features, std::int64_t first_feature, std::int64_t expected_bytes, int threads) {
-                new (self) LetorParser(LetorOptions{missing, queries, features, first_feature, expected_bytes, threads});
+            [](LetorParser* self, bool missing, bool queries, std::int64_t features, std::int64_t first_feature, std::int64_t expected_bytes, int threads,
+               const std::vector<std::int64_t>& exact) {
+                for (const std::int64_t column : exact) require(column >= 0 && column < features && first_feature >= 0, "an exact column is out of range");
+                new (self) LetorParser(LetorOptions{missing, queries, features, first_feature, expected_bytes, threads, exact});
             },
-            "missing"_a, "queries"_a, "features"_a, "first_feature"_a, "expected_bytes"_a, "threads"_a)
+            "missing"_a, "queries"_a, "features"_a, "first_feature"_a, "expected_bytes"_a, "threads"_a, "exact"_a = std::vector<std::int64_t>{})
         .def(
             "feed",
             [](LetorParser& self, In<std::uint8_t> block) {
@@ -208,6 +212,7 @@ void bind_letor(nb::module_& m) {
             "block"_a, "descriptor"_a, "next"_a)
         .def("finish", &LetorParser::finish, nb::call_guard<nb::gil_scoped_release>())
         .def("take", &taken)
+        .def("take_exact", [](LetorParser& self) { return array(self.take_exact()); })
         .def("query_names",
              [](const LetorParser& self) {
                  nb::list names;
@@ -215,7 +220,8 @@ void bind_letor(nb::module_& m) {
                  return names;
              })
         .def_prop_ro("first_feature", &LetorParser::first_feature);
-    m.def("letor_text", &written_rows, "x"_a, "y"_a, "query"_a, "query_names"_a, "comments"_a.none(), "start"_a.none(), "stop"_a.none(), "threads"_a);
+    m.def("letor_text", &written_rows, "x"_a, "offset"_a.none(), "y"_a, "query"_a, "query_names"_a, "comments"_a.none(), "start"_a.none(), "stop"_a.none(),
+          "threads"_a);
 }
 
 // ---- matrices ----
@@ -242,6 +248,19 @@ void bind_matrices(nb::module_& m) {
             return nb::make_tuple(array(std::move(summary.least)), array(std::move(summary.most)), array(std::move(summary.nans)), summary.first_infinite);
         },
         "x"_a, "threads"_a);
+    m.def(
+        "lost_by_rounding",
+        [](InMatrix<double> x, In<std::int64_t> indptr, bool decimals, int threads) {
+            require_starts("indptr", indptr, x.shape(0), false);
+            const std::size_t queries = indptr.size() - 1;
+            std::vector<std::int64_t> counts;
+            {
+                nb::gil_scoped_release release;
+                counts = lost_by_rounding(x.data(), x.shape(1), indptr.data(), queries, decimals, threads);
+            }
+            return array(std::move(counts));
+        },
+        "x"_a, "indptr"_a, "decimals"_a, "threads"_a);
     m.def(
         "permute_rows",
         [](nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, In<std::int64_t> order) {

@@ -25,6 +25,7 @@ struct LetorOptions {
     std::int64_t first_feature = -1;  // the id of the first column, 0 or 1; -1: 0 if that id occurs, else 1
     std::int64_t expected_bytes = 0;  // the length of the text, where it is known
     int threads = 1;
+    std::vector<std::int64_t> exact = {};  // columns whose doubles are kept too; their number and the first id must be given then
 };
 
 struct ParseError : std::runtime_error {
@@ -54,6 +55,9 @@ public:
             width_ = static_cast<std::size_t>(options.features);
             matrix_.widen(0, width_, 0);
         }
+        if (options.exact.empty()) return;
+        exact_place_.assign(width_, -1);
+        for (std::size_t k = 0; k < options.exact.size(); ++k) exact_place_.at(static_cast<std::size_t>(options.exact[k])) = static_cast<std::int64_t>(k);
     }
 
     // Parses the whole lines of `text`, and keeps the rest for the next call; `beside` runs once meanwhile.
@@ -85,6 +89,9 @@ public:
         rows_ = 0;
         return std::exchange(out_, {});
     }
+
+    // Rows x the exact columns, of what the next take() gives.
+    std::vector<double> take_exact() { return std::exchange(exact_, {}); }
 
     const std::vector<std::string>& query_names() const { return query_names_; }
     std::int64_t first_feature() const { return base_; }
@@ -135,6 +142,7 @@ private:
         }
         refuse_emptiness(matrix_.stride(), row);
         out_.y.resize(row);
+        exact_.resize(row * options_.exact.size());
         if (const auto expected = static_cast<double>(options_.expected_bytes); expected > static_cast<double>(bytes_))
             matrix_.expect(static_cast<std::size_t>(std::min(0x1p60, 1.01 * static_cast<double>(row) * expected / static_cast<double>(bytes_))));
         matrix_.reserve(row);
@@ -211,6 +219,7 @@ private:
     bool parse_features(Piece& piece, const char*& p) {
         const std::size_t stride = matrix_.stride();
         float* const cells = matrix_.row(piece.row);
+        double* const exact = exact_place_.empty() ? nullptr : exact_.data() + piece.row * options_.exact.size();
         std::size_t column = 0;  // the first not yet written
         for (p = skip_blanks(p); *p != '\n' && *p != '#'; p = skip_blanks(p)) {
             const char* start = p;
@@ -230,6 +239,7 @@ private:
                 value = std::numeric_limits<double>::quiet_NaN();
             }
             cells[at] = static_cast<float>(value);
+            if (exact && exact_place_[at] >= 0) exact[exact_place_[at]] = value;
             column = at + 1;
             p = end;
         }
@@ -374,6 +384,8 @@ private:
     }
 
     LetorOptions options_;
+    std::vector<std::int64_t> exact_place_;  // of each column among the exact ones, or -1
+    std::vector<double> exact_;
     GrowingMatrix matrix_;
     LetorRows out_;
     std::size_t rows_ = 0, width_ = 0;

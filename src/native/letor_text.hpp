@@ -13,6 +13,7 @@ namespace exactrank {
 
 struct LetorTable {
     const float* x;
+    const double* offset;  // one per feature, to be added in double; may be null
     const double* y;
     const std::int64_t* query;  // number of each row's query
     std::size_t rows, width;
@@ -37,11 +38,13 @@ inline std::string letor_text(const LetorTable& table, int threads) {
             text.append(" qid:").append(table.query_names[table.query[i]]);
             const float* row = table.x + i * table.width;
             for (std::size_t j = 0; j < table.width; ++j) {
-                if (row[j] == 0 && j + 1 < table.width) continue;
+                const bool shifted = table.offset && table.offset[j] != 0;
+                const double value = shifted ? static_cast<double>(row[j]) + table.offset[j] : 0.0;
+                if ((shifted ? value == 0 : row[j] == 0) && j + 1 < table.width) continue;
                 text.push_back(' ');
                 append_number(text, j + 1);
                 text.push_back(':');
-                append_number(text, row[j] + 0.0f);
+                shifted ? append_number(text, value) : append_number(text, row[j] + 0.0f);
             }
             if (table.comments && table.comment_stop[i] > table.comment_start[i])
                 text.append(" # ").append(table.comments + table.comment_start[i], table.comment_stop[i] - table.comment_start[i]);

@@ -7,6 +7,7 @@ import functools
 import inspect
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def wrapped(*, debug: bool, **arguments: Any) -> None:
         try:
-            with _prints_beside(arguments.values()):
+            with _prints_beside(arguments.values()), plain_warnings():
                 function(**arguments)
         except KeyboardInterrupt:
             if debug:
@@ -139,6 +140,24 @@ def optional_file(path: Path | None, force: bool) -> AbstractContextManager[Bina
     from exactrank.files import whole_file
 
     return nullcontext() if path is None else whole_file(path, force=force)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Shows what this library warns of as it shows errors, as a line without a place in the code."""
+    from exactrank.errors import PrecisionWarning
+
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def shown(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, PrecisionWarning):
+                tell(str(message))
+            else:
+                usual(message, category, *place, **more)
+
+        warnings.showwarning = shown
+        yield
 
 
 @dataclass

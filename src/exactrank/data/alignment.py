@@ -27,7 +27,10 @@ def aligned(data: RankingData, names: tuple[str, ...], owner: str = "the model")
             f" give the {len(names):,} features of {owner}, by the same names in any order{remedy}"
         )
     place = {name: j for j, name in enumerate(data.feature_names)}
-    return replace(data, X=sealed(np.take(data.X, [place[name] for name in names], axis=1)), feature_names=names)
+    at = [place[name] for name in names]
+    return replace(
+        data, X=sealed(np.take(data.X, at, axis=1)), feature_names=names, offset=None if data.offset is None else data.offset[at]
+    )
 
 
 def first_repeated(names: Iterable[str]) -> str | None:

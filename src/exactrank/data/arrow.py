@@ -100,7 +100,7 @@ def _arrow_tables(stream: Stream) -> Iterator[Any]:
     schema: Any = None
     for block in stream.blocks:
         with_ids = schema is not None and Columns().doc in schema.names
-        table = _arrow_table(block, stream.feature_names, with_ids=with_ids)
+        table = _arrow_table(block, stream, with_ids=with_ids)
         if schema is not None and table.schema != schema:
             changed = ", ".join(sorted(set(map(str, table.schema)) ^ set(map(str, schema))))
             raise DataError(f"the columns of a table must be alike in all rows but these come or change on the way: {changed}; write .xr")
@@ -108,8 +108,11 @@ def _arrow_tables(stream: Stream) -> Iterator[Any]:
         yield table
 
 
-def _arrow_table(block: Block, feature_names: tuple[str, ...], *, with_ids: bool) -> Any:
-    """The block as a table; ``with_ids`` gives it a column of document ids even if it has none."""
+def _arrow_table(block: Block, stream: Stream, *, with_ids: bool) -> Any:
+    """A block of ``stream`` as a table; ``with_ids`` gives it a column of document ids even if it has none.
+
+    Features with an offset are float64.
+    """
     arrow, names = library("pyarrow"), Columns()
     _check_query_ids(block.qid)
     parts = {
@@ -119,7 +122,10 @@ def _arrow_table(block: Block, feature_names: tuple[str, ...], *, with_ids: bool
         names.sample_weight: block.sample_weight,
         names.query_weight: block.query_weight,
     }
-    features = dict(zip(feature_names, np.ascontiguousarray(block.X.T), strict=True))
+    features: dict[str, Any] = dict(zip(stream.feature_names, np.ascontiguousarray(block.X.T), strict=True))
+    for j, (name, offset) in enumerate(zip(stream.feature_names, () if stream.offset is None else stream.offset, strict=False)):
+        if offset:
+            features[name] = block.X[:, j] + offset
     try:
         return arrow.table({name: arrow.array(values) for name, values in (parts | features).items() if values is not None})
     except UnicodeEncodeError as error:

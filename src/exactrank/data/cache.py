@@ -69,6 +69,8 @@ class CacheFormat:
         if order is not None and stream.feature_names:
             _permute(file, order, len(stream.feature_names))
         sections = _sections_of(gathered, order, indptr) | _id_sections(qid)
+        if stream.offset is not None:
+            sections["offset"] = stream.offset
         shape = (int(indptr[-1]), len(stream.feature_names))
         _finish(file, shape, sections, stream.feature_names)
 
@@ -199,6 +201,7 @@ def _data_in(content: Content, footer: Footer, verify: bool) -> RankingData:
         sample_weight=arrays.get("sample_weight"),
         query_weight=arrays.get("query_weight"),
         order=arrays.get("order"),
+        offset=arrays.get("offset"),
     )
     for name in ("sample_weight", "query_weight"):
         if name in arrays:

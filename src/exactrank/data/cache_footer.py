@@ -29,6 +29,7 @@ SECTIONS = {
     "order": ("<i8", "documents"),
     "sample_weight": ("<f8", "documents"),
     "query_weight": ("<f8", "queries"),
+    "offset": ("<f8", "features"),
     "qid": ("", "queries"),
     "qid.text": ("|u1", ""),
     "qid.offsets": ("<i8", "queries + 1"),
@@ -184,7 +185,7 @@ def _check_counts(sections: dict[str, Section], features: int) -> None:
     documents, queries = sections["y"].shape[0], sections["indptr"].shape[0] - 1
     if documents < 1 or queries < 1:
         raise DataError("section 'y' or 'indptr' is empty; expected at least one document and one query")
-    counts = {"documents": documents, "documents + 1": documents + 1, "queries": queries, "queries + 1": queries + 1}
+    counts = {"documents": documents, "documents + 1": documents + 1, "queries": queries, "queries + 1": queries + 1, "features": features}
     for name, section in sections.items():
         entries = SECTIONS[name][1]
         if entries and section.shape[0] != counts[entries]:

@@ -12,14 +12,15 @@ BLOCK_BYTES = 1 << 24
 
 
 def checksum(data: RankingData) -> str:
-    """The xxh3 hash (128 bits, hexadecimal) of X, y and indptr; block by block, so a memory-mapped X stays on its disk.
+    """The xxh3 hash (128 bits, hexadecimal) of X, y, indptr and any offset; block by block, so a memory-mapped X stays on its disk.
 
     >>> checksum(RankingData.from_arrays([[1.0], [2.0]], [0, 1], group=[2]))
     'f1b04bc65a90abcceb02f1a58c2318cf'
     """
     digest = xxhash.xxh3_128()
-    for array in (data.X, data.y, data.indptr):
-        _feed(digest, array)
+    for array in (data.X, data.y, data.indptr, data.offset):
+        if array is not None:
+            _feed(digest, array)
     return digest.hexdigest()
 
 

@@ -1,27 +1,31 @@
 """Comma-separated values under a line of column names, plain or gzip.
 
 CSV does not say what its columns hold. Features are parsed as float32 and grades as float64, so that what was written
-comes back to the bit. Query ids are whole numbers if all of them are written so (``7``, not ``07``) and the first is not
-in quotes; otherwise they are strings. Which columns hold numbers shows in the first 2 MiB.
+comes back to the bit; features that need an offset are parsed as float64. Query ids are whole numbers if all of them
+are written so (``7``, not ``07``) and the first is not in quotes; otherwise they are strings. Which columns hold
+numbers shows in the first 2 MiB.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from exactrank.arrays import Ids
 from exactrank.data.arrow import arrow_errors, tables_of, with_names, write_tables
 from exactrank.data.format import Columns, ReadOptions
-from exactrank.data.frame import Layout, blocks_of, gathered, layout_of, library, table_of
+from exactrank.data.frame import Layout, Source, gathered, layout_of, library, table_of
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream
 from exactrank.files import open_bytes
 from exactrank.threads import thread_count
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 CSV_BLOCK = 1 << 21  # bytes; Arrow reads up to 32 such blocks ahead
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,19}")
@@ -37,7 +41,7 @@ class CsvFormat:
     def read(self, path: Path, options: ReadOptions) -> RankingData:
         """All of the file in one pass."""
         source = _csv_source(path, options)
-        data = gathered(source.layout, source.blocks(), str(path))
+        data = gathered(source.source())
         numbers = _whole_numbers(data.qid.tolist()) if source.ids_may_be_numbers else None
         return data if numbers is None else replace(data, qid=numbers)
 
@@ -46,8 +50,8 @@ class CsvFormat:
         source = _csv_source(path, options)
         names = source.query_names() if source.ids_may_be_numbers else []
         numbers = _whole_numbers(names) if names else None
-        blocks = source.blocks() if numbers is None else _numbered(source.blocks(), names, numbers)
-        return Stream(source.layout.feature_names, blocks)
+        stream = source.source().stream()
+        return stream if numbers is None else replace(stream, blocks=_numbered(stream.blocks, names, numbers))
 
     def write(self, file: BinaryIO, stream: Stream) -> None:
         """The shortest numbers that read back alike, strings in quotes; comments are not kept."""
@@ -63,11 +67,15 @@ class _CsvSource:
     layout: Layout
     types: dict[str, Any]  # what to parse, and as what
     ids_may_be_numbers: bool
+    first: "nw.DataFrame[Any]"  # rows, with the types that Arrow finds in them
     threads: int | None
 
-    def blocks(self) -> Iterator[Block]:
-        tables = tables_of(self._batches(self.types), self.layout, str(self.path))
-        return blocks_of(tables, self.layout, str(self.path))
+    def source(self) -> Source:
+        return Source(self.layout, str(self.path), self._tables, lambda: self.first, decimals=True)
+
+    def _tables(self, layout: Layout, exact: Sequence[Any]) -> "Iterator[nw.DataFrame[Any]]":
+        types = {label: library("pyarrow").float64() if label in exact else self.types[label] for label in layout.used}
+        return tables_of(self._batches(types), layout, str(self.path))
 
     def query_names(self) -> list[str]:
         """Each query id once."""
@@ -104,7 +112,8 @@ def _csv_source(path: Path, options: ReadOptions) -> _CsvSource:
     layout = layout_of(table_of(schema.empty_table(), place), columns, place)
     name = "" if first is None else first[columns.query][0].as_py()
     may_be_numbers = _whole_numbers([name]) is not None and not _quoted(path, columns.query, name)
-    return _CsvSource(path, schema.names, layout, _csv_types(schema, layout), may_be_numbers, options.threads)
+    rows = schema.empty_table() if first is None else library("pyarrow").Table.from_batches([first])
+    return _CsvSource(path, schema.names, layout, _csv_types(schema, layout), may_be_numbers, table_of(rows, place), options.threads)
 
 
 def _csv_schema(first: Any, columns: Columns) -> Any:

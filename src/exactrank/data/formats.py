@@ -4,6 +4,7 @@ import gzip
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -71,7 +72,7 @@ def stream_writer(path: str | os.PathLike[str], *, force: bool = False) -> Itera
     with whole_file(target, force=force) as file:
 
         def write_to(stream: Stream, progress: Callable[[int], None]) -> None:
-            passing = Stream(stream.feature_names, _watched(stream.blocks, progress))
+            passing = replace(stream, blocks=_watched(stream.blocks, progress))
             if target.suffix == ".gz":
                 with gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") as packed:
                     format_.write(cast(BinaryIO, packed), passing)

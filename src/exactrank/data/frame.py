@@ -2,17 +2,17 @@
 
 A row is a document, and `Columns` says which column holds its query id, its grade and so on. Every table takes one way:
 
-    table -> layout (which column has which part) -> blocks (some rows, as arrays) -> RankingData (grouped by query)
+    table -> layout (which column has which part) -> source -> blocks (some rows, as arrays) -> RankingData (grouped by query)
 
-A frame is one block, a file (`parquet.py`, `csv.py`) many. Each column goes straight into its place in X, so nothing of the
-table's width exists in float64. A null in a feature is a missing value (NaN); a row without a query id or a grade is an
-error.
+A frame is one block, a file (`parquet.py`, `csv.py`) many. Each column goes straight into its place in X, so nothing
+of the table's width exists in float64; features that float32 cannot hold (`precision.py`) are read a second time. A
+null in a feature is a missing value (NaN); a row without a query id or a grade is an error.
 """
 
 import importlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
@@ -22,11 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import Ids, Matrix, PerDocument
+from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, Rows
 from exactrank.data.format import Columns
 from exactrank.data.immutable import sealed
-from exactrank.data.ranking_data import RankingData, infinite_cell
-from exactrank.data.stream import Block
+from exactrank.data.precision import LOOKED_AT, Offset, best_offset, put, suspects
+from exactrank.data.ranking_data import RankingData, group_rows, infinite_cell
+from exactrank.data.stream import Block, Stream
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError
 
@@ -48,7 +49,7 @@ def from_frame(frame: Any, columns: Columns) -> RankingData:
     """
     table = table_of(frame, "frame")
     layout = layout_of(table, columns, "frame")
-    return gathered(layout, blocks_of([table], layout, "frame"), "frame")
+    return gathered(Source(layout, "frame", lambda layout, exact: iter([table]), lambda: table))
 
 
 @dataclass(frozen=True)
@@ -129,15 +130,77 @@ def _listed(labels: list[Any]) -> str:
 # ---- rows as arrays
 
 
-def blocks_of(tables: "Iterable[nw.DataFrame[Any]]", layout: Layout, place: str) -> Iterator[Block]:
-    """The rows of the tables as arrays."""
-    first_row = 0
-    for table in tables:
-        if len(table):
-            yield _block(table, layout, _Rows(place, first_row))
-            first_row += len(table)
-    if first_row == 0:
-        raise DataError(f"{place}: holds no rows; expected one a document")
+@dataclass(frozen=True)
+class Source:
+    """A table that can be read more than once; ``place`` names it in messages."""
+
+    layout: Layout
+    place: str
+    tables: "Callable[[Layout, Sequence[Any]], Iterator[nw.DataFrame[Any]]]"  #: of a layout's columns, some in double precision
+    first_rows: "Callable[[], nw.DataFrame[Any]]"  #: some, with numbers as they were written
+    decimals: bool = False  #: whether they were read from text
+
+    def blocks(self, offset: Offset | None = None) -> Iterator[Block]:
+        """The rows as arrays, features as differences from ``offset``."""
+        first_row = 0
+        for table in self.tables(self.layout, _with_offset(self.layout, offset)):
+            if len(table):
+                yield _block(table, self.layout, offset, _Rows(self.place, first_row))
+                first_row += len(table)
+        if first_row == 0:
+            raise DataError(f"{self.place}: holds no rows; expected one a document")
+
+    def stream(self) -> Stream:
+        """The rows block by block; those of features that may need an offset are read once more before."""
+        chosen = self._suspects()
+        if not chosen:
+            return Stream(self.layout.feature_names, self.blocks())
+        ids = [table.get_column(self.layout.query).to_numpy() for table in self.tables(self._only([]), ())]
+        order, indptr, _ = group_rows(np.concatenate(ids))
+        offset = best_offset(self._doubles(chosen, order), indptr, self.layout.feature_names)
+        return Stream(self.layout.feature_names, self.blocks(offset), offset)
+
+    def saved(self, X: Matrix, order: Rows | None, indptr: Boundaries) -> Offset | None:
+        """The offset of ``X``, whose rows are grouped by ``order``, and which gets the differences from it."""
+        doubles = self._doubles(self._suspects(), order)
+        offset = best_offset(doubles, indptr, self.layout.feature_names)
+        put(X, doubles, offset)
+        return offset
+
+    def _suspects(self) -> list[int]:
+        """The features that may need an offset, going by the first rows."""
+        table = self.first_rows().head(max(1, LOOKED_AT // max(1, len(self.layout.features))))
+        if len(table) == 0 or not self.layout.features:
+            return []
+        order, indptr, _ = group_rows(table.get_column(self.layout.query).to_numpy())
+        sample = np.stack([_digits(table.get_column(label)) for label in self.layout.features], axis=1)
+        return suspects(sample if order is None else sample[order], indptr, self.decimals)
+
+    def _doubles(self, columns: Sequence[int], order: Rows | None) -> dict[int, PerDocument]:
+        """The features of those numbers, in double precision."""
+        if not columns:
+            return {}
+        labels = [self.layout.features[j] for j in columns]
+        tables = [[_digits(table.get_column(label)) for label in labels] for table in self.tables(self._only(labels), labels)]
+        whole = [np.concatenate(parts) for parts in zip(*tables, strict=True)]
+        return {j: values if order is None else values[order] for j, values in zip(columns, whole, strict=True)}
+
+    def _only(self, features: Sequence[Any]) -> Layout:
+        """The layout of the query ids and these features."""
+        return replace(self.layout, relevance=None, doc=None, sample_weight=None, query_weight=None, features=tuple(features))
+
+
+def _with_offset(layout: Layout, offset: Offset | None) -> list[Any]:
+    return [] if offset is None else [label for label, own in zip(layout.features, offset, strict=True) if own]
+
+
+def _digits(column: "nw.Series[Any]") -> PerDocument:
+    """The column in double precision, or zeros where single precision holds it or it has no numbers."""
+    kinds = library("narwhals")
+    narrow = (kinds.Float32, kinds.Int8, kinds.Int16, kinds.UInt8, kinds.UInt16, kinds.Boolean)
+    if column.dtype in narrow or not _holds_numbers(column):
+        return np.zeros(len(column))
+    return np.asarray(_numbers(column), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -151,12 +214,12 @@ class _Rows:
         return f"{self.place}: {what} of row {self.first + row} (from 0)"
 
 
-def _block(table: "nw.DataFrame[Any]", layout: Layout, rows: _Rows) -> Block:
+def _block(table: "nw.DataFrame[Any]", layout: Layout, offset: Offset | None, rows: _Rows) -> Block:
     def numbers(label: Any) -> PerDocument | None:
         return None if label is None else np.asarray(_numbers(table.get_column(label)), dtype=np.float64)
 
     return Block(
-        X=_features(table, layout, rows),
+        X=_features(table, layout, offset, rows),
         y=_grades(table.get_column(layout.relevance), rows),
         qid=_query_ids(table.get_column(layout.query), rows),
         docid=None if layout.doc is None else _doc_ids(table.get_column(layout.doc)),
@@ -174,11 +237,12 @@ def _numbers(column: "nw.Series[Any]") -> npt.NDArray[Any]:
     return (column if plain else column.cast(kinds.Float64)).to_numpy()
 
 
-def _features(table: "nw.DataFrame[Any]", layout: Layout, rows: _Rows) -> Matrix:
+def _features(table: "nw.DataFrame[Any]", layout: Layout, offset: Offset | None, rows: _Rows) -> Matrix:
     X = np.empty((len(table), len(layout.features)), np.float32)
     with np.errstate(over="ignore"):
         for j, label in enumerate(layout.features):
-            X[:, j] = _numbers(table.get_column(label))
+            numbers = _numbers(table.get_column(label))
+            X[:, j] = numbers if offset is None or not offset[j] else numbers.astype(np.float64) - offset[j]
     cell = infinite_cell(X)
     if cell is not None:
         row, j = cell
@@ -226,11 +290,11 @@ def _doc_ids(column: "nw.Series[Any]") -> TextColumn:
 # ---- blocks grouped by query
 
 
-def gathered(layout: Layout, blocks: Iterator[Block], place: str) -> RankingData:
-    """All blocks, grouped by query."""
+def gathered(source: Source) -> RankingData:
+    """All rows, grouped by query."""
     matrices: list[Matrix] = []
     rest: list[Block] = []
-    for block in blocks:
+    for block in source.blocks():
         matrices.append(block.X)
         rest.append(replace(block, X=np.empty((0, 0), np.float32)))
     try:
@@ -242,13 +306,14 @@ def gathered(layout: Layout, blocks: Iterator[Block], place: str) -> RankingData
             query_weight=_joined([b.query_weight for b in rest]),
         )
     except DataError as error:
-        raise DataError(f"{place}: {error}") from None
-    docid = TextColumn.concatenated([b.docid for b in rest if b.docid is not None]) if layout.doc is not None else None
+        raise DataError(f"{source.place}: {error}") from None
+    docid = TextColumn.concatenated([b.docid for b in rest if b.docid is not None]) if source.layout.doc is not None else None
     X = _stacked(matrices)
     if data.order is not None and X.size:
         _core.permute_rows(X, data.order)
     ordered = docid.take(data.order) if docid is not None and data.order is not None else docid
-    return replace(data, X=sealed(X), feature_names=layout.feature_names, docid=ordered)
+    offset = source.saved(X, data.order, data.indptr)
+    return replace(data, X=sealed(X), feature_names=source.layout.feature_names, docid=ordered, offset=offset)
 
 
 def _joined(columns: list[PerDocument | None]) -> PerDocument | None:

@@ -8,9 +8,9 @@ size of each query, one a line.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +21,7 @@ from exactrank import _core
 from exactrank.arrays import Ids, Matrix, PerDocument, Rows
 from exactrank.data.format import ReadOptions
 from exactrank.data.immutable import sealed
+from exactrank.data.precision import LOOKED_AT, Offset, best_offset, put, suspects
 from exactrank.data.ranking_data import RankingData, boundaries, group_rows
 from exactrank.data.stream import Block, Stream
 from exactrank.data.text_column import TextColumn
@@ -30,6 +31,7 @@ from exactrank.threads import Pool, thread_count
 
 TEXT_BLOCK = 1 << 22
 SIZES = 1 << 30  #: bytes of a file of query sizes
+LOOKED_AT_FIRST = 1 << 20  # bytes, for features that single precision cannot hold
 
 
 class LetorFormat:
@@ -49,8 +51,13 @@ class LetorFormat:
         order, indptr, numbers = group_rows(query)
         if order is not None:
             _core.permute_rows(X, order)
+        again = _Again(path, _fixed(options, parser, X.shape[1]), sizes is None, query)
+        doubles = {j: column if order is None else column[order] for j, column in again.doubles().items()}
+        offset = best_offset(doubles, indptr, _feature_names(parser, X.shape[1]))
+        put(X, doubles, offset)
         return RankingData(
             X=sealed(X),
+            offset=offset,
             y=sealed(y if order is None else y[order]),
             indptr=indptr,
             qid=ids[numbers],
@@ -70,17 +77,21 @@ class LetorFormat:
             queries.append(query)
             has_docid, has_comment = has_docid or docid is not None, has_comment or comment is not None
         every, ids = _queries(path, scan, np.concatenate(queries) if queries else np.empty(0, np.int64), sizes)
-        fixed = replace(options, n_features=width or None, first_feature=scan.first_feature)
+        fixed, names = _fixed(options, scan, width), _feature_names(scan, width)
+        again = _Again(path, fixed, sizes is None, every)
+        offset = again.offset(names)
+        kept = [] if offset is None else np.flatnonzero(offset).tolist()
 
         def blocks() -> Iterator[Block]:
-            first = 0
-            for X, y, _, docid, comment in _parsed(path, _parser(fixed, queries=sizes is None)):
+            first, parser = 0, _parser(fixed, queries=sizes is None, exact=kept)
+            for X, y, _, docid, comment in _parsed(path, parser):
+                put(X, dict(zip(kept, _exact(parser, kept), strict=True)), offset)
                 none = TextColumn.of([b""] * len(y)) if has_comment else None
                 qid = ids[every[first : first + len(y)]]
                 first += len(y)
                 yield Block(X, y, qid, docid or none if has_docid else None, comment or none)
 
-        return Stream(_feature_names(scan, width), blocks())
+        return Stream(names, blocks(), offset)
 
     def write(self, file: BinaryIO, stream: Stream) -> None:
         """Write the shortest numbers that read back alike; features are numbered from 1."""
@@ -92,17 +103,67 @@ class LetorFormat:
             query = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(block.qid))))
             names = [_query_token(q) for q in block.qid[starts].tolist()]
             text, start, stop = (None, None, None) if comment is None else (comment.buffer, comment.start, comment.stop)
-            file.write(_core.letor_text(block.X, block.y, query, names, text, start, stop, thread_count(None)))
+            file.write(_core.letor_text(block.X, stream.offset, block.y, query, names, text, start, stop, thread_count(None)))
 
 
-def _parser(options: ReadOptions, *, queries: bool = True, expected_bytes: int = 0) -> _core.LetorParser:
+@dataclass(frozen=True, eq=False)
+class _Again:
+    """Text that was read and is read again, for features in double precision: its rows belong to the queries numbered ``query``."""
+
+    path: Path
+    options: ReadOptions  # with the number and the first of the features
+    queries: bool  # whether the text names them
+    query: Rows
+
+    def offset(self, names: tuple[str, ...]) -> Offset | None:
+        """That of its features."""
+        doubles = self.doubles()
+        if not doubles:
+            return None
+        order, indptr, _ = group_rows(self.query)
+        return best_offset({j: column if order is None else column[order] for j, column in doubles.items()}, indptr, names)
+
+    def doubles(self) -> dict[int, PerDocument]:
+        """The features that may need an offset, going by the first rows, in double precision and the order of the text."""
+        chosen = self._suspects()
+        if not chosen:
+            return {}
+        parser = _parser(self.options, queries=self.queries, exact=chosen)
+        blocks = [_exact(parser, chosen) for _ in _parsed(self.path, parser)]
+        return dict(zip(chosen, np.concatenate(blocks, axis=1), strict=True))
+
+    def _suspects(self) -> list[int]:
+        width = self.options.n_features or 0
+        every = list(range(width))
+        parser = _parser(self.options, queries=self.queries, exact=every)
+        with open_bytes(self.path) as file:
+            lines = file.read(LOOKED_AT_FIRST).splitlines(keepends=True)[: LOOKED_AT // max(1, width)]
+        parser.feed(np.frombuffer(b"".join(lines), np.uint8))
+        sample = _exact(parser, every).T
+        if sample.size == 0:
+            return []
+        order, indptr, _ = group_rows(self.query[: len(sample)])
+        return suspects(sample if order is None else sample[order], indptr, decimals=True)
+
+
+def _exact(parser: _core.LetorParser, columns: list[int]) -> npt.NDArray[np.float64]:
+    """The columns that the parser has kept in double precision, one after the other, since it was last asked."""
+    return parser.take_exact().reshape(-1, max(1, len(columns))).T[: len(columns)]
+
+
+def _fixed(options: ReadOptions, parser: _core.LetorParser, width: int) -> ReadOptions:
+    """How to read the same text again, once its features are known."""
+    return replace(options, n_features=width or None, first_feature=parser.first_feature)
+
+
+def _parser(options: ReadOptions, *, queries: bool = True, expected_bytes: int = 0, exact: Sequence[int] = ()) -> _core.LetorParser:
     if options.first_feature is not None and (not _is_whole(options.first_feature) or options.first_feature not in (0, 1)):
         raise DataError(f"first_feature must be 0 or 1, got {options.first_feature!r}")
     if options.n_features is not None and (not _is_whole(options.n_features) or not 1 <= options.n_features < 2**63):
         raise DataError(f"n_features must be a positive whole number of 64 bits, got {options.n_features!r}")
     features = -1 if options.n_features is None else options.n_features
     first = -1 if options.first_feature is None else options.first_feature
-    return _core.LetorParser(options.missing, queries, features, first, expected_bytes, thread_count(options.threads))
+    return _core.LetorParser(options.missing, queries, features, first, expected_bytes, thread_count(options.threads), list(exact))
 
 
 def _is_whole(number: object) -> bool:

@@ -9,7 +9,7 @@ Whoever holds a `RankingData` may rely on its invariants, native code included: 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from exactrank import _core
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
 from exactrank.data.immutable import immutable, is_immutable, sealed
 from exactrank.data.moments import Moments, moments
+from exactrank.data.precision import Column, Kept, Offset, best_offset, loses_digits, put, some_queries, suspects, warn
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
 from exactrank.threads import thread_count
@@ -36,6 +37,7 @@ ARRAYS: dict[str, tuple[type, int]] = {
     "sample_weight": (np.float64, 1),
     "query_weight": (np.float64, 1),
     "order": (np.int64, 1),
+    "offset": (np.float64, 1),
 }
 
 
@@ -44,7 +46,8 @@ class RankingData:
     """Immutable, ragged ranking data; build it with [`xr.read`][exactrank.read], `from_arrays` or `from_frame`.
 
     ``X`` is float32, may be memory-mapped, and may hold NaN for a missing value; each consumer says what it does with
-    those. ``y`` holds any finite grades. ``sample_weight`` is one a document, ``query_weight`` one a query. Arrays are copied,
+    those. ``y`` holds any finite grades. ``sample_weight`` is one a document, ``query_weight`` one a query. A feature's value is
+    ``X`` plus ``offset``, in double precision; there are offsets only where float32 cannot hold the values. Arrays are copied,
     unless nobody can write into them (a file mapped for reading, the arrays of other data).
     """
 
@@ -58,6 +61,7 @@ class RankingData:
     sample_weight: PerDocument | None = None
     query_weight: PerQuery | None = None
     order: Rows | None = None
+    offset: Offset | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
@@ -73,6 +77,8 @@ class RankingData:
                 _check_weights(name, weights)
         if self.order is not None:
             _check_permutation(self.order)
+        if self.offset is not None and not np.all(np.isfinite(self.offset)):
+            raise DataError("offset must hold finite numbers, one per feature")
 
     def _check_shapes(self) -> None:
         """Raise where an array has another type than it must have, or another length than the others ask for."""
@@ -88,7 +94,12 @@ class RankingData:
             raise DataError("feature_names must be strings")
         if not all(isinstance(column, TextColumn | None) for column in (self.docid, self.comment)):
             raise DataError("docid and comment must be text columns; RankingData.from_arrays makes docid from a list")
-        expected = {"indptr": self.n_queries + 1, "query_weight": self.n_queries, "feature_names": self.n_features}
+        expected = {
+            "indptr": self.n_queries + 1,
+            "query_weight": self.n_queries,
+            "feature_names": self.n_features,
+            "offset": self.n_features,
+        }
         expected |= dict.fromkeys(("X", "docid", "comment", "sample_weight", "order"), self.n_documents)
         for name, count in expected.items():
             part = getattr(self, name)
@@ -114,26 +125,32 @@ class RankingData:
         sample_weight: npt.ArrayLike | None = None,
         query_weight: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
+        offset: npt.ArrayLike | None = None,
     ) -> "RankingData":
         """Rows of a NumPy or SciPy matrix or of a frame of features, their grades, and either a query id a row or the size of each query.
 
         ``qid`` may be of any type and in any order. ``query_weight`` is one a query in order of first appearance, or
-        one a row, equal within a query. ``X=None`` stands for no features, which is all that evaluation needs.
+        one a row, equal within a query. ``X=None`` stands for no features, which is all that evaluation needs. ``offset``, one number
+        per feature, is what its values are kept as differences from; by default it is chosen, where float32 needs one.
 
         >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["b", "a", "b"])
         >>> data.qid.tolist(), data.indptr.tolist(), data.y.tolist(), data.order.tolist()
         (['b', 'a'], [0, 2, 3], [0.0, 2.0, 1.0], [0, 2, 1])
         """
         grades = _numbers("y", y)
-        matrix = _matrix(X, len(grades))
+        table = _table(X, len(grades))
+        matrix = _matrix(table)
         names = tuple(map(str, feature_names if feature_names is not None else getattr(X, "columns", _numbered_names(matrix))))
         if len(names) != matrix.shape[1]:
             raise DataError(f"feature_names has {len(names)} names for {matrix.shape[1]} features")
         if docid is not None and len(docid) != len(grades):
             raise DataError(f"docid has {len(docid)} entries for {len(grades)} rows")
         order, indptr, ids = _grouping(qid, group, len(grades))
+        matrix = _rows_in_order(matrix if offset is None or matrix.flags.writeable else np.array(matrix), order)
+        kept = _offset(table, matrix, order, indptr, names, offset)
         return cls(
-            X=_rows_in_order(matrix, order),
+            X=sealed(matrix),
+            offset=kept,
             y=_in_order(grades, order),
             indptr=indptr,
             qid=ids,
@@ -198,7 +215,24 @@ class RankingData:
         if name not in self.feature_names:
             known = ", ".join(self.feature_names[:10]) + (", ..." if self.n_features > 10 else "")
             raise DataError(f"there is no feature {name!r}; the data has {known or 'none'}")
-        return self.ungrouped(self.X[:, self.feature_names.index(name)].astype(np.float64))
+        j = self.feature_names.index(name)
+        return self.ungrouped(self.X[:, j] + (0.0 if self.offset is None else self.offset[j]))
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """The features as they were given, one row per document: ``X``, or ``X`` plus ``offset`` in double precision."""
+        return self.X if self.offset is None else self.X + self.offset
+
+    def relative_to(self, offset: Offset | None) -> "RankingData":
+        """The same features, kept as differences from ``offset``."""
+        theirs, ours = (np.zeros(self.n_features) if each is None else each for each in (offset, self.offset))
+        moved = np.flatnonzero(theirs != ours)
+        if len(moved) == 0:
+            return self
+        X = np.array(self.X)
+        for j in moved:
+            X[:, j] = self.X[:, j] + (ours[j] - theirs[j])
+        return replace(self, X=sealed(X), offset=theirs if np.any(theirs) else None)
 
     def take_queries(self, which: npt.ArrayLike) -> "RankingData":
         """The queries numbered ``which``, in that order and with repeats (a fold, a bootstrap sample).
@@ -226,6 +260,7 @@ class RankingData:
             comment=None if self.comment is None else self.comment.take(rows),
             sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
             query_weight=None if self.query_weight is None else self.query_weight[chosen],
+            offset=self.offset,
         )
 
 
@@ -324,17 +359,22 @@ def missing_ids(ids: Ids) -> Rows:
     return np.flatnonzero(ids != ids) if ids.dtype.kind in "fcmM" else np.empty(0, np.int64)
 
 
-def _matrix(given: Any, rows: int) -> Matrix:
-    """The features as a float32 matrix in C order without infinities: a copy, or ``given`` itself if nobody can write into it."""
+def _table(given: Any, rows: int) -> npt.NDArray[Any]:
+    """The features as an array of numbers of any type."""
     if given is None:
         return np.empty((rows, 0), np.float32)
     if hasattr(given, "toarray"):
         given = sealed(given.toarray())
-    given = _array_of(given)
-    if given.ndim != 2 or given.dtype.kind not in "fiub":
-        raise DataError(f"X must be a table of numbers, documents x features; got shape {given.shape} of {given.dtype}")
-    if len(given) != rows:
-        raise DataError(f"X has {len(given)} rows but y has {rows}; they must agree")
+    table = _array_of(given)
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        raise DataError(f"X must be a table of numbers, documents x features; got shape {table.shape} of {table.dtype}")
+    if len(table) != rows:
+        raise DataError(f"X has {len(table)} rows but y has {rows}; they must agree")
+    return table
+
+
+def _matrix(given: npt.NDArray[Any]) -> Matrix:
+    """The features as a float32 matrix in C order without infinities: a copy, or ``given`` itself if nobody can write into it."""
     with np.errstate(over="ignore"):
         matrix: Matrix = immutable(given) if is_immutable(given) and given.dtype == np.float32 else np.array(given, np.float32, order="C")
     cell = infinite_cell(matrix)
@@ -347,6 +387,36 @@ def infinite_cell(X: Matrix) -> tuple[int, int] | None:
     """The first infinite value of a matrix in C order: its row and its column."""
     at = _core.summarise_columns(X, thread_count(None))[3] if X.size else -1
     return None if at < 0 else divmod(at, X.shape[1])
+
+
+def _offset(
+    given: npt.NDArray[Any], X: Matrix, order: Rows | None, indptr: Boundaries, names: tuple[str, ...], asked: npt.ArrayLike | None
+) -> Offset | None:
+    """The offset ``asked`` or, for None, the best; ``X``, which holds ``given`` as float32, gets the differences from it."""
+    rows, bounds = some_queries(indptr, X.shape[1])
+    sample = _doubles(given, rows if order is None else order[rows]) if loses_digits(given) else np.empty((0, 0))
+    if asked is None:
+        doubles = {j: _in_order(given[:, j].astype(np.float64), order) for j in suspects(sample, bounds)}
+        found = best_offset(doubles, indptr, names)
+        put(X, doubles, found)
+        return found
+    offset = np.array(asked, np.float64)
+    if offset.shape != (X.shape[1],):
+        raise DataError(f"offset has shape {offset.shape}; give one number for each of {X.shape[1]} features")
+    put(X, {int(j): _in_order(given[:, j].astype(np.float64), order) for j in np.flatnonzero(offset)}, offset)
+    warn({names[j]: _kept(sample[:, j], bounds, float(offset[j])) for j in suspects(sample - offset if sample.size else sample, bounds)})
+    return offset if np.any(offset) else None
+
+
+def _kept(values: PerDocument, indptr: Boundaries, offset: float) -> Kept:
+    column = Column.of(values, indptr)
+    return Kept(offset, column.lost(offset), column.different)
+
+
+def _doubles(given: npt.NDArray[Any], rows: Rows) -> npt.NDArray[np.float64]:
+    """The rows in double precision; without a copy where these are all rows as they are."""
+    whole = len(rows) == len(given) and np.array_equal(rows, np.arange(len(rows)))
+    return np.ascontiguousarray(given if whole else given[rows], np.float64)
 
 
 def _numbers(name: str, values: npt.ArrayLike) -> PerDocument:
@@ -393,11 +463,11 @@ def _check_permutation(order: Rows) -> None:
 def _rows_in_order(matrix: Matrix, order: Rows | None) -> Matrix:
     """The rows where they belong; a matrix that may be written is permuted in place, so that there is never a second one."""
     if order is None or matrix.shape[1] == 0:
-        return sealed(matrix)
+        return matrix
     if not matrix.flags.writeable:
-        return sealed(matrix[order])
+        return matrix[order]
     _core.permute_rows(matrix, order)
-    return sealed(matrix)
+    return matrix
 
 
 def _in_order(values: npt.NDArray[Any], order: Rows | None) -> npt.NDArray[Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactrank.arrays import Ids, Matrix, PerDocument
+from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.text_column import TextColumn
 
@@ -32,15 +33,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Stream:
-    """Blocks that share their features."""
+    """Blocks that share their features, which are kept as differences from ``offset`` where there is one."""
 
     feature_names: tuple[str, ...]
     blocks: Iterator[Block]
+    offset: Offset | None = None
 
 
 def stream_of(data: RankingData) -> Stream:
     """The rows of ``data`` in the caller's order, so that scores made for them go on fitting."""
-    return Stream(data.feature_names, _blocks_of(data))
+    return Stream(data.feature_names, _blocks_of(data), data.offset)
 
 
 def _blocks_of(data: RankingData) -> Iterator[Block]:

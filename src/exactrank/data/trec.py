@@ -108,7 +108,7 @@ def from_trec(qrels: Judgments, runs: Sequence[Run] = (), *, unjudged: float = U
         _check_shared("the qrels", qrels.by_query, run)
     documents = [(query, _union(judged, *(run.by_query.get(query, {}) for run in runs))) for query, judged in qrels.by_query.items()]
     grades = _aligned(documents, qrels.by_query, unjudged)
-    X = np.empty((len(grades), len(runs)), np.float32)
+    X = np.empty((len(grades), len(runs)))
     for j, run in enumerate(runs):
         X[:, j] = _as_feature(run, _aligned(documents, run.by_query, np.nan))
     return RankingData.from_arrays(
@@ -309,13 +309,12 @@ def _aligned(documents: Iterable[tuple[str, list[str]]], values: ByQuery, absent
     return np.array(numbers, np.float64)
 
 
-def _as_feature(run: Run, scores: PerDocument) -> npt.NDArray[np.float32]:
+def _as_feature(run: Run, scores: PerDocument) -> PerDocument:
     with np.errstate(over="ignore"):
-        feature = scores.astype(np.float32)
-    bad = np.flatnonzero(np.isinf(feature))
+        bad = np.flatnonzero(np.isinf(scores.astype(np.float32)))
     if len(bad):
         raise DataError(f"run {run.tag!r}: score {scores[bad[0]]} is not a finite float32, as a feature must be; rescale the run")
-    return feature
+    return scores
 
 
 def _distinct_tags(runs: Sequence[Run]) -> list[str]:

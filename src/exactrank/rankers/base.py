@@ -138,7 +138,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _model(self, given: TrainingData, scorer: Scorer, reached: dict[str, Any]) -> Model:
         made: Any = scorer  # of any kind: all know what stands for missing values
-        whole: Scorer = replace(made, missing=self.missing, fill=given.fill)
+        whole: Scorer = replace(made, missing=self.missing, fill=given.fill).anchored(given.data.offset)
         measure, ranker = repr(parse_measure(self.measure)), type(self).__name__
         return Model(whole, measure, ranker, self.get_params(), given.facts, self.seed, training=reached)
 

@@ -107,8 +107,8 @@ class BoostedRanker(Ranker):
     def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
         return self._grown(None, data, valid, listener)
 
-    def _go_on(self, start: Scorer, *given: Any) -> tuple[Scorer, Trained]:
-        return self._grown(start if self.bags == 1 else None, *given)
+    def _go_on(self, start: Any, *given: Any) -> tuple[Scorer, Trained]:
+        return self._grown(start.of_differences() if self.bags == 1 else None, *given)
 
     def _grown(self, start: Any, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
         self._check(data)
@@ -207,6 +207,9 @@ class BoostedRanker(Ranker):
             unknown = [name for name in getattr(self, kind) if name not in data.feature_names]
             if unknown:
                 raise DataError(f"{kind} names {unknown[0]!r}, which is no feature; there are {listed(list(data.feature_names))}")
+        far = [name for name in self.categorical if data.offset is not None and data.offset[data.feature_names.index(name)]]
+        if far:
+            raise DataError(f"{far[0]!r} cannot be categorical: its values are too large for single precision; number its kinds from 0")
         twice = set(self.rising) & set(self.falling) | (set(self.rising) | set(self.falling)) & set(self.categorical)
         if twice:
             raise DataError(f"{sorted(twice)[0]!r} can be only one of rising, falling and categorical")

@@ -33,7 +33,7 @@ def leveraged(scorer: TreeEnsemble, data: RankingData, measure: Measure, *, bags
     if scorer.n_trees < 2:
         return scorer
     outputs = _outputs(scorer, data, threads)
-    trees = replace(data, X=outputs, feature_names=tuple(f"tree {t}" for t in range(scorer.n_trees)))
+    trees = replace(data, X=outputs, feature_names=tuple(f"tree {t}" for t in range(scorer.n_trees)), offset=None)
     ones = np.ones(scorer.n_trees)
     search = DirectRank(measure, bags=bags, start=ones, low=0.0, high=MOST, share=SHARE, seed=seed, threads=threads)
     towards = search.fit(trees).weights_ - ones

@@ -39,7 +39,7 @@ class LinearPart:
             return cls(theta, problem.architecture, problem.data)
         active = scorer.activations(problem.data.X).astype(np.float32)
         units = tuple(f"unit {u}" for u in range(scorer.n_hidden))
-        return cls(theta, problem.architecture, replace(problem.data, X=active, feature_names=units))
+        return cls(theta, problem.architecture, replace(problem.data, X=active, feature_names=units, offset=None))
 
     @property
     def weights(self) -> Theta:

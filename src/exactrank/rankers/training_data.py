@@ -41,14 +41,14 @@ def training_data(data: RankingData, valid: Any, missing: TreeMissing, threads: 
     """``data`` and ``valid``, a `RankingData` or ``(X, y, qid)``, checked and with missing values filled, unless they are kept."""
     held_out = None if valid is None else _validation(valid, data)
     _check_something_to_learn(data)
-    fill = None if missing == "keep" else fill_values(data.X, data.feature_names, missing, threads)
+    fill = None if missing == "keep" else fill_values(data.X, data.feature_names, missing, threads, data.offset)
     if held_out is not None and missing == "error":
         refuse_missing(held_out.X, held_out.feature_names, threads)
-    whole = replace(data, X=filled(data.X, fill))
+    whole = replace(data, X=filled(data.X, fill, data.offset))
     _check_features_vary(whole)
     return TrainingData(
         data=whole,
-        valid=None if held_out is None else replace(held_out, X=filled(held_out.X, fill)),
+        valid=None if held_out is None else replace(held_out, X=filled(held_out.X, fill, held_out.offset)),
         fill=fill,
         facts={"queries": data.n_queries, "documents": data.n_documents, "checksum": checksum(data)},
     )
@@ -65,14 +65,16 @@ def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int 
 
 
 def _validation(valid: Any, data: RankingData) -> RankingData:
+    """The validation data with the features of ``data``, kept as differences from the same offset."""
     if isinstance(valid, RankingData):
-        return aligned(valid, data.feature_names, "the training data")
+        return aligned(valid, data.feature_names, "the training data").relative_to(data.offset)
     if not isinstance(valid, tuple) or len(valid) != 3:
         raise DataError(f"valid must be a RankingData or (X, y, qid), got {type(valid).__name__}")
     X, y, qid = valid
     if hasattr(X, "columns"):
-        return aligned(RankingData.from_arrays(X, y, qid=qid), data.feature_names, "the training data")
-    return RankingData.from_arrays(X, y, qid=qid, feature_names=data.feature_names)
+        return aligned(RankingData.from_arrays(X, y, qid=qid), data.feature_names, "the training data").relative_to(data.offset)
+    offset = np.zeros(data.n_features) if data.offset is None else data.offset
+    return RankingData.from_arrays(X, y, qid=qid, feature_names=data.feature_names, offset=offset)
 
 
 def _check_something_to_learn(data: RankingData) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 from exactrank.arrays import Matrix, PerDocument
+from exactrank.data.precision import Offset
 
 
 class Scorer(Protocol):
@@ -19,8 +20,15 @@ class Scorer(Protocol):
     def n_features(self) -> int:
         """How many features it reads."""
 
-    def score(self, X: Matrix, threads: int | None = None) -> PerDocument:
-        """The score of each row."""
+    @property
+    def offset(self) -> Offset | None:
+        """What rows in double precision are kept as differences from before they are scored; none where float32 holds them."""
+
+    def score(self, X: Matrix, threads: int | None = None, offset: Offset | None = None) -> PerDocument:
+        """The score of each row of features, which are ``X`` plus ``offset``."""
+
+    def anchored(self, offset: Offset | None) -> "Scorer":
+        """The scorer of whole features that scores as this one does their differences from ``offset``."""
 
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values."""

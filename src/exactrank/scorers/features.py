@@ -2,7 +2,7 @@
 
 import math
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.alignment import first_repeated
+from exactrank.data.precision import Offset
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.scorers.missing import ROWS_PER_BLOCK, Missing, PerFeature, check_policy, filled, refuse_missing
 
@@ -49,14 +50,48 @@ def checked_fill(missing: Missing, fill: npt.ArrayLike | None, count: int) -> Pe
     return values
 
 
+def checked_offset(offset: npt.ArrayLike | None, count: int) -> Offset | None:
+    """An offset that cannot be changed, one number per feature; None where there is none."""
+    if offset is None:
+        return None
+    values = numbers("offset", offset)
+    if len(values) != count:
+        raise DataError(f"offset has {len(values)} values for {count} features; give one per feature")
+    return values
+
+
+def shift_between(given: Offset | None, own: Offset | None) -> Offset | None:
+    """What is to be added to differences from ``given`` to get those from ``own``; None for nothing."""
+    if given is None and own is None:
+        return None
+    shift: Offset = np.subtract(0.0 if given is None else given, 0.0 if own is None else own)
+    return shift if np.any(shift) else None
+
+
+def sum_rounded_down(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The largest doubles that are at most ``first + second``: a threshold that moves so stays below all values above it (Knuth 1969).
+
+    >>> sum_rounded_down(np.array([0.75]), np.array([2.0**52])) - 2.0**52
+    array([0.])
+    """
+    total = first + second
+    part = total - first
+    error = (first - (total - part)) + (second - part)
+    return np.where(error < 0, np.nextafter(total, -np.inf), total)
+
+
 def scores_of(
     X: Matrix,
     names: tuple[str, ...],
     fill: PerFeature | None,
     threads: int | None,
     scored: Callable[[Matrix], PerDocument],
+    offset: Offset | None = None,
 ) -> PerDocument:
-    """What ``scored`` gives for ``X``, with ``fill`` for the rows that it made NaN, which are those with missing values."""
+    """What ``scored`` gives for ``X``, with ``fill`` for the rows that it made NaN, which are those with missing values.
+
+    ``fill`` is of whole features, ``X`` plus ``offset``.
+    """
     matrix = np.ascontiguousarray(X, np.float32)
     scores = scored(matrix)
     holes = np.flatnonzero(np.isnan(scores))
@@ -64,7 +99,7 @@ def scores_of(
         if fill is None:
             refuse_missing(matrix, names, threads)
         for rows in np.split(holes, range(ROWS_PER_BLOCK, len(holes), ROWS_PER_BLOCK)):
-            scores[rows] = scored(filled(matrix[rows], fill))
+            scores[rows] = scored(filled(matrix[rows], fill, offset))
     if not np.all(np.isfinite(scores)):
         raise DataError(f"the score of row {np.argmin(np.isfinite(scores))} overflows; scale weights or features down")
     return scores
@@ -94,14 +129,19 @@ def read_numbers(given: Any, where: str) -> tuple[tuple[str, ...], PerFeature]:
     return names, np.array([float(value) for value in values])
 
 
-def read_fill(given: Any, names: tuple[str, ...], where: str) -> PerFeature | None:
-    """Fill values as `read_numbers` reads them, of the features called ``names``; None where there are none."""
-    if given is None:
+def read_optional(record: Mapping[str, Any], key: str, names: tuple[str, ...], where: str) -> PerFeature | None:
+    """The numbers under ``key`` as `read_numbers` reads them, of the features called ``names``; None where there are none."""
+    if record.get(key) is None:
         return None
-    fill_names, fill = read_numbers(given, f"{where}: fill")
-    if fill_names != names:
-        raise DataError(f"{where}: weights and fill are of different features; write the model again")
-    return fill
+    own_names, values = read_numbers(record[key], f"{where}: {key}")
+    if own_names != names:
+        raise DataError(f"{where}: weights and {key} are of different features; write the model again")
+    return values
+
+
+def optional(names: tuple[str, ...], **values: PerFeature | None) -> dict[str, Any]:
+    """Those of ``values`` that there are, as JSON by feature."""
+    return {key: by_name(names, value) for key, value in values.items() if value is not None}
 
 
 def _is_finite(value: float) -> bool:

@@ -13,6 +13,7 @@ from exactrank import _core
 from exactrank.arrays import Matrix
 from exactrank.data.alignment import listed
 from exactrank.data.immutable import sealed
+from exactrank.data.precision import Offset
 from exactrank.errors import DataError
 from exactrank.threads import thread_count
 
@@ -22,10 +23,12 @@ PerFeature: TypeAlias = npt.NDArray[np.float64]  #: one number a feature
 ROWS_PER_BLOCK = 1 << 14
 
 
-def fill_values(X: Matrix, names: tuple[str, ...], missing: Missing, threads: int | None = None) -> PerFeature | None:
-    """What stands for NaN in each column under the policy ``missing``; None for ``"error"``, once there is no NaN.
+def fill_values(
+    X: Matrix, names: tuple[str, ...], missing: Missing, threads: int | None = None, offset: Offset | None = None
+) -> PerFeature | None:
+    """What stands for NaN in each feature, ``X`` plus ``offset``, by the policy ``missing``; None for ``"error"``, once there is no NaN.
 
-    The mean of a column without any value is 0.
+    The mean of a feature without any value is 0.
 
     >>> X = np.array([[1.0, np.nan], [3.0, np.nan]], np.float32)
     >>> fill_values(X, ("a", "b"), "mean")
@@ -38,7 +41,7 @@ def fill_values(X: Matrix, names: tuple[str, ...], missing: Missing, threads: in
     if missing == "zero":
         return np.zeros(X.shape[1])
     if missing == "mean":
-        return _means(X)
+        return _means(X, offset)
     refuse_missing(X, names, threads)
     return None
 
@@ -52,16 +55,17 @@ def refuse_missing(X: Matrix, names: tuple[str, ...], threads: int | None = None
         raise DataError(f"{counts.sum():,} values are missing ({listed(columns)}); {remedy}")
 
 
-def filled(X: Matrix, fill: PerFeature | None) -> Matrix:
-    """``X`` with ``fill`` in the place of NaN; ``X`` itself where there is none."""
+def filled(X: Matrix, fill: PerFeature | None, offset: Offset | None = None) -> Matrix:
+    """``X`` with ``fill`` in the place of NaN; ``X`` itself where there is none. Features are ``X`` plus ``offset``."""
     if fill is None:
         return X
+    stands = (fill if offset is None else fill - offset).astype(np.float32)
     whole: Matrix | None = None
     for start in range(0, len(X), ROWS_PER_BLOCK):
         holes = np.isnan(X[start : start + ROWS_PER_BLOCK])
         if holes.any():
             whole = np.array(X) if whole is None else whole
-            np.copyto(whole[start : start + ROWS_PER_BLOCK], fill.astype(np.float32), where=holes)
+            np.copyto(whole[start : start + ROWS_PER_BLOCK], stands, where=holes)
     return X if whole is None else sealed(whole)
 
 
@@ -71,10 +75,10 @@ def check_policy(missing: str) -> None:
         raise DataError(f'missing={missing!r} is not a policy; use "error", "zero" or "mean"')
 
 
-def _means(X: Matrix) -> PerFeature:
+def _means(X: Matrix, offset: Offset | None) -> PerFeature:
     total, count = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for start in range(0, len(X), ROWS_PER_BLOCK):
         block = X[start : start + ROWS_PER_BLOCK].astype(np.float64)
         total += np.nansum(block, axis=0)
         count += np.sum(~np.isnan(block), axis=0)
-    return np.asarray(total / np.maximum(count, 1))
+    return np.asarray(total / np.maximum(count, 1) + (0.0 if offset is None else np.where(count > 0, offset, 0.0)))

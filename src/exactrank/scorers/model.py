@@ -68,14 +68,14 @@ class Model:
         >>> model.predict(data), model.predict([[3.0, 1.0]])
         (array([5.]), array([5.]))
         """
-        rows = data if isinstance(data, RankingData) else _unjudged(data)
+        rows = data if isinstance(data, RankingData) else _unjudged(data, self.scorer)
         if rows.n_features != self.scorer.n_features and not (self.scorer.feature_names and _has_names(data)):
             raise IncompatibleError(
                 f"the data has {rows.n_features:,} features but the model has {self.scorer.n_features:,}; give those it was trained on"
             )
         if self.scorer.feature_names and _has_names(data):
             rows = aligned(rows, self.scorer.feature_names)
-        return rows.ungrouped(self.scorer.score(rows.X, threads))
+        return rows.ungrouped(self.scorer.score(rows.X, threads, rows.offset))
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the model; an existing file is replaced only with ``force``, and stays whole if writing fails."""
@@ -176,10 +176,17 @@ def _has_names(data: Any) -> bool:
     return isinstance(data, RankingData) or hasattr(data, "columns")
 
 
-def _unjudged(X: Any) -> RankingData:
-    """Rows without grades, as one query."""
-    rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    return RankingData.from_arrays(X, np.zeros(rows), group=[rows])
+def _unjudged(X: Any, scorer: Scorer) -> RankingData:
+    """Rows without grades, as one query, kept as differences from the scorer's offset: so no row's score depends on the others."""
+    table = X if hasattr(X, "shape") else np.asarray(X)
+    rows, width = table.shape[0], table.shape[1] if len(table.shape) == 2 else 0
+    own = np.zeros(scorer.n_features) if scorer.offset is None else scorer.offset
+    if scorer.feature_names and _has_names(X):
+        by_name = dict(zip(scorer.feature_names, own.tolist(), strict=True))
+        offset = np.array([by_name.get(str(name), 0.0) for name in X.columns])
+    else:
+        offset = own if len(own) == width else np.zeros(width)
+    return RankingData.from_arrays(table, np.zeros(rows), group=[rows], offset=offset)
 
 
 def plain(value: Any) -> Any:

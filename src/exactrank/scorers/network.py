@@ -2,12 +2,13 @@
 
     s(x) = sum_u v_u tanh(b_u + sum_j w_uj z_j),    z_j = (x_j - mean_j) / scale_j                              (1)
 
-The standardisation is part of the model, which so takes features as they come. There is no constant at the end: adding the
+The standardisation is part of the model, which so takes features as they come; x_j is the feature less ``offset[j]`` where it was
+kept as a difference from that. There is no constant at the end: adding the
 same number to all scores would not change a ranking.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,8 +17,21 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
+from exactrank.data.precision import Offset
 from exactrank.errors import DataError
-from exactrank.scorers.features import by_name, check_names, check_width, checked_fill, numbers, read_fill, read_numbers, scores_of
+from exactrank.scorers.features import (
+    by_name,
+    check_names,
+    check_width,
+    checked_fill,
+    checked_offset,
+    numbers,
+    optional,
+    read_numbers,
+    read_optional,
+    scores_of,
+    shift_between,
+)
 from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.threads import thread_count
 
@@ -41,6 +55,7 @@ class Network:
     feature_names: tuple[str, ...] = ()
     missing: Missing = "error"
     fill: PerFeature | None = None
+    offset: Offset | None = None
 
     kind: ClassVar[str] = "network"
 
@@ -59,6 +74,7 @@ class Network:
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
         check_names(self.feature_names, self.n_features)
         object.__setattr__(self, "fill", checked_fill(self.missing, None if self.missing == "zero" else self.fill, self.n_features))
+        object.__setattr__(self, "offset", checked_offset(self.offset, self.n_features))
 
     @property
     def n_features(self) -> int:
@@ -75,16 +91,21 @@ class Network:
         """The parameters, flat: weights by feature, all units of a feature together, then ``bias``, then ``output``."""
         return np.concatenate([self.weights.T.ravel(), self.bias, self.output])
 
-    def score(self, X: Matrix, threads: int | None = None) -> PerDocument:
-        """The score of each row of ``X``, (1)."""
+    def score(self, X: Matrix, threads: int | None = None, offset: Offset | None = None) -> PerDocument:
+        """The score of each row of features, (1), which are ``X`` plus ``offset``."""
         check_width(X, self.n_features)
-        net, count = self._native(), thread_count(threads)
-        return scores_of(X, self.feature_names, self.fill, threads, lambda matrix: net.scores(self.theta, matrix, count))
+        net, count = self._native(shift_between(offset, self.offset)), thread_count(threads)
+        return scores_of(X, self.feature_names, self.fill, threads, lambda matrix: net.scores(self.theta, matrix, count), offset)
 
-    def activations(self, X: Matrix, threads: int | None = None) -> npt.NDArray[np.float64]:
+    def activations(self, X: Matrix, threads: int | None = None, offset: Offset | None = None) -> npt.NDArray[np.float64]:
         """What the hidden units say of each row, which has no missing values: scores are ``activations @ output``."""
         check_width(X, self.n_features)
-        return self._native().activations(self.theta, np.ascontiguousarray(X, np.float32), thread_count(threads)).reshape(-1, self.n_hidden)
+        net, rows = self._native(shift_between(offset, self.offset)), np.ascontiguousarray(X, np.float32)
+        return net.activations(self.theta, rows, thread_count(threads)).reshape(-1, self.n_hidden)
+
+    def anchored(self, offset: Offset | None) -> "Network":
+        """The scorer of whole features that scores as this one does their differences from ``offset``."""
+        return replace(self, offset=offset)
 
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values: means, scales and fill values by name, or lists where features have none."""
@@ -96,7 +117,7 @@ class Network:
             "weights": self.weights.tolist(),
             "bias": self.bias.tolist(),
             "output": self.output.tolist(),
-        } | ({"fill": by_name(self.feature_names, self.fill)} if self.missing == "mean" and self.fill is not None else {})
+        } | optional(self.feature_names, fill=self.fill if self.missing == "mean" else None, offset=self.offset)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], where: str) -> "Network":
@@ -112,11 +133,12 @@ class Network:
         bias, output = (read_numbers(record.get(name), f"{where}: {name}")[1] for name in ("bias", "output"))
         if len({len(row) for row in weights}) > 1:
             raise DataError(f"{where}: weights: the hidden units have different numbers of weights; write the model again")
-        fill = read_fill(record.get("fill"), names, where)
+        fill, offset = (read_optional(record, key, names, where) for key in ("fill", "offset"))
         try:
-            return cls(np.array(weights), bias, output, mean, scale, names, record.get("missing", "error"), fill)
+            return cls(np.array(weights), bias, output, mean, scale, names, record.get("missing", "error"), fill, offset)
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
 
-    def _native(self) -> _core.Net:
-        return _core.Net(self.mean, self.scale, self.n_hidden)
+    def _native(self, shift: Offset | None) -> _core.Net:
+        """The kernels' form of it, for features that lack ``shift``."""
+        return _core.Net(self.mean if shift is None else self.mean - shift, self.scale, self.n_hidden)

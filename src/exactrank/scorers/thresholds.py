@@ -3,11 +3,11 @@
     s(x) = sum_j sum_k jump_jk [x_j > t_jk]                                                                     (1)
 
 The steps of a feature make one step function, in whatever order they were found. A constant would not change a ranking, so below
-its first threshold a feature adds 0.
+its first threshold a feature adds 0. x_j is the feature less ``offset[j]`` where it was kept as a difference from that.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,8 +16,21 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
+from exactrank.data.precision import Offset
 from exactrank.errors import DataError
-from exactrank.scorers.features import by_name, check_names, check_width, checked_fill, numbers, read_fill, read_numbers, scores_of
+from exactrank.scorers.features import (
+    check_names,
+    check_width,
+    checked_fill,
+    checked_offset,
+    numbers,
+    optional,
+    read_numbers,
+    read_optional,
+    scores_of,
+    shift_between,
+    sum_rounded_down,
+)
 from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.threads import thread_count
 
@@ -39,6 +52,7 @@ class Thresholds:
     feature_names: tuple[str, ...] = ()
     missing: Missing = "error"
     fill: PerFeature | None = None
+    offset: Offset | None = None
 
     kind: ClassVar[str] = "thresholds"
 
@@ -56,6 +70,7 @@ class Thresholds:
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
         check_names(self.feature_names, self.n_features)
         object.__setattr__(self, "fill", checked_fill(self.missing, None if self.missing == "zero" else self.fill, self.n_features))
+        object.__setattr__(self, "offset", checked_offset(self.offset, self.n_features))
 
     @classmethod
     def merged(cls, steps: npt.ArrayLike, n_features: int, feature_names: tuple[str, ...] = ()) -> "Thresholds":
@@ -75,18 +90,26 @@ class Thresholds:
         """How many features it reads."""
         return len(self.thresholds)
 
-    def score(self, X: Matrix, threads: int | None = None) -> PerDocument:
-        """The score of each row of ``X``, (1)."""
+    def score(self, X: Matrix, threads: int | None = None, offset: Offset | None = None) -> PerDocument:
+        """The score of each row of features, (1), which are ``X`` plus ``offset``."""
         check_width(X, self.n_features)
-        count = thread_count(threads)
-        return scores_of(X, self.feature_names, self.fill, threads, lambda matrix: _core.step_scores(matrix, *self._flat, count))
+        count, shift = thread_count(threads), shift_between(offset, self.offset)
+        start, thresholds, levels = self._flat
+        moved = thresholds if shift is None else sum_rounded_down(thresholds, -np.repeat(shift, np.diff(start)))
+        return scores_of(
+            X, self.feature_names, self.fill, threads, lambda matrix: _core.step_scores(matrix, start, moved, levels, count), offset
+        )
+
+    def anchored(self, offset: Offset | None) -> "Thresholds":
+        """The scorer of whole features that scores as this one does their differences from ``offset``."""
+        return replace(self, offset=offset)
 
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values: for each feature its steps, by name, or in a list where features have none."""
         steps = [np.stack(pair, axis=1).tolist() for pair in zip(self.thresholds, self.jumps, strict=True)]
         named = dict(zip(self.feature_names, steps, strict=True)) if self.feature_names else steps
         record: dict[str, Any] = {"kind": self.kind, "missing": self.missing, "steps": named}
-        return record | ({"fill": by_name(self.feature_names, self.fill)} if self.missing == "mean" and self.fill is not None else {})
+        return record | optional(self.feature_names, fill=self.fill if self.missing == "mean" else None, offset=self.offset)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], where: str) -> "Thresholds":
@@ -97,10 +120,10 @@ class Thresholds:
         names = tuple(given) if isinstance(given, dict) else ()
         listed = given.items() if isinstance(given, dict) else enumerate(given)
         steps = [_read_steps(own, f"{where}: steps of {name!r}") for name, own in listed]
-        fill = read_fill(record.get("fill"), names, where)
+        fill, offset = (read_optional(record, key, names, where) for key in ("fill", "offset"))
         thresholds, jumps = (tuple(own[:, column] for own in steps) for column in (0, 1))
         try:
-            return cls(thresholds, jumps, names, record.get("missing", "error"), fill)
+            return cls(thresholds, jumps, names, record.get("missing", "error"), fill, offset)
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
 

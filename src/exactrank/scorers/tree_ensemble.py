@@ -2,7 +2,8 @@
 
     s(x) = sum over the trees of the value of the leaf that x falls into                                         (1)
 
-The text is all there is: LightGBM alone reads it, and its raw scores are the same to the bit. Missing values are left to the
+The text is all there is: LightGBM alone reads it, and its raw scores are the same to the bit. Its thresholds are of whole features,
+also where those are kept as differences from an offset: LightGBM takes doubles. Missing values are left to the
 trees, which send them down the side that was better in training, unless a policy fills them. Scores need no LightGBM.
 """
 
@@ -16,10 +17,11 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
+from exactrank.data.precision import Offset
 from exactrank.errors import DataError
-from exactrank.scorers.features import by_name, check_names, check_width, checked_fill, read_fill
+from exactrank.scorers.features import check_names, check_width, checked_fill, checked_offset, optional, read_optional
 from exactrank.scorers.missing import PerFeature, TreeMissing, filled, refuse_missing
-from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, single_trees
+from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, moved, single_trees
 from exactrank.threads import thread_count
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class TreeEnsemble:
     feature_names: tuple[str, ...] = ()
     missing: TreeMissing = "keep"
     fill: PerFeature | None = None
+    offset: Offset | None = None
 
     kind: ClassVar[str] = "trees"
 
@@ -51,6 +54,7 @@ class TreeEnsemble:
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
         check_names(self.feature_names, self.n_features)
         object.__setattr__(self, "fill", _checked_fill(self.missing, self.fill, self.n_features))
+        object.__setattr__(self, "offset", checked_offset(self.offset, self.n_features))
 
     @classmethod
     def of_lightgbm(cls, text: str) -> "TreeEnsemble":
@@ -77,12 +81,25 @@ class TreeEnsemble:
         """Each tree as an ensemble of its own."""
         return (replace(self, text=text) for text in single_trees(self.text))
 
-    def score(self, X: Matrix, threads: int | None = None) -> PerDocument:
-        """The score of each row of ``X``, (1)."""
-        scores = self._native.scores(self._rows(X, threads), thread_count(threads))
+    def score(self, X: Matrix, threads: int | None = None, offset: Offset | None = None) -> PerDocument:
+        """The score of each row of features, (1), which are ``X`` plus ``offset``."""
+        rows = self._rows(X, threads, offset)
+        if offset is None or not np.any(offset):
+            scores = self._native.scores(rows, thread_count(threads))
+        else:
+            kept = np.where(self._table.reads_numbers(), offset, 0.0)
+            scores = _native(self._table.less(kept)).scores(_restored(rows, offset - kept), thread_count(threads))
         if not np.all(np.isfinite(scores)):
             raise DataError(f"the score of row {np.argmin(np.isfinite(scores))} overflows; scale the trees down")
         return scores
+
+    def anchored(self, offset: Offset | None) -> "TreeEnsemble":
+        """The scorer of whole features that scores as this one does their differences from ``offset``."""
+        return self if offset is None else replace(self, text=moved(self.text, offset), offset=offset)
+
+    def of_differences(self) -> "TreeEnsemble":
+        """The scorer that `anchored` made this one of."""
+        return self if self.offset is None else replace(self, text=moved(self.text, -self.offset), offset=None)
 
     def importance(self, kind: Literal["gain", "split"] = "gain") -> PerFeature:
         """Of each feature what its splits gained in training, in all, or how many they are."""
@@ -90,9 +107,10 @@ class TreeEnsemble:
             raise DataError(f'kind={kind!r} is not one of "gain", "split"')
         return self._table.gains() if kind == "gain" else self._table.splits().astype(np.float64)
 
-    def contributions(self, X: Matrix) -> npt.NDArray[np.float64]:
+    def contributions(self, X: Matrix, offset: Offset | None = None) -> npt.NDArray[np.float64]:
         """What each feature adds to each row's score (SHAP, by LightGBM); the last column is what all rows have."""
-        return np.asarray(self.booster.predict(self._rows(X, None), pred_contrib=True), np.float64)
+        rows = self._rows(X, None, offset)
+        return np.asarray(self.booster.predict(rows if offset is None else rows + offset, pred_contrib=True), np.float64)
 
     @cached_property
     def booster(self) -> "lgb.Booster":
@@ -107,8 +125,8 @@ class TreeEnsemble:
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values: the text by lines."""
         record: dict[str, Any] = {"kind": self.kind, "missing": self.missing, "features": list(self.feature_names)}
-        fill = {"fill": by_name(self.feature_names, self.fill)} if self.missing == "mean" and self.fill is not None else {}
-        return record | fill | {"lightgbm": self.text.split("\n")}
+        numbers = optional(self.feature_names, fill=self.fill if self.missing == "mean" else None, offset=self.offset)
+        return record | numbers | {"lightgbm": self.text.split("\n")}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], where: str) -> "TreeEnsemble":
@@ -116,9 +134,9 @@ class TreeEnsemble:
         names, lines = record.get("features"), record.get("lightgbm")
         if not isinstance(lines, list) or not isinstance(names, list) or not all(isinstance(word, str) for word in [*lines, *names]):
             raise DataError(f"{where}: trees need the lines of a LightGBM model and names of features; train or copy the model again")
-        fill = read_fill(record.get("fill"), tuple(names), where)
+        fill, offset = (read_optional(record, key, tuple(names), where) for key in ("fill", "offset"))
         try:
-            return cls("\n".join(lines), tuple(names), record.get("missing", "keep"), fill)
+            return cls("\n".join(lines), tuple(names), record.get("missing", "keep"), fill, offset)
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
 
@@ -126,13 +144,13 @@ class TreeEnsemble:
         """The fields alone: what was made of them is made again."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
-    def _rows(self, X: Matrix, threads: int | None) -> Matrix:
+    def _rows(self, X: Matrix, threads: int | None, offset: Offset | None) -> Matrix:
         """``X`` as the trees are to see it."""
         check_width(X, self.n_features)
         matrix = np.ascontiguousarray(X, np.float32)
         if self.missing == "error":
             refuse_missing(matrix, self.feature_names, threads)
-        return filled(matrix, self.fill)
+        return filled(matrix, self.fill, offset)
 
     @cached_property
     def _table(self) -> TreeTable:
@@ -140,19 +158,32 @@ class TreeEnsemble:
 
     @cached_property
     def _native(self) -> _core.Trees:
-        table = self._table
-        return _core.Trees(
-            table.n_features,
-            table.start,
-            table.feature,
-            table.threshold,
-            table.decision,
-            table.left,
-            table.right,
-            table.leaf_value,
-            table.set_start,
-            table.sets,
-        )
+        return _native(self._table)
+
+
+def _native(table: TreeTable) -> _core.Trees:
+    return _core.Trees(
+        table.n_features,
+        table.start,
+        table.feature,
+        table.threshold,
+        table.decision,
+        table.left,
+        table.right,
+        table.leaf_value,
+        table.set_start,
+        table.sets,
+    )
+
+
+def _restored(X: Matrix, offset: Offset) -> Matrix:
+    """``X`` with the offset added, in single precision, where there is one."""
+    if not np.any(offset):
+        return X
+    whole = np.array(X)
+    for j in np.flatnonzero(offset):
+        whole[:, j] = X[:, j] + offset[j]
+    return whole
 
 
 def _checked_fill(missing: TreeMissing, fill: PerFeature | None, count: int) -> PerFeature | None:

@@ -13,6 +13,7 @@ and ``decision_type`` says, by bits, whether the node is categorical (1), whethe
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from functools import reduce
 from typing import TypeAlias
 
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.scorers.features import sum_rounded_down
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -30,7 +32,8 @@ _INTEGERS = re.compile(r"-?[0-9]{1,10}(?: -?[0-9]{1,10})*")
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|inf)"
 _DECIMALS = re.compile(f"{_NUMBER}(?: {_NUMBER})*")
 _SAVED_IMPORTANCES = re.compile(r"^feature_importances:\n(?:[^\n]+\n)*", re.MULTILINE)
-_CATEGORICAL = 1  # a bit of decision_type
+_CATEGORICAL, _MISSING_LEFT, _MISSING_IS_ZERO, _MISSING_IS_NAN = 1, 2, 4, 8  # bits of decision_type
+_RANGE = re.compile(rf"\[{_NUMBER}:{_NUMBER}\]")
 _MOST = 1 << 31
 
 
@@ -127,6 +130,40 @@ def joined(first: str, second: str) -> str:
     return replace(ours, trees=ours.trees + theirs.trees).written()
 
 
+def moved(text: str, by: Floats) -> str:
+    """The model of features that are larger by ``by``, one number per feature: its thresholds are.
+
+    A threshold is rounded down, so that what lay above it goes on doing so.
+    """
+    model = ModelText.of(text)
+    lines = _Lines.of(model.trees)
+    nodes = lines.counts("num_leaves", 1) - 1
+    feature, decision = lines.integers("split_feature", nodes, 0, model.n_features), lines.integers("decision_type", nodes, 0, 12)
+    step = np.where(decision & _CATEGORICAL, 0.0, by[feature])
+    threshold = sum_rounded_down(lines.decimals("threshold", nodes, finite=False), step)
+    ends = np.cumsum(nodes)[:-1]
+    trees = tuple(
+        _with_line(tree, "threshold", own) if np.any(steps) else tree
+        for tree, own, steps in zip(model.trees, np.split(threshold, ends), np.split(step, ends), strict=True)
+    )
+    infos = [_moved_info(info, float(own)) for info, own in zip(model.header["feature_infos"].split(" "), by, strict=True)]
+    return replace(model, trees=trees, header=model.header | {"feature_infos": " ".join(infos)}).written()
+
+
+def _moved_info(info: str, by: float) -> str:
+    """The range of a feature, ``[low:high]``, moved without rounding, so that moving it back gives the same text.
+
+    >>> _moved_info("[-1.5:0.10000000000000001]", 1e9), _moved_info("[999999998.5:1000000000.10000000000000001]", -1e9)
+    ('[999999998.5:1000000000.10000000000000001]', '[-1.5:0.10000000000000001]')
+    """
+    if by == 0 or not _RANGE.fullmatch(info):
+        return info
+    with localcontext(prec=800):
+        ends = [Decimal(end) + Decimal(by) for end in info[1:-1].split(":")]
+        short = [format(float(end), ".17g") for end in ends]
+        return f"[{':'.join(text if Decimal(text) == end else format(end, 'f') for text, end in zip(short, ends, strict=True))}]"
+
+
 @dataclass(frozen=True, eq=False)
 class TreeTable:
     """All trees of a model in flat arrays, checked: tree t has the nodes from ``start[t]`` to ``start[t + 1]``, and a leaf more.
@@ -187,6 +224,25 @@ class TreeTable:
     def splits(self) -> Ints:
         """Of each feature how many splits gained by it."""
         return np.bincount(self.feature[self.gain > 0], minlength=self.n_features)
+
+    def reads_numbers(self) -> npt.NDArray[np.bool_]:
+        """Of each feature whether all its splits compare numbers: no set of categories, no zero that counts as missing."""
+        other = (self.decision & (_CATEGORICAL | _MISSING_IS_ZERO)) > 0
+        return np.asarray(np.bincount(self.feature[other], minlength=self.n_features) == 0)
+
+    def less(self, offset: Floats) -> "TreeTable":
+        """The same trees for features that lack ``offset``, which is 0 for those that `reads_numbers` does not name.
+
+        NaN that counts as 0 still does: it goes to the side of a feature that is 0 with its offset.
+        """
+        own = offset[self.feature]
+        nan_is_zero = (own != 0) & ((self.decision & _MISSING_IS_NAN) == 0)
+        side = _MISSING_IS_NAN | np.where(self.threshold >= 0, _MISSING_LEFT, 0)
+        return replace(
+            self,
+            threshold=np.where(own != 0, sum_rounded_down(self.threshold, -own), self.threshold),
+            decision=np.where(nan_is_zero, side, self.decision).astype(np.uint8),
+        )
 
     def gains(self) -> Floats:
         """Of each feature how much the splits gained by it, in all."""

@@ -62,7 +62,7 @@ class Fusion:
     def predict(self, data: RankingData) -> PerDocument:
         """The fused score of each row of ``data``, in the caller's order; -inf for a document that is not ranked."""
         chosen = select_systems(data, self.systems)
-        values, ranked = normalised(chosen.X, chosen.indptr, self.normalise, self.missing)
+        values, ranked = normalised(chosen.X, chosen.indptr, self.normalise, self.missing, chosen.offset)
         return data.ungrouped(Problem(self.measure, chosen, values, ranked).scores(np.array(self.weights)))
 
     def to_json(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def select_systems(data: RankingData, systems: Sequence[str]) -> RankingData:
         raise DataError(f"the data has no system {', '.join(map(repr, absent))}; it has {known or 'none'}")
     columns = [data.feature_names.index(name) for name in systems]
     X = data.X if columns == list(range(data.n_features)) else data.X[:, columns]
-    return replace(data, X=X, feature_names=tuple(systems), order=None)
+    return replace(data, X=X, feature_names=tuple(systems), order=None, offset=None if data.offset is None else data.offset[columns])
 
 
 def _distinct(systems: Sequence[str]) -> tuple[str, ...]:

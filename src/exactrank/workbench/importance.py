@@ -183,7 +183,7 @@ def _lost(
             if np.array_equal(exchanged, own, equal_nan=True):
                 continue
             X[:, j] = exchanged
-            lost[j] += here - evaluate(measure, data, scorer.score(X, threads), threads=threads).per_query[0]
+            lost[j] += here - evaluate(measure, data, scorer.score(X, threads, data.offset), threads=threads).per_query[0]
             X[:, j] = own
     return lost
 

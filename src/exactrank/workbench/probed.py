@@ -38,7 +38,7 @@ def measure_of(model: Model, measure: str | Measure | None) -> Measure:
 
 
 def rows_for(scorer: Linear | Network, data: RankingData) -> RankingData:
-    """``data`` with the features in the order of the scorer, and its values for missing ones."""
-    rows = aligned(data, scorer.feature_names) if scorer.feature_names else data
-    X = filled(rows.X, scorer.fill)
+    """``data`` with the features in the order of the scorer, differences from the same offset, and its values for missing ones."""
+    rows = (aligned(data, scorer.feature_names) if scorer.feature_names else data).relative_to(scorer.offset)
+    X = filled(rows.X, scorer.fill, rows.offset)
     return rows if X is rows.X else replace(rows, X=X)

@@ -48,7 +48,7 @@ class WeightMoves(Protocol):
 
 
 def moves_of(scorer: Linear | Network, data: RankingData, threads: int | None) -> WeightMoves:
-    """``scorer`` on ``data``, whose features are in its order and have no missing values."""
+    """``scorer`` on ``data``, whose features are in its order, with its offset, and have no missing values."""
     return LinearMoves(scorer, data, threads) if isinstance(scorer, Linear) else NetworkMoves(scorer, data, threads)
 
 
@@ -56,7 +56,7 @@ class LinearMoves:
     """(1); the weights are those with most say, |w_j| times the deviation of feature j within queries."""
 
     def __init__(self, scorer: Linear, data: RankingData, threads: int | None) -> None:
-        self.scores = scorer.score(data.X, threads)
+        self.scores = scorer.score(data.X, threads, data.offset)
         self._weights, self._data = scorer.weights, data
 
     def weights(self, most: int) -> Sequence[Weight]:
@@ -77,8 +77,8 @@ class NetworkMoves:
 
     def __init__(self, scorer: Network, data: RankingData, threads: int | None) -> None:
         self._scorer, self._data, self._threads = scorer, data, threads
-        self._activations = scorer.activations(data.X, threads)
-        self.scores = scorer.score(data.X, threads)
+        self._activations = scorer.activations(data.X, threads, data.offset)
+        self.scores = scorer.score(data.X, threads, data.offset)
 
     def weights(self, most: int) -> Sequence[Weight]:
         output, hidden, names = self._scorer.output, self._scorer.weights, self._data.feature_names

@@ -67,7 +67,7 @@ class Fusing:
         """The problem that ``data`` poses, a feature a system, without the documents that cannot matter."""
 
         def contending(rows: slice, indptr: Boundaries) -> tuple[Rows, SystemScores, Retrieved]:
-            values, ranked = normalised(data.X[rows], indptr, self.normalise, self.missing)
+            values, ranked = normalised(data.X[rows], indptr, self.normalise, self.missing, data.offset)
             kept = self._contenders(values, ranked, data.y[rows], indptr)
             return kept + rows.start, values[:, kept], ranked[kept]
 
@@ -82,6 +82,7 @@ class Fusing:
             docid=data.docid if self.measure.ties == "docid" else None,
             comment=None,
             sample_weight=None,
+            offset=None,
         )
         return Problem(self.measure, bare, values, ranked, self.nonnegative, self.threads)
 

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Boundaries, Matrix, PerDocument, Rows
+from exactrank.data.precision import Offset
 from exactrank.errors import DataError
 from exactrank.workbench.fusion.tables import mean_ranks
 
@@ -99,8 +100,10 @@ def check_policies(how: str, missing: str) -> None:
             raise DataError(f"{name}={given!r} is not one of {', '.join(known)}")
 
 
-def normalised(X: Matrix, indptr: Boundaries, how: str, missing: str) -> tuple[SystemScores, Retrieved]:
+def normalised(X: Matrix, indptr: Boundaries, how: str, missing: str, offset: Offset | None = None) -> tuple[SystemScores, Retrieved]:
     """The systems' comparable scores, and which documents are ranked; a column of ``X`` is a system, NaN not retrieved.
+
+    Scores are ``X`` plus ``offset``, of which (2) to (5) do not depend.
 
     >>> X = np.array([[4, 1], [2, np.nan], [3, 5], [np.nan, np.nan]], np.float32)
     >>> values, ranked = normalised(X, np.array([0, 4]), "min-max", "worst")
@@ -110,9 +113,11 @@ def normalised(X: Matrix, indptr: Boundaries, how: str, missing: str) -> tuple[S
     columns = np.ascontiguousarray(X.T)
     present = ~np.isnan(columns)
     values = np.empty(columns.shape)
-    for scores, there, filled in zip(columns, present, values, strict=True):
+    added = np.zeros(len(columns)) if offset is None or how != "none" else offset
+    for scores, there, filled, constant in zip(columns, present, values, added, strict=True):
         lists = Lists.of(scores, there, indptr)
         found = NORMALISATIONS[how](lists)
+        found = found + constant if constant else found
         filled[:] = 0.0
         if missing == "worst" and len(lists.rows) < len(X):
             lowest = np.zeros(len(indptr) - 1)

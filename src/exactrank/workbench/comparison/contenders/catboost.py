@@ -44,7 +44,7 @@ class CatBoost(Peer):
         names = plain_names(judge.train)
         train, valid = (
             catboost.Pool(
-                part.X,
+                part.values,
                 part.y,
                 group_id=np.repeat(np.arange(part.n_queries), sizes(part)),
                 group_weight=None if (weight := weights_of_queries(self, part)) is None else np.repeat(weight, sizes(part)),

@@ -48,7 +48,7 @@ class EstimatorContender(Contender):
         train, sizes = task.fold.train, np.diff(task.fold.train.indptr)
         by_query = "qid" in inspect.signature(estimator.fit).parameters
         which = {"qid": np.repeat(np.arange(len(sizes)), sizes)} if by_query else {"group": sizes}
-        return FittedEstimator(estimator.fit(train.X, train.y, **which))
+        return FittedEstimator(estimator.fit(train.values, train.y, **which))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class FittedEstimator:
 
     def scores(self, part: str, data: RankingData) -> PerDocument:
         """What it predicts."""
-        return data.ungrouped(np.asarray(self.estimator.predict(data.X), np.float64))
+        return data.ungrouped(np.asarray(self.estimator.predict(data.values), np.float64))
 
     def save(self, folder: Path, name: str) -> None:
         """Nothing: of an estimator in general only a pickle could be written, and those are programs, not data."""

@@ -66,7 +66,7 @@ class LightGBM(Peer):
         params = own_settings(given) | self._besides(task, judge)
         names: Any = plain_names(judge.train) or "auto"
         train, valid = (
-            lgb.Dataset(part.X, part.y, group=sizes(part), weight=_row_weights(part), feature_name=names, params=dict(params))
+            lgb.Dataset(part.values, part.y, group=sizes(part), weight=_row_weights(part), feature_name=names, params=dict(params))
             for part in (judge.train, judge.valid)
         )
         valid.set_reference(train)
@@ -78,7 +78,12 @@ class LightGBM(Peer):
         model = lgb.train(params, train, given["trees"], [train, valid], ["train", "valid"], feval=measured, callbacks=[stop])
         gains = model.feature_importance("gain").astype(np.float64)
         scorer = TreeEnsemble.of_lightgbm(model.model_to_string())  # to the bit as LightGBM's own, and many times as fast
-        return TrainedPeer(lambda X: scorer.score(X, task.threads), model.save_model, ".txt", gains)
+
+        def predict(X: npt.NDArray[Any]) -> npt.ArrayLike:
+            single = X.dtype == np.float32
+            return scorer.score(X, task.threads) if single else np.asarray(model.predict(X, raw_score=True, num_threads=task.threads))
+
+        return TrainedPeer(predict, model.save_model, ".txt", gains)
 
     def _besides(self, task: Task, judge: Judge) -> dict[str, Any]:
         """What is not for users to set."""

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import Matrix, PerDocument, PerQuery
+from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
@@ -130,7 +130,7 @@ class Judge:
 class TrainedPeer:
     """A model of another library."""
 
-    predict: Callable[[Matrix], npt.ArrayLike]
+    predict: Callable[[npt.NDArray[Any]], npt.ArrayLike]
     write: Callable[[str], object]  #: to a path
     suffix: str  #: of files that hold such models
     gains: npt.NDArray[np.float64]  #: one a feature
@@ -149,7 +149,7 @@ class FittedPeer:
 
     def scores(self, part: str, data: RankingData) -> PerDocument:
         """What the library predicts."""
-        scores = self.trained.predict(aligned(data, self.feature_names).X)
+        scores = self.trained.predict(aligned(data, self.feature_names).values)
         return data.ungrouped(np.asarray(scores, np.float64))
 
     def save(self, folder: Path, name: str) -> None:

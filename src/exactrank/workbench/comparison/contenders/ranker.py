@@ -119,7 +119,7 @@ def _weights(ranker: Ranker, train: RankingData) -> Weights | None:
     """What each feature counts for, where that is known without further work."""
     scorer = ranker.model_.scorer
     if isinstance(scorer, Linear):
-        _, deviation = moments(filled(train.X, scorer.fill))
+        _, deviation = moments(filled(train.X, scorer.fill, train.offset))
         return _named("weight x standard deviation", train, scorer.weights * deviation)
     if isinstance(scorer, TreeEnsemble):
         return shares("share of gain", train, scorer.importance("gain"))

@@ -60,7 +60,9 @@ class XGBoost(Peer):
 
         names = plain_names(judge.train)
         train, valid = (
-            xgb.DMatrix(part.X, part.y, group=sizes(part), weight=weights_of_queries(self, part), feature_names=names, nthread=task.threads)
+            xgb.DMatrix(
+                part.values, part.y, group=sizes(part), weight=weights_of_queries(self, part), feature_names=names, nthread=task.threads
+            )
             for part in (judge.train, judge.valid)
         )
 
