@@ -59,7 +59,7 @@ sanitize: build/sanitize/.built
 
 # The same under ThreadSanitizer. Addresses are not drawn at random, since it needs them in certain places.
 sanitize-threads: build/sanitize-threads/.built
-	LD_PRELOAD="$(call LIBRARY,tsan)" TSAN_OPTIONS="exitcode=66 suppressions=$(CURDIR)/tests/threads.supp" OPENBLAS_NUM_THREADS=1 \
+	LD_PRELOAD="$(call LIBRARY,tsan)" TSAN_OPTIONS="exitcode=66 die_after_fork=0 suppressions=$(CURDIR)/tests/threads.supp" OPENBLAS_NUM_THREADS=1 \
 	  PYTHONPATH=build/sanitize-threads setarch -R $(BIN)/python -m pytest -p no:cacheprovider $(KERNEL_TESTS)
 
 build/sanitize/.built: SANITIZERS := address,undefined

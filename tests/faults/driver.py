@@ -83,7 +83,7 @@ def _ran(request: dict[str, Any], plan: Plan) -> Ended:
     if pid == 0:
         for target, says in ((0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, err)):
             os.dup2(says, target)
-        sys.stdin, sys.stdout, sys.stderr = open(0, closefd=False), open(1, "w", closefd=False), open(2, "w", 1, closefd=False)
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(i, "w" if i else "r", 1, closefd=False) for i in range(3))
         code = _command(request, plan)
         plan.disarm()
         os.write(modules, "\n".join(sys.modules).encode())
