@@ -60,7 +60,7 @@ sanitize: build/sanitize/.built
 # The same under ThreadSanitizer, but for a test that preloads a library of its own. Addresses are not drawn at random, since it needs
 # them in certain places.
 sanitize-threads: build/sanitize-threads/.built
-	LD_PRELOAD="$(call LIBRARY,tsan)" TSAN_OPTIONS="exitcode=66 die_after_fork=0 suppressions=$(CURDIR)/tests/threads.supp" OPENBLAS_NUM_THREADS=1 \
+	LD_PRELOAD="$(call LIBRARY,tsan)" TSAN_OPTIONS="exitcode=66 die_after_fork=0 allocator_may_return_null=1 suppressions=$(CURDIR)/tests/threads.supp" OPENBLAS_NUM_THREADS=1 \
 	  PYTHONPATH=build/sanitize-threads setarch -R $(BIN)/python -m pytest -p no:cacheprovider $(filter-out %refused_threads.py,$(KERNEL_TESTS))
 
 build/sanitize/.built: SANITIZERS := address,undefined
