@@ -36,6 +36,8 @@ from exactrank.training import Listener, Progress, Trained
 
 Checkpoint = Callable[[Model], None]
 SECONDS_BETWEEN_CHECKPOINTS = 1.0
+#: Training goes on between checkpoints for at least so many times what the last one took.
+TIMES_BETWEEN_CHECKPOINTS = 20
 #: What may change when training is taken up again: how long it goes on, and how.
 _FREE_ON_RESUME = {"trees", "rounds", "patience", "threads"}
 
@@ -89,8 +91,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         """Train on a `RankingData`, or on a matrix or frame with grades ``y`` and ``qid`` or ``group``.
 
         ``valid``, a `RankingData` or ``(X, y, qid)``, chooses the iterate to keep. ``listener`` hears of every step,
-        ``checkpoint`` gets the best model so far, about once a second. Ctrl-C ends training; the best model so far is kept.
-        ``resume``, a model that this ranker trained on the same data, is taken up: the result is that of a run without a break.
+        ``checkpoint`` gets the best model so far, about once a second (more rarely where judging it takes long). Ctrl-C ends
+        training; the best model so far is kept. ``resume``, a model that this ranker trained on the same data, is taken up: the
+        result is that of a run without a break. The order of the rows within a query changes nothing in the model.
         """
         measure = parse_measure(self.measure)
         data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
@@ -101,8 +104,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         if trained.trouble:
             warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=2)
         steps = trained.history[-1].step if trained.history else 0
-        reached = {"value": trained.value, "valid": trained.valid, "steps": steps, "interrupted": trained.interrupted}
-        self.model_ = self._model(given, scorer, reached | ({"chosen": dict(trained.chosen)} if trained.chosen else {}))
+        more = {"chosen": dict(trained.chosen)} if trained.chosen else {}
+        self.model_ = self._model(given, scorer, self._reached(given, scorer, steps, trained.interrupted) | more)
         self.history_ = trained.history
         self.n_features_in_ = data.n_features
         if isinstance(X, RankingData) or hasattr(X, "columns"):
@@ -142,6 +145,11 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         measure, ranker = repr(parse_measure(self.measure)), type(self).__name__
         return Model(whole, measure, ranker, self.get_params(), given.facts, self.seed, training=reached)
 
+    def _reached(self, given: TrainingData, scorer: Scorer, steps: int, interrupted: bool) -> dict[str, Any]:
+        """What is said of training: the measure as asked, on the data as given."""
+        value, valid = given.reached(parse_measure(self.measure), scorer, self.threads)
+        return {"value": value, "valid": valid, "steps": steps, "interrupted": interrupted}
+
     def _taken_up(self, model: Model, given: TrainingData) -> Scorer:
         """The scorer of ``model``, which this ranker must have trained, with the same settings and on the same data."""
         ours = self._model(given, model.scorer, {})
@@ -157,15 +165,17 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         """``listener``, which also sees to it that ``checkpoint`` gets each model that is better than all before."""
         if checkpoint is None:
             return listener
-        best, saved, when = None, None, -np.inf
+        best, saved, due = None, None, -np.inf
 
         def heard(progress: Progress) -> None:
-            nonlocal best, saved, when
+            nonlocal best, saved, due
             best = progress if best is None or goodness(progress) > goodness(best) else best
-            if best is not saved and time.monotonic() - when > SECONDS_BETWEEN_CHECKPOINTS:
-                reached = {"value": best.value, "valid": best.valid, "steps": best.step, "interrupted": True}
-                checkpoint(self._model(given, self._scorer(given.data, best.theta), reached))
-                saved, when = best, time.monotonic()
+            start = time.monotonic()
+            if best is not saved and start > due:
+                scorer = self._scorer(given.data, best.theta)
+                checkpoint(self._model(given, scorer, self._reached(given, scorer, best.step, interrupted=True)))
+                saved, now = best, time.monotonic()
+                due = now + max(SECONDS_BETWEEN_CHECKPOINTS, TIMES_BETWEEN_CHECKPOINTS * (now - start))
             if listener is not None:
                 listener(progress)
 

@@ -1,17 +1,26 @@
-"""Data as rankers get it: grouped by query, with something to learn, without missing values."""
+"""Data as rankers get it: grouped by query, with something to learn, without missing values.
+
+The documents of a query come in an order that their content says (`exactrank.rankers.content_order`), and weights have mean 1: no model
+depends on where a row stood, nor on the unit in which weights were given.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from exactrank.arrays import PerDocument
 from exactrank.data.alignment import aligned
 from exactrank.data.checksum import checksum
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import values_per_query
+from exactrank.measures.evaluate import mean_value, values_per_query
+from exactrank.objectives.profile import query_weights
+from exactrank.rankers.content_order import in_content_order
+from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import PerFeature, TreeMissing, fill_values, filled, refuse_missing
 
 
@@ -22,7 +31,16 @@ class TrainingData:
     data: RankingData
     valid: RankingData | None  #: with the same features
     fill: PerFeature | None  #: what stands for missing values in both
+    given: RankingData  #: what `data` was, in the caller's order
+    given_valid: RankingData | None
     facts: Mapping[str, Any]  #: of the data as it was given
+
+    def reached(self, measure: Measure, scorer: Scorer, threads: int | None) -> tuple[float, float | None]:
+        """What ``scorer`` comes to on the training and the validation data as they were given: ties may be broken by that order."""
+        value = _value(measure, self.given, self.data.ungrouped(scorer.score(self.data.X, threads)), threads)
+        if self.valid is None or self.given_valid is None:
+            return value, None
+        return value, _value(measure, self.given_valid, self.valid.ungrouped(scorer.score(self.valid.X, threads)), threads)
 
 
 def judged(X: Any, y: Any = None, **given: Any) -> RankingData:
@@ -41,17 +59,41 @@ def training_data(data: RankingData, valid: Any, missing: TreeMissing, threads: 
     """``data`` and ``valid``, a `RankingData` or ``(X, y, qid)``, checked and with missing values filled, unless they are kept."""
     held_out = None if valid is None else _validation(valid, data)
     _check_something_to_learn(data)
-    fill = None if missing == "keep" else fill_values(data.X, data.feature_names, missing, threads, data.offset)
     if held_out is not None and missing == "error":
         refuse_missing(held_out.X, held_out.feature_names, threads)
-    whole = replace(data, X=filled(data.X, fill, data.offset))
+    summed = in_content_order(data) if missing == "mean" else data  # a sum of floating-point numbers depends on their order
+    fill = None if missing == "keep" else fill_values(summed.X, data.feature_names, missing, threads, data.offset)
+    whole = _prepared(data, fill)
     _check_features_vary(whole)
     return TrainingData(
         data=whole,
-        valid=None if held_out is None else replace(held_out, X=filled(held_out.X, fill, held_out.offset)),
+        valid=None if held_out is None else _prepared(held_out, fill),
         fill=fill,
+        given=data,
+        given_valid=held_out,
         facts={"queries": data.n_queries, "documents": data.n_documents, "checksum": checksum(data)},
     )
+
+
+def _value(measure: Measure, data: RankingData, scores: PerDocument, threads: int | None) -> float:
+    return mean_value(measure, data, data.grouped(scores), query_weights(data, None), threads)
+
+
+def _prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
+    """``data`` with ``fill`` in the place of missing values, weights of mean 1, and the documents of each query in content order."""
+    whole = replace(
+        data,
+        X=filled(data.X, fill, data.offset),
+        sample_weight=None if data.sample_weight is None else _of_mean_one(data.sample_weight),
+        query_weight=None if data.query_weight is None else _of_mean_one(data.query_weight),
+    )
+    return in_content_order(whole)
+
+
+def _of_mean_one(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """``weight`` over its mean; first over a power of two, without rounding, so that no sum overflows and no quotient loses digits."""
+    near_one = np.ldexp(weight, -np.frexp(weight.max())[1])
+    return np.asarray(near_one / near_one.mean())
 
 
 def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int | None) -> None:

@@ -1,0 +1,121 @@
+"""Claim: no ranker minds in which units features, weights and grades come, what is there twice, or that features outnumber documents.
+
+Every ranker is trained on the same artificial data, changed in a way that ought not to matter. A cell is the nDCG@10 on test queries over
+what the ranker reaches on the data as it is ("plain", which has the nDCG@10 itself), or the refusal in a few words. The last columns
+are 10,000 features for 50 documents: whether it trains, and the seconds.
+
+    python benchmarks/bench_numbers.py [RANKER ...]        prints the table of docs/numbers.md
+"""
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from timing import pin
+
+import exactrank as xr
+from exactrank.rankers import RANKERS, find_ranker
+from exactrank.workbench.synthetic import CubicPolynomial
+
+#: Enough for the small data, so that the whole table takes minutes.
+SETTINGS = {
+    "directrank": {"bags": 5},
+    "coordinate-ascent": {"restarts": 2, "max_rounds": 5},
+    "spsarank": {"steps": 200},
+    "mart": {"trees": 50},
+    "lambdamart": {"trees": 50},
+    "directrank-trees": {"trees": 50},
+    "rankboost": {"rounds": 100},
+}
+MEASURE = "nDCG@10"
+Change = Callable[[xr.RankingData], xr.RankingData]
+
+
+def with_features(change: Callable[[np.ndarray], np.ndarray]) -> Change:
+    """Data whose features are changed, in double precision."""
+
+    def changed(data: xr.RankingData) -> xr.RankingData:
+        X = change(data.X.astype(np.float64))
+        return xr.RankingData.from_arrays(X, data.y, group=np.diff(data.indptr))
+
+    return changed
+
+
+def weighted(weights: Callable[[int], np.ndarray], kind: str = "query_weight") -> Change:
+    """Data with weights, one for each query or document."""
+    return lambda data: replace(data, **{kind: weights(data.n_queries if kind == "query_weight" else data.n_documents)})
+
+
+def every_row_twice(data: xr.RankingData) -> xr.RankingData:
+    """Each document listed two times, one after the other."""
+    return xr.RankingData.from_arrays(data.X.repeat(2, axis=0), data.y.repeat(2), group=2 * np.diff(data.indptr))
+
+
+def powers(n: int, most: float) -> np.ndarray:
+    """Powers of ten from 10^-most to 10^most."""
+    return 10.0 ** np.linspace(-most, most, n)
+
+
+CASES: dict[str, Change] = {
+    **{f"x {scale:g}": with_features(lambda X, scale=scale: X * scale) for scale in (1e-38, 1e-30, 1e-3, 1e6, 1e30, 3e37)},
+    "x mixed": with_features(lambda X: X * powers(X.shape[1], 30)),
+    **{f"+ {offset:g}": with_features(lambda X, offset=offset: X + offset) for offset in (1e3, 1e6)},
+    **{f"weights {weight:g}": weighted(lambda n, weight=weight: np.full(n, weight)) for weight in (1e-30, 1e30)},
+    "weights mixed": weighted(lambda n: np.tile([1e-30, 1.0, 2.0], n)[:n]),
+    "row weights 1e-30": weighted(lambda n: np.full(n, 1e-30), "sample_weight"),
+    "constant columns": with_features(lambda X: np.hstack([X, np.full((len(X), 3), [0.0, 7.0, 1e30])])),
+    "columns twice": with_features(lambda X: np.hstack([X, X])),
+    "rows twice": every_row_twice,
+    "grades to 1000": lambda data: replace(data, y=250.0 * data.y),
+}
+
+
+def reached(name: str, change: Change, train: xr.RankingData, test: xr.RankingData) -> str | float:
+    """The measure on test data, judged by grades and weights as they were, or why there is none."""
+    ranker = find_ranker(name)(**({"measure": MEASURE} | SETTINGS.get(name, {})))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            scores = ranker.fit(change(train)).predict(change(test))
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:60]}"
+    scores = scores[:: len(scores) // test.n_documents]
+    return xr.evaluate(MEASURE, test, scores).means[MEASURE]
+
+
+def wide_seconds(name: str) -> str:
+    """How long 10,000 features for 50 documents take, with the ranker's own settings."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 10_000), dtype=np.float32)
+    data = xr.RankingData.from_arrays(X, np.digitize(X[:, :20].sum(axis=1), [0, 4, 7]), group=[10] * 5)
+    settings = {"min_documents": 1} if hasattr(find_ranker(name)(), "min_documents") else {}
+    start = time.perf_counter()
+    value = find_ranker(name)(measure=MEASURE, **settings).fit(data).score(data)
+    return f"{value:.2f} in {time.perf_counter() - start:.1f} s"
+
+
+def cells(name: str, train: xr.RankingData, test: xr.RankingData) -> Iterator[str]:
+    """One row of the table."""
+    plain = reached(name, lambda data: data, train, test)
+    yield plain if isinstance(plain, str) else f"{plain:.3f}"
+    for change in CASES.values():
+        found = reached(name, change, train, test)
+        yield found if isinstance(found, str) or isinstance(plain, str) else f"{found / plain:.2f}"
+    yield wide_seconds(name)
+
+
+def main() -> None:
+    pin(1)
+    made = CubicPolynomial(features=10, documents=20, noise=0.5)
+    train, test = made.data(60), made.data(100, first=1001)
+    heads = ["ranker", "plain", *CASES, "10,000 features"]
+    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
+    for name in sys.argv[1:] or RANKERS:
+        print("| " + " | ".join([name, *cells(name, train, test)]) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
