@@ -329,14 +329,14 @@ def test_settings_of_coordinate_ascent_are_checked(bad):
         quick("coordinate-ascent", **bad).fit(judged())
 
 
-@given(MEASURES, st.integers(0, 10), st.integers(1, 4), st.booleans())
-def test_the_objective_is_the_evaluation(measure, seed, moving, weighted):
+@given(MEASURES, st.integers(0, 10), st.sampled_from([1, 30, 1 << 16]), st.booleans())
+def test_the_objective_is_the_evaluation(measure, seed, at_once, weighted):
     """Ties included: features are small integers."""
     rng = np.random.default_rng(seed)
     X, y, weight = rng.integers(0, 3, (12, 5)), rng.integers(0, 4, 12), rng.random(3) + 0.1 if weighted else None
     data = xr.RankingData.from_arrays(X, y, group=[4, 3, 5], query_weight=weight)
     thetas = np.tile(rng.integers(-2, 3, 5).astype(float), (6, 1))
-    thetas[:, :moving] = rng.integers(-2, 3, (6, moving))
+    thetas[:, 1] = rng.integers(-2, 3, 6)
     theirs = [xr.evaluate(measure, data, X @ theta).means[str(measure)] for theta in thetas]
     problem = LinearValue(measure, data)
     if not np.all(np.isfinite(theirs)):
@@ -344,5 +344,6 @@ def test_the_objective_is_the_evaluation(measure, seed, moving, weighted):
             problem.value(thetas[0])
         return
     assert [problem.value(theta) for theta in thetas] == theirs
-    assert problem.values(thetas).tolist() == theirs
-    assert problem.values(np.eye(5)).tolist() == [problem.value(theta) for theta in np.eye(5)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("exactrank.objectives.linear_value.SCORES_PER_BLOCK", at_once)
+        assert problem.values_along(thetas[0], 1, thetas[:, 1]).tolist() == theirs

@@ -25,7 +25,9 @@ class Quadratic:
 
 
 class AtOnce(Quadratic):
-    def values(self, thetas):
+    def values_along(self, theta, i, weights):
+        thetas = np.tile(theta, (len(weights), 1))
+        thetas[:, i] = weights
         return -np.sum((thetas - self.peak) ** 2, axis=1)
 
 
@@ -113,8 +115,8 @@ def test_the_steps_that_are_tried(weight, size):
 
 def test_a_state_is_only_left_for_a_better_one_though_values_promise_more():
     class Promising(AtOnce):
-        def values(self, thetas):
-            return super().values(thetas) + 5.0
+        def values_along(self, *asked):
+            return super().values_along(*asked) + 5.0
 
     values = [state.value for state in states(StepSearch(normalise=False), Promising(np.array([3.0, -2.0])), np.ones(2))]
     assert values == sorted(values)
@@ -125,6 +127,15 @@ def test_values_at_once_are_the_same_search(peak):
     search, start = StepSearch(normalise=False), np.ones(len(peak))
     one, many = (states(search, kind(peak), start) for kind in (Quadratic, AtOnce))
     assert [state.theta.tolist() for state in one] == [state.theta.tolist() for state in many]
+
+
+def test_it_ends_where_nothing_is_better():
+    class Bounded(Quadratic):
+        most = -0.5
+
+    found = states(StepSearch(normalise=False), Bounded(np.array([3.0, -2.0])), np.ones(2))
+    assert found[-1].done
+    assert found[-1].value >= -0.5 > found[-2].value
 
 
 def test_values_at_once_are_asked_for_where_offered():

@@ -2,12 +2,12 @@
 
     f(w) = mean over queries of measure(X w)                                                                    (1)
 
-Vectors that differ from a base vector w in a few weights are cheap to compare: with D the columns of those weights,
+Values of one weight are cheap to compare: with x_j the column of that weight,
 
-    X (w + d) = X w + D d                                                                                       (2)
+    X (w + d e_j) = X w + d x_j                                                                                 (2)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,12 +18,12 @@ from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import mean_value
+from exactrank.measures.evaluate import mean_value, means_over_queries, values_per_query
 from exactrank.threads import thread_count
 
 Theta = npt.NDArray[np.float64]
-#: With more weights than this that differ, (2) saves nothing.
-FEW = 4
+#: About so many scores are ranked at a time.
+SCORES_PER_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,34 +33,60 @@ class LinearValue:
     measure: Measure
     data: RankingData
     threads: int | None = None
+    _last: list[tuple[Theta, PerDocument]] = field(default_factory=list, init=False, repr=False)  #: whose scores are at hand
 
     def value(self, theta: Theta) -> float:
         """The mean of the measure at the weights ``theta``, as [`xr.evaluate`][exactrank.evaluate] has it."""
         return self.mean(self._scores(theta))
 
-    def values(self, thetas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The mean at each row of ``thetas``; scores are made by (2) where few weights differ, so equal up to rounding."""
-        base = thetas[0]
-        moving = np.flatnonzero(np.any(thetas != base, axis=0))
-        if len(moving) > FEW:
-            return np.array([self.value(theta) for theta in thetas])
-        scores, columns = self._scores(base), self.data.X.T[moving].astype(np.float64)
-        found = np.empty(len(thetas))
-        for i, change in enumerate((thetas - base)[:, moving]):
-            # A matrix product may round equal rows differently, which would break their tie.
-            moved = scores + sum(column * d for column, d in zip(columns, change, strict=True))
-            found[i] = self.mean(moved)
-        return found
+    def values_along(self, theta: Theta, j: int, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The mean at ``theta`` with each of ``weights`` for its j-th; scores are made by (2), so equal up to rounding."""
+        scores, column = self._scores(theta), self.data.X[:, j].astype(np.float64)
+        at_once = max(1, SCORES_PER_BLOCK // self.data.n_documents)
+        blocks = np.split(weights - theta[j], range(at_once, len(weights), at_once))
+        return np.concatenate([self._means(scores + change[:, None] * column) for change in blocks])
+
+    @cached_property
+    def most(self) -> float:
+        """What no weights exceed: the mean of the ideal rankings where each has 1, or is worth as much as the worst; else infinity."""
+        best, worst = (
+            values_per_query([self.measure], self.data, scores, self.measure.ties, self.threads)[0][0]
+            for scores in (self.data.y, -self.data.y)
+        )
+        is_most = (best == 1) | (best == worst) | np.isnan(best)
+        return float(means_over_queries(best[None], self._weight)[0]) if np.all(is_most) else np.inf
 
     def mean(self, scores: PerDocument) -> float:
         """The mean of the measure for ``scores`` in the order of the documents."""
         mean = mean_value(self.measure, self.data, scores, self._weight, self.threads)
-        if not np.isfinite(mean):
-            raise DataError(f"{self.measure} is {mean} on this data: no query counts, or a gain overflows; choose another measure")
+        self._check(mean)
         return mean
 
+    def _means(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The mean for each row of ``scores``, all of them ranked at once."""
+        every = self._judged.take_queries(np.tile(np.arange(self.data.n_queries), len(scores)))
+        values, _ = values_per_query([self.measure], every, scores.ravel(), self.measure.ties, self.threads)
+        means = means_over_queries(values.reshape(len(scores), -1), self._weight)
+        self._check(*means)
+        return means
+
+    def _check(self, *means: float) -> None:
+        if not np.all(np.isfinite(means)):
+            raise DataError(f"{self.measure} is {means[0]} on this data: no query counts, or a gain overflows; choose another measure")
+
+    @cached_property
+    def _judged(self) -> RankingData:
+        """The data without its features."""
+        return replace(self.data, X=np.empty((self.data.n_documents, 0), np.float32), feature_names=())
+
     def _scores(self, theta: Theta) -> PerDocument:
-        return _core.linear_scores(self.data.X, np.ascontiguousarray(theta, np.float64), thread_count(self.threads))
+        """Those of the last theta are kept: a search asks again for where it stays."""
+        at_hand = next((scores for last, scores in self._last if np.array_equal(last, theta)), None)
+        if at_hand is not None:
+            return at_hand
+        scores = _core.linear_scores(self.data.X, np.ascontiguousarray(theta, np.float64), thread_count(self.threads))
+        self._last[:] = [(np.array(theta), scores)]
+        return scores
 
     @cached_property
     def _weight(self) -> npt.NDArray[np.float64]:

@@ -1,7 +1,13 @@
-"""Ridge regression on the grades, with every query's mean taken off.
+"""Ridge regression on the grades, with every query's mean taken off and the features in units of their own deviation.
 
-w = (sum_q w_q Xq' Xq + ridge tr/d I)^-1  sum_q w_q Xq' yq,    Xq, yq centred, tr the trace of the first sum      (1)
+    least over v of  sum_i w_i (y_i - z_i'v)^2 + ridge |v|^2,    z_ij = x_ij / S_j,    S_j^2 = sum_i w_i x_ij^2          (1)
+    v = (Z'WZ + ridge I)^-1 Z'Wy  =  B'(BB' + ridge I)^-1 W^1/2 y,    B = W^1/2 Z                                      (2)
+
+with x and y centred within queries and w_i the weight of the query of i. The weights of the features are v_j / S_j, so their units do not
+matter. (2) has a system of as many equations as there are features, or as documents: the smaller is solved.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -12,20 +18,42 @@ from exactrank.objectives.within_query import centred, spread_to_documents
 
 #: About how many documents are centred at a time.
 DOCUMENTS_PER_BLOCK = 1 << 14
+Floats = npt.NDArray[np.float64]
 
 
-def ridge_weights(data: RankingData, weight: PerQuery, ridge: float = 1e-3) -> npt.NDArray[np.float64]:
-    """The weights (1); ``weight`` is one a query, ``ridge`` relative to the features' mean variance."""
-    d = data.n_features
+def ridge_weights(data: RankingData, weight: PerQuery, ridge: float = 1e-3) -> Floats:
+    """The weights (1), one for each feature; ``weight`` is one for each query, ``ridge`` relative to each feature's variance."""
+    blocks = _blocks(data, weight)
+    return _by_features(blocks, data.n_features, ridge) if data.n_documents >= data.n_features else _by_documents(blocks, ridge)
+
+
+def _by_features(blocks: Iterator[tuple[Floats, Floats]], d: int, ridge: float) -> Floats:
     moments, target = np.zeros((d, d)), np.zeros(d)
+    for X, y in blocks:
+        moments += X.T @ X
+        target += X.T @ y
+    unit = _or_nothing(np.sqrt(np.diag(moments)))
+    return np.asarray(np.linalg.solve(moments / unit / unit[:, None] + ridge * np.eye(d), target / unit) / unit)
+
+
+def _by_documents(blocks: Iterator[tuple[Floats, Floats]], ridge: float) -> Floats:
+    X, y = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    unit = _or_nothing(np.sqrt(np.sum(X**2, axis=0)))
+    X /= unit
+    return np.asarray(X.T @ np.linalg.solve(X @ X.T + ridge * np.eye(len(X)), y) / unit)
+
+
+def _blocks(data: RankingData, weight: PerQuery) -> Iterator[tuple[Floats, Floats]]:
+    """Features and grades of some queries after the other, centred and times the root of the weight."""
     edges = np.unique(np.searchsorted(data.indptr, np.arange(0, data.n_documents, DOCUMENTS_PER_BLOCK)))
     for first, last in zip(edges, [*edges[1:], data.n_queries], strict=True):
-        rows, indptr = slice(data.indptr[first], data.indptr[last]), data.indptr[first : last + 1] - data.indptr[first]
         if first == last:
             continue
-        X, y = centred(data.X[rows], indptr), centred(data.y[rows], indptr)
-        weighted = X * spread_to_documents(weight[first:last], indptr)[:, None]
-        moments += weighted.T @ X
-        target += weighted.T @ y
-    penalty = ridge * max(np.trace(moments) / d, np.finfo(float).tiny)
-    return np.linalg.solve(moments + penalty * np.eye(d), target)
+        rows, indptr = slice(data.indptr[first], data.indptr[last]), data.indptr[first : last + 1] - data.indptr[first]
+        root = np.sqrt(spread_to_documents(weight[first:last], indptr))
+        yield centred(data.X[rows], indptr) * root[:, None], centred(data.y[rows], indptr) * root
+
+
+def _or_nothing(unit: Floats) -> Floats:
+    """``unit``, infinite where it is 0, so that a constant feature gets no weight."""
+    return np.where(unit > 0, unit, np.inf)

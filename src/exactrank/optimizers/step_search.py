@@ -35,9 +35,9 @@ class SearchState(State):
 
 @dataclass(frozen=True)
 class StepSearch:
-    """Ascend by the best of the steps (1); done when a round gains less than ``tolerance``.
+    """Ascend by the best of the steps (1); done when a round gains less than ``tolerance``, or the value is the problem's ``most``.
 
-    ``normalise`` keeps (2). A problem that has ``values(thetas)`` is asked for many values at once.
+    ``normalise`` keeps (2). A problem that has ``values_along(theta, i, weights)`` is asked for all steps of a coordinate at once.
     """
 
     first: float = 0.05
@@ -63,25 +63,27 @@ class StepSearch:
 
     def step(self, problem: Valued, state: SearchState) -> SearchState:
         """Try one coordinate; the value never gets smaller."""
-        candidates = self._candidates(state.theta, int(state.order[state.position]))
-        ask = getattr(problem, "values", None)
-        values = ask(candidates) if ask is not None else [problem.value(theta) for theta in candidates]
+        i = int(state.order[state.position])
+        tried = self._tried(state.theta, i)
+        ask = getattr(problem, "values_along", None)
+        values = ask(state.theta, i, tried) if ask is not None else [problem.value(_with(state.theta, i, w)) for w in tried]
         moved = replace(state, steps=state.steps + 1, position=state.position + 1)
-        if len(values) and np.max(values) > state.value:
-            theta = self._normalised(candidates[int(np.argmax(values))])
+        if np.max(values) > state.value:
+            theta = self._normalised(_with(state.theta, i, tried[int(np.argmax(values))]))
             value = problem.value(theta)  # scaling rounds, and so may ``values``: the value of a state is that of its theta
             if value > state.value:
                 moved = replace(moved, theta=theta, value=value)
+        if moved.value >= getattr(problem, "most", np.inf):
+            return replace(moved, done=True)
         return moved if moved.position < len(moved.order) else self._new_round(moved)
 
-    def _candidates(self, theta: Theta, i: int) -> Floats:
-        """One row for each of (1); all parameters zero is none of them where only their proportions count."""
+    def _tried(self, theta: Theta, i: int) -> Floats:
+        """(1); 0 is not tried where all other parameters are 0 and only proportions count."""
         size = abs(theta[i]) or np.mean(np.abs(theta)) or 1.0
         reach = self.first * size * self.growth ** np.arange(self.tries)
-        tried = np.concatenate([[0.0], theta[i] + reach, theta[i] - reach])
-        rows = np.tile(theta, (len(tried), 1))
-        rows[:, i] = tried
-        return rows[np.any(rows != 0.0, axis=1)] if self.normalise else rows
+        steps = np.concatenate([theta[i] + reach, theta[i] - reach])
+        nothing_else = np.count_nonzero(theta) == np.count_nonzero(theta[i])
+        return steps[steps != 0.0] if self.normalise and nothing_else else np.append(0.0, steps)
 
     def _new_round(self, state: SearchState) -> SearchState:
         gain = state.value - state.round_value
@@ -93,3 +95,9 @@ class StepSearch:
     def _normalised(self, theta: Theta) -> Theta:
         total = np.sum(np.abs(theta))
         return theta / total if self.normalise and total > 0 else theta
+
+
+def _with(theta: Theta, i: int, weight: float) -> Theta:
+    moved = theta.copy()
+    moved[i] = weight
+    return moved

@@ -145,15 +145,18 @@ class Forest:
             self._booster.rollback_one_iter()
 
     def _values(self) -> PerLeaf:
-        """Of the leaves of the last tree."""
-        last = int(self._booster.current_iteration()) - 1
-        count = self._booster.dump_model(num_iteration=1, start_iteration=last)["tree_info"][0]["num_leaves"]
-        return np.array([self._booster.get_leaf_output(last, leaf) for leaf in range(count)])
+        """Of the leaves of the last tree; its text has them to the bit."""
+        line = re.search("^leaf_value=(.*)$", self._last_tree(), re.MULTILINE)
+        return np.array(line[1].split() if line else [], np.float64)
 
     def _walked(self) -> PerSet:
         """What the last tree says of each document, by its features."""
-        last = TreeEnsemble(str(self._booster.model_to_string(num_iteration=1, start_iteration=self._booster.current_iteration() - 1)))
+        last = TreeEnsemble(self._last_tree())
         return tuple(last.score(each.X, self._threads) for each in self._data)
+
+    def _last_tree(self) -> str:
+        """As a model of its own."""
+        return str(self._booster.model_to_string(num_iteration=1, start_iteration=self._booster.current_iteration() - 1))
 
     def _handed_back(self) -> PerSet:
         """The sums of all trees' outputs, by LightGBM's own account."""

@@ -26,7 +26,7 @@ class Ridge(Ranker):
     """A linear model by ridge regression on the grades.
 
     Args:
-        ridge: The penalty, relative to the mean variance of the features.
+        ridge: The penalty on a feature's weight, relative to the feature's variance.
 
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
     >>> Ridge(measure="RR").fit(data).score(data)
