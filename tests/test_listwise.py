@@ -236,7 +236,10 @@ def test_listnet_is_largest_where_scores_are_the_grades(query, other):
 
 def test_listnet_takes_any_grade():
     found = ask(ListNet("gain"), [5000.0, 4999.0, 0.0], [0.0, 0.0, 0.0])
-    np.testing.assert_allclose(found.slope, np.array([2, 1, 0]) / 3 - 1 / 3)
+    gain = 2 ** np.array([8, 8 * 4999 / 5000, 0]) - 1
+    np.testing.assert_allclose(found.slope, gain / gain.sum() - 1 / 3)
+    plain, far = (ask(ListNet(), y, [0.0, 0.0, 0.0]).slope for y in ([8.0, 4.0, 0.0], [1000.0, 500.0, 0.0]))
+    np.testing.assert_allclose(far, plain)
 
 
 def test_listmle_draws_the_order_of_one_grade_by_its_seed():

@@ -21,8 +21,8 @@ from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.dcg import NDCG
+from exactrank.objectives.bounded_gain import bounded, training_kernel
 from exactrank.objectives.cost import sizes_of
-from exactrank.objectives.lambdas import longest
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,11 @@ class ApproxNDCG:
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of a document with a gain and another one pass looks at."""
-        useful = np.add.reduceat(self.measure.usefulness(data.y) > 0, data.indptr[:-1], dtype=np.float64)
+        _, grades = bounded(self.measure, data.y)
+        useful = np.add.reduceat(self.measure.usefulness(grades) > 0, data.indptr[:-1], dtype=np.float64)
         return float((useful * sizes_of(data)).sum())
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        kernel, grades = replace(self.measure, k=None).kernel(data.y, longest(data))
+        kernel, grades = training_kernel(replace(self.measure, k=None), data)
         return _core.approx_ndcg(_core.worths(kernel, grades, data.indptr), self.alpha)

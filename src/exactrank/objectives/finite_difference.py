@@ -12,8 +12,8 @@ from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
+from exactrank.objectives.bounded_gain import training_kernel
 from exactrank.objectives.cost import sizes_of
-from exactrank.objectives.lambdas import longest
 
 
 @dataclass(frozen=True)
@@ -35,5 +35,5 @@ class FiniteDifference:
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        kernel, grades = self.measure.kernel(data.y, longest(data))
+        kernel, grades = training_kernel(self.measure, data)
         return _core.finite_difference(kernel, grades, data.y, self.step)

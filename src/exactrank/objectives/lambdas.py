@@ -30,6 +30,7 @@ from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import NO_CUTOFF, Measure
+from exactrank.objectives.bounded_gain import training_kernel
 from exactrank.objectives.cost import sizes_of
 
 Link = Literal["logistic", "step", "spring"]
@@ -71,7 +72,7 @@ class LambdaRule:
 
     def rule_on(self, data: RankingData) -> _core.LambdaRule:
         """The rule as the kernels take it."""
-        kernel, grades = (None, data.y) if self.measure is None else self.measure.kernel(data.y, longest(data))
+        kernel, grades = (None, data.y) if self.measure is None else training_kernel(self.measure, data)
         limits = self.neighbours or NO_CUTOFF, self.truncation or NO_CUTOFF
         return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0)
 
@@ -86,8 +87,3 @@ class Lambdas(LambdaRule):
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
         return _core.lambdas(self.rule_on(data))
-
-
-def longest(data: RankingData) -> int:
-    """How many documents the query with the most has."""
-    return int((data.indptr[1:] - data.indptr[:-1]).max())

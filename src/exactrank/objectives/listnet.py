@@ -7,7 +7,7 @@ Scores say how likely each document is to be drawn first, and so do grades; the 
     t_i = u_i / sum_l u_l,  u = 2^y - 1            target="gain": the share of what there is to find            (3)
 
 The loss is convex, and least where p = t: under (2) at scores equal to the grades. It is there the entropy of t, not 0. A
-query in which nothing is useful has no (3), and contributes nothing.
+query in which nothing is useful has no (3), and contributes nothing. Grades further apart than `bounded_gain.MOST` are scaled down.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,8 @@ from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
+from exactrank.measures.gains import gain_values
+from exactrank.objectives.bounded_gain import MOST, bounded_grades
 from exactrank.objectives.within_query import query_sums, spread_to_documents
 
 
@@ -40,12 +42,11 @@ class ListNet:
 
 
 def _powers(data: RankingData) -> PerDocument:
-    """e^y, over that of the query's best document."""
-    return np.asarray(np.exp(data.y - spread_to_documents(np.maximum.reduceat(data.y, data.indptr[:-1]), data.indptr)))
+    """e^y, over that of the query's best document; of grades that are further apart than MOST, scaled down to that."""
+    below = data.y - spread_to_documents(np.maximum.reduceat(data.y, data.indptr[:-1]), data.indptr)
+    return np.asarray(np.exp(below * (MOST / max(MOST, float(np.ptp(data.y))))))
 
 
 def _gains(data: RankingData) -> PerDocument:
-    """2^y - 1, over 2^y of the query's best document: so no grade is too large."""
-    above = np.maximum(data.y, 0.0)
-    most = spread_to_documents(np.maximum.reduceat(above, data.indptr[:-1]), data.indptr)
-    return np.asarray(np.exp2(above - most) - np.exp2(-most))
+    """2^y - 1."""
+    return gain_values("exp2", bounded_grades(data.y))

@@ -21,7 +21,7 @@ from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.objectives.lambdas import longest
+from exactrank.objectives.bounded_gain import bounded, training_kernel
 from exactrank.objectives.score_space import by_query
 
 Floats = npt.NDArray[np.float64]
@@ -36,11 +36,12 @@ class RankedQuery:
     s: Floats  #: scores
     y: Floats  #: grades
     measure: Measure
+    exponents: Floats | None = None  #: what `swaps` take for grades, where that is not ``y`` (`exactrank.objectives.bounded_gain`)
 
     @cached_property
     def swaps(self) -> Floats:
         """The change of the measure when two documents exchange their ranks, for all pairs."""
-        return self.measure.swap_deltas(self.y)
+        return self.measure.swap_deltas(self.y if self.exponents is None else self.exponents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,8 @@ class DocumentForces:
 
 def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery], Floats]) -> _core.Objective:
     """An objective whose slope is ``forces``, with no known curvature, and whose value is the measure's."""
-    kernel, grades = measure.kernel(data.y, longest(data))
+    kernel, grades = training_kernel(measure, data)
+    asked, exponents = bounded(measure, data.y)
 
     def answer(number: int, scores: PerDocument) -> tuple[float, Floats, Floats]:
         rows = slice(data.indptr[number], data.indptr[number + 1])
@@ -129,7 +131,7 @@ def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery],
         values, _ = _core.evaluate(scores, np.array([0, len(y)]), y, False, [(kernel, grades[rows])], 1)
         order = np.lexsort((np.arange(len(y)), y, -scores))
         slope = np.empty(len(y))
-        slope[order] = forces(RankedQuery(scores[order], y[order], measure))
+        slope[order] = forces(RankedQuery(scores[order], y[order], asked, exponents[rows][order]))
         return float(np.nan_to_num(values[0])), slope, np.zeros(len(y))
 
     return by_query(answer)

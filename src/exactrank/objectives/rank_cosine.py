@@ -27,7 +27,7 @@ from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.dcg import NDCG
-from exactrank.objectives.lambdas import longest
+from exactrank.objectives.bounded_gain import training_kernel
 from exactrank.objectives.within_query import centred, spread_to_documents
 
 
@@ -44,7 +44,7 @@ class RankCosine:
 
 def _gain_shares(data: RankingData) -> PerDocument:
     """G / |G|_D, centred."""
-    kernel, grades = NDCG().kernel(data.y, longest(data))
+    kernel, grades = training_kernel(NDCG(), data)
     return _centred(_core.worths(kernel, grades, data.indptr), data)
 
 

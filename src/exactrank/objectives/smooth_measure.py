@@ -24,8 +24,8 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.families import Positional
+from exactrank.objectives.bounded_gain import training_kernel
 from exactrank.objectives.cost import sizes_of
-from exactrank.objectives.lambdas import longest
 
 
 @dataclass(frozen=True)
@@ -50,5 +50,5 @@ class SmoothMeasure:
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        kernel, grades = self.measure.kernel(data.y, longest(data))
+        kernel, grades = training_kernel(self.measure, data)
         return _core.smooth_measure(kernel, _core.worths(kernel, grades, data.indptr), self.sigma)

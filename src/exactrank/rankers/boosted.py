@@ -6,7 +6,8 @@ after which the measure itself is evaluated, exactly, and validation data says h
 and, where that is not a constant, the weight of each tree. An objective without curvature counts as one of curvature 1.
 
 Few trees leave many documents tied. What chooses how many to keep is the measure with ``ties='pessimistic'``, unless it has
-``ties='expected'``: else data that lists the best documents first would take a single tree for the best model.
+``ties='expected'``: else data that lists the best documents first would take a single tree for the best model. There grades that are
+exponents are bounded as they are in the forces (`exactrank.objectives.bounded_gain`).
 """
 
 from abc import abstractmethod
@@ -24,6 +25,7 @@ from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import mean_value
 from exactrank.measures.parse import parse_measure
+from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.cost import announce_cost
 from exactrank.objectives.profile import query_weights
 from exactrank.objectives.score_space import Objective, Sampled
@@ -41,6 +43,7 @@ from exactrank.training import Listener, Progress, Trained, train
 Weigher = Callable[[Forest, Tree, PerQuery], float]  #: given also the weights of the queries that the tree saw
 _LEAST = {"trees": 1, "leaves": 2, "min_documents": 1, "min_curvature": 0, "bins": 2, "l2": 0, "bags": 1, "patience": 1}
 _MOST = {"trees": 1 << 20, "leaves": 1 << 17, "min_documents": 1 << 30, "bins": 1 << 16, "bags": 1 << 20, "patience": 1 << 30}
+AS_GOOD_AS_ZERO = np.float32(1e-35)
 NO_SPLIT = "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
 
 
@@ -145,7 +148,8 @@ class BoostedRanker(Ranker):
         others = [sum(each.score(part.X, self.threads) for each in whole) for part in (data, valid) if part is not None]
         objective = self._objective(measure)
         announce_cost(objective, data)
-        growth = Growth(self, self._forest, objective, self._weigher(self._severe(), data), data, valid, before, others)
+        weigher, judging = self._weigher(*gentle(self._severe(), data)), gentle(self._severe(), valid or data)
+        growth = Growth(self, self._forest, objective, weigher, data, valid, before, others)
 
         def placed(progress: Progress) -> Progress:
             step, theta = progress.step + before * self.trees, np.array([float(progress.step), float(before)])
@@ -165,7 +169,7 @@ class BoostedRanker(Ranker):
             rng=np.random.default_rng(self.seed),
             max_steps=self.trees,
             valid=None if valid is None else lambda theta: growth.value_of_mean(measure, valid),
-            chosen_by=lambda theta: growth.value_alone(self._severe(), valid or data),
+            chosen_by=lambda theta: growth.value_alone(*judging),
             patience=None if valid is None else self.patience,
             listener=hear,
         )
@@ -197,6 +201,7 @@ class BoostedRanker(Ranker):
         for name in ("rate", "feature_fraction", "query_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 raise DataError(f"{name} must be above 0 and at most 1, got {getattr(self, name)}")
+        self._check_sizes(data)
         if self.bags > 1 and self.query_fraction == self.feature_fraction == 1 and not self.extra and not self._is_drawn():
             raise DataError(
                 f"{self.bags} bags would be the same; give query_fraction or feature_fraction below 1, extra, or sampled lambdas"
@@ -213,6 +218,18 @@ class BoostedRanker(Ranker):
         twice = set(self.rising) & set(self.falling) | (set(self.rising) | set(self.falling)) & set(self.categorical)
         if twice:
             raise DataError(f"{sorted(twice)[0]!r} can be only one of rising, falling and categorical")
+
+    def _check_sizes(self, data: RankingData) -> None:
+        """Raise for a feature of which nothing would be left: LightGBM reads everything up to 1e-35 as 0, also when it scores."""
+        low, high, *_ = _core.summarise_columns(data.X, thread_count(self.threads))
+        largest = np.maximum(np.abs(low), np.abs(high))
+        lost = np.flatnonzero((largest > 0) & (largest <= AS_GOOD_AS_ZERO))
+        if len(lost):
+            name = data.feature_names[lost[0]]
+            raise DataError(
+                f"all values of feature {name} are at most {largest[lost[0]]:.2g} in size, and trees take everything up to 1e-35 for 0;"
+                " multiply the feature by a constant, in training and in prediction"
+            )
 
     def _severe(self) -> Measure:
         """The measure that chooses how many trees to keep, and the weights of trees."""
@@ -264,8 +281,8 @@ class Growth:
         return self._grown(state)
 
     def value_alone(self, measure: Measure, part: RankingData) -> float:
-        """The measure of training or validation data with all trees that there are."""
-        return self._value(measure, part, self.forest.scores[part is self.valid])
+        """The measure of validation data, or of training data where there is none, with all trees that there are."""
+        return self._value(measure, part, self.forest.scores[-1])
 
     def value_of_mean(self, measure: Measure, part: RankingData) -> float:
         """The same of the mean of this forest and all before."""

@@ -23,6 +23,8 @@ from exactrank.rankers.content_order import in_content_order
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import PerFeature, TreeMissing, fill_values, filled, refuse_missing
 
+LARGEST_GRADE = 2.0**53
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
@@ -99,6 +101,10 @@ def _of_mean_one(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int | None) -> None:
     """Raise where every ranking of ``data`` is worth the same: the best and the worst order of grades are, for every query."""
     best, worst = (values_per_query([measure], data, scores, "input", threads)[0] for scores in (data.y, -data.y))
+    if np.isinf(best).any():
+        raise DataError(
+            f"{measure} is infinite: the gain of grade {data.y.max():g} overflows; use gain='linear', or nDCG, which has no limit"
+        )
     if not np.any(best != worst, where=~np.isnan(best)):
         raise DataError(
             f"nothing to learn: {measure} is the same for every ranking of every query; choose a measure that counts"
@@ -120,6 +126,13 @@ def _validation(valid: Any, data: RankingData) -> RankingData:
 
 
 def _check_something_to_learn(data: RankingData) -> None:
+    huge = np.flatnonzero(np.abs(data.y) > LARGEST_GRADE)
+    if len(huge):
+        row = huge[0] if data.order is None else data.order[huge[0]]
+        raise DataError(
+            f"grade of row {row} is {data.y[huge[0]]:g}; training takes grades of at most 2^53 in size, beyond which whole numbers are"
+            " not told apart; scale them down"
+        )
     if data.n_features == 0:
         raise DataError("nothing to learn: the data has no features; give X, or runs that become features")
     if not np.any(_mixed_queries(data)):

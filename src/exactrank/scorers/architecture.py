@@ -43,9 +43,12 @@ class Architecture:
 
     @classmethod
     def for_data(cls, data: RankingData, hidden: int | None = None) -> "Architecture":
-        """Standardised to mean 0 and deviation 1 over ``data``, which has no missing values; constant features are left as they are."""
+        """Standardised to mean 0 and deviation 1 over ``data``, which has no missing values.
+
+        A constant feature is in units of its value, so that no score is lost beside a large constant.
+        """
         mean, deviation = data.moments
-        return cls(mean, np.where(deviation > 0, deviation, 1.0), hidden, data.feature_names)
+        return cls(mean, np.where(deviation > 0, deviation, np.maximum(np.abs(mean), 1.0)), hidden, data.feature_names)
 
     @property
     def size(self) -> int:

@@ -23,8 +23,9 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from exactrank.arrays import PerDocument
-from exactrank.measures.base import NO_CUTOFF
+from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import mirrored
+from exactrank.objectives.bounded_gain import bounded
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.workbench.estimate import Estimate
 from exactrank.workbench.force_field import ForceField
@@ -71,7 +72,7 @@ def pair_jacobian(objective: Lambdas, y: PerDocument, s: PerDocument) -> Square:
     order = np.lexsort((y, -s))
     n, ranked, s = len(s), y[order], s[order]
     upper, lower = np.triu_indices(n, 1)
-    deltas = np.sign(ranked[None, :] - ranked[:, None]) if objective.measure is None else objective.measure.swap_deltas(ranked)
+    deltas = np.sign(ranked[None, :] - ranked[:, None]) if objective.measure is None else _swaps(objective.measure, ranked)
     delta = deltas[upper, lower]
     near = lower - upper <= (objective.neighbours or NO_CUTOFF)
     top = upper < (objective.truncation or NO_CUTOFF)
@@ -82,6 +83,12 @@ def pair_jacobian(objective: Lambdas, y: PerDocument, s: PerDocument) -> Square:
     found = np.empty((n, n))
     found[np.ix_(order, order)] = in_order - np.diag(in_order.sum(axis=1))
     return found
+
+
+def _swaps(measure: Measure, ranked: PerDocument) -> Square:
+    """The changes of ``measure`` that weigh pairs."""
+    asked, grades = bounded(measure, ranked)
+    return asked.swap_deltas(grades)
 
 
 def _fall(objective: Lambdas, lead: PerDocument) -> PerDocument:
