@@ -1,5 +1,8 @@
 """Laws that every ranker keeps whatever the order of the rows and the units of features, weights and grades."""
 
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +12,9 @@ from hypothesis import strategies as st
 
 import exactrank as xr
 from exactrank.rankers.content_order import in_content_order
+from exactrank.workbench.synthetic import CubicPolynomial
 
-from .test_rankers import EVERY_RANKER, quick
+from .test_rankers import EVERY_RANKER, judged, mean, quick
 
 
 def odd_data(seed: int, holes: float = 0.02) -> xr.RankingData:
@@ -73,3 +77,141 @@ def test_document_ids_move_along():
     assert [found.docid[i] for i in range(4)] == [["c", "a", "d", "b"][row] for row in found.order]
     ranker = quick("ridge", measure="nDCG(ties='docid')@1").fit(data)
     assert ranker.model_.training["value"] == ranker.score(data)
+
+
+@EVERY_RANKER
+def test_several_threads_may_fit_one_ranker_or_several(name):
+    """Every fit gives what it gives alone, and a ranker ends as one of its fits, whole."""
+    parts = [judged(queries=5, documents=5, seed=seed) for seed in range(3)]
+    alone = [quick(name, threads=1).fit(part).model_ for part in parts]
+    apart, shared = [quick(name, threads=1) for _ in parts], quick(name, threads=1)
+    begin = threading.Barrier(len(parts))
+
+    def fit(number):
+        begin.wait()
+        shared.fit(parts[number])
+        return apart[number].fit(parts[number]).predict(parts[number])
+
+    with ThreadPoolExecutor(len(parts)) as pool:
+        scores = list(pool.map(fit, range(len(parts))))
+    for model, ranker, part, found in zip(alone, apart, parts, scores, strict=True):
+        assert ranker.model_.scorer.to_record() == model.scorer.to_record()
+        assert np.array_equal(found, model.predict(part))
+    last = next(model for model in alone if model.data == shared.model_.data)
+    assert shared.model_.scorer.to_record() == last.scorer.to_record()
+    assert shared.model_.training == last.training
+    assert vars(shared).keys() - shared.get_params().keys() == {"model_", "history_", "n_features_in_", "feature_names_in_"}
+
+
+def test_several_threads_may_predict_by_one_ranker():
+    data = judged(queries=50)
+    for name in ("lambdamart", "lambdarank", "rankboost"):
+        ranker = quick(name).fit(data)
+        alone = ranker.predict(data)
+        fresh = pickle.loads(pickle.dumps(ranker))  # nothing is cached yet
+        with ThreadPoolExecutor(4) as pool:
+            assert all(np.array_equal(found, alone) for found in pool.map(fresh.predict, [data] * 20))
+
+
+def test_a_fit_that_fails_leaves_the_ranker_as_it_was():
+    ranker = quick("lambdamart").fit(judged())
+    before = dict(vars(ranker))
+    with pytest.raises(xr.IncompatibleError):
+        ranker.fit(judged(), valid=judged(features=3))
+    assert vars(ranker) == before
+
+
+# ---- units ----
+
+
+def weighed(data, of_queries, of_documents):
+    return replace(data, query_weight=of_queries, sample_weight=of_documents)
+
+
+@EVERY_RANKER
+def test_units_of_weights_do_not_matter(name):
+    rng = np.random.default_rng(0)
+    data, valid = judged(), judged(seed=1)
+    of_queries, of_documents = np.append(0.0, rng.random(11)), np.append(0.0, rng.random(95))
+    plain = quick(name).fit(weighed(data, of_queries, of_documents), valid=weighed(valid, of_queries, of_documents)).model_
+    for factor in (2.0**-1000, 2.0**1000):
+        unit = weighed(data, factor * of_queries, factor * of_documents), weighed(valid, factor * of_queries, factor * of_documents)
+        model = quick(name).fit(unit[0], valid=unit[1]).model_
+        assert model.scorer.to_record() == plain.scorer.to_record()
+        assert model.training == plain.training
+
+
+FEATURES = {
+    "tiny": lambda X: X * np.float32(1e-30),
+    "huge": lambda X: X * np.float32(7e37),
+    "mixed": lambda X: X * np.array([1e-30, 1e-10, 1e10, 7e37], np.float32),
+    "constant columns": lambda X: np.hstack([X, np.full((len(X), 3), [0.0, 3e38, -1e30], np.float32)]),
+    "columns twice": lambda X: np.hstack([X, X]),
+    "columns opposed": lambda X: np.hstack([X, -X]),
+}
+
+
+@EVERY_RANKER
+@pytest.mark.parametrize("case", FEATURES)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_units_and_copies_of_features_do_not_matter(name, case):
+    train, test = judged(queries=40, noise=0.1), judged(queries=40, noise=0.1, seed=2)
+
+    def changed(data):
+        X = FEATURES[case](data.X)
+        return replace(data, X=X, feature_names=tuple(f"x{j}" for j in range(X.shape[1])))
+
+    scores = quick(name).fit(changed(train)).predict(changed(test))
+    assert np.isfinite(scores).all()
+    assert mean("nDCG@5", test, scores) > 0.9 * quick(name).fit(train).score(test)
+
+
+GRADES = {
+    "1e15": lambda y: 1e15 * y,
+    "sevenths": lambda y: y / 7,
+    "some below 0": lambda y: y - 0.5,
+    "1000": lambda y: 333.0 * y,
+}
+REFUSED = {
+    "1e308": (lambda y: 1e308 * (y > 0), "grade of row 1 is 1e\\+308; training takes grades of at most 2.53"),
+    "-1e308": (lambda y: -1e308 * (y > 0), "grade of row 1 is -1e\\+308"),
+    "1e-30": (lambda y: 1e-30 * y, "nothing to learn.* grades such as these \\(0 to 3e-30\\)"),
+    "all below 0": (lambda y: y - 9, "nothing to learn.* grades such as these"),
+}
+
+
+@EVERY_RANKER
+@pytest.mark.parametrize("case", GRADES)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_grades_of_any_size_may_be_trained_on(name, case):
+    data = judged()
+    odd = replace(data, y=GRADES[case](data.y))
+    assert mean("nDCG@5", data, quick(name).fit(odd).predict(odd)) > 0.8
+
+
+@EVERY_RANKER
+@pytest.mark.parametrize("case", REFUSED)
+def test_grades_that_say_nothing_are_refused_before_any_work(name, case):
+    grades, says = REFUSED[case]
+    data, heard = judged(), []
+    with pytest.raises(xr.DataError, match=says):
+        quick(name).fit(replace(data, y=grades(data.y)), listener=heard.append)
+    assert not heard
+
+
+@pytest.mark.parametrize("name", ["mart", "lambdamart", "directrank-trees"])
+def test_features_that_trees_take_for_zero_are_refused(name):
+    data = judged()
+    tiny = replace(data, X=data.X * np.array([1, 1e-38, 1, 1], np.float32))
+    with pytest.raises(xr.DataError, match="all values of feature x1 are at most .*e-38 in size, .* multiply the feature"):
+        quick(name).fit(tiny)
+
+
+def test_lambdamart_reaches_with_grades_to_1000_what_it_reaches_with_grades_to_4():
+    made = CubicPolynomial(features=10, documents=20, noise=0.5, threads=1)
+    train, test = made.data(100), made.data(200, first=1001)
+    ours, theirs = (
+        mean("nDCG@10", test, xr.LambdaMART(trees=40, threads=1).fit(replace(train, y=factor * train.y)).predict(test))
+        for factor in (250.0, 1.0)
+    )
+    assert ours > 0.985 * theirs

@@ -138,8 +138,11 @@ def values_per_query(
 
 
 def means_over_queries(values: npt.NDArray[np.float64], weight: PerQuery) -> npt.NDArray[np.float64]:
-    """The weighted mean of each row of ``values``, one a query; NaN is left out."""
-    counted = np.where(np.isnan(values), 0.0, 1.0) * weight
+    """The weighted mean of each row of ``values``, one a query; NaN is left out.
+
+    Weights go by a power of two first, which changes no bit of the mean, so that their sum does not overflow.
+    """
+    counted = np.where(np.isnan(values), 0.0, 1.0) * np.ldexp(weight, -np.frexp(weight.max())[1])
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nansum(values * counted, axis=1) / counted.sum(axis=1))
 

@@ -91,7 +91,7 @@ class Place:
     def point(self, direction: Direction, interval: Interval) -> float:
         """The alpha to take in an interval."""
         slopes = self._problem.slopes(direction)
-        spread = float(np.std(slopes)) if math.isinf(interval.high - interval.low) else 1.0
+        spread = float(np.std(slopes, dtype=np.float64)) if math.isinf(interval.high - interval.low) else 1.0
         middle = interval.middle(float(np.std(self._scores)) / spread if spread > 0 and np.any(self._scores) else 1.0)
         if self._problem.likelihood is None:
             return middle

@@ -1,6 +1,6 @@
 """The mean of a measure as a function of a linear model's weights.
 
-    f(w) = mean over queries of measure(X w)                                                                    (1)
+    f(w) = mean over queries of measure(X w)        the columns of X in units of their own                      (1)
 
 Values of one weight are cheap to compare: with x_j the column of that weight,
 
@@ -19,6 +19,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import mean_value, means_over_queries, values_per_query
+from exactrank.scorers.missing import PerFeature
 from exactrank.threads import thread_count
 
 Theta = npt.NDArray[np.float64]
@@ -33,6 +34,7 @@ class LinearValue:
     measure: Measure
     data: RankingData
     threads: int | None = None
+    scale: PerFeature | float = 1.0  #: in whose units the weights are: a feature is divided by it
     _last: list[tuple[Theta, PerDocument]] = field(default_factory=list, init=False, repr=False)  #: whose scores are at hand
 
     def value(self, theta: Theta) -> float:
@@ -41,7 +43,7 @@ class LinearValue:
 
     def values_along(self, theta: Theta, j: int, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The mean at ``theta`` with each of ``weights`` for its j-th; scores are made by (2), so equal up to rounding."""
-        scores, column = self._scores(theta), self.data.X[:, j].astype(np.float64)
+        scores, column = self._scores(theta), self.data.X[:, j] / np.broadcast_to(self.scale, theta.shape)[j]
         at_once = max(1, SCORES_PER_BLOCK // self.data.n_documents)
         blocks = np.split(weights - theta[j], range(at_once, len(weights), at_once))
         return np.concatenate([self._means(scores + change[:, None] * column) for change in blocks])
@@ -84,7 +86,8 @@ class LinearValue:
         at_hand = next((scores for last, scores in self._last if np.array_equal(last, theta)), None)
         if at_hand is not None:
             return at_hand
-        scores = _core.linear_scores(self.data.X, np.ascontiguousarray(theta, np.float64), thread_count(self.threads))
+        weights = np.ascontiguousarray(theta / self.scale, np.float64)
+        scores = _core.linear_scores(self.data.X, weights, thread_count(self.threads))
         self._last[:] = [(np.array(theta), scores)]
         return scores
 

@@ -1,7 +1,8 @@
 """What all rankers share: scikit-learn's conventions around one method that each ranker writes.
 
 A ranker's constructor is its configuration and does nothing else. ``fit`` checks the data and fills missing values, ``_fit``
-composes scorer, objective and optimizer, and the result is kept as a `Model` that knows where it came from.
+composes scorer, objective and optimizer, and the result is kept as a `Model` that knows where it came from. A ranker changes only when
+its fit is done, and then all at once: so it may be fitted from several threads, and is in the end what the last of them found.
 """
 
 import os
@@ -9,6 +10,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -40,6 +42,8 @@ SECONDS_BETWEEN_CHECKPOINTS = 1.0
 TIMES_BETWEEN_CHECKPOINTS = 20
 #: What may change when training is taken up again: how long it goes on, and how.
 _FREE_ON_RESUME = {"trees", "rounds", "patience", "threads"}
+#: What a fit leaves on the ranker.
+_FITTED = {"model_", "history_", "n_features_in_", "feature_names_in_"}
 
 
 class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
@@ -99,17 +103,18 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
         given = training_data(data, valid, self.missing, self.threads)
         check_measure_tells_apart(measure, data, self.threads)
-        inputs = given.data, given.valid, self._heard(given, listener, checkpoint)
-        scorer, trained = self._fit(*inputs) if resume is None else self._go_on(self._taken_up(resume, given), *inputs)
+        own = copy(self)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
+        inputs = given.data, given.valid, own._heard(given, listener, checkpoint)
+        scorer, trained = own._fit(*inputs) if resume is None else own._go_on(own._taken_up(resume, given), *inputs)
         if trained.trouble:
             warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=2)
         steps = trained.history[-1].step if trained.history else 0
         more = {"chosen": dict(trained.chosen)} if trained.chosen else {}
-        self.model_ = self._model(given, scorer, self._reached(given, scorer, steps, trained.interrupted) | more)
-        self.history_ = trained.history
-        self.n_features_in_ = data.n_features
+        model = own._model(given, scorer, own._reached(given, scorer, steps, trained.interrupted) | more)
+        fitted = {"model_": model, "history_": trained.history, "n_features_in_": data.n_features}
         if isinstance(X, RankingData) or hasattr(X, "columns"):
-            self.feature_names_in_ = np.array(data.feature_names, object)
+            fitted["feature_names_in_"] = np.array(data.feature_names, object)
+        self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
         return self
 
     def predict(self, X: Any) -> PerDocument:

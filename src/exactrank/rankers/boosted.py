@@ -118,12 +118,9 @@ class BoostedRanker(Ranker):
         categorical = [data.feature_names.index(name) for name in self.categorical]
         self._forest = Forest(data, valid, self._settings(data.feature_names), categorical, start, thread_count(self.threads))
         self._bags: list[tuple[str, int]] = []  # those that are whole, and how many trees of each are kept
-        try:
-            trained = self._all_bags(data, valid, listener)
-            scorer = self._scorer(data, trained.theta)
-            return self._finished(scorer, trained if self.bags == 1 else self._judged(scorer, trained, data, valid), data, valid)
-        finally:
-            del self._forest, self._bags
+        trained = self._all_bags(data, valid, listener)
+        scorer = self._scorer(data, trained.theta)
+        return self._finished(scorer, trained if self.bags == 1 else self._judged(scorer, trained, data, valid), data, valid)
 
     def _all_bags(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> Trained:
         """The last of all runs, with the history of all; Ctrl-C keeps those that have trees."""

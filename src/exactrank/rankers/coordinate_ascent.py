@@ -2,7 +2,8 @@
 
 A linear model, whose weights are changed one at a time by trying steps of many sizes
 (`exactrank.optimizers.step_search`) on the measure itself (`exactrank.objectives.linear_value`). The first start has equal
-weights, the others random ones.
+weights, the others random ones: of features in units of their standard deviation, so that it does not matter in which units they
+come. Published is to take them as they are.
 """
 
 from typing import ClassVar
@@ -19,8 +20,10 @@ from exactrank.optimizers.step_search import StepSearch
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.restarts import best_of
 from exactrank.rankers.search_space import Range, Space
+from exactrank.scorers.architecture import Architecture
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import Missing
+from exactrank.scorers.linear import Linear
+from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.training import Listener, Trained, train
 
 
@@ -34,6 +37,7 @@ class CoordinateAscent(Ranker):
         growth: How much longer each step is than the one before.
         tries: How many steps to try in each direction.
         tolerance: Stop when a round gains less than this.
+        standardise: Divide features by their standard deviation first; published is to take them as they are.
 
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
     >>> ranker = CoordinateAscent(measure="RR").fit(data)
@@ -53,6 +57,7 @@ class CoordinateAscent(Ranker):
         growth: float = 2.0,
         tries: int = 25,
         tolerance: float = 0.001,
+        standardise: bool = True,
         seed: int = 0,
         threads: int | None = None,
         missing: Missing = "error",
@@ -64,9 +69,16 @@ class CoordinateAscent(Ranker):
         self.growth = growth
         self.tries = tries
         self.tolerance = tolerance
+        self.standardise = standardise
         self.seed = seed
         self.threads = threads
         self.missing = missing
+
+    def _scorer(self, data: RankingData, theta: Theta) -> Scorer:
+        return Linear(theta / self._scale(data), data.feature_names)
+
+    def _scale(self, data: RankingData) -> PerFeature | float:
+        return Architecture.for_data(data).scale if self.standardise else 1.0
 
     def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
         for name in ("restarts", "max_rounds"):
@@ -74,8 +86,9 @@ class CoordinateAscent(Ranker):
                 raise DataError(f"{name} must be at least 1, got {getattr(self, name)}")
         measure = parse_measure(self.measure)
         search = StepSearch(self.step, self.growth, self.tries, self.tolerance)
-        problem = LinearValue(measure, data, self.threads)
-        chosen_by = None if valid is None else LinearValue(measure, valid, self.threads).value
+        scale = self._scale(data)
+        problem = LinearValue(measure, data, self.threads, scale)
+        chosen_by = None if valid is None else LinearValue(measure, valid, self.threads, scale).value
 
         def run(start: int, listener: Listener) -> Trained:
             rng = np.random.default_rng([self.seed, start])
