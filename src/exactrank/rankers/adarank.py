@@ -6,7 +6,7 @@ often the first one is, for ever (``rest=0``); by default it may be once all oth
 Features are divided by their standard deviation, so that the alphas of (2) there weigh them alike.
 
 In training ties count pessimistically unless the measure has ``ties='expected'``: a feature that is 0 almost everywhere must not look
-good by the order in which documents came in.
+good by a lucky order of the documents that it ties.
 """
 
 from dataclasses import replace

@@ -6,7 +6,7 @@ after which the measure itself is evaluated, exactly, and validation data says h
 and, where that is not a constant, the weight of each tree. An objective without curvature counts as one of curvature 1.
 
 Few trees leave many documents tied. What chooses how many to keep is the measure with ``ties='pessimistic'``, unless it has
-``ties='expected'``: else data that lists the best documents first would take a single tree for the best model. There grades that are
+``ties='expected'``: else a lucky order of tied documents would take a single tree for the best model. There grades that are
 exponents are bounded as they are in the forces (`exactrank.objectives.bounded_gain`).
 """
 

@@ -11,8 +11,8 @@ sample of the queries, in a random order of some of the weights, from a convex s
 with sd the standard deviation within queries (1 where ``low`` or ``high`` bind the weights' size). A step must not make the
 queries that the sample left out worse.
 
-In training ties count pessimistically unless the measure has ``ties='expected'``: a model must not look good because it
-leaves documents in the order they came in.
+In training ties count pessimistically unless the measure has ``ties='expected'``: a model must not look good because
+of a lucky order of the documents that it ties.
 """
 
 import math

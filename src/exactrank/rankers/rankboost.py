@@ -4,8 +4,8 @@ Each round adds the step [x_f > t] that orders the pairs of documents of differe
 wrong order weigh most (`exactrank.objectives.pair_exponential`, `exactrank.optimizers.rank_boost`). The measure is reported, and
 with validation data it chooses how many rounds to keep; without, all are kept, as published.
 
-A model of few steps leaves many documents tied. Where validation data lists the best documents of a query first, a measure that ranks
-ties in the order given (``ties='input'``) takes that for merit: there, train with ``ties='pessimistic'``.
+A model of few steps leaves many documents tied. With ``ties='input'`` the choice of the rounds ranks them in the order that their
+content says (`exactrank.rankers.content_order`), which is a draw; with ``ties='pessimistic'`` no draw counts.
 """
 
 from typing import ClassVar
