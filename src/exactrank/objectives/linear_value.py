@@ -43,7 +43,7 @@ class LinearValue:
 
     def values_along(self, theta: Theta, j: int, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The mean at ``theta`` with each of ``weights`` for its j-th; scores are made by (2), so equal up to rounding."""
-        scores, column = self._scores(theta), self.data.X[:, j] / np.broadcast_to(self.scale, theta.shape)[j]
+        scores, column = self._scores(theta), self.data.X[:, j].astype(np.float64) / np.broadcast_to(self.scale, theta.shape)[j]
         at_once = max(1, SCORES_PER_BLOCK // self.data.n_documents)
         blocks = np.split(weights - theta[j], range(at_once, len(weights), at_once))
         return np.concatenate([self._means(scores + change[:, None] * column) for change in blocks])

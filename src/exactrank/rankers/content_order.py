@@ -28,7 +28,7 @@ def in_content_order(data: RankingData) -> RankingData:
     >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], group=[3])
     >>> found = in_content_order(data)
     >>> found.X[:, 0].tolist(), found.order.tolist()
-    ([2.0, 1.0, 3.0], [1, 0, 2])
+    ([1.0, 3.0, 2.0], [0, 2, 1])
     """
     query = spread_to_documents(np.arange(data.n_queries), data.indptr)
     rows = np.lexsort((_hashes(data), query))

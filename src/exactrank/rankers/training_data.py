@@ -4,7 +4,7 @@ The documents of a query come in an order that their content says (`exactrank.ra
 depends on where a row stood, nor on the unit in which weights were given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import PerFeature, TreeMissing, fill_values, filled, refuse_missing
 
 LARGEST_GRADE = 2.0**53
+Weights = npt.NDArray[np.float64]  #: one for each document, or for each query
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,20 +83,28 @@ def _value(measure: Measure, data: RankingData, scores: PerDocument, threads: in
 
 
 def _prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
-    """``data`` with ``fill`` in the place of missing values, weights of mean 1, and the documents of each query in content order."""
-    whole = replace(
-        data,
-        X=filled(data.X, fill, data.offset),
-        sample_weight=None if data.sample_weight is None else _of_mean_one(data.sample_weight),
-        query_weight=None if data.query_weight is None else _of_mean_one(data.query_weight),
-    )
-    return in_content_order(whole)
+    """``data`` with ``fill`` in the place of missing values, the documents of each query in content order, and weights of mean 1.
+
+    The order goes by weights that are near 1 by a power of two, which rounds nothing; their sum, which does, is taken in that order.
+    """
+    whole = replace(data, X=filled(data.X, fill, data.offset), **_weights_by(_near_one, data))
+    found = in_content_order(whole)
+    return replace(found, **_weights_by(_of_mean_one, found))
 
 
-def _of_mean_one(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """``weight`` over its mean; first over a power of two, without rounding, so that no sum overflows and no quotient loses digits."""
-    near_one = np.ldexp(weight, -np.frexp(weight.max())[1])
-    return np.asarray(near_one / near_one.mean())
+def _weights_by(function: Callable[[Weights], Weights], data: RankingData) -> dict[str, Any]:
+    """What ``function`` makes of the weights that there are."""
+    found = {"sample_weight": data.sample_weight, "query_weight": data.query_weight}
+    return {name: function(weight) for name, weight in found.items() if weight is not None}
+
+
+def _near_one(weight: Weights) -> Weights:
+    """``weight`` over a power of two, the largest then from 1/2 to 1: so no sum overflows, and no quotient loses digits."""
+    return np.asarray(np.ldexp(weight, -np.frexp(weight.max())[1]))
+
+
+def _of_mean_one(weight: Weights) -> Weights:
+    return np.asarray(weight / weight.mean())
 
 
 def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int | None) -> None:
