@@ -226,3 +226,11 @@ def test_lambdamart_reaches_with_grades_to_1000_what_it_reaches_with_grades_to_4
         for factor in (250.0, 1.0)
     )
     assert ours > 0.985 * theirs
+
+
+@given(seed=st.integers(0, 10**6), powers=st.lists(st.integers(-60, 60), min_size=3, max_size=3))
+def test_content_order_does_not_depend_on_units_that_are_powers_of_two(seed, powers):
+    data = odd_data(seed)
+    scaled = replace(data, X=np.ldexp(data.X, np.array(powers)))
+    ours, theirs = (in_content_order(each).ungrouped(np.arange(data.n_documents)) for each in (scaled, data))
+    assert np.array_equal(ours, theirs)
