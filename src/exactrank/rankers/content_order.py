@@ -19,6 +19,7 @@ import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
 from exactrank import _core
+from exactrank.data.immutable import sealed
 from exactrank.data.ranking_data import RankingData
 from exactrank.objectives.within_query import spread_to_documents
 from exactrank.threads import thread_count
@@ -41,7 +42,7 @@ def in_content_order(data: RankingData) -> RankingData:
         return data
     return replace(
         data,
-        X=data.X[rows],
+        X=sealed(data.X[rows]),
         y=data.y[rows],
         docid=None if data.docid is None else data.docid.take(rows),
         comment=None if data.comment is None else data.comment.take(rows),
