@@ -155,8 +155,7 @@ class Source:
         chosen = self._suspects()
         if not chosen:
             return Stream(self.layout.feature_names, self.blocks())
-        ids = [table.get_column(self.layout.query).to_numpy() for table in self.tables(self._only([]), ())]
-        order, indptr, _ = group_rows(np.concatenate(ids))
+        order, indptr, _ = group_rows(np.concatenate(list(self._ids())))
         offset = best_offset(self._doubles(chosen, order), indptr, self.layout.feature_names)
         return Stream(self.layout.feature_names, self.blocks(offset), offset)
 
@@ -172,9 +171,16 @@ class Source:
         table = self.first_rows().head(max(1, LOOKED_AT // max(1, len(self.layout.features))))
         if len(table) == 0 or not self.layout.features:
             return []
-        order, indptr, _ = group_rows(table.get_column(self.layout.query).to_numpy())
+        order, indptr, _ = group_rows(_query_ids(table.get_column(self.layout.query), _Rows(self.place, 0)))
         sample = np.stack([_digits(table.get_column(label)) for label in self.layout.features], axis=1)
         return suspects(sample if order is None else sample[order], indptr, self.decimals)
+
+    def _ids(self) -> Iterator[Ids]:
+        first_row = 0
+        for table in self.tables(self._only([]), ()):
+            if len(table):
+                yield _query_ids(table.get_column(self.layout.query), _Rows(self.place, first_row))
+            first_row += len(table)
 
     def _doubles(self, columns: Sequence[int], order: Rows | None) -> dict[int, PerDocument]:
         """The features of those numbers, in double precision."""
