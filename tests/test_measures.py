@@ -175,6 +175,7 @@ def test_intervals_are_weighted():
         ("RBP(p=1.5)", "between 0 and 1"),
         ("nDCG@10 AP", "not a measure"),
         ("AP(rel=__import__('os'))", "cannot read the settings"),
+        ("AP(rel=1if 1 else 2)", "cannot read the settings \\(invalid decimal literal"),
         ("AP(rel='x')", "rel must be a number, got 'x'"),
         ("AP(rel=True)", "rel must be a number"),
         ("AUC(rel='x')", "rel must be a number"),

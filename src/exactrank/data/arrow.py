@@ -37,8 +37,10 @@ def arrow_errors(path: Path, header: list[str] | None = None) -> Iterator[None]:
 
 
 def _with_column_name(message: str, header: list[str] | None) -> str:
-    if "straddl" in message or "Empty CSV file or block" in message:
-        return "a row, or the line of column names, is longer than 2 MiB, or has a quote without its counterpart"
+    if "Empty CSV file or block" in message:
+        return "its first 2 MiB hold no line of column names"
+    if "straddl" in message:
+        return "a row is longer than 2 MiB, or has a quote without its counterpart"
     found = re.match(r"In CSV column #(\d+): ", message)
     if found is None or header is None or int(found[1]) >= len(header):
         return message

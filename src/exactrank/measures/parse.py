@@ -8,6 +8,7 @@ import ast
 import difflib
 import re
 import reprlib
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -51,7 +52,9 @@ def settings_in(inside: str) -> dict[str, Any]:
     if len(inside) > SETTINGS:
         raise ValueError(f"they have {len(inside):,} characters, more than {SETTINGS:,}")
     try:
-        call = ast.parse(f"f({inside})", mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # what Python's parser warns of, such as 1if, is no literal
+            call = ast.parse(f"f({inside})", mode="eval").body
         if not isinstance(call, ast.Call) or call.args or any(word.arg is None for word in call.keywords):
             raise ValueError("settings are written name=value")
     except SyntaxError as error:
