@@ -53,7 +53,9 @@ def wait_until(true, process, seconds=60):
     until = time.monotonic() + seconds
     while not true():
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
+        if time.monotonic() > until:
+            process.kill()
+            pytest.fail(f"nothing happened in {seconds} s: {process.communicate()}")
         time.sleep(0.01)
 
 
@@ -315,6 +317,10 @@ def test_training_that_is_ended_leaves_the_finished_model(folder):
     endless = [PROGRAM, *command, "--restarts", "100000", "--force"]
     process = subprocess.Popen(endless, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until((folder / "ridge.json.checkpoint").exists, process)
+    for more in ([], ["--force"], ["--resume"]):
+        done = invoke(*command, *more)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "another process is training ridge.json" in done.stderr
     process.send_signal(signal.SIGTERM)
     printed, said = process.communicate(timeout=30)
     kept = "ridge.json.checkpoint holds the best model so far, and ridge.json is as it was; the same command with --resume goes on"

@@ -7,7 +7,7 @@ the end by the finished model, and the checkpoint removed; a run that is broken 
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,16 +80,17 @@ class Job:
         from exactrank.measures.parse import parse_measure
 
         parse_measure(self.ranker.measure)
-        earlier = self._earlier()
-        with whole_file(self.out, force=self.force or earlier is not None) as file:
-            try:
-                self._fit(read(data, options), None if valid is None else read(valid, options), earlier)
-            except KeyboardInterrupt:
-                tell(f"interrupted; {self._kept()}")
-                raise typer.Exit(1) from None
-            file.write(self.ranker.model_.to_bytes())
-        if self.checkpoint is not None:
-            self.checkpoint.unlink(missing_ok=True)
+        with self._alone():
+            earlier = self._earlier()
+            with whole_file(self.out, force=self.force or earlier is not None) as file:
+                try:
+                    self._fit(read(data, options), None if valid is None else read(valid, options), earlier)
+                except KeyboardInterrupt:
+                    tell(f"interrupted; {self._kept()}")
+                    raise typer.Exit(1) from None
+                file.write(self.ranker.model_.to_bytes())
+            if self.checkpoint is not None:
+                self.checkpoint.unlink(missing_ok=True)
         self.report(self.out)
 
     @property
@@ -98,6 +99,21 @@ class Job:
         from exactrank.files import is_stream
 
         return None if is_stream(self.out) else self.out.with_name(f"{self.out.name}.checkpoint")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Raise where another run is training the same model: the two would write one checkpoint."""
+        from exactrank.errors import OutputExistsError
+        from exactrank.locks import exclusive
+
+        with ExitStack() as held:
+            ours = True
+            if self.checkpoint is not None:
+                with suppress(OSError):  # a folder that cannot be written to is told when the output is opened
+                    ours = held.enter_context(exclusive(self.checkpoint.with_name(f".{self.checkpoint.name}.lock")))
+            if not ours:
+                raise OutputExistsError(f"another process is training {self.out}; wait for its end, or choose another path")
+            yield
 
     def _earlier(self) -> "Model | None":
         """What to go on from; raise where an unfinished run would be forgotten."""
