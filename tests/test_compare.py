@@ -327,7 +327,7 @@ def test_odd_data_is_compared_and_reported(data, tmp_path):
     names = ["a\udcff", "b\n", "<c>", "\x00\x1b[31m"]
     sets = {
         "we\udcffb": odd_data(data, qid=qid, group=None, feature_names=names),
-        "large": odd_data(data, 1e308),
+        "large": odd_data(data, 2.0**52),
         "long": odd_data(data, qid=np.repeat([f"{'q' * 10_000}{q}" for q in range(24)], 8), group=None),
     }
     found = xr.compare(sets, ["ridge", "a\udcffb=ridge(ridge=9.0)"], ["nDCG@3", "AP(rel=9, empty='skip')"], folds=3, out=tmp_path / "out")
@@ -337,6 +337,15 @@ def test_odd_data_is_compared_and_reported(data, tmp_path):
     assert "a\\udcffb" in (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "q\\udcff7" in (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "we\\udcffb" in (tmp_path / "out" / "results.csv").read_text("utf-8")
+
+
+def test_grades_that_no_ranker_trains_on_are_told_and_sink_nothing_else(data, tmp_path):
+    found = xr.compare(odd_data(data, 1e308), ["ridge"], "nDCG@3", folds=3, out=tmp_path / "out")
+    failed = [fit.failed for fit in found.fits]
+    assert found.complete
+    assert "grade of row 0 is 1e+308; training takes grades of at most 2^53" in failed[0]
+    assert not all(failed)  # where the document is judged, or chosen by, all is well
+    assert "1e+308" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_what_cannot_be_shown_loses_nothing_else(tmp_path, monkeypatch):

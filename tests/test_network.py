@@ -57,7 +57,7 @@ def test_features_are_standardised_once():
     X = np.array([[1.0, 5.0, 1e8], [3.0, 5.0, 1e8], [5.0, 5.0, 1e8]], np.float32)
     made = Architecture.for_data(xr.RankingData.from_arrays(X, [0, 1, 2], group=[3]))
     assert made.mean.tolist() == [3.0, 5.0, 1e8]
-    assert made.scale == pytest.approx([math.sqrt(8 / 3), 1.0, 1.0])
+    assert made.scale == pytest.approx([math.sqrt(8 / 3), 5.0, 1e8])
 
 
 @pytest.mark.parametrize("hidden", [None, 3, 10])
@@ -133,7 +133,7 @@ def test_a_judge_stands_for_the_value():
 
 @pytest.mark.parametrize("hidden", [0, -3, True, 2.5])
 def test_hidden_units_are_a_number_of_at_least_one(hidden):
-    with pytest.raises(xr.DataError, match="hidden must be a number of units of at least 1, or None"):
+    with pytest.raises(xr.DataError, match="hidden must be a number of units from 1 to 100,000, or None"):
         Architecture.for_data(judged(), hidden)
 
 

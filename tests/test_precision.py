@@ -129,9 +129,9 @@ def test_what_no_offset_saves_is_warned_of_by_name_and_count():
 @pytest.mark.parametrize("by", [1e9, 2.0**40])
 def test_rankers_reach_on_shifted_features_what_they_reach_on_others(kind, by):
     X, grades, group = columns()
-    plain = RANKERS[kind].fit(xr.RankingData.from_arrays(X, grades, group=group)).predict(X)
-    ranker = RANKERS[kind].fit(xr.RankingData.from_arrays(shifted(X, by), grades, group=group))
-    scores = ranker.predict(shifted(X, by))
+    data = xr.RankingData.from_arrays(shifted(X, by), grades, group=group)
+    plain = RANKERS[kind].fit(xr.RankingData.from_arrays(data.X, grades, group=group)).predict(data.X)
+    scores = RANKERS[kind].fit(data).predict(shifted(X, by))
     assert np.array_equal(np.argsort(scores, kind="stable"), np.argsort(plain, kind="stable"))
     assert len(np.unique(scores)) > 50
 
@@ -157,14 +157,16 @@ def test_a_row_has_the_same_score_alone_in_a_batch_and_in_data_of_any_offset(kin
 @pytest.mark.parametrize("kind", ["lambdamart", "mart"])
 def test_trees_of_shifted_features_are_the_same_but_for_the_thresholds(kind):
     X, grades, group = columns()
+    data = xr.RankingData.from_arrays(shifted(X, SECONDS), grades, group=group)
     one, two = (
-        TreeTable.of(ModelText.of(RANKERS[kind].fit(shifted(X, by), grades, group=group).model_.scorer.text)) for by in (0.0, SECONDS)
+        TreeTable.of(ModelText.of(RANKERS[kind].fit(given, grades, group=group).model_.scorer.text))
+        for given in (data.X, shifted(X, SECONDS))
     )
     for part in ("start", "feature", "left", "right"):
         assert np.array_equal(getattr(one, part), getattr(two, part))
     assert np.allclose(one.leaf_value, two.leaf_value, rtol=1e-12)
     first = one.feature == 0
-    assert np.allclose(two.threshold[first] - SECONDS, one.threshold[first], atol=0.5)
+    assert np.allclose(two.threshold[first] - data.offset[0], one.threshold[first], atol=0.5)
     assert np.array_equal(two.threshold[~first], one.threshold[~first])
 
 

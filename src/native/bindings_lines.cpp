@@ -50,7 +50,7 @@ nb::tuple jumps_of_queries(In<double> scores, In<double> slopes, In<std::int64_t
 
 Out<double> optimistic_bounds(InMatrix<double> scores, In<std::int64_t> indptr, In<double> useful, In<double> discount, int threads) {
     const std::size_t n = scores.shape(1);
-    const Boundaries queries(indptr, n);
+    const Boundaries queries(indptr, n, true);  // a query of which nothing is ranked is worth 0
     require_length("useful", useful.size(), n);
     auto bound = empty<double>(queries.queries());
     const Corners corners{scores.data(), scores.shape(0), n, queries.data(), queries.queries(), useful.data(), discount.data(), static_cast<std::int64_t>(discount.size())};

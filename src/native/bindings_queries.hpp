@@ -8,11 +8,12 @@
 
 namespace exactrank {
 
-// Where each query's documents begin, and at last where they end. Making one checks it.
+// Where each query's documents begin, and at last where they end. Making one checks it. A query without documents is wrong, unless it
+// `may_be_empty`.
 class Boundaries {
 public:
-    Boundaries(const In<std::int64_t>& indptr, std::size_t documents) : indptr_(indptr) {
-        require_starts("indptr", indptr, documents, false);
+    Boundaries(const In<std::int64_t>& indptr, std::size_t documents, bool may_be_empty = false) : indptr_(indptr) {
+        require_starts("indptr", indptr, documents, may_be_empty);
         for (std::size_t q = 0; q < queries(); ++q) longest_ = std::max(longest_, static_cast<std::size_t>(indptr(q + 1) - indptr(q)));
         require(longest_ < std::numeric_limits<std::int32_t>::max() - 64, "a query has more documents than fit");
     }
