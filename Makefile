@@ -14,8 +14,9 @@ export NO_MKDOCS_2_WARNING := 1
 demo: $(VENV)/.installed
 	exactrank demo --report build/demo --force
 
+# As many processes as there are cores.
 test: $(VENV)/.tested
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # The report of a comparison in a real browser. Installs Debian's Chromium with apt-get where there is none, by sudo unless you are root.
 test-browser: $(VENV)/.tested
