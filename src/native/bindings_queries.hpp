@@ -43,7 +43,7 @@ inline void require_domain(const Domain& domain, const Boundaries& asked) {
 // A domain of these very queries.
 inline Domain domain_of(const Boundaries& queries) { return {queries.documents(), queries.longest(), {queries.data(), queries.data() + queries.queries() + 1}}; }
 
-// One of so many documents, none of whose queries is too long for the kernel, where there is one.
+// The domain of the documents with these grades, none of whose queries may be too long for the kernel, where there is one.
 inline Domain domain_of(const Kernel* kernel, const In<double>& grades) { return {grades.size(), kernel ? kernel->longest() : Domain{}.longest, {}}; }
 
 inline void require_measurable(const Kernel& kernel, const Boundaries& queries) { require_domain({{}, kernel.longest(), {}}, queries); }

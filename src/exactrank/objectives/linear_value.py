@@ -23,7 +23,7 @@ from exactrank.scorers.missing import PerFeature
 from exactrank.threads import thread_count
 
 Theta = npt.NDArray[np.float64]
-#: About so many scores are ranked at a time.
+#: About this number of scores is ranked at a time.
 SCORES_PER_BLOCK = 1 << 16
 
 

@@ -38,7 +38,7 @@ from exactrank.training import Listener, Progress, Trained
 
 Checkpoint = Callable[[Model], None]
 SECONDS_BETWEEN_CHECKPOINTS = 1.0
-#: Training goes on between checkpoints for at least so many times what the last one took.
+#: Training goes on between two checkpoints for at least this multiple of the time that the first took.
 TIMES_BETWEEN_CHECKPOINTS = 20
 #: What may change when training is taken up again: how long it goes on, and how.
 _FREE_ON_RESUME = {"trees", "rounds", "patience", "threads"}

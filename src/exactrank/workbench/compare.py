@@ -144,7 +144,7 @@ def checked_budget(trials: int, seconds: float | None) -> Budget:
 
 
 def checked_seconds(name: str, seconds: float | None) -> float | None:
-    """``seconds``, unless nobody could wait for so many."""
+    """``seconds``, once they are a positive number that somebody could wait for."""
     if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:  # NaN is refused too
         raise DataError(f"{name} must be above 0 and at most {MOST_SECONDS:g}; got {seconds:g}; leave it out for no limit")
     return seconds

@@ -156,7 +156,7 @@ def kill_group(group: int) -> None:
 
 
 def ready(readable: Sequence[int], writable: Sequence[int] = (), seconds: float | None = None) -> set[int]:
-    """The descriptors at which there is something to do, after at most so many seconds; they may be larger than `select` takes."""
+    """The descriptors at which there is something to do, after at most ``seconds``; their numbers may be larger than `select` takes."""
     poll = select.poll()
     for descriptor in readable:
         poll.register(descriptor, select.POLLIN)

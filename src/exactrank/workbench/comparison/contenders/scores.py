@@ -17,7 +17,7 @@ from exactrank.files import open_bytes
 from exactrank.workbench.comparison.contender import Contender, Fitted, Task
 from exactrank.workbench.comparison.results import Point, Weights
 
-#: Bytes of a file of scores: so many, and so many more for each document.
+#: The largest file of scores, in bytes: a fixed part, and a part per document.
 LARGEST, LARGEST_LINE = 16 << 20, 1 << 10
 
 
@@ -66,7 +66,7 @@ class GivenScores:
 
 
 def check_scores_file(path: str | os.PathLike[str], documents: int) -> None:
-    """Raise where ``path`` is a pipe, a device or a folder, or larger than scores of so many documents can be."""
+    """Raise where ``path`` is a pipe, a device or a folder, or larger than the scores of the documents can be."""
     if not os.path.exists(path):
         raise DataError(f"{path} does not exist; check the path")
     if not os.path.isfile(path):
