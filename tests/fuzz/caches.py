@@ -63,7 +63,8 @@ Array = npt.NDArray[Any]
 
 
 def _cast(found: Array | None, dtype: str) -> Array:
-    return np.asarray(found).astype(dtype)
+    with np.errstate(all="ignore"):  # what does not fit is odd, as it should be
+        return np.asarray(found).astype(dtype)
 
 
 def _values(found: Array | None, values: list[Any]) -> Array:
@@ -71,7 +72,7 @@ def _values(found: Array | None, values: list[Any]) -> Array:
 
 
 def _array(found: Array | None, dtype: str, values: list[Any]) -> Array:
-    return np.array([float(v) if isinstance(v, str) else v for v in values]).astype(dtype)
+    return _cast(np.array([float(v) if isinstance(v, str) else v for v in values]), dtype)
 
 
 def _set(footer: Any, path: list[Any], value: Any) -> None:

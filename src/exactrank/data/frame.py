@@ -275,15 +275,20 @@ def _query_ids(column: "nw.Series[Any]", rows: _Rows) -> Ids:
         raise DataError(
             f"{rows.place}: query column {column.name!r} holds {column.dtype}; a query id must be one value, such as a number or a string"
         )
+    _refuse_missing_ids(column, column.is_null().to_numpy(), rows)  # first: Arrow cannot convert a dictionary without entries
     ids = column.to_numpy()
     ids = ids.astype(object) if ids.dtype.kind == "U" else ids
-    missing = column.is_null().to_numpy() | (np.isnan(ids) if ids.dtype.kind == "f" else ids == "" if ids.dtype == object else False)
-    bad = np.flatnonzero(missing)
-    if len(bad):
-        raise DataError(f"{rows.named(f'query id {column.name!r}', bad[0])} is missing; give every row a query id")
+    if ids.dtype.kind == "f" or ids.dtype == object:
+        _refuse_missing_ids(column, np.isnan(ids) if ids.dtype.kind == "f" else ids == "", rows)
     if ids.dtype == object and isinstance(ids[0], bytes):
         return np.array([q.decode("utf-8", "surrogateescape") for q in ids], dtype=object)
     return ids
+
+
+def _refuse_missing_ids(column: "nw.Series[Any]", missing: npt.NDArray[np.bool_], rows: _Rows) -> None:
+    bad = np.flatnonzero(missing)
+    if len(bad):
+        raise DataError(f"{rows.named(f'query id {column.name!r}', bad[0])} is missing; give every row a query id")
 
 
 def _doc_ids(column: "nw.Series[Any]") -> TextColumn:

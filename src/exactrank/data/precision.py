@@ -100,7 +100,7 @@ class Column:
         """``values`` query by query."""
         query = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         sorted_ = values[np.lexsort((values, query))]
-        rises = np.diff(sorted_, prepend=np.nan) > 0
+        rises = np.append(False, sorted_[1:] > sorted_[:-1])
         rises[indptr[:-1]] = False
         return cls(sorted_, rises, int(rises.sum() + np.sum(~np.isnan(sorted_[indptr[:-1]]))))
 
@@ -128,7 +128,7 @@ def _best(column: Column) -> Kept:
 
 def _offsets(values: PerDocument) -> Iterator[float]:
     """The middle of the range of the values and their median, on the grid, if most values lie near to it; zeros do not count."""
-    known = values[(values != 0) & ~np.isnan(values)]
+    known = values[(values != 0) & (np.abs(values) < LARGEST)]  # what is larger is refused elsewhere
     size = np.median(np.abs(known)) if len(known) else 0.0
     low, lower, middle, upper, high = np.quantile(known, [0, 0.25, 0.5, 0.75, 1]) if len(known) else np.zeros(5)
     for centre, spread in ((low / 2 + high / 2, high - low), (middle, upper - lower)):

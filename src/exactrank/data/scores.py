@@ -40,12 +40,16 @@ def _lines(path: str | os.PathLike[str], blocks: Iterable[bytes], documents: int
     for block in blocks:
         lines += block.splitlines()
         if len(lines) > documents and any(line.strip() for line in lines[documents:]):
-            raise DataError(f"{path} has more lines than the {documents:,} documents; give one score per document, in the order of the data")
+            raise DataError(
+                f"{path} has more lines than the {documents:,} documents; give one score per document, in the order of the data"
+            )
         del lines[documents:]
     while lines and not lines[-1].strip():
         lines.pop()
     if len(lines) < documents:
-        raise DataError(f"{path} has {len(lines):,} lines for {documents:,} documents; give one score per document, in the order of the data")
+        raise DataError(
+            f"{path} has {len(lines):,} lines for {documents:,} documents; give one score per document, in the order of the data"
+        )
     return lines
 
 
