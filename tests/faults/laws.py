@@ -1,5 +1,6 @@
 """What must be true after a fault: the old file or the new one, whole; no leftovers that a next run does not sweep; an honest end."""
 
+import re
 import signal
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from tests.faults.shim import Fault
 OLD = b"what stood here before\n"
 BYSTANDER = "notes.txt"  #: a file of the user's in the same folder
 MOST_LINES = 6  #: of an error
+PROBE = re.compile(r"[a-z0-9_]{8}")  #: names that `tempfile` gives to files by which it probes a folder
 
 
 @dataclass
@@ -112,4 +114,10 @@ def check_clean(folder: Path, out: str, kept: str = "") -> None:
 
 def left(folder: Path, out: str) -> list[str]:
     """All files and folders but the output and what was there before."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.name not in (out, BYSTANDER, "tmp"))
+    found = (path for path in folder.rglob("*") if path.name not in (out, BYSTANDER, "tmp") and not _is_of_tempfile(path))
+    return sorted(str(path.relative_to(folder)) for path in found)
+
+
+def _is_of_tempfile(path: Path) -> bool:
+    """Is it what Python itself writes, to see whether it can, and removes at once?"""
+    return path.parent.name == "tmp" and PROBE.fullmatch(path.name) is not None and path.is_file() and b"blat".startswith(path.read_bytes())
