@@ -13,6 +13,7 @@ import importlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
@@ -228,7 +229,7 @@ def _block(table: "nw.DataFrame[Any]", layout: Layout, offset: Offset | None, ro
         X=_features(table, layout, offset, rows),
         y=_grades(table.get_column(layout.relevance), rows),
         qid=_query_ids(table.get_column(layout.query), rows),
-        docid=None if layout.doc is None else _doc_ids(table.get_column(layout.doc)),
+        docid=None if layout.doc is None else _doc_ids(table.get_column(layout.doc), rows),
         sample_weight=numbers(layout.sample_weight),
         query_weight=numbers(layout.query_weight),
     )
@@ -276,7 +277,8 @@ def _query_ids(column: "nw.Series[Any]", rows: _Rows) -> Ids:
             f"{rows.place}: query column {column.name!r} holds {column.dtype}; a query id must be one value, such as a number or a string"
         )
     _refuse_missing_ids(column, column.is_null().to_numpy(), rows)  # first: Arrow cannot convert a dictionary without entries
-    ids = column.to_numpy()
+    with _in_utf8(column, rows):
+        ids = column.to_numpy()
     ids = ids.astype(object) if ids.dtype.kind == "U" else ids
     if ids.dtype.kind == "f" or ids.dtype == object:
         _refuse_missing_ids(column, np.isnan(ids) if ids.dtype.kind == "f" else ids == "", rows)
@@ -291,9 +293,21 @@ def _refuse_missing_ids(column: "nw.Series[Any]", missing: npt.NDArray[np.bool_]
         raise DataError(f"{rows.named(f'query id {column.name!r}', bad[0])} is missing; give every row a query id")
 
 
-def _doc_ids(column: "nw.Series[Any]") -> TextColumn:
+@contextmanager
+def _in_utf8(column: "nw.Series[Any]", rows: _Rows) -> Iterator[None]:
+    """Arrow holds any bytes as strings, and looks at them only when they are asked for."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{rows.place}: column {column.name!r} holds text that is not UTF-8 ({error}); write it again, or as binary"
+        ) from None
+
+
+def _doc_ids(column: "nw.Series[Any]", rows: _Rows) -> TextColumn:
     missing = column.is_null().to_list()
-    values = column.to_list()
+    with _in_utf8(column, rows):
+        values = column.to_list()
     texts = (value if isinstance(value, str | bytes) else str(value) for value in values)
     return TextColumn.of("" if absent else text for absent, text in zip(missing, texts, strict=True))
 
