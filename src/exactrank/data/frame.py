@@ -11,6 +11,7 @@ null in a feature is a missing value (NaN); a row without a query id or a grade 
 
 import importlib
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -295,13 +296,16 @@ def _refuse_missing_ids(column: "nw.Series[Any]", missing: npt.NDArray[np.bool_]
 
 @contextmanager
 def _in_utf8(column: "nw.Series[Any]", rows: _Rows) -> Iterator[None]:
-    """Arrow holds any bytes as strings, and looks at them only when they are asked for."""
+    """Arrow holds any bytes as strings, and looks at them only when they are asked for; then it has an error of its own, or Python's."""
     try:
         yield
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{rows.place}: column {column.name!r} holds text that is not UTF-8 ({error}); write it again, or as binary"
-        ) from None
+    except _errors_of_text():
+        raise DataError(f"{rows.place}: column {column.name!r} holds text that is not UTF-8; write it again, or as binary") from None
+
+
+def _errors_of_text() -> tuple[type[Exception], ...]:
+    """Python's, and Arrow's where there may be tables of its."""
+    return (UnicodeDecodeError, sys.modules["pyarrow"].ArrowException) if "pyarrow" in sys.modules else (UnicodeDecodeError,)
 
 
 def _doc_ids(column: "nw.Series[Any]", rows: _Rows) -> TextColumn:
