@@ -231,7 +231,8 @@ def test_modules_come_from_where_the_caller_has_them_and_not_from_the_current_fo
         (tmp_path / f"{name}.py").write_text(EVIL)
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "mine_alone.py").write_text(OWN)
-    paths = {"PYTHONPATH": os.pathsep.join(["own", os.getcwd(), os.environ.get("PYTHONPATH", "")])}
+    given = filter(None, [os.environ.get("PYTHONPATH")])  # an empty entry would be the current folder
+    paths = {"PYTHONPATH": os.pathsep.join(["own", os.getcwd(), *given])}
     how = {"cwd": tmp_path, "capture_output": True, "text": True}
     command = [*web, "--methods", "lightgbm(trees=2),mine_alone:Mine"]
     done = subprocess.run(command, env={**os.environ, **paths}, check=False, **how)
