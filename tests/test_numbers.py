@@ -52,6 +52,16 @@ def shuffled(data: xr.RankingData, seed: int) -> xr.RankingData:
 
 
 @EVERY_RANKER
+def test_features_far_from_zero_are_learnt_as_their_differences_are(name):
+    X = 1e9 + np.random.default_rng(7).integers(0, 2**16, (120, 3))
+    far = xr.RankingData.from_arrays(X, np.digitize((X - 1e9) @ [1.0, -0.5, 0.2], [0, 3e4]), group=[8] * 15)
+    near = xr.RankingData.from_arrays(far.X, far.y, group=[8] * 15)
+    ours, theirs = quick(name).fit(far).predict(X), quick(name).fit(near).predict(far.X)
+    assert far.offset is not None
+    assert np.array_equal(np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable"))
+
+
+@EVERY_RANKER
 @pytest.mark.parametrize("seed", range(2))
 def test_the_order_of_rows_within_queries_changes_no_bit_of_a_model(name, seed):
     train, valid = odd_data(seed), odd_data(seed + 100)

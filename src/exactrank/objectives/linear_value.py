@@ -79,7 +79,7 @@ class LinearValue:
     @cached_property
     def _judged(self) -> RankingData:
         """The data without its features."""
-        return replace(self.data, X=np.empty((self.data.n_documents, 0), np.float32), feature_names=())
+        return replace(self.data, X=np.empty((self.data.n_documents, 0), np.float32), feature_names=(), offset=None)
 
     def _scores(self, theta: Theta) -> PerDocument:
         """Those of the last theta are kept: a search asks again for where it stays."""
