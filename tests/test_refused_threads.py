@@ -13,7 +13,7 @@ import pytest
 from exactrank import _core
 
 ROOT = Path(__file__).parents[1]
-#: pthread_create fails from the moment on that so many more were started as the environment allows.
+#: pthread_create fails once as many threads were started as the environment allows.
 SHIM = """
 #define _GNU_SOURCE
 #include <dlfcn.h>

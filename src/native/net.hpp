@@ -159,7 +159,7 @@ public:
     const std::vector<double>& activations() const { return active_; }
 
 private:
-    // Calls body(first, count) for all rows, so many at a time that long queries breathe; each unit's sums are taken in the same order.
+    // Calls body(first, count) for all rows, in blocks that let long queries breathe; each unit's sums are taken in the same order.
     template <class Body>
     void in_strips(std::size_t rows, Body&& body) const {
         constexpr std::size_t strip = 4096;  // a multiple of the rows that go together

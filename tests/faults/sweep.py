@@ -37,7 +37,7 @@ MOST = 3000  #: calls of a kind; an operation with more never ends
 def swept(bench: Bench | ComparisonBench, fault: Fault, step: int = 1) -> tuple[int, list[str]]:
     """At how many calls the fault happened, until the operation went through, and the laws that were broken.
 
-    With a ``step`` only every so many calls are tried.
+    With a ``step`` of n only every n-th call is tried.
     """
     broken = []
     for tried, n in enumerate(range(1, MOST, step)):
