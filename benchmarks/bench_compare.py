@@ -14,11 +14,11 @@ from pathlib import Path
 from timing import table
 
 import exactrank as xr
+from exactrank.compare.contender import Task
+from exactrank.compare.contenders import find_contender
+from exactrank.compare.divisions import dealt
+from exactrank.data.synthetic import CubicPolynomial
 from exactrank.threads import thread_count
-from exactrank.workbench.comparison.contender import Task
-from exactrank.workbench.comparison.contenders import find_contender
-from exactrank.workbench.comparison.divisions import dealt
-from exactrank.workbench.synthetic import CubicPolynomial
 
 METHODS = ("directrank", "lambdarank", "structuredrank", "mart", "lambdamart", "lightgbm")
 MEASURES = ("nDCG@10", "AP(rel=3)")

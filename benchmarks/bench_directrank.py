@@ -17,8 +17,8 @@ import numpy as np
 from timing import in_new_process, table
 
 import exactrank as xr
+from exactrank.data.synthetic import CubicPolynomial
 from exactrank.objectives.ridge import ridge_weights
-from exactrank.workbench.synthetic import CubicPolynomial
 
 MEASURE = "nDCG(empty='skip')@10"
 

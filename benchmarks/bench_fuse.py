@@ -15,8 +15,8 @@ import numpy as np
 from timing import best, interleaved, table
 
 import exactrank as xr
-from exactrank.workbench.fusion.contenders import Fusing
-from exactrank.workbench.fusion.search import all_weights, best_of
+from exactrank.fuse.contenders import Fusing
+from exactrank.fuse.search import all_weights, best_of
 
 MEASURE = "nDCG(dcg='log2')@10"
 SETTINGS = {"measure": MEASURE, "normalise": "min-max", "missing": "zero"}

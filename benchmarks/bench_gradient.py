@@ -16,9 +16,9 @@ import numpy as np
 from timing import best, pin, table
 
 import exactrank as xr
+from exactrank.data.synthetic import CubicPolynomial
 from exactrank.objectives.parametric import Parametric
 from exactrank.scorers.architecture import Architecture
-from exactrank.workbench.synthetic import CubicPolynomial
 
 MEASURE = "nDCG(empty='skip')@10"
 HIDDEN = 10

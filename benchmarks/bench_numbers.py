@@ -18,8 +18,8 @@ import numpy as np
 from timing import pin
 
 import exactrank as xr
+from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers import RANKERS, find_ranker
-from exactrank.workbench.synthetic import CubicPolynomial
 
 #: Enough for the small data, so that the whole table takes minutes.
 SETTINGS = {

@@ -15,7 +15,7 @@ from bench_mq2008 import folds
 from timing import table
 
 import exactrank as xr
-from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.data.synthetic import CubicPolynomial
 
 MEASURE = "nDCG@10"
 Split = tuple[xr.RankingData, xr.RankingData, xr.RankingData]

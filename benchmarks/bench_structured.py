@@ -15,8 +15,8 @@ import numpy as np
 from timing import in_new_process, interleaved, pin, table
 
 import exactrank as xr
-from exactrank.workbench.reproduce.artificial import correlated
-from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.data.synthetic import CubicPolynomial
+from exactrank.reproduce.artificial import correlated
 
 SOLVERS = ("cutting_plane", "bundle", "subgradient", "conjugate")
 LAMS = (10.0, 1.0, 0.1)

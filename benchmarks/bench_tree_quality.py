@@ -21,8 +21,8 @@ from bench_mq2008 import joined
 from timing import table
 
 import exactrank as xr
+from exactrank.compare.statistics.paired import randomisation
 from exactrank.measures.bootstrap import bootstrap_intervals
-from exactrank.workbench.statistics.paired import randomisation
 
 TREES, PATIENCE, MEASURE = 500, 50, "nDCG@10"
 #: A rate and a number of leaves (for CatBoost's symmetric trees the depth of as many or more).

@@ -17,9 +17,9 @@ import numpy as np
 from timing import table
 
 import exactrank as xr
+from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers.leverage import leveraged
-from exactrank.workbench.reproduce.artificial import three_parts
-from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.reproduce.artificial import three_parts
 
 MEASURE = "nDCG@10"
 PUBLISHED = {"search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0, "query_fraction": 1.0}

@@ -16,7 +16,7 @@ import numpy as np
 from timing import in_new_process, table
 
 import exactrank as xr
-from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.data.synthetic import CubicPolynomial
 
 MEASURE = "nDCG(empty='skip')@10"
 LEAVES, RATE, BINS = 31, 0.1, 255

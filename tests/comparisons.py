@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactrank import parse_measure
-from exactrank.workbench.comparison.results import (
+from exactrank.compare.results import (
     RANKS,
     Comparison,
     DataSummary,

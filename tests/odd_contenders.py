@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from exactrank.compare.contender import Contender
 from exactrank.rankers.search_space import Range
-from exactrank.workbench.comparison.contender import Contender
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from exactrank.workbench.comparison.report import write_report
+from exactrank.compare.report import write_report
 from tests.comparisons import NASTY, make_comparison, partial, with_failure
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install playwright")

@@ -22,19 +22,19 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app, demo
+from exactrank.compare import tracking
+from exactrank.compare.contenders import find_contender
+from exactrank.compare.divisions import dealt
+from exactrank.compare.divisions import given as given_divisions
+from exactrank.compare.fitting import Job
+from exactrank.compare.race import Budget
+from exactrank.compare.records import from_record, to_record
+from exactrank.compare.report import report_html
+from exactrank.compare.results import Comparison, Fit, Trial, read_comparison
+from exactrank.compare.standings import efforts, pairs, shared_values, standings, winning
+from exactrank.compare.tuning import best_trial, settings_of_trial
 from exactrank.data.folds import deal_folds
-from exactrank.workbench.comparison import tracking
-from exactrank.workbench.comparison.contenders import find_contender
-from exactrank.workbench.comparison.divisions import dealt
-from exactrank.workbench.comparison.divisions import given as given_divisions
-from exactrank.workbench.comparison.fitting import Job
-from exactrank.workbench.comparison.race import Budget
-from exactrank.workbench.comparison.records import from_record, to_record
-from exactrank.workbench.comparison.report import report_html
-from exactrank.workbench.comparison.results import Comparison, Fit, Trial, read_comparison
-from exactrank.workbench.comparison.standings import efforts, pairs, shared_values, standings, winning
-from exactrank.workbench.comparison.tuning import best_trial, settings_of_trial
-from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.data.synthetic import CubicPolynomial
 from tests.comparisons import make_comparison, partial, with_failure
 from tests.test_cli import PROGRAM
 

@@ -19,20 +19,20 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import ParameterSampler
 
 import exactrank as xr
+from exactrank.compare import contenders
+from exactrank.compare.contender import Contender, Task
+from exactrank.compare.contenders import CONTENDERS, as_contender, find_contender, split_methods
+from exactrank.compare.contenders.curve import MOST_POINTS, Curve
+from exactrank.compare.contenders.notation import Method, parse_method
+from exactrank.compare.contenders.peer import Judge, Peer
+from exactrank.compare.contenders.program import Program
+from exactrank.compare.contenders.ranker import RankerContender
+from exactrank.compare.contenders.scores import ScoresFile
 from exactrank.data.folds import Fold
 from exactrank.errors import DataError
 from exactrank.rankers import RANKERS, find_ranker
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.search_space import Range
-from exactrank.workbench.comparison import contenders
-from exactrank.workbench.comparison.contender import Contender, Task
-from exactrank.workbench.comparison.contenders import CONTENDERS, as_contender, find_contender, split_methods
-from exactrank.workbench.comparison.contenders.curve import MOST_POINTS, Curve
-from exactrank.workbench.comparison.contenders.notation import Method, parse_method
-from exactrank.workbench.comparison.contenders.peer import Judge, Peer
-from exactrank.workbench.comparison.contenders.program import Program
-from exactrank.workbench.comparison.contenders.ranker import RankerContender
-from exactrank.workbench.comparison.contenders.scores import ScoresFile
 
 from .test_rankers import EVERY_RANKER, QUICK, judged
 

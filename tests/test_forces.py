@@ -17,10 +17,10 @@ from exactrank.objectives.finite_difference import FiniteDifference
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.listmle import ListMLE
 from exactrank.objectives.own_lambdas import DocumentForces, PairForces
-from exactrank.workbench.circulation import OTHER_PIECES, Triangle, circulation
-from exactrank.workbench.force_field import ForceField
-from exactrank.workbench.forces import LOOPS, MOST_DOCUMENTS, forces
-from exactrank.workbench.jacobian import Jacobian, jacobian, numerical_jacobian, pair_jacobian
+from exactrank.probe.circulation import OTHER_PIECES, Triangle, circulation
+from exactrank.probe.force_field import ForceField
+from exactrank.probe.forces import LOOPS, MOST_DOCUMENTS, forces
+from exactrank.probe.jacobian import Jacobian, jacobian, numerical_jacobian, pair_jacobian
 from tests.strategies import GRADES, MEASURES
 
 NDCG = xr.NDCG()

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 import exactrank as xr
 from exactrank import fuse
 from exactrank._core import optimistic
-from exactrank.workbench.fusion import search
-from exactrank.workbench.fusion.certificate import certified
-from exactrank.workbench.fusion.contenders import Fusing
-from exactrank.workbench.fusion.normalise import MISSING, NORMALISATIONS, normalised
-from exactrank.workbench.fusion.query_steps import QuerySteps
-from exactrank.workbench.fusion.search import ascended, sides, tuned
+from exactrank.fuse import search
+from exactrank.fuse.certificate import certified
+from exactrank.fuse.contenders import Fusing
+from exactrank.fuse.normalise import MISSING, NORMALISATIONS, normalised
+from exactrank.fuse.query_steps import QuerySteps
+from exactrank.fuse.search import ascended, sides, tuned
 from tests.fuse_data import NAMES, random_systems, systems, value_at
 from tests.reference import fuse as reference
 from tests.reference.profile import profile as slow_profile

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactrank as xr
-from exactrank.workbench.fusion import contenders, tables
-from exactrank.workbench.fusion.contenders import Fusing
-from exactrank.workbench.fusion.normalise import MISSING, NORMALISATIONS, normalised
-from exactrank.workbench.fusion.tables import kth_largest, mean_ranks
+from exactrank.fuse import contenders, tables
+from exactrank.fuse.contenders import Fusing
+from exactrank.fuse.normalise import MISSING, NORMALISATIONS, normalised
+from exactrank.fuse.tables import kth_largest, mean_ranks
 from tests.fuse_data import NAMES, random_systems, systems, value_at
 from tests.reference import fuse as reference
 

@@ -15,7 +15,7 @@ from exactrank import Fusion, fuse, systems_from_frame, systems_from_runs
 from exactrank.cli import app
 from exactrank.data.format import Columns
 from exactrank.errors import DataError, IncompatibleError, MeasureError
-from exactrank.workbench.fusion.normalise import MISSING, NORMALISATIONS
+from exactrank.fuse.normalise import MISSING, NORMALISATIONS
 from tests.fuse_data import NAMES, random_systems, systems, value_at
 
 # ---- the result

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError, MeasureError, OutputExistsError
-from exactrank.workbench.importance import importance
+from exactrank.probe.importance import importance
 from tests.reference import importance as reference
 from tests.strategies import GRADES, MEASURES
 

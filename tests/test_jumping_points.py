@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import exactrank as xr
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.workbench.jumping_points import jumping_points
+from exactrank.probe.jumping_points import jumping_points
 
 
 def brute_force(s, t, k):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+from importlib import import_module
 from itertools import product
 
 import pytest
@@ -17,11 +18,11 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank import locks
 from exactrank.cli import app
+from exactrank.compare.fitting import file_stem
+from exactrank.compare.folder import LOCK
+from exactrank.data.synthetic import CubicPolynomial
 from exactrank.files import scratch_folder, whole_file, whole_files
-from exactrank.workbench.comparison.fitting import file_stem
-from exactrank.workbench.comparison.folder import LOCK
-from exactrank.workbench.reproduce import find_experiment
-from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.reproduce import find_experiment
 from tests.comparisons import make_comparison
 from tests.test_cli import PROGRAM
 from tests.test_compare import started, waited_for
@@ -385,7 +386,7 @@ def test_tuning_that_is_ended_says_so(folder, data, monkeypatch):
     found = xr.tune("ridge", data.take_queries(range(8)), valid=data.take_queries(range(8, 12)), trials=50, told=ended)
     assert not found.complete
     assert 0 < len(found.trials) < 50
-    monkeypatch.setattr("exactrank.workbench.tune.tune", lambda *arguments, **options: found)
+    monkeypatch.setattr(import_module("exactrank.compare.tune"), "tune", lambda *arguments, **options: found)
     done = invoke("tune", "ridge", "web.txt", "--out", "m.json")
     assert done.exit_code == 1
     assert f"m.json has the best settings of the {len(found.trials)} trials that were finished" in done.stderr

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactrank as xr
+from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers.content_order import in_content_order
-from exactrank.workbench.synthetic import CubicPolynomial
 
 from . import test_rankers
 from .test_rankers import EVERY_RANKER, judged, mean

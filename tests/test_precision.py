@@ -19,9 +19,9 @@ from exactrank.data.alignment import aligned
 from exactrank.data.checksum import checksum
 from exactrank.data.format import ReadOptions
 from exactrank.data.trec import Judgments, Run
+from exactrank.fuse.normalise import normalised
 from exactrank.scorers.features import sum_rounded_down
 from exactrank.scorers.tree_text import ModelText, TreeTable, moved
-from exactrank.workbench.fusion.normalise import normalised
 
 SECONDS = 1.7e9  # since 1970, in 2023
 RANKERS = {

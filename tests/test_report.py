@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exactrank.compare import report, standings
+from exactrank.compare.page.axes import Frame, Scale, extent
+from exactrank.compare.page.charts import COLUMNS, Dot, Line, drawn_places, line_chart
+from exactrank.compare.page.numbers import MINUS
+from exactrank.compare.page.style import look, marker
+from exactrank.compare.page.svg import element, shortened, text_width
+from exactrank.compare.report import report_html, write_report
+from exactrank.compare.results import Point, Slice, Weights
+from exactrank.compare.statistics.paired import TESTS
 from exactrank.errors import OutputExistsError
 from exactrank.text import printable
-from exactrank.workbench.comparison import report, standings
-from exactrank.workbench.comparison.page.axes import Frame, Scale, extent
-from exactrank.workbench.comparison.page.charts import COLUMNS, Dot, Line, drawn_places, line_chart
-from exactrank.workbench.comparison.page.numbers import MINUS
-from exactrank.workbench.comparison.page.style import look, marker
-from exactrank.workbench.comparison.page.svg import element, shortened, text_width
-from exactrank.workbench.comparison.report import report_html, write_report
-from exactrank.workbench.comparison.results import Point, Slice, Weights
-from exactrank.workbench.statistics.paired import TESTS
 from tests.comparisons import NASTY, changed_fits, make_comparison, partial, with_failure
 from tests.html_tree import parsed
 

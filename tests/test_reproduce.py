@@ -14,21 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactrank as xr
+from exactrank.data.synthetic import CubicPolynomial
 from exactrank.objectives.parametric import Parametric
-from exactrank.workbench.reproduce import EXPERIMENTS, find_experiment, lambdarank_optimality, smoothness_web
-from exactrank.workbench.reproduce.artificial import correlated, three_parts
-from exactrank.workbench.reproduce.chosen import chosen, fitted
-from exactrank.workbench.reproduce.duel import RANKS, Duel, ahead
-from exactrank.workbench.reproduce.finding import Check, Finding
-from exactrank.workbench.reproduce.lambdarank_intranet import closer, uniform
-from exactrank.workbench.reproduce.lambdarank_ranknet import more_at_the_top
-from exactrank.workbench.reproduce.lambdarank_web import level
-from exactrank.workbench.reproduce.panels import Curve, Panel
-from exactrank.workbench.reproduce.ranknet_speedup import Epochs, checks_of, slopes_of
-from exactrank.workbench.reproduce.smoothness import roughness
-from exactrank.workbench.reproduce.spsa_convergence import Descent
-from exactrank.workbench.synthetic import CubicPolynomial
-from exactrank.workbench.table import Table
+from exactrank.reproduce import EXPERIMENTS, find_experiment, lambdarank_optimality, smoothness_web
+from exactrank.reproduce.artificial import correlated, three_parts
+from exactrank.reproduce.chosen import chosen, fitted
+from exactrank.reproduce.duel import RANKS, Duel, ahead
+from exactrank.reproduce.finding import Check, Finding
+from exactrank.reproduce.lambdarank_intranet import closer, uniform
+from exactrank.reproduce.lambdarank_ranknet import more_at_the_top
+from exactrank.reproduce.lambdarank_web import level
+from exactrank.reproduce.panels import Curve, Panel
+from exactrank.reproduce.ranknet_speedup import Epochs, checks_of, slopes_of
+from exactrank.reproduce.smoothness import roughness
+from exactrank.reproduce.spsa_convergence import Descent
+from exactrank.table import Table
 
 TINY = {
     "lambdarank-ranknet": {"queries": (60, 30, 60), "hidden": (None, 2), "rates": (1e-3, 1e-2), "epochs": 3},

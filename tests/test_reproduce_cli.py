@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from exactrank import reproduce
 from exactrank.cli import app
-from exactrank.workbench import reproduce
-from exactrank.workbench.reproduce import EXPERIMENTS, find_experiment
+from exactrank.reproduce import EXPERIMENTS, find_experiment
 
 from .test_reproduce import tiny
 from .test_reproduce_structured import drawn, fold_of
@@ -156,7 +156,7 @@ def test_what_is_refused(ran, tmp_path, monkeypatch, arguments, says):
 
 
 def test_nothing_is_left_of_a_report_that_cannot_be_drawn(ran, tmp_path, monkeypatch):
-    from exactrank.workbench.reproduce import finding
+    from exactrank.reproduce import finding
 
     def fails(panels, file):
         raise KeyboardInterrupt

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactrank as xr
-from exactrank.workbench.reproduce import (
+from exactrank.data.synthetic import CubicPolynomial
+from exactrank.reproduce import (
     directrank_err_map,
     directrank_large,
     directrank_letor,
@@ -17,11 +18,10 @@ from exactrank.workbench.reproduce import (
     directrank_times,
     find_experiment,
 )
-from exactrank.workbench.reproduce.artificial import three_parts
-from exactrank.workbench.reproduce.directrank_letor import METHODS, NEW, OLD, SHOWN, WINNING, Trial, wins
-from exactrank.workbench.reproduce.line_search_example import LINES, checks_of
-from exactrank.workbench.reproduce.linear_methods import OURS, Entry
-from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.reproduce.artificial import three_parts
+from exactrank.reproduce.directrank_letor import METHODS, NEW, OLD, SHOWN, WINNING, Trial, wins
+from exactrank.reproduce.line_search_example import LINES, checks_of
+from exactrank.reproduce.linear_methods import OURS, Entry
 
 from .test_reproduce_structured import fold_of
 

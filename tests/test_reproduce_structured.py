@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactrank as xr
+from exactrank.data.synthetic import CubicPolynomial
 from exactrank.optimizers.base import Duality
-from exactrank.workbench.reproduce import find_experiment
-from exactrank.workbench.reproduce.artificial import correlated, five_splits, three_parts
-from exactrank.workbench.reproduce.structured_bounds import FACTORS, Split, Splits
-from exactrank.workbench.reproduce.structured_ndcg import METHODS, OURS, RIDGES, Contest, signed_rank
-from exactrank.workbench.reproduce.structured_times import Solved, agree, arrives
-from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.reproduce import find_experiment
+from exactrank.reproduce.artificial import correlated, five_splits, three_parts
+from exactrank.reproduce.structured_bounds import FACTORS, Split, Splits
+from exactrank.reproduce.structured_ndcg import METHODS, OURS, RIDGES, Contest, signed_rank
+from exactrank.reproduce.structured_times import Solved, agree, arrives
 
 PARTS = ("train", "vali", "test")
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactrank as xr
+from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers.content_order import in_content_order
-from exactrank.workbench.reproduce import find_experiment
-from exactrank.workbench.reproduce.artificial import three_parts
-from exactrank.workbench.reproduce.structured_ndcg import signed_rank
-from exactrank.workbench.reproduce.tree_tables import METHODS, MICROSOFT, PUBLISHED, YAHOO, Contest, Grown
-from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.reproduce import find_experiment
+from exactrank.reproduce.artificial import three_parts
+from exactrank.reproduce.structured_ndcg import signed_rank
+from exactrank.reproduce.tree_tables import METHODS, MICROSOFT, PUBLISHED, YAHOO, Contest, Grown
 
 from .test_reproduce_structured import fold_of
 

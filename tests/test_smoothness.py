@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.probe.smoothness import Roughness, smoothness
 from exactrank.scorers.network import Network
-from exactrank.workbench.smoothness import Roughness, smoothness
 from tests.reference import profile as reference
 
 NAMES = ("bm25", "dense", "length")

@@ -11,15 +11,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from exactrank.compare.statistics import paired
+from exactrank.compare.statistics.differences import signed_ranks
+from exactrank.compare.statistics.effect import cohens_d, rank_biserial, wins_ties_losses
+from exactrank.compare.statistics.holm import holm
+from exactrank.compare.statistics.paired import TESTS, paired_t, randomisation, wilcoxon
+from exactrank.compare.statistics.pairs import all_pairs, letter, letters
+from exactrank.compare.statistics.winning import winning_numbers
 from exactrank.errors import DataError
 from exactrank.measures.bootstrap import bootstrap_intervals
-from exactrank.workbench.statistics import paired
-from exactrank.workbench.statistics.differences import signed_ranks
-from exactrank.workbench.statistics.effect import cohens_d, rank_biserial, wins_ties_losses
-from exactrank.workbench.statistics.holm import holm
-from exactrank.workbench.statistics.paired import TESTS, paired_t, randomisation, wilcoxon
-from exactrank.workbench.statistics.pairs import all_pairs, letter, letters
-from exactrank.workbench.statistics.winning import winning_numbers
 
 NAN = math.nan
 TENTHS = st.integers(-5, 5).map(lambda i: i / 10)  # few distinct sizes and many zeros, as precision has; not exact in binary

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.workbench.synthetic import GRADE_RATIO, CubicPolynomial
+from exactrank.data.synthetic import GRADE_RATIO, CubicPolynomial
 
 
 def slow_cubic(x, coefficients):

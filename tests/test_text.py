@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
+from exactrank.compare.report import report_html
+from exactrank.table import _LATEX, Marked, Table
 from exactrank.text import printable
-from exactrank.workbench.comparison.report import report_html
-from exactrank.workbench.table import _LATEX, Marked, Table
 from tests.comparisons import make_comparison
 from tests.html_tree import parsed
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from exactrank.workbench.comparison.reasons import LONGEST, clipped, reason_of
-from exactrank.workbench.comparison.workers import Ended, Server
+from exactrank.compare.reasons import LONGEST, clipped, reason_of
+from exactrank.compare.workers import Ended, Server
 from tests.test_cli import PROGRAM
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")

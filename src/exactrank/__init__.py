@@ -3,10 +3,17 @@
 Names are imported when first used, so that ``import exactrank`` and the command line start at once.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from exactrank.compare.compare import compare as compare
+    from exactrank.compare.results import Comparison as Comparison
+    from exactrank.compare.results import read_comparison as read_comparison
+    from exactrank.compare.tune import Tuned as Tuned
+    from exactrank.compare.tune import tune as tune
     from exactrank.data.describe import describe as describe
     from exactrank.data.folds import Fold as Fold
     from exactrank.data.folds import read_folds as read_folds
@@ -23,6 +30,10 @@ if TYPE_CHECKING:
     from exactrank.errors import MeasureError as MeasureError
     from exactrank.errors import OutputExistsError as OutputExistsError
     from exactrank.errors import PrecisionWarning as PrecisionWarning
+    from exactrank.fuse.fuse import Fusion as Fusion
+    from exactrank.fuse.fuse import fuse as fuse
+    from exactrank.fuse.fuse import systems_from_frame as systems_from_frame
+    from exactrank.fuse.fuse import systems_from_runs as systems_from_runs
     from exactrank.measures import AP as AP
     from exactrank.measures import DCG as DCG
     from exactrank.measures import ERR as ERR
@@ -54,6 +65,15 @@ if TYPE_CHECKING:
     from exactrank.objectives.structured import Separated as Separated
     from exactrank.objectives.structured import Structured as Structured
     from exactrank.objectives.structured import separate as separate
+    from exactrank.probe.forces import Forces as Forces
+    from exactrank.probe.forces import forces as forces
+    from exactrank.probe.importance import Importance as Importance
+    from exactrank.probe.importance import importance as importance
+    from exactrank.probe.jumping_points import jumping_points as jumping_points
+    from exactrank.probe.optimality import Optimality as Optimality
+    from exactrank.probe.optimality import optimality as optimality
+    from exactrank.probe.smoothness import Smoothness as Smoothness
+    from exactrank.probe.smoothness import smoothness as smoothness
     from exactrank.rankers.adarank import AdaRank as AdaRank
     from exactrank.rankers.approx_ndcg import ApproxNDCG as ApproxNDCG
     from exactrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
@@ -79,28 +99,13 @@ if TYPE_CHECKING:
     from exactrank.scorers.network import Network as Network
     from exactrank.scorers.thresholds import Thresholds as Thresholds
     from exactrank.scorers.tree_ensemble import TreeEnsemble as TreeEnsemble
-    from exactrank.workbench.compare import compare as compare
-    from exactrank.workbench.comparison.results import Comparison as Comparison
-    from exactrank.workbench.comparison.results import read_comparison as read_comparison
-    from exactrank.workbench.forces import Forces as Forces
-    from exactrank.workbench.forces import forces as forces
-    from exactrank.workbench.fuse import Fusion as Fusion
-    from exactrank.workbench.fuse import fuse as fuse
-    from exactrank.workbench.fuse import systems_from_frame as systems_from_frame
-    from exactrank.workbench.fuse import systems_from_runs as systems_from_runs
-    from exactrank.workbench.importance import Importance as Importance
-    from exactrank.workbench.importance import importance as importance
-    from exactrank.workbench.jumping_points import jumping_points as jumping_points
-    from exactrank.workbench.optimality import Optimality as Optimality
-    from exactrank.workbench.optimality import optimality as optimality
-    from exactrank.workbench.smoothness import Smoothness as Smoothness
-    from exactrank.workbench.smoothness import smoothness as smoothness
-    from exactrank.workbench.tune import Tuned as Tuned
-    from exactrank.workbench.tune import tune as tune
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "exactrank.compare.compare": ("compare",),
+    "exactrank.compare.results": ("Comparison", "read_comparison"),
+    "exactrank.compare.tune": ("Tuned", "tune"),
     "exactrank.data.describe": ("describe",),
     "exactrank.data.folds": ("Fold", "read_folds"),
     "exactrank.data.format": ("Columns",),
@@ -108,6 +113,7 @@ _HOME = {
     "exactrank.data.ranking_data": ("RankingData",),
     "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
     "exactrank.errors": ("DataError", "ExactRankError", "IncompatibleError", "MeasureError", "OutputExistsError", "PrecisionWarning"),
+    "exactrank.fuse.fuse": ("Fusion", "fuse", "systems_from_frame", "systems_from_runs"),
     "exactrank.measures": (
         "AP", "Bpref", "DCG", "ERR", "MeanNDCG", "Measure", "NDCG", "PairwiseCorrect", "Precision", "RBP", "RR", "Recall", "Success",
     ),
@@ -123,6 +129,11 @@ _HOME = {
     "exactrank.objectives.score_space": ("Slopes", "slopes"),
     "exactrank.objectives.step_function": ("StepFunction",),
     "exactrank.objectives.structured": ("Separated", "Structured", "separate"),
+    "exactrank.probe.forces": ("Forces", "forces"),
+    "exactrank.probe.importance": ("Importance", "importance"),
+    "exactrank.probe.jumping_points": ("jumping_points",),
+    "exactrank.probe.optimality": ("Optimality", "optimality"),
+    "exactrank.probe.smoothness": ("Smoothness", "smoothness"),
     "exactrank.rankers.adarank": ("AdaRank",),
     "exactrank.rankers.approx_ndcg": ("ApproxNDCG",),
     "exactrank.rankers.coordinate_ascent": ("CoordinateAscent",),
@@ -147,18 +158,20 @@ _HOME = {
     "exactrank.scorers.network": ("Network",),
     "exactrank.scorers.thresholds": ("Thresholds",),
     "exactrank.scorers.tree_ensemble": ("TreeEnsemble",),
-    "exactrank.workbench.compare": ("compare",),
-    "exactrank.workbench.comparison.results": ("Comparison", "read_comparison"),
-    "exactrank.workbench.forces": ("Forces", "forces"),
-    "exactrank.workbench.fuse": ("Fusion", "fuse", "systems_from_frame", "systems_from_runs"),
-    "exactrank.workbench.importance": ("Importance", "importance"),
-    "exactrank.workbench.jumping_points": ("jumping_points",),
-    "exactrank.workbench.optimality": ("Optimality", "optimality"),
-    "exactrank.workbench.smoothness": ("Smoothness", "smoothness"),
-    "exactrank.workbench.tune": ("Tuned", "tune"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = list(_MODULE_OF)
+
+
+class _Exactrank(ModuleType):
+    """A module where a public function keeps its name when a package of the same name is imported, as `compare` and `fuse` are."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and name in _MODULE_OF):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Exactrank
 
 
 def __getattr__(name: str) -> Any:

@@ -11,3 +11,4 @@ PerQuery: TypeAlias = npt.NDArray[np.float64]  #: one number a query
 Boundaries: TypeAlias = npt.NDArray[np.int64]  #: query q holds documents boundaries[q] to boundaries[q + 1]
 Rows: TypeAlias = npt.NDArray[np.int64]  #: row numbers
 Ids: TypeAlias = npt.NDArray[Any]  #: ids of any dtype
+Floats: TypeAlias = npt.NDArray[np.float64]  #: numbers of any meaning

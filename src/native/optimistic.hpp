@@ -1,4 +1,4 @@
-// An upper bound of sum_r u_r d_r over all scores in a simplex, whose corners are given (see workbench/fusion/certificate.py).
+// An upper bound of sum_r u_r d_r over all scores in a simplex, whose corners are given (see fuse/certificate.py).
 //
 // A document stands above another everywhere if it does so at every corner; its best rank follows. Those as useful as each
 // level take, in order of best rank, the earliest ranks that no two share.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import exactrank as xr
-from exactrank.workbench.synthetic import CubicPolynomial
+from exactrank.data.synthetic import CubicPolynomial
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from exactrank.cli.common import (
 from exactrank.text import printable
 
 if TYPE_CHECKING:
+    from exactrank.compare.compare import Data, Method
+    from exactrank.compare.race import Advance, Told
+    from exactrank.compare.results import Comparison
     from exactrank.data.format import ReadOptions
-    from exactrank.workbench.compare import Data, Method
-    from exactrank.workbench.comparison.race import Advance, Told
-    from exactrank.workbench.comparison.results import Comparison
 
 Trials = Annotated[int, typer.Option(min=1, help="Settings that each method may try on validation data, its defaults among them.")]
 Seconds = Annotated[float | None, typer.Option(help="Seconds of trials for each method and fold, in place of --trials.")]
@@ -87,11 +87,11 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare methods: tune each on validation queries, test all on the same queries, with statistics and a report."""
+    from exactrank.compare.compare import checked_budget, checked_seconds
+    from exactrank.compare.compare import compare as compared
+    from exactrank.compare.contenders import find_contender, split_methods
+    from exactrank.compare.folder import workplace
     from exactrank.measures.parse import parse_measure
-    from exactrank.workbench.compare import checked_budget, checked_seconds
-    from exactrank.workbench.compare import compare as compared
-    from exactrank.workbench.comparison.contenders import find_contender, split_methods
-    from exactrank.workbench.comparison.folder import workplace
 
     contenders = [*map(find_contender, split_methods(methods)), *_others(scores or [], program or [])]
     for name in split_methods(measures):
@@ -99,7 +99,7 @@ def compare(
     checked_budget(trials, seconds)
     checked_seconds("limit", limit)
     if mlflow is not None:
-        from exactrank.workbench.comparison.tracking import check_tracking, log_comparison
+        from exactrank.compare.tracking import check_tracking, log_comparison
 
         check_tracking(mlflow)
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
@@ -144,8 +144,8 @@ def show(found: "Comparison", report: Path, as_json: bool) -> None:
 
 def _complain(found: "Comparison", report: Path) -> None:
     """One line on stderr for each method that failed, and one if not all is finished."""
-    from exactrank.workbench.comparison.reasons import clipped
-    from exactrank.workbench.comparison.standings import efforts
+    from exactrank.compare.reasons import clipped
+    from exactrank.compare.standings import efforts
 
     for data in found.datasets:
         for effort in efforts(found, data.name):
@@ -157,7 +157,7 @@ def _complain(found: "Comparison", report: Path) -> None:
 
 def finish(found: "Comparison", strict: bool = False) -> None:
     """End with 1 where the comparison was broken off, where no method finished on any data set, and if ``strict`` where any fit failed."""
-    from exactrank.workbench.comparison.standings import efforts
+    from exactrank.compare.standings import efforts
 
     failed = [bool(effort.failed) for data in found.datasets for effort in efforts(found, data.name)]
     if not found.complete or all(failed) or (strict and any(failed)):
@@ -210,8 +210,8 @@ def time_left(seconds: float | None) -> str:
 
 def _others(scores: list[str], programs: list[str]) -> "list[Method]":
     """Files of scores, and programs."""
-    from exactrank.workbench.comparison.contenders.program import Program
-    from exactrank.workbench.comparison.contenders.scores import ScoresFile
+    from exactrank.compare.contenders.program import Program
+    from exactrank.compare.contenders.scores import ScoresFile
 
     return [*(ScoresFile(*_named(text, "--scores")) for text in scores), *(Program(*_named(text, "--program")) for text in programs)]
 

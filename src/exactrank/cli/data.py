@@ -107,7 +107,7 @@ def generate(
 ) -> None:
     """Make artificial data: random cubic polynomials of Gaussian vectors (Burges et al. 2006, section 6.3.1)."""
     from exactrank.data import formats
-    from exactrank.workbench.synthetic import CubicPolynomial
+    from exactrank.data.synthetic import CubicPolynomial
 
     source = CubicPolynomial(features, documents, grades, noise, seed, threads)
     with progress("Generating", queries * documents, quiet=as_json) as advance:

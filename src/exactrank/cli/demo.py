@@ -25,9 +25,9 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Compare five methods on artificial data: the table here, the report in a folder; takes under a minute."""
-    from exactrank.workbench.compare import compare
-    from exactrank.workbench.comparison.folder import workplace
-    from exactrank.workbench.synthetic import CubicPolynomial
+    from exactrank.compare.compare import compare
+    from exactrank.compare.folder import workplace
+    from exactrank.data.synthetic import CubicPolynomial
 
     source = CubicPolynomial(features=15, documents=25, noise=0.5, seed=seed, threads=threads)
     if not as_json:

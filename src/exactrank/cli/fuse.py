@@ -28,7 +28,7 @@ from exactrank.cli.probe import picture
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
     from exactrank.data.ranking_data import RankingData
-    from exactrank.workbench.fuse import Fusion
+    from exactrank.fuse.fuse import Fusion
 
 Absent = Annotated[
     str, typer.Option(help="A document that a system did not retrieve gets its worst score, zero, or is not ranked: worst, zero, drop.")
@@ -63,7 +63,7 @@ def fuse(
     as_json: Json = False,
 ) -> None:
     """Tune the weights of a hybrid search: the global optimum for two systems, certified for three."""
-    from exactrank.workbench.fuse import fuse as fused
+    from exactrank.fuse.fuse import fuse as fused
 
     _check_outputs(out, plot, systems=len(run or system or []))
     with optional_file(out, force) as file, picture(plot, force) as draw:
@@ -96,7 +96,7 @@ def _check_outputs(out: Path | None, plot: Path | None, systems: int) -> None:
 
 def _systems(data: Path, runs: list[Path], systems: list[str], options: "ReadOptions") -> "RankingData":
     from exactrank.errors import DataError
-    from exactrank.workbench.fuse import systems_from_runs
+    from exactrank.fuse.fuse import systems_from_runs
 
     if bool(runs) == bool(systems):
         both = " only one of them" if runs else ""

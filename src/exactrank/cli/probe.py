@@ -27,7 +27,7 @@ from exactrank.cli.common import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from exactrank.workbench.optimality import Optimality
+    from exactrank.probe.optimality import Optimality
 
 Measured = Annotated[
     str | None, typer.Option("--measure", "-m", help="What to look at, e.g. nDCG@10. \\[default: what the model was trained on]")
@@ -53,7 +53,7 @@ def optimality(
     as_json: Json = False,
 ) -> None:
     """Prove or refute that no change of a single weight of a linear model raises the measure."""
-    from exactrank.workbench.optimality import optimality as examined
+    from exactrank.probe.optimality import optimality as examined
 
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
     with picture(plot, force) as draw:
@@ -68,14 +68,14 @@ def optimality(
 
 def picture(plot: Path | None, force: bool) -> "AbstractContextManager[Callable[[Figure], None] | None]":
     """What draws to ``plot``, opened before the work; None where no picture is asked for."""
-    from exactrank.workbench.pictures import picture_file
+    from exactrank.pictures import picture_file
 
     return nullcontext() if plot is None else picture_file(plot, force=force)
 
 
 def _print(found: "Optimality", top: int) -> None:
     from exactrank.cli.terminal import Table, show
-    from exactrank.workbench.optimality import interval
+    from exactrank.probe.optimality import interval
 
     hidden = len(found.per_weight) - top
     caption = f"and {hidden:,} more weights (--top)" if hidden > 0 else None

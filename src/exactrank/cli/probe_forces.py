@@ -26,7 +26,7 @@ from exactrank.cli.probe import probe
 if TYPE_CHECKING:
     from exactrank.objectives.lambdas import Link
     from exactrank.objectives.score_space import Objective
-    from exactrank.workbench.forces import Forces, Quantity
+    from exactrank.probe.forces import Forces, Quantity
 
 QUESTIONS: "Final[dict[Quantity, str]]" = {
     "imbalance": "do the forces of a query sum to zero?",
@@ -77,7 +77,7 @@ def forces(
     as_json: Json = False,
 ) -> None:
     """Ask whether a lambda function is the slope of a cost, and whether that is convex."""
-    from exactrank.workbench.forces import forces as examined
+    from exactrank.probe.forces import forces as examined
 
     objective = _objective(lambdas, measure, margin, neighbours, truncation)
     loaded = None if model is None else load_model(model)
@@ -106,7 +106,7 @@ def _objective(lambdas: LambdaName, measure: str, margin: float, neighbours: int
 
 def _print(found: "Forces") -> None:
     from exactrank.cli.terminal import Table, show
-    from exactrank.workbench.estimate import NIL
+    from exactrank.probe.estimate import NIL
 
     table = Table("question", "answer", "at worst", "error", "query")
     for quantity, question in QUESTIONS.items():

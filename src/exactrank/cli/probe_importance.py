@@ -24,7 +24,7 @@ from exactrank.cli.common import (
 from exactrank.cli.probe import Measured, picture, probe
 
 if TYPE_CHECKING:
-    from exactrank.workbench.importance import FeatureImportance, Importance
+    from exactrank.probe.importance import FeatureImportance, Importance
 
 Model = Annotated[Path, typer.Argument(help="A model of exactrank train, of any kind, or JSON with weights by feature name.")]
 
@@ -47,7 +47,7 @@ def importance(
     as_json: Json = False,
 ) -> None:
     """Find how far the measure falls when the values of a feature are exchanged at random within queries."""
-    from exactrank.workbench.importance import importance as examined
+    from exactrank.probe.importance import importance as examined
 
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
     with picture(plot, force) as draw:

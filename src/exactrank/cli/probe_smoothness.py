@@ -25,7 +25,7 @@ from exactrank.cli.probe import Measured, picture, probe
 
 if TYPE_CHECKING:
     from exactrank.cli.terminal import Table
-    from exactrank.workbench.smoothness import Smoothness
+    from exactrank.probe.smoothness import Smoothness
 
 Model = Annotated[Path, typer.Argument(help="A linear model or network of exactrank train, or JSON with weights by feature name.")]
 Samples = Annotated[
@@ -54,8 +54,8 @@ def smoothness(
     as_json: Json = False,
 ) -> None:
     """Follow the measure as single weights of a linear model or a network move, on few queries and on many."""
-    from exactrank.workbench.smoothness import SAMPLES
-    from exactrank.workbench.smoothness import smoothness as followed
+    from exactrank.probe.smoothness import SAMPLES
+    from exactrank.probe.smoothness import smoothness as followed
 
     options = read_options(True, query_column, doc_column, relevance_column, threads, features)
     with picture(plot, force) as draw:

@@ -13,8 +13,8 @@ from exactrank.cli.common import Force, Json, Seed, Threads, app, command, print
 from exactrank.text import printable
 
 if TYPE_CHECKING:
-    from exactrank.workbench.reproduce.experiment import Experiment, Tell
-    from exactrank.workbench.reproduce.finding import Finding
+    from exactrank.reproduce.experiment import Experiment, Tell
+    from exactrank.reproduce.finding import Finding
 
 Name = Annotated[str | None, typer.Argument(help="The experiment; without one, all are listed.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the report, its numbers and its figure.")]
@@ -37,8 +37,8 @@ def reproduce(
 ) -> None:
     """Run a published experiment again, and check whether its finding holds."""
     from exactrank.errors import DataError
-    from exactrank.workbench.reproduce import find_experiment
-    from exactrank.workbench.reproduce.finding import finding_files
+    from exactrank.reproduce import find_experiment
+    from exactrank.reproduce.finding import finding_files
 
     if name is None:
         _list(as_json)
@@ -61,7 +61,7 @@ def reproduce(
 
 
 def _list(as_json: bool) -> None:
-    from exactrank.workbench.reproduce import EXPERIMENTS, find_experiment
+    from exactrank.reproduce import EXPERIMENTS, find_experiment
 
     kinds = [find_experiment(name) for name in EXPERIMENTS]
     if as_json:
@@ -78,7 +78,7 @@ def _list(as_json: bool) -> None:
 def _on(experiment: "Experiment", folders: list[Path]) -> "Experiment":
     """The experiment on the folds in ``folders``, if there are any."""
     from exactrank.errors import IncompatibleError
-    from exactrank.workbench.reproduce.experiment import OnFolds
+    from exactrank.reproduce.experiment import OnFolds
 
     if not folders:
         return experiment

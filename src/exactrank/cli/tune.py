@@ -26,7 +26,7 @@ from exactrank.cli.common import (
 from exactrank.cli.compare import AllThreads, MLflow, Seconds, Trials, Workers, bar
 
 if TYPE_CHECKING:
-    from exactrank.workbench.tune import Tuned
+    from exactrank.compare.tune import Tuned
 
 #: Trials that a table shows.
 SHOWN = 10
@@ -54,17 +54,17 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Try settings of a method by the measure on validation queries, and write the model with the best."""
+    from exactrank.compare.compare import checked_budget
+    from exactrank.compare.contenders import find_contender
+    from exactrank.compare.tune import tune as tuned
     from exactrank.files import whole_file
     from exactrank.measures.parse import parse_measure
-    from exactrank.workbench.compare import checked_budget
-    from exactrank.workbench.comparison.contenders import find_contender
-    from exactrank.workbench.tune import tune as tuned
 
     parse_measure(measure)
     find_contender(method)
     checked_budget(trials, seconds)
     if mlflow is not None:
-        from exactrank.workbench.comparison.tracking import check_tracking, log_tuned
+        from exactrank.compare.tracking import check_tracking, log_tuned
 
         _check_logged(out)
         check_tracking(mlflow)
@@ -104,7 +104,7 @@ def _check_logged(out: Path) -> None:
 
 def _show(found: "Tuned", measure: str, out: Path, as_json: bool) -> None:
     from exactrank.cli.terminal import width_and_colour
-    from exactrank.workbench.table import Cell, Table
+    from exactrank.table import Cell, Table
 
     if as_json:
         trials = [

@@ -1,0 +1,199 @@
+"""Methods compared on the same queries with the same budget: `xr.compare`.
+
+For each data set and each division of its queries (`exactrank.compare.divisions`) every method is tuned on validation
+data (`tuning`), fitted with the settings that did best, and measured on test data, each fit in a process of its own (`race`,
+`workers`, `fitting`). The result (`results`) is what tables, statistics (`standings`) and the report are made of.
+"""
+
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from exactrank import __version__
+from exactrank.compare.contender import Contender
+from exactrank.compare.contenders import as_contender
+from exactrank.compare.divisions import DataSet, dealt, given
+from exactrank.compare.folder import workplace
+from exactrank.compare.race import Advance, Budget, Race, Told
+from exactrank.compare.records import read_record
+from exactrank.compare.results import RECORD, Comparison, MethodSummary
+from exactrank.data.folds import Fold
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+from exactrank.measures.base import Measure
+from exactrank.measures.parse import parse_measure
+from exactrank.rankers.base import Ranker
+from exactrank.threads import thread_count
+
+Data = RankingData | Sequence[Fold] | Fold
+Method = str | Ranker | Contender
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "catboost")
+#: More are a mistake.
+MOST_TRIALS, MOST_SECONDS = 1_000_000, 1e8
+
+
+def silent(advance: Advance) -> None:
+    """Tells nobody."""
+
+
+def compare(
+    data: Data | Mapping[str, Data],
+    methods: Sequence[Method],
+    measures: Sequence[str | Measure] | str | Measure = "nDCG@10",
+    *,
+    folds: int = 5,
+    trials: int = 1,
+    seconds: float | None = None,
+    limit: float | None = None,
+    baseline: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    force: bool = False,
+    seed: int = 0,
+    workers: int | None = None,
+    threads: int | None = None,
+    sources: Mapping[str, str] | None = None,
+    command: str = "",
+    told: Told = silent,
+) -> Comparison:
+    """Tune, fit and test every method on the same queries.
+
+    Args:
+        data: A `RankingData`, whose queries are dealt into ``folds``; one `Fold`, or several; or such by their names.
+        methods: Names such as ``"lambdamart"``, ``"small=lambdamart(leaves=7)"`` or ``"lightgbm"``; rankers; contenders of your own.
+        measures: The first is trained and tuned on; all are reported.
+        folds: How many parts the queries of a `RankingData` are dealt into.
+        trials: Settings that each method may try on each division, its defaults among them.
+        seconds: Seconds of trials that each method is given on each division instead; with ``trials`` whichever ends first.
+        limit: Seconds that any single fit may take, trial or final; it is then killed with all that it started, and has failed. By
+            default our rankers and classes have no limit, and a program has ``seconds``, or an hour without them.
+        baseline: The method that others are held against; by default the first.
+        out: A folder for fits, models, tables and the report, of one run at a time; without one nothing is kept.
+        resume: Go on with what is in ``out``: fits that are there are not done again.
+        force: Begin again in ``out``: what an earlier comparison left there is deleted, its files are replaced, all else stays.
+        seed: Of the division, the draws of settings, and the methods.
+        workers: Fits at a time; by default as many as there are threads.
+        threads: In all; by default every core.
+        sources: Where each data set comes from, for the report.
+        command: How the comparison was called, for the report.
+        told: Hears how far it has come.
+
+    Ctrl-C ends it early; what is finished is compared, and ``complete`` is False.
+    """
+    contenders, named = _contenders(methods), _measures(measures)
+    budget, most = checked_budget(trials, seconds), checked_seconds("limit", limit)
+    if baseline is not None and baseline not in [contender.name for contender in contenders]:
+        raise DataError(f"the baseline {baseline!r} is not among the methods; they are {', '.join(c.name for c in contenders)}")
+    cores = thread_count(threads)
+    at_a_time = min(cores, thread_count(workers)) if workers is not None else cores
+    begun = time.monotonic()
+    with workplace(out, resume, force) as place:
+        earlier = _earlier(place.folder)
+        datasets = tuple(_dataset(name, each, folds, seed, place.scratch) for name, each in _by_name(data).items())
+        for dataset in datasets:
+            dataset.check()
+        summaries = tuple(replace(dataset.summary, source=(sources or {}).get(dataset.name, "")) for dataset in datasets)
+        race = Race(datasets, contenders, named, budget, seed, at_a_time, cores // at_a_time, place.folder, most)
+        heats = race.run(told)
+        fits = tuple(heat.fit for heat in heats if heat.fit is not None)
+        found = Comparison(
+            summaries,
+            tuple(_summary(contender) for contender in contenders),
+            {name: repr(measure) for name, measure in named.items()},
+            baseline or contenders[0].name,
+            fits,
+            {"command": command} | _how(race, folds),
+            len(fits) == len(heats),
+            earlier + time.monotonic() - begun,
+        )
+        if out is not None:
+            found.write(place.folder, force=True)
+    return found
+
+
+def _contenders(methods: Sequence[Method]) -> tuple[Contender, ...]:
+    if isinstance(methods, str) or not methods:
+        raise DataError("name at least one method in a list, e.g. ['directrank', 'lambdamart']")
+    found = tuple(as_contender(method) for method in methods)
+    names = [contender.name for contender in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(f"two methods are called {name!r}; give one another name, e.g. 'other={name}(...)'")
+    return found
+
+
+def _measures(measures: Sequence[str | Measure] | str | Measure) -> dict[str, Measure]:
+    given = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not given:
+        raise DataError("name at least one measure, e.g. nDCG@10")
+    return {str(measure): parse_measure(measure) for measure in given}
+
+
+def checked_budget(trials: int, seconds: float | None) -> Budget:
+    """So many trials, or seconds; both where more than the first trial is asked for."""
+    if not 1 <= trials <= MOST_TRIALS:
+        raise DataError(f"trials must be from 1 to {MOST_TRIALS:,}; got {trials}")
+    checked_seconds("seconds", seconds)
+    return Budget(trials, seconds) if seconds is None or trials > 1 else Budget(None, seconds)
+
+
+def checked_seconds(name: str, seconds: float | None) -> float | None:
+    """``seconds``, once they are a positive number that somebody could wait for."""
+    if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:  # NaN is refused too
+        raise DataError(f"{name} must be above 0 and at most {MOST_SECONDS:g}; got {seconds:g}; leave it out for no limit")
+    return seconds
+
+
+def _by_name(data: Data | Mapping[str, Data]) -> Mapping[str, Data]:
+    found = data if isinstance(data, Mapping) else {"data": data}
+    if not found:
+        raise DataError("there is no data; give a RankingData, folds, or such by their names")
+    return found
+
+
+def _dataset(name: str, data: Data, folds: int, seed: int, scratch: Path) -> DataSet:
+    if isinstance(data, RankingData):
+        return dealt(name, data, folds, seed, scratch)
+    return given(name, [data] if isinstance(data, Fold) else list(data), scratch)
+
+
+def _summary(contender: Contender) -> MethodSummary:
+    space = {name: str(choice) for name, choice in contender.space.items()}
+    return MethodSummary(contender.name, contender.about, repr(contender), space)
+
+
+def _how(race: Race, folds: int) -> dict[str, Any]:
+    """What it takes to run the comparison again."""
+    return {
+        "seed": race.seed,
+        "trials": race.budget.trials,
+        "seconds": race.budget.seconds,
+        "limit": race.limit,
+        "folds": folds,
+        "workers": race.workers,
+        "threads a fit": race.threads,
+        "exactrank": __version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "date": time.strftime("%Y-%m-%d %H:%M:%S%z"),
+    } | _versions()
+
+
+def _versions() -> dict[str, str]:
+    """Of the libraries that are installed."""
+    found = {}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _earlier(folder: Path) -> float:
+    """Seconds that earlier runs of the same comparison took."""
+    return read_record(Comparison, folder / RECORD).seconds if (folder / RECORD).exists() else 0.0

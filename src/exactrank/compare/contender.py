@@ -1,0 +1,90 @@
+"""What takes part in a comparison: anything that can be fitted to a division of data and then score its documents.
+
+Rankers of this library take part by their names. Others are added by
+
+- a file in ``contenders/`` and a line in `CONTENDERS` (as LightGBM, XGBoost and CatBoost are), or, in another package, an entry point
+  of the group ``exactrank.contenders``: a class of `Contender`;
+- a program that reads and writes files (`exactrank.compare.contenders.program`), in any language;
+- a file of scores (`exactrank.compare.contenders.scores`).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from exactrank.arrays import PerDocument, Rows
+from exactrank.compare.results import Point, Weights
+from exactrank.data.folds import Fold
+from exactrank.data.ranking_data import RankingData
+from exactrank.rankers.search_space import Space
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be learned, and with what."""
+
+    dataset: str
+    fold: Fold
+    test_rows: Rows  #: of the test documents in the file that they come from
+    measure: str  #: to train on
+    seed: int
+    threads: int
+    scratch: Path | None = None  #: a folder for files that are gone after the run; None: the system's
+
+
+class Fitted(Protocol):
+    """A contender that has learned."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All settings, those left at their defaults too; plain values for a report."""
+
+    @property
+    def curve(self) -> tuple[Point, ...]:
+        """Training step by step; empty where that is not known."""
+
+    @property
+    def weights(self) -> Weights | None:
+        """What each feature counts for, where the method says."""
+
+    def scores(self, part: str, data: RankingData) -> PerDocument | None:
+        """Of the documents of ``data``, which is the ``part`` of the fold: "train", "valid" or "test"; None where there are none."""
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write the model, where there is one, to ``folder`` as ``name`` and a suffix."""
+
+
+class Contender(ABC):
+    """A method, as a value that travels between processes; ``name`` is what tables call it."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def about(self) -> str:
+        """One line for people."""
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Modules that are imported before any fit, so that this does not count among its seconds."""
+        return ()
+
+    @property
+    def fingerprint(self) -> str:
+        """What determines the result besides the task and the settings: fits with another one are done again."""
+        return repr(self)
+
+    @property
+    def space(self) -> Space:
+        """What tuning may choose from; nothing by default."""
+        return {}
+
+    def limit(self, seconds: float | None) -> float | None:
+        """Seconds that a fit may take where the comparison sets no limit; ``seconds`` is the budget of tuning, if that is in seconds."""
+        return None
+
+    @abstractmethod
+    def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
+        """Learn from ``task.fold.train``, with ``task.fold.valid`` to choose by; ``settings`` are some that tuning drew."""

@@ -1,0 +1,95 @@
+"""Scores that somebody else made, as a contender: one a line, or a TREC run."""
+
+import glob
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactrank.arrays import PerDocument
+from exactrank.compare.contender import Contender, Fitted, Task
+from exactrank.compare.results import Point, Weights
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.scores import read_scores
+from exactrank.errors import DataError
+from exactrank.files import open_bytes
+
+#: The largest file of scores, in bytes: a fixed part, and a part per document.
+LARGEST, LARGEST_LINE = 16 << 20, 1 << 10
+
+
+@dataclass(frozen=True)
+class ScoresFile(Contender):
+    """The scores in the file ``path``, in which ``{dataset}`` and ``{fold}`` stand for the names of these.
+
+    One a line: for the test documents of the fold, or for all documents of the file that is divided, in its order. A TREC run is
+    matched by query and document; documents that the data lacks are left out, so that all methods rank the same ones, and those
+    that the run lacks count as not retrieved.
+    """
+
+    name: str
+    path: str
+
+    @property
+    def about(self) -> str:
+        return f"Scores from {self.path}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Other content is another contender."""
+        anywhere = glob.escape(self.path).replace("{dataset}", "*").replace("{fold}", "*")
+        return repr((self, [(file, os.stat(file).st_size, os.stat(file).st_mtime_ns) for file in sorted(glob.glob(anywhere))]))
+
+    def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
+        path = self.path.replace("{dataset}", task.dataset).replace("{fold}", task.fold.name)
+        return GivenScores({"path": path}, {"test": _test_scores(path, task)})
+
+
+@dataclass(frozen=True, eq=False)
+class GivenScores:
+    """Scores by the part whose documents they are for, in the order of its rows; there is no model."""
+
+    settings: Mapping[str, Any]
+    given: Mapping[str, PerDocument]
+    curve: tuple[Point, ...] = ()
+    weights: Weights | None = None
+
+    def scores(self, part: str, data: RankingData) -> PerDocument | None:
+        """Those that were given."""
+        return self.given.get(part)
+
+    def save(self, folder: Path, name: str) -> None:
+        """Nothing: there is no model."""
+
+
+def check_scores_file(path: str | os.PathLike[str], documents: int) -> None:
+    """Raise where ``path`` is a pipe, a device or a folder, or larger than the scores of the documents can be."""
+    if not os.path.exists(path):
+        raise DataError(f"{path} does not exist; check the path")
+    if not os.path.isfile(path):
+        raise DataError(f"{path} is not a regular file; write the scores to one")
+    size, most = os.stat(path).st_size, LARGEST + LARGEST_LINE * documents
+    if size > most:
+        raise DataError(
+            f"{path} has {size:,} bytes, too many for scores of {documents:,} documents (at most {most:,}); check what it holds"
+        )
+
+
+def _test_scores(path: str, task: Task) -> PerDocument:
+    test, whole = task.fold.test, sum(part.n_documents for part in (task.fold.train, task.fold.valid, task.fold.test))
+    check_scores_file(path, whole)
+    with open_bytes(path) as file:
+        lines = file.read().rstrip().splitlines()
+    one_a_line = bool(lines) and len(lines[0].split()) == 1
+    if not one_a_line or len(lines) == test.n_documents:
+        return read_scores(path, test)[1][: test.n_documents]  # what a run adds comes last
+    if len(lines) != whole:
+        raise DataError(
+            f"{path} has {len(lines):,} lines; give one score for each of the {test.n_documents:,} test documents of {task.fold.name},"
+            f" or for each of the {whole:,} of the whole file"
+        )
+    _, scores = read_scores(path, RankingData.from_arrays(None, np.zeros(whole), group=[whole]))
+    return np.asarray(scores[task.test_rows])

@@ -1,0 +1,203 @@
+"""One fit, in a process of its own: the data is mapped, the contender fitted and measured, the result written.
+
+A trial asks only for the mean on validation data. Ties count there as badly as they can: a model that ties documents would otherwise
+look as good as the order in which the data happens to be written.
+"""
+
+import json
+import re
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from exactrank.arrays import PerDocument
+from exactrank.compare.contender import Contender, Fitted, Task
+from exactrank.compare.divisions import PARTS, Division
+from exactrank.compare.reasons import clipped, log_traceback, reason_of
+from exactrank.compare.records import write_record
+from exactrank.compare.results import RANKS, Fit, Slice, Trial, Weights
+from exactrank.data.folds import Fold
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.files import scratch_folder, whole_file
+from exactrank.measures.base import Measure
+from exactrank.measures.dcg import NDCG
+from exactrank.measures.evaluate import Result, evaluate
+from exactrank.objectives.profile import profile
+from exactrank.pictures import outline
+
+#: Columns of a drawn step function.
+COLUMNS = 400
+#: What stands in names of files as it is; file systems may ignore case, and how letters are composed.
+PLAIN = re.compile(r"(?!fold\d)[a-z0-9_+-]+|Fold\d+", re.ASCII)
+#: Bytes of each part of such a name.
+LONGEST = 48
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What a process is to do."""
+
+    dataset: str
+    division: Division
+    contender: Contender
+    settings: Mapping[str, Any]
+    measures: Mapping[str, Measure]  #: the first is trained on
+    seed: int
+    threads: int
+    result: Path  #: where it is written
+    models: Path | None = None  #: the folder for the model; None for a trial
+    number: int = 0  #: of a trial
+    limit: float | None = None  #: seconds after which it is killed
+    budgeted: bool = False  #: does it spend a budget of seconds?
+
+    @property
+    def trial(self) -> bool:
+        """Is it one of tuning?"""
+        return self.models is None
+
+    def run(self) -> None:
+        """Fit, measure and write the result; an error is a result too."""
+        begun = time.perf_counter()
+        try:
+            found: Trial | Fit = _trial(self) if self.trial else _final(self)
+        except Exception as error:  # of any library that takes part: it is reported, and does not sink the others
+            log_traceback()
+            found = self.failed(reason_of(error), time.perf_counter() - begun)
+        write_record(self.result, found)
+
+    def failed(self, reason: str, seconds: float = 0.0) -> Trial | Fit:
+        """The result of a fit that came to nothing."""
+        reason = clipped(reason).strip() or "it gave no reason"
+        if self.trial:
+            return Trial(self.settings, None, seconds, reason)
+        return Fit(self.dataset, self.division.name, self.contender.name, self.settings, self.settings, seconds=seconds, failed=reason)
+
+
+def file_stem(dataset: str, fold: str, method: str) -> str:
+    """A name for files, another one for each three: a hash tells apart what looks the same in it, or to a file system.
+
+    >>> file_stem("web", "Fold1", "ridge"), file_stem("web/2024", "Fold1", "Small trees")
+    ('web.Fold1.ridge', 'web-2024.Fold1.Small-trees.8ded5a3d66cd')
+    """
+    names = (dataset, fold, method)
+    readable = ".".join(re.sub(r"[^\w+-]+", "-", name).encode()[:LONGEST].decode(errors="ignore") for name in names)
+    if all(PLAIN.fullmatch(name) and len(name) <= LONGEST for name in names):
+        return readable
+    return f"{readable}.{xxhash.xxh3_64(json.dumps(names).encode()).hexdigest()[:12]}"
+
+
+def _trial(job: Job) -> Trial:
+    fold, fitted, seconds = _fitted(job)
+    measure = next(iter(job.measures.values()))
+    scores = fitted.scores("valid", fold.valid)
+    if scores is None:
+        raise IncompatibleError(f"{job.contender.name} gives no scores of validation documents, so it cannot be tuned")
+    severe: Any = replace(measure, ties="pessimistic") if measure.ties == "input" else measure
+    value = evaluate(severe, fold.valid, scores, threads=job.threads).means[str(severe)]
+    if value != value:
+        raise DataError(f"{measure} has no value on the validation part: it skips every query there; give others, or empty=0")
+    return Trial(job.settings, value, seconds)
+
+
+def _final(job: Job) -> Fit:
+    fold, fitted, seconds = _fitted(job)
+    by_rank: dict[str, Measure] = {f"nDCG@{k}": NDCG(k=k) for k in RANKS}
+    parts = {part: getattr(fold, part) for part in PARTS}
+    scores = {part: fitted.scores(part, data) for part, data in parts.items()}
+    train, valid = (_measured(job.measures, parts[part], scores[part], job.threads) for part in ("train", "valid"))
+    test = _measured(by_rank | dict(job.measures), fold.test, scores["test"], job.threads)
+    if not test:
+        raise IncompatibleError(f"{job.contender.name} gives no scores of test documents")
+    models = _saved(job, fitted)
+    return Fit(
+        job.dataset,
+        fold.name,
+        job.contender.name,
+        fitted.settings,
+        job.settings,
+        seconds=seconds,
+        memory=_most_memory(),
+        train={name: result.mean for name, result in train.items()},
+        valid={name: result.mean for name, result in valid.items()},
+        test={name: tuple(result.values.tolist()) for name, result in test.items()},
+        curve=fitted.curve,
+        weights=fitted.weights,
+        slice=_slice(job, fold.valid, scores["valid"], fitted.weights),
+        models=models,
+    )
+
+
+def _saved(job: Job, fitted: Fitted) -> tuple[str, ...]:
+    """The names of the files of the model, which are whole when they come to the folder of models."""
+    if job.models is None:
+        return ()
+    job.models.mkdir(exist_ok=True)
+    with scratch_folder(job.division.scratch) as folder:
+        fitted.save(folder, file_stem(job.dataset, job.division.name, job.contender.name))
+        made = sorted(folder.iterdir())
+        for path in made:
+            _keep(path, job.models / path.name)
+    return tuple(path.name for path in made)
+
+
+def _keep(made: Path, target: Path) -> None:
+    """Bring a model from the scratch folder to its place; that of some libraries is a folder."""
+    if made.is_dir():
+        made.replace(target)
+        return
+    with open(made, "rb") as content, whole_file(target, force=True) as file:
+        shutil.copyfileobj(content, file)
+
+
+def _fitted(job: Job) -> tuple[Fold, Fitted, float]:
+    """The data, the contender fitted to it, and the seconds that took."""
+    fold = job.division.read()
+    task = Task(job.dataset, fold, job.division.test.rows, next(iter(job.measures)), job.seed, job.threads, job.division.scratch)
+    begun = time.perf_counter()
+    fitted = job.contender.fit(task, job.settings)
+    return fold, fitted, time.perf_counter() - begun
+
+
+def _most_memory() -> int:
+    """The most bytes that this process, or one that it started, held at a time."""
+    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) * MAXRSS_UNIT
+
+
+def _measured(measures: Mapping[str, Measure], data: RankingData, scores: PerDocument | None, threads: int) -> dict[str, Result]:
+    """By the names that were given; two of them may name the same measure. Nothing where there are no scores."""
+    if scores is None:
+        return {}
+    found = evaluate(list(measures.values()), data, scores, threads=threads)
+    return {name: found[str(measure)] for name, measure in measures.items()}
+
+
+def _slice(job: Job, data: RankingData, scores: PerDocument | None, weights: Weights | None) -> Slice | None:
+    """The measure on validation data as ever more of the feature that counts most is added to the scores, or taken away."""
+    if scores is None or weights is None or not np.any(weights.values):
+        return None
+    feature = weights.names[int(np.argmax(np.abs(weights.values)))]
+    direction = data.feature(feature)
+    if not np.isfinite(direction).all() or not np.isfinite(scores).all() or not np.ptp(direction) or not np.ptp(scores):
+        return None
+    with np.errstate(all="ignore"):
+        far = 2.0 * float(scores.std() / direction.std())
+    if not 0.0 < far < np.inf:  # numbers so large that their squares are not, or so small
+        return None
+    measure = next(iter(job.measures.values()))
+    try:
+        steps = profile(measure, data, scores, direction, low=-far, high=far, threads=job.threads)
+    except IncompatibleError:  # some measures offer no exact steps for the way they break ties
+        return None
+    drawn = outline(steps.breakpoints, steps.values, np.linspace(-far, far, COLUMNS + 1))
+    edges, low, high = (tuple(each.tolist()) for each in drawn)
+    return Slice(feature, "validation", edges, low, high)

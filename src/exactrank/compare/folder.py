@@ -1,0 +1,118 @@
+"""The folder of a comparison: one run at a time, data that is gone afterwards, and nothing deleted that no comparison made.
+
+A run holds a lock on its folder. Its copies of the data lie in a scratch folder of its own. What an earlier run left is known by its
+records: results have names that end in a hash, and each says which model files belong to it.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from exactrank.compare.race import FITS, MODELS, RESULT
+from exactrank.compare.records import read_record
+from exactrank.compare.results import FILES, RECORD, Comparison, Fit
+from exactrank.errors import DataError, OutputExistsError
+from exactrank.files import made_folder, scratch_folder, sweep_parts
+from exactrank.locks import exclusive
+
+#: The file that a run locks.
+LOCK = ".exactrank.lock"
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a comparison works: ``folder`` is kept, ``scratch`` is not."""
+
+    folder: Path
+    scratch: Path
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.folder)
+
+
+@contextmanager
+def workplace(out: str | os.PathLike[str] | None, resume: bool = False, force: bool = False) -> Iterator[Workplace]:
+    """The folder ``out`` for this run alone, or one that is gone afterwards; a `Workplace` is taken as it is."""
+    if isinstance(out, Workplace):
+        yield out
+        return
+    if out is None:
+        with scratch_folder() as folder, scratch_folder(folder) as scratch:
+            yield Workplace(folder, scratch)
+        return
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise OutputExistsError(f"{folder} is a file; give a folder for the report")
+    with made_folder(folder), _alone(folder):
+        _check_content(folder, resume, force)
+        if force and not resume:
+            _forget(folder)
+        with _swept(folder), scratch_folder(folder) as scratch:
+            yield Workplace(folder, scratch)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with exclusive(folder / LOCK) as ours:
+        if not ours:
+            raise OutputExistsError(f"another comparison is running in {folder}; wait for its end, or choose another folder")
+        yield
+
+
+@contextmanager
+def _swept(folder: Path) -> Iterator[None]:
+    """Remove what fits that were killed had begun to write: those of earlier runs, and in the end those of this one."""
+    places = (folder, folder / FITS, folder / MODELS)
+    try:
+        for place in places:
+            sweep_parts(place)
+        yield
+    finally:
+        for place in places:
+            sweep_parts(place)
+
+
+def _check_content(folder: Path, resume: bool, force: bool) -> None:
+    """Raise where something is in the folder that the run may not replace."""
+    there = {path.name for path in folder.iterdir()} - {LOCK}
+    if there and not (resume or force):
+        raise OutputExistsError(
+            f"{folder} exists and is not empty; pass --resume (resume=True) to go on with it,"
+            " --force (force=True) to begin again, or choose another"
+        )
+    foreign = sorted(there & set(FILES))
+    if foreign and not force and RECORD not in there and not any(_results(folder)):
+        raise OutputExistsError(
+            f"{folder} holds {', '.join(foreign)} but no comparison to resume;"
+            " pass --force (force=True) to replace what has the names of our files, or choose another"
+        )
+
+
+def _results(folder: Path) -> Iterator[Path]:
+    return (path for path in (folder / FITS).glob("*.json") if RESULT.search(path.name))
+
+
+def _forget(folder: Path) -> None:
+    """Delete what an earlier comparison left in ``folder``, and nothing else."""
+    record = folder / RECORD
+    fits = list(read_record(Comparison, record).fits) if record.exists() else []
+    results = list(_results(folder))
+    for path in results:
+        if ".final." in path.name:
+            with suppress(DataError):  # it is damaged, and knows of no models
+                fits.append(read_record(Fit, path))
+    for name in {name for fit in fits for name in fit.models if os.path.basename(name) == name}:
+        _remove(folder / MODELS / name)
+    for path in (*results, record):
+        path.unlink(missing_ok=True)
+
+
+def _remove(model: Path) -> None:
+    """A file, or the folder of a library whose models are folders."""
+    if model.is_dir() and not model.is_symlink():
+        shutil.rmtree(model)
+    else:
+        model.unlink(missing_ok=True)

@@ -1,0 +1,137 @@
+"""Every method against every other by one measure: difference, interval, tests, effect.
+
+With a and b the values of two methods, w the weights of the queries and n the number of those that count,
+
+    d_q = n w_q (a_q - b_q) / sum w,     whose mean is the difference of the weighted means                            (1)
+
+Tests and effects take (1), so that they speak of the difference that is reported; with equal weights it is a_q - b_q. A query counts
+if both methods have a value and its weight is above 0. Values that differ by rounding alone are equal. The bootstrap draws the same
+queries for all pairs; p-values are adjusted over all pairs by Holm, each test by itself.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from string import ascii_lowercase
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.arrays import PerQuery
+from exactrank.compare.statistics.effect import cohens_d, rank_biserial, wins_ties_losses
+from exactrank.compare.statistics.holm import holm
+from exactrank.compare.statistics.paired import TESTS, randomisation
+from exactrank.errors import DataError
+from exactrank.measures.bootstrap import bootstrap_intervals
+
+#: Values that differ by less than this part of the larger are equal but for rounding.
+SAME = 1e-12
+
+
+@dataclass(frozen=True)
+class Pair:
+    """``first`` against ``second``, by one measure; above 0 is better for ``first``."""
+
+    first: str
+    second: str
+    queries: int  #: how many count
+    difference: float  #: of the means
+    interval: tuple[float, float]  #: its bootstrap 95% interval
+    p: Mapping[str, float]  #: by the name of the test
+    adjusted: Mapping[str, float]  #: by Holm, over all pairs
+    effect: float  #: Cohen's d of the differences
+    rank_biserial: float
+    wins: int
+    ties: int
+    losses: int
+
+
+def all_pairs(values: Mapping[str, PerQuery], *, weight: PerQuery | None = None, seed: int = 0) -> tuple[Pair, ...]:
+    """Every method against those after it, in the order of ``values``, which are one number a query; NaN is a query skipped."""
+    names = list(itertools.combinations(values, 2))
+    if not names:
+        return ()
+    table = _table(values)
+    weights = _weights(weight, table.shape[1])
+    raw = np.stack([_differences(table[i], table[j]) for i, j in itertools.combinations(range(len(table)), 2)])
+    intervals = bootstrap_intervals(raw, weights, seed=seed).tolist()
+    weighted = [_weighted(own, weights) for own in raw]
+    tests: Mapping[str, Callable[[PerQuery], float]] = {**TESTS, "randomisation": partial(randomisation, seed=seed)}
+    p = {name: [test(d) for d in weighted] for name, test in tests.items()}
+    adjusted = {name: holm(own).tolist() for name, own in p.items()}
+    return tuple(
+        _pair(*both, d, (low, high), {name: own[k] for name, own in p.items()}, {name: own[k] for name, own in adjusted.items()})
+        for k, (both, d, (low, high)) in enumerate(zip(names, weighted, intervals, strict=True))
+    )
+
+
+def letters(names: Collection[str], pairs: Sequence[Pair], *, test: str = "randomisation", level: float = 0.05) -> dict[str, str]:
+    """For each method the letters of those it is significantly better than, as tables of papers mark it.
+
+    Methods are a, b, c, ... in the order of ``names`` (see `letter`). Better is: the mean difference is above 0 and the adjusted p below
+    ``level``. Beyond z letters have a space between them.
+    """
+    if test not in TESTS:
+        raise DataError(f"there is no test {test!r}; there are {', '.join(TESTS)}")
+    better = {(p.first, p.second) if p.difference > 0 else (p.second, p.first) for p in pairs if p.adjusted[test] < level and p.difference}
+    between = " " if len(names) > len(ascii_lowercase) else ""
+    return {name: between.join(letter(k) for k, other in enumerate(names) if (name, other) in better) for name in names}
+
+
+def letter(place: int) -> str:
+    """The letter of the method at ``place``, from 0: a to z, then aa, ab, ...
+
+    >>> [letter(place) for place in (0, 25, 26, 27, 52, 702)]
+    ['a', 'z', 'aa', 'ab', 'ba', 'aaa']
+    """
+    before, own = divmod(place, len(ascii_lowercase))
+    return (letter(before - 1) if before else "") + ascii_lowercase[own]
+
+
+def _pair(
+    first: str, second: str, d: PerQuery, interval: tuple[float, float], p: Mapping[str, float], adjusted: Mapping[str, float]
+) -> Pair:
+    difference = float(d.mean()) if len(d) else math.nan
+    wins, ties, losses = wins_ties_losses(d)
+    return Pair(first, second, len(d), difference, interval, p, adjusted, cohens_d(d), rank_biserial(d), wins, ties, losses)
+
+
+def _table(values: Mapping[str, PerQuery]) -> npt.NDArray[np.float64]:
+    """Methods x queries."""
+    lengths = {name: len(own) for name, own in values.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"methods have values for different numbers of queries: {lengths}; measure all on the same data")
+    if not max(lengths.values()):
+        raise DataError(f"{', '.join(lengths)} have values for no query; expected at least one")
+    table = np.stack([np.asarray(own, np.float64) for own in values.values()])
+    if table.ndim != 2:
+        raise DataError(f"values have the shape {table.shape[1:]}; expected one number a query")
+    return table
+
+
+def _weights(weight: PerQuery | None, queries: int) -> PerQuery:
+    """The weights, or ones."""
+    if weight is None:
+        return np.ones(queries)
+    weight = np.asarray(weight, np.float64)
+    if weight.shape != (queries,):
+        raise DataError(f"weights have the shape {weight.shape}; expected one number for each of {queries} queries")
+    wrong = ~((weight >= 0) & np.isfinite(weight))
+    if wrong.any():
+        raise DataError(f"the weight of query {int(wrong.argmax())} (from 0) is {weight[wrong][0]}; expected 0 or more")
+    return weight
+
+
+def _differences(a: PerQuery, b: PerQuery) -> PerQuery:
+    """a - b, exactly 0 where rounding alone keeps them apart."""
+    d = a - b
+    return np.where(np.abs(d) <= SAME * np.maximum(np.abs(a), np.abs(b)), 0.0, d)
+
+
+def _weighted(d: PerQuery, weight: PerQuery) -> PerQuery:
+    """(1), of the queries that count."""
+    counts = ~np.isnan(d) & (weight > 0)
+    own = weight[counts]
+    return d[counts] * (own * (len(own) / own.sum())) if len(own) else d[counts]

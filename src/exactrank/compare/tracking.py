@@ -1,0 +1,152 @@
+"""Comparisons and tuned models in MLflow, which is optional: parameters, measures, models and the report.
+
+A comparison is a run that holds the report and the tables, with a run of each method below it. Names in MLflow have no ``@`` and
+parentheses; ``nDCG@10`` becomes ``nDCG_10``.
+
+MLflow waits for a server that does not answer for many minutes. Here it waits for seconds, unless its own environment variables say
+otherwise: they are set for as long as something is asked of it, and nothing else of MLflow's global state is changed.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from exactrank.compare.race import MODELS
+from exactrank.compare.reasons import clipped
+from exactrank.compare.results import FILES, Comparison
+from exactrank.compare.standings import efforts, standings
+from exactrank.errors import IncompatibleError
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+    from exactrank.compare.tune import Tuned
+
+EXPERIMENT = "exactrank"
+#: How MLflow waits: seconds for each answer, and how often it asks again.
+TIMEOUT, RETRIES = "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
+BEFORE, AFTERWARDS = {TIMEOUT: "5", RETRIES: "0"}, {TIMEOUT: "30", RETRIES: "1"}
+#: The longest value of a parameter that every store takes.
+LONGEST = 500
+#: Characters of what MLflow says when something is wrong.
+SHORT = 400
+
+
+def log_comparison(comparison: Comparison, folder: Path, uri: str) -> None:
+    """Log ``comparison``, whose files are in ``folder``."""
+    with _logging(uri, f"{folder} holds the comparison; the same command with --resume logs it again") as (client, experiment):
+        _log_comparison(client, experiment, comparison, folder)
+
+
+def _log_comparison(client: "MlflowClient", experiment: str, comparison: Comparison, folder: Path) -> None:
+    with _run(client, experiment, "compare", {}) as whole:
+        _log_params(client, whole, {**comparison.run, "measures": ", ".join(comparison.measures.values())})
+        for name in FILES:
+            client.log_artifact(whole, str(folder / name))
+        for method in comparison.methods:
+            with _run(client, experiment, method.name, {"mlflow.parentRunId": whole}) as run:
+                _log_method(client, run, comparison, method.name, folder)
+
+
+def log_tuned(tuned: "Tuned", model: Path, uri: str) -> None:
+    """Log the settings that tuning chose, what they reached, and the model."""
+    with (
+        _logging(uri, f"{model} holds the model") as (client, experiment),
+        _run(client, experiment, f"tune {tuned.ranker.name}", {}) as run,
+    ):
+        _log_params(client, run, tuned.ranker.get_params())
+        for step, trial in enumerate(tuned.trials):
+            if trial.valid is not None:
+                client.log_metric(run, "validation", trial.valid, step=step)
+        client.log_artifact(run, str(model), "model")
+
+
+def check_tracking(uri: str) -> None:
+    """Raise where MLflow is not installed or cannot be reached: before the work, not after it."""
+    with _waiting(BEFORE):
+        _connected(uri)
+
+
+def _log_method(client: "MlflowClient", run: str, comparison: Comparison, method: str, folder: Path) -> None:
+    fits = [fit for fit in comparison.fits if fit.method == method]
+    for fit in fits:
+        _log_params(client, run, {f"{fit.dataset}/{fit.fold}/{name}": value for name, value in fit.settings.items()})
+        for name in fit.models:
+            client.log_artifact(run, str(folder / MODELS / name), MODELS)
+    for data in comparison.datasets:
+        for measure in comparison.measures:
+            (found,) = (one for one in standings(comparison, data.name, measure) if one.method == method)
+            named = {"test": found.mean, "train": found.train, "validation": found.valid}
+            for part, value in named.items():
+                if value == value:
+                    client.log_metric(run, _name(f"{data.name}/{measure}/{part}"), value)
+        (effort,) = (one for one in efforts(comparison, data.name) if one.method == method)
+        client.log_metric(run, _name(f"{data.name}/seconds"), effort.seconds)
+        client.log_metric(run, _name(f"{data.name}/memory"), float(effort.memory))
+        if effort.failed:
+            client.set_tag(run, _name(f"{data.name}/failed"), effort.failed)
+
+
+def _connected(uri: str) -> tuple["MlflowClient", str]:
+    if find_spec("mlflow") is None:
+        raise IncompatibleError("logging needs MLflow, which is not installed; pip install 'exactrank[mlflow]'")
+    from mlflow.tracking import MlflowClient
+
+    try:
+        client = MlflowClient(uri)
+        known = client.get_experiment_by_name(EXPERIMENT)
+        return client, str(known.experiment_id if known is not None else client.create_experiment(EXPERIMENT))
+    except Exception as error:  # of MLflow, its stores and whatever they use
+        raise IncompatibleError(f"MLflow cannot log to {uri}: {clipped(str(error), SHORT)}; start the server, or check the URI") from None
+
+
+@contextmanager
+def _logging(uri: str, kept: str) -> Iterator[tuple["MlflowClient", str]]:
+    """A client, and the experiment to log to; what goes wrong is an `OSError` that says what is ``kept``."""
+    try:
+        with _waiting(AFTERWARDS):
+            yield _connected(uri)
+    except Exception as error:  # as in `_connected`
+        raise ConnectionError(f"MLflow did not take everything at {uri} ({clipped(str(error), SHORT)}); {kept}") from None
+
+
+@contextmanager
+def _waiting(how: Mapping[str, str]) -> Iterator[None]:
+    """Have MLflow wait so, unless the caller's environment says otherwise."""
+    added = {name: value for name, value in how.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+@contextmanager
+def _run(client: "MlflowClient", experiment: str, name: str, tags: Mapping[str, str]) -> Iterator[str]:
+    run: str = client.create_run(experiment, tags=dict(tags), run_name=name).info.run_id
+    try:
+        yield run
+    except BaseException:
+        with suppress(Exception):  # the first error tells what is wrong
+            client.set_terminated(run, "FAILED")
+        raise
+    client.set_terminated(run)
+
+
+def _log_params(client: "MlflowClient", run: str, params: Mapping[str, Any]) -> None:
+    for name, value in params.items():
+        client.log_param(run, _name(name), str(value)[:LONGEST])
+
+
+def _name(text: str) -> str:
+    """What MLflow takes for a name.
+
+    >>> _name("web/nDCG@10/test")
+    'web/nDCG_10/test'
+    """
+    return re.sub(r"[^\w. /-]+", "_", text).strip("_")

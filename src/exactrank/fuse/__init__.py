@@ -1,0 +1,1 @@
+"""The weights of a hybrid search (`fuse`): normalisation, exact search, certificate, resampling."""

@@ -1,0 +1,124 @@
+"""The work of a query's forces around closed paths of its scores.
+
+Forces that come from a potential do no work around a closed path: what it costs to go there is had back on the way home. So
+
+    W = sum over the edges of  integral of lambda(s) . ds                                                       (1)
+
+is nothing, also where the path leads from one ordering of the documents to another. Forces may have a symmetric Jacobian within
+each ordering and do work all the same, since their weights jump where documents exchange ranks: LambdaRank's do.
+
+The paths are triangles: some of the documents move through three random sets of scores and back. Edges are cut where forces are
+known to jump; on each piece Gauss-Legendre quadrature has four points, and its difference from three is the error. Where forces
+may jump elsewhere too, a path with work left over is gone again in other pieces, and what a jump beside a cut could hide is added to
+the error. And if the cost is convex, forces never grow along an edge from p to q:
+
+    (lambda(q) - lambda(p)) . (q - p) <= 0                                                                      (2)
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactrank.arrays import PerDocument, Rows
+from exactrank.probe.estimate import Estimate
+from exactrank.probe.force_field import ForceField, Points
+
+MOVED = 3  #: documents that a path moves
+PIECES = 16  #: into which an edge is cut besides
+OTHER_PIECES = 45  #: when a path is gone again; no cut falls on one of those
+UNSEEN = 0.0025  #: of the work, that unknown jumps beside cuts may hide from both
+ORDERS = (4, 3)  #: points of the quadrature, and of the one that tells its error
+WEAK = 0.1  #: a path with weaker forces than this share of their mean counts as if it had these
+STILL = 1e-9  #: forces that change by less, relative to their size, stay the same
+
+
+@dataclass(frozen=True)
+class Circulation:
+    """What was found around some closed paths."""
+
+    work: Estimate  #: the largest |W| of (1), relative to the integral of |lambda| |ds| over the documents that move
+    rise: Estimate  #: the largest cosine in (2) over the edges; 0 where forces grow along none
+    force: float  #: the mean of |lambda| along all paths, of the documents that move
+
+
+def circulation(field: ForceField, s: PerDocument, loops: int, rng: np.random.Generator) -> Circulation:
+    """What ``loops`` random triangles around ``s`` say, about as wide as the scores are spread."""
+    triangles = [Triangle.around(s, rng) for _ in range(loops)]
+    integrals = [triangle.integral(field) for triangle in triangles]
+    force = sum(each.force for each in integrals) / sum(each.length for each in integrals)
+    if force == 0:
+        return Circulation(Estimate(0.0), Estimate(0.0), 0.0)
+    sizes = [max(each.force, WEAK * force * each.length) for each in integrals]
+    worst = int(np.argmax([abs(each.work) / size for each, size in zip(integrals, sizes, strict=True)]))
+    path, size = integrals[worst], sizes[worst]
+    work = Estimate(abs(path.work) / size, path.error / size)
+    if work.nil is False and not field.known:
+        again = triangles[worst].integral(field, OTHER_PIECES)
+        work = Estimate(work.value, max(work.error, abs(again.work - path.work) / size, UNSEEN))
+    rise = max(triangle.rise(field) for triangle in triangles)
+    return Circulation(work, Estimate(max(0.0, rise)), force)
+
+
+@dataclass(frozen=True)
+class Integral:
+    """What was summed up along a path."""
+
+    work: float  #: (1)
+    error: float  #: of that
+    force: float  #: the integral of |lambda| |ds| over the documents that move
+    length: float
+
+
+@dataclass(frozen=True, eq=False)
+class Triangle:
+    """Three sets of scores, which differ in those of ``moved``."""
+
+    corners: Points
+    moved: Rows
+
+    @classmethod
+    def around(cls, s: PerDocument, rng: np.random.Generator) -> "Triangle":
+        """A random one."""
+        moved = rng.permutation(len(s))[:MOVED]
+        corners = np.tile(s, (3, 1))
+        corners[:, moved] += s.std() * rng.standard_normal((3, len(moved)))
+        return cls(corners, moved)
+
+    def integral(self, field: ForceField, pieces: int = PIECES) -> Integral:
+        """(1), of edges that are cut into so many ``pieces``, and where forces are known to jump."""
+        ends = zip(self.corners, np.roll(self.corners, -1, axis=0), strict=True)
+        return Integral(*np.sum([self._edge(field, p, q, pieces) for p, q in ends], axis=0).tolist())
+
+    def rise(self, field: ForceField) -> float:
+        """The largest cosine between the change of the scores and that of the forces along an edge."""
+        forces, scores = field(self.corners)[:, self.moved], self.corners[:, self.moved]
+        change, way = np.roll(forces, -1, axis=0) - forces, np.roll(scores, -1, axis=0) - scores
+        size = np.linalg.norm(change, axis=1)
+        cosine = np.sum(change * way, axis=1) / np.maximum(size * np.linalg.norm(way, axis=1), np.finfo(float).tiny)
+        return float(np.where(size > STILL * np.abs(forces).max(), cosine, 0.0).max())
+
+    def _edge(self, field: ForceField, p: PerDocument, q: PerDocument, pieces: int) -> tuple[float, float, float, float]:
+        """The fields of an `Integral` from ``p`` to ``q``."""
+        cuts = self._cuts(field, p, q, pieces)
+        points, weights = zip(*(_gauss(cuts, order) for order in ORDERS), strict=True)
+        forces = field(p + np.concatenate([each.ravel() for each in points])[:, None] * (q - p))
+        fine, coarse = np.split(forces, [points[0].size])
+        works = [np.sum((along @ (q - p)).reshape(each.shape) * each, axis=1) for along, each in zip((fine, coarse), weights, strict=True)]
+        length = float(np.linalg.norm(q - p))
+        force = float(weights[0].ravel() @ np.linalg.norm(fine[:, self.moved], axis=1)) * length
+        return float(works[0].sum()), float(np.abs(works[0] - works[1]).sum()), force, length
+
+    def _cuts(self, field: ForceField, p: PerDocument, q: PerDocument, pieces: int) -> PerDocument:
+        """Where on the way from ``p`` (0) to ``q`` (1) the integral is cut: evenly, and where forces jump."""
+        before, after = (np.subtract.outer(end[self.moved], end).ravel() for end in (p, q))
+        crossing = before != after
+        jumps = np.array(field.jumps)[:, None]
+        at = ((jumps - before[crossing]) / (after - before)[crossing]).ravel()
+        return np.unique(np.concatenate([np.linspace(0, 1, pieces + 1), at[(at > 0) & (at < 1)]]))
+
+
+def _gauss(cuts: PerDocument, order: int) -> tuple[Points, Points]:
+    """Points and weights of Gauss-Legendre quadrature, a row for each piece between two cuts."""
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    width = np.diff(cuts)[:, None]
+    return cuts[:-1, None] + width * (nodes + 1) / 2, width * weights / 2

@@ -1,0 +1,305 @@
+"""Can a linear model be made better by changing one of its weights? The exact answer: `xr.optimality`.
+
+With all weights but one held, the measure is a step function of that one (Tan, Xia, Guo & Wang 2013, section 2.1),
+
+    f_j(v) = mean over queries of measure(X w'),   w'_j = v,   w'_i = w_i for all other i                       (1)
+
+and all of it is known: its intervals, and the value in each. So the question is decided, not sampled. A model w with the value
+f(w) is
+
+    a coordinatewise maximum   if no interval of any f_j has a value above f(w)                                 (2)
+    a local one                if no interval next to the one around w_j has                                    (3)
+
+where values that differ by 1e-12 are the same. (2) is where coordinate ascent by exact line search ends (their Theorem 2). It
+does not say that no other weights are better: changing two at once may gain.
+
+f(w) is the value that `evaluate` gives, also where w ties documents and the measure is another on both sides of it. Elsewhere
+only intervals count: what the measure is at a point where documents tie is an accident of how ties are broken, so no such
+point is better. Nor is an interval that is no wider than the rounding of scores and weights.
+"""
+
+import math
+import os
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.measures.base import Measure
+from exactrank.measures.evaluate import evaluate
+from exactrank.objectives.linear_profile import LinearProfile, Place, columns_of
+from exactrank.objectives.profile import query_weights
+from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, StepFunction
+from exactrank.pictures import caption, outline, picture_file
+from exactrank.probe.probed import measure_of, model_of, rows_for
+from exactrank.scorers.linear import Linear
+from exactrank.scorers.model import Model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from exactrank.rankers.base import Ranker
+
+SHOWN = 0.8  #: a picture shows so much of all breakpoints, those in the middle
+NEAR = 8  #: and again so many on each side of the weight
+FAR = 20  #: so many times as far off as those, the best interval is drawn on another scale
+COLUMNS = 1500  #: a picture has about so many pixels across
+
+
+@dataclass(frozen=True)
+class WeightOptimality:
+    """What changing one weight alone could gain, and how far it can move before the measure changes.
+
+    Intervals are of values of the weight, and open; an end may be infinite.
+    """
+
+    feature: str
+    weight: float
+    gain: float  #: the best value in any interval less the value here; below 0 where only documents that tie here are better
+    low: float  #: that value is reached between ``low`` and ``high``; the interval around the weight where nothing is gained
+    high: float
+    local_gain: float  #: the same of the better of the two next intervals; below 0 where both are worse, 0 where there is none
+    flat_low: float  #: between ``flat_low`` and ``flat_high`` the measure is what it is here
+    flat_high: float
+
+    @property
+    def margin(self) -> float:
+        """How far the weight can move, whichever way, before the measure changes."""
+        return min(self.weight - self.flat_low, self.flat_high - self.weight)
+
+
+@dataclass(frozen=True, repr=False)
+class Optimality:
+    """Whether a model is a coordinatewise maximum, with the proof; build it with [`xr.optimality`][exactrank.optimality]."""
+
+    measure: Measure
+    value: float  #: of the measure, on the data, as the model is
+    per_weight: tuple[WeightOptimality, ...]  #: in the order of the model's features
+    place: Place = field(compare=False)  #: where step functions are worked out again, since they are not kept
+
+    @property
+    def coordinatewise_maximum(self) -> bool:
+        """(2): can no weight be changed so that the measure rises?"""
+        return all(weight.gain <= 0 for weight in self.per_weight)
+
+    @property
+    def local(self) -> bool:
+        """(3): is the next interval of no weight better?"""
+        return all(weight.local_gain <= 0 for weight in self.per_weight)
+
+    @property
+    def best(self) -> WeightOptimality:
+        """The weight whose change gains most."""
+        return self.ranked()[0]
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in a sentence."""
+        here, best = f"{self.measure} {self.value:.4f}", self.best
+        if self.coordinatewise_maximum:
+            return f"{here} is a coordinatewise maximum: no change of a single weight raises it."
+        kind = "a local maximum but not a coordinatewise one" if self.local else "not a coordinatewise maximum"
+        step = f"from {best.weight:.4g} into {interval(best.low, best.high)}"
+        return f"{here} is {kind}: moving the weight of {best.feature} {step} raises it by {best.gain:.4g}."
+
+    def ranked(self) -> list[WeightOptimality]:
+        """The weights, largest gain first; of equal gains the smallest margin."""
+        return sorted(self.per_weight, key=lambda weight: (-round(weight.gain, 12), weight.margin))
+
+    def profile(self, feature: str) -> StepFunction:
+        """The exact step function (1) of a feature's weight; its variable is the change of the weight, v - w_j."""
+        names = [weight.feature for weight in self.per_weight]
+        if feature not in names:
+            raise DataError(f"the model has no feature {feature!r}; there are {', '.join(names[:8])}{', ...' * (len(names) > 8)}")
+        return self.place.profile(names.index(feature))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, ready for ``json.dumps``; an infinite end is None."""
+        return {
+            "measure": repr(self.measure),
+            "value": self.value,
+            "coordinatewise_maximum": self.coordinatewise_maximum,
+            "local": self.local,
+            "best": _plain(self.best),
+            "per_weight": [_plain(weight) for weight in self.per_weight],
+        }
+
+    def plot(self, path: str | os.PathLike[str], *, weights: int = 3, force: bool = False) -> None:
+        """A picture of the step functions of the weights that gain most, else of the largest, as PNG, SVG or PDF by the suffix."""
+        with picture_file(path, force=force) as draw:
+            draw(self.figure(weights=weights))
+
+    def figure(self, *, weights: int = 3) -> "Figure":
+        """The same as a figure of matplotlib."""
+        gaining = [weight for weight in self.ranked() if weight.gain > 0]
+        return _figure(self, (gaining or sorted(self.per_weight, key=lambda weight: -abs(weight.weight)))[:weights])
+
+    def __repr__(self) -> str:
+        return f"Optimality({self.verdict!r})"
+
+
+def optimality(
+    model: "Model | Ranker", data: RankingData, *, measure: str | Measure | None = None, threads: int | None = None
+) -> Optimality:
+    """Prove or refute that no change of a single weight of a linear model raises ``measure`` on ``data``.
+
+    ``model`` comes from [`xr.load`][exactrank.load], wherever it was trained, or is a ranker after ``fit``. The measure is
+    by default the one that it was trained on.
+
+    >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.4, 0.5]], [0, 2, 1], group=[3], feature_names=["bm25", "dense"])
+    >>> optimality(Model(Linear(np.array([1.0, 0.5]))), data, measure="nDCG@10")
+    Optimality('nDCG@10 0.5869 is not a coordinatewise maximum: moving the weight of dense from 0.5 into (1.2, inf) raises it by 0.4131.')
+    >>> optimality(Model(Linear(np.array([0.2, 0.5]))), data, measure="nDCG@10")
+    Optimality('nDCG@10 1.0000 is a coordinatewise maximum: no change of a single weight raises it.')
+    """
+    given, linear = _linear(model)
+    parsed = measure_of(given, measure)
+    scores = given.predict(data, threads)
+    value = evaluate(parsed, data, scores, threads=threads).means[str(parsed)]
+    if math.isnan(value):
+        raise DataError(
+            f"{parsed} skips every query of the data, so there is nothing to raise; give data with relevant documents, or empty=0"
+        )
+    rows = rows_for(linear, data)
+    place = LinearProfile(parsed, rows, columns_of(rows), query_weights(rows, None), threads=threads).at(linear.weights)
+    size = float(np.abs(scores).max())
+    return Optimality(parsed, value, tuple(_examined(place, rows, j, value, size) for j in range(rows.n_features)), place)
+
+
+def interval(low: float, high: float) -> str:
+    """Two ends with as many digits as it takes to tell them apart.
+
+    >>> interval(0.5, math.inf), interval(0.123456, 0.123458)
+    ('(0.5, inf)', '(0.123456, 0.123458)')
+    """
+    digits = next((n for n in range(4, 17) if low == high or f"{low:.{n}g}" != f"{high:.{n}g}"), 17)
+    return f"({low:.{digits}g}, {high:.{digits}g})"
+
+
+def _linear(model: Any) -> tuple[Model, Linear]:
+    given = model_of(model)
+    if not isinstance(given.scorer, Linear):
+        remedy = "give a linear model" + ("; probe smoothness (xr.smoothness) looks at networks" if given.scorer.kind == "network" else "")
+        raise IncompatibleError(f"a {given.scorer.kind} model has no weight a feature, so no step functions of them; {remedy}")
+    return given, given.scorer
+
+
+def _examined(place: Place, data: RankingData, j: int, value: float, size: float) -> WeightOptimality:
+    """The weight of feature ``j``, from its step function (1); ``size`` is that of the largest score."""
+    weight, tolerance = float(place.theta[j]), SAME_VALUE * max(1.0, abs(value))
+    steepest = float(np.abs(data.X[:, j]).max())
+    f = _sifted(place.profile(j), max(abs(weight), size / steepest if steepest > 0 else 0.0))
+    best, (left, right) = f.best(), _flat(f, value, tolerance)
+    changes = best.value - value, max(left.beyond, right.beyond) - value
+    gain, local_gain = (0.0 if abs(change) <= tolerance or math.isinf(change) else change for change in changes)
+    low, high = (best.low, best.high) if gain > 0 else (-left.reach, right.reach)
+    return WeightOptimality(
+        data.feature_names[j], weight, gain, weight + low, weight + high, local_gain, weight - left.reach, weight + right.reach
+    )
+
+
+def _sifted(f: StepFunction, size: float) -> StepFunction:
+    """``f`` without the intervals that rounding of numbers of ``size`` can make, save the one around 0."""
+    ends = np.concatenate([[-math.inf], f.breakpoints, [math.inf]])
+    low, high = ends[:-1], ends[1:]
+    wide = np.isinf(high - low) | (high - low > LEAST_WIDTH * np.maximum(np.maximum(np.abs(low), np.abs(high)), size))
+    kept = np.flatnonzero(wide | ((low < 0) & (high > 0)))
+    before = kept[1:] - 1  # the breakpoint on the left of each but the first
+    return StepFunction(f.breakpoints[before], f.values[kept], f.at[before])
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of the weight: how far the measure stays what it is, and its value after that, -inf where it stays for ever."""
+
+    reach: float
+    beyond: float
+
+
+def _flat(f: StepFunction, value: float, tolerance: float) -> tuple[_Side, _Side]:
+    """The stretch around 0 on which ``f`` has ``value``, to the left and to the right."""
+    first, last = (int(np.searchsorted(f.breakpoints, 0.0, side)) for side in ("left", "right"))
+
+    def side(points: Floats, values: Floats, at: Floats) -> _Side:
+        """``points`` lead away from 0, with ``values`` between and ``at`` them."""
+        same = np.abs(values - value) <= tolerance
+        same[1:] &= np.abs(at - value) <= tolerance
+        if np.all(same):
+            return _Side(math.inf, -math.inf)
+        end = int(np.argmin(same))
+        return _Side(float(points[end - 1]) if end else 0.0, float(values[end]))
+
+    left = side(-f.breakpoints[:first][::-1], f.values[: first + 1][::-1], f.at[:first][::-1])
+    return left, side(f.breakpoints[last:], f.values[last:], f.at[last:])
+
+
+def _plain(weight: WeightOptimality) -> dict[str, Any]:
+    return {name: None if isinstance(number, float) and math.isinf(number) else number for name, number in asdict(weight).items()}
+
+
+def _figure(found: Optimality, weights: list[WeightOptimality]) -> "Figure":
+    """A row a weight: most of its step function, and the steps around it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.4, 1.2 + 2.4 * len(weights)), layout="constrained")
+    panels = figure.subplots(len(weights), 2, squeeze=False)
+    for (whole, near), weight in zip(panels, weights, strict=True):
+        f = found.profile(weight.feature)
+        _draw_whole(whole, f, found, weight)
+        _draw_steps(near, f, found, weight, np.array(_near_window(f, weight)))
+        near.ticklabel_format(axis="both", useOffset=False)
+        whole.set_ylabel(str(found.measure))
+    panels[0, 0].set_title("all but the far ends", fontsize="medium")
+    panels[0, 1].set_title("close up", fontsize="medium")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    figure.suptitle(caption(found.verdict, 400), fontsize="medium", wrap=True)
+    return figure
+
+
+def _draw_whole(axes: "Axes", f: StepFunction, found: Optimality, weight: WeightOptimality) -> None:
+    """Most breakpoints and the best interval; where that is far off, the axis is all but logarithmic beyond the breakpoints."""
+    from matplotlib.ticker import AsinhLocator
+
+    ends = np.quantile(f.breakpoints, [(1 - SHOWN) / 2, (1 + SHOWN) / 2]) if len(f.breakpoints) else np.zeros(1)
+    middle = _padded([weight.weight, *(ends + weight.weight).tolist()])
+    low, high = _padded([*middle, *(end for end in (weight.low, weight.high) if math.isfinite(end))])
+    linear = max(map(abs, middle))
+    if max(abs(low), abs(high)) < FAR * linear:
+        _draw_steps(axes, f, found, weight, np.linspace(low, high, COLUMNS))
+    else:
+        axes.set_xscale("asinh", linear_width=linear)
+        axes.xaxis.set_major_locator(AsinhLocator(linear, numticks=5))
+        _draw_steps(axes, f, found, weight, linear * np.sinh(np.linspace(np.arcsinh(low / linear), np.arcsinh(high / linear), COLUMNS)))
+
+
+def _draw_steps(axes: "Axes", f: StepFunction, found: Optimality, weight: WeightOptimality, columns: Floats) -> None:
+    """The steps between the ends of ``columns``; where there are more of them, what each column holds."""
+    low, high = float(columns[0]), float(columns[-1])
+    edges, least, most = outline(f.breakpoints + weight.weight, f.values, columns)
+    axes.stairs(most, edges, baseline=least, fill=True, color="tab:blue")
+    axes.stairs(most, edges, baseline=None, color="tab:blue", label="every value (exact)")
+    axes.axhline(found.value, color="tab:gray", linewidth=0.8, linestyle="--", zorder=0)
+    axes.axvspan(*np.clip([weight.flat_low, weight.flat_high], low, high), color="tab:gray", alpha=0.25, label="same value as now")
+    axes.plot(weight.weight, found.value, "o", color="black", label="the model")
+    if weight.gain > 0 and weight.low < high and weight.high > low:
+        ends = np.clip([weight.low, weight.high], low, high)
+        axes.axvspan(*ends, color="tab:red", alpha=0.25)
+        axes.plot(ends.mean(), found.value + weight.gain, "^", color="tab:red", label="best interval")
+    axes.set_xlim(low, high)
+    axes.margins(y=0.12)
+    axes.set_xlabel(f"weight of {caption(weight.feature)}")
+
+
+def _near_window(f: StepFunction, weight: WeightOptimality) -> tuple[float, float]:
+    """The next few breakpoints on each side."""
+    here = int(np.searchsorted(f.breakpoints, 0.0))
+    return _padded([weight.weight, *(f.breakpoints[max(here - NEAR, 0) : here + NEAR] + weight.weight).tolist()])
+
+
+def _padded(shown: list[float]) -> tuple[float, float]:
+    room = 0.08 * (max(shown) - min(shown)) or max(abs(shown[0]), 1.0)
+    return min(shown) - room, max(shown) + room

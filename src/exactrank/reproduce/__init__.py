@@ -1,0 +1,51 @@
+"""Published experiments, run again: one file an experiment.
+
+An experiment is one file and one line in `EXPERIMENTS`; ``exactrank reproduce NAME --out FOLDER`` runs it and writes the table, the
+figure, what was published, what was found, and whether the published finding holds.
+"""
+
+import difflib
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from exactrank.errors import DataError
+
+if TYPE_CHECKING:
+    from exactrank.reproduce.experiment import Experiment
+
+_HERE = "exactrank.reproduce"
+#: Where each experiment is, by its name and paper after paper; imported when asked for.
+EXPERIMENTS: Mapping[str, str] = {
+    "ranknet-speedup": f"{_HERE}.ranknet_speedup:RankNetSpeedup",
+    "lambdarank-ranknet": f"{_HERE}.lambdarank_ranknet:LambdaRankOverRankNet",
+    "lambdarank-intranet": f"{_HERE}.lambdarank_intranet:LambdaRankOnIntranet",
+    "lambdarank-web": f"{_HERE}.lambdarank_web:LambdaRankOnWeb",
+    "spsa-convergence": f"{_HERE}.spsa_convergence:SPSAConvergence",
+    "smoothness": f"{_HERE}.smoothness:SmoothWithQueries",
+    "smoothness-web": f"{_HERE}.smoothness_web:SmoothOnWeb",
+    "spsa-table": f"{_HERE}.spsa_table:SPSATable",
+    "lambdarank-optimality": f"{_HERE}.lambdarank_optimality:LambdaRankOptimality",
+    "structured-ndcg": f"{_HERE}.structured_ndcg:StructuredNDCG",
+    "structured-bounds": f"{_HERE}.structured_bounds:StructuredBounds",
+    "structured-times": f"{_HERE}.structured_times:StructuredTimes",
+    "line-search-example": f"{_HERE}.line_search_example:LineSearchExample",
+    "directrank-letor": f"{_HERE}.directrank_letor:DirectRankLETOR",
+    "directrank-large": f"{_HERE}.directrank_large:DirectRankLarge",
+    "directrank-err-map": f"{_HERE}.directrank_err_map:DirectRankERRMAP",
+    "tree-tables": f"{_HERE}.tree_tables:TreeTables",
+    "jumping-points": f"{_HERE}.jumping_points_table:JumpingPointsTable",
+    "directrank-times": f"{_HERE}.directrank_times:DirectRankTimes",
+    "directrank-starts": f"{_HERE}.directrank_starts:DirectRankStarts",
+}
+
+
+def find_experiment(name: str) -> "type[Experiment]":
+    """The class of the experiment called ``name``."""
+    if name not in EXPERIMENTS:
+        close = difflib.get_close_matches(name, EXPERIMENTS, n=1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        raise DataError(f"there is no experiment called {name!r}{hint}; there are {', '.join(EXPERIMENTS)}")
+    module, _, found = EXPERIMENTS[name].partition(":")
+    experiment: type[Experiment] = getattr(import_module(module), found)
+    return experiment

@@ -1,0 +1,266 @@
+"""DirectRank with regression trees against MART and LambdaMART (Tan, Xia, Guo & Wang 2013, sections 2.4 and 3.2, Tables 9 and 10).
+
+All three grow up to 1000 trees of as many leaves; validation data says how many are kept. DirectRank's are MART's, fitted to what is
+left of the grades in least squares, each with a weight that the exact line search chooses,
+
+    s <- s + alpha_t tree_t,    alpha_t = argmax of  nDCG@k(s + alpha tree_t)  in [0.1, 0.5]                    (1)
+
+MART and LambdaMART take alpha_t = 0.1 (the paper does not say its rate). A constant alpha_t = 0.5, the longest step of (1), is the
+control: what it gains as well is gained by longer steps, not by searching them.
+
+Their sets, 19 thousand queries of Yahoo with 23 documents each and 31 thousand of Microsoft with 72, are too large to come along.
+Here they are noisy cubic polynomials with as many documents a query, whose features are not mixed, because trees split one feature at
+a time; or ``data``: folders with Fold1, Fold2, ... as Microsoft's set has them, of which the test queries are pooled.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+
+from exactrank.data.folds import Fold
+from exactrank.data.synthetic import CubicPolynomial
+from exactrank.measures.evaluate import evaluate
+from exactrank.rankers.boosted import BoostedRanker
+from exactrank.rankers.directrank_trees import DirectRankTrees
+from exactrank.rankers.lambdamart import LambdaMART
+from exactrank.rankers.mart import MART
+from exactrank.reproduce.artificial import Sizes, three_parts
+from exactrank.reproduce.chosen import fitted
+from exactrank.reproduce.duel import Values
+from exactrank.reproduce.experiment import OnFolds, Tell, silent
+from exactrank.reproduce.finding import Check, Finding
+from exactrank.reproduce.panels import Curve, Panel
+from exactrank.reproduce.structured_ndcg import signed_rank
+from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.table import Cell, Table
+
+MEASURES = ("nDCG@1", "nDCG@10")
+LOW, HIGH = 0.1, 0.5
+OURS, RIVALS, CONTROL = "DirectRank", ("MART", "LambdaMART"), f"MART, rate {HIGH}"
+METHODS = (OURS, *RIVALS, CONTROL)
+YAHOO, MICROSOFT = "as Yahoo", "as Microsoft"
+
+#: By set, leaves and method: NDCG@1 and NDCG@10.
+PUBLISHED: Mapping[tuple[str, int, str], tuple[float, float]] = {
+    (YAHOO, 10, "MART"): (0.7084, 0.7768),
+    (YAHOO, 10, "LambdaMART"): (0.7167, 0.7791),
+    (YAHOO, 10, OURS): (0.7199, 0.7810),
+    (MICROSOFT, 10, "MART"): (0.4582, 0.4887),
+    (MICROSOFT, 10, "LambdaMART"): (0.4602, 0.4943),
+    (MICROSOFT, 10, OURS): (0.4894, 0.4985),
+    (MICROSOFT, 30, "MART"): (0.4823, 0.4994),
+    (MICROSOFT, 30, "LambdaMART"): (0.4830, 0.4997),
+    (MICROSOFT, 30, OURS): (0.4917, 0.5055),
+    (MICROSOFT, 50, "MART"): (0.4744, 0.5022),
+    (MICROSOFT, 50, "LambdaMART"): (0.4883, 0.5006),
+    (MICROSOFT, 50, OURS): (0.4911, 0.5061),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """One method with one number of leaves, trained on each of `MEASURES`."""
+
+    values: Values  #: the measure of each test query, a row a measure
+    trees: float  #: kept for nDCG@10, mean over folds
+    climb: tuple[float, ...]  #: nDCG@10 of the first fold's validation data, after each tree
+    weights: tuple[float, ...]  #: alpha_t of (1), of the trees that the first fold kept for nDCG@10
+
+    @property
+    def means(self) -> Values:
+        """Over test queries, one a measure."""
+        return np.asarray(self.values.mean(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """All methods with all numbers of leaves on one set."""
+
+    name: str
+    grown: Mapping[tuple[int, str], Grown]  #: by leaves and method
+
+    @property
+    def leaves(self) -> tuple[int, ...]:
+        """How many there may be, from the fewest to the most."""
+        return tuple(sorted({leaves for leaves, _ in self.grown}))
+
+    def means(self, method: str) -> Values:
+        """A row a measure, a column a number of leaves."""
+        return np.stack([self.grown[leaves, method].means for leaves in self.leaves], axis=1)
+
+    @property
+    def rivals(self) -> Values:
+        """The means of the better of DirectRank's rivals."""
+        return np.asarray(np.max([self.means(rival) for rival in RIVALS], axis=0))
+
+    @property
+    def leads(self) -> Values:
+        """How far DirectRank is above them."""
+        return self.means(OURS) - self.rivals
+
+    def p(self, leaves: int, method: str) -> list[float]:
+        """Of the signed-rank test where DirectRank is ahead of the method, one a measure."""
+        pairs = zip(self.grown[leaves, OURS].values, self.grown[leaves, method].values, strict=True)
+        return [signed_rank(ours, theirs) for ours, theirs in pairs]
+
+    def checks(self) -> list[Check]:
+        """What the paper says of its tables, and of the control what it does not."""
+        return [*self._ahead(), *(self._by_leaves() if len(self.leaves) > 1 else ())]
+
+    def _ahead(self) -> Iterator[Check]:
+        for i, measure in enumerate(MEASURES):
+            for j, leaves in enumerate(self.leaves):
+                says = f"{self.name}, {leaves} leaves: {OURS} is above {' and '.join(RIVALS)} ({measure})"
+                yield Check(says, float(self.rivals[i, j]), float(self.means(OURS)[i, j]))
+            control = f"{self.name}, control: it is above {CONTROL}, as well ({measure}, mean over leaves)"
+            yield Check(control, float(self.means(CONTROL)[i].mean()), float(self.means(OURS)[i].mean()))
+
+    def _by_leaves(self) -> Iterator[Check]:
+        """By nDCG@1."""
+        few, *more = (float(lead) for lead in self.leads[0])
+        yield Check(f"{self.name}: its lead is largest with {self.leaves[0]} leaves (nDCG@1)", max(more), few)
+        stable = float(np.ptp(self.means(OURS)[0]))
+        for rival in RIVALS:
+            first, *_, last = (float(mean) for mean in self.means(rival)[0])
+            yield Check(f"{self.name}: {rival} improves from {self.leaves[0]} to {self.leaves[-1]} leaves (nDCG@1)", first, last)
+            spread = float(np.ptp(self.means(rival)[0]))
+            yield Check(f"{self.name}: {OURS} changes less than {rival} with the leaves (nDCG@1, most - least)", stable, spread)
+
+    def table(self) -> Table:
+        """By leaves and method."""
+        shown = [column for measure in MEASURES for column in (measure, "p, DirectRank ahead")]
+        columns = ("leaves", "method", *shown, "trees", *(f"{measure}, published" for measure in MEASURES))
+        return Table(f"{self.name}, test data", columns, [self._row(leaves, method) for leaves in self.leaves for method in METHODS])
+
+    def _row(self, leaves: int, method: str) -> list[Cell]:
+        grown = self.grown[leaves, method]
+        p = ["", ""] if method == OURS else [f"{p:.2g}" for p in self.p(leaves, method)]
+        values: list[Cell] = [cell for mean, chance in zip(grown.means, p, strict=True) for cell in (float(mean), chance)]
+        return [leaves, method, *values, round(grown.trees), *PUBLISHED.get((self.name, leaves, method), ("", ""))]
+
+    def panels(self) -> list[Panel]:
+        """By trees, and where there are several numbers of leaves, by leaves."""
+        few = self.leaves[0]
+        climbs = tuple(_numbered(method, self.grown[few, method].climb) for method in METHODS)
+        weights = (_numbered(OURS, self.grown[few, OURS].weights),)
+        grown = [
+            Panel(f"{self.name}, {few} leaves", "trees", f"{MEASURES[-1]}, validation data", climbs, log="x"),
+            Panel(f"{self.name}, {few} leaves, for {MEASURES[-1]}", "tree", "weight", weights),
+        ]
+        return grown + ([self._panel(i) for i in range(len(MEASURES))] if len(self.leaves) > 1 else [])
+
+    def _panel(self, measure: int) -> Panel:
+        x = tuple(float(leaves) for leaves in self.leaves)
+        curves = (Curve(method, x, tuple(self.means(method)[measure].tolist())) for method in METHODS)
+        return Panel(self.name, "leaves", f"{MEASURES[measure]}, test data", tuple(curves))
+
+    def said(self) -> str:
+        """In plain words."""
+        pairs = zip(MEASURES, self.leads.mean(axis=1), (self.means(OURS) - self.means(CONTROL)).mean(axis=1), strict=True)
+        leads = "; ".join(f"{measure} {lead:+.4f} and {control:+.4f}" for measure, lead, control in pairs)
+        few = self.leaves[0]
+        ours, mart = self.grown[few, OURS], self.grown[few, RIVALS[0]]
+        return (
+            f"{self.name}: {OURS} against the better of {' and '.join(RIVALS)}, and against {CONTROL}, mean over leaves: {leads}."
+            f" With {few} leaves, for {MEASURES[-1]}, the mean of its weights is {np.mean(ours.weights):.2f},"
+            f" and {_passing(mart.climb, ours.climb)}."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeTables(OnFolds):
+    """Both sets, of ``documents`` a query in Microsoft's and a third as many in Yahoo's; or the folds in ``data``."""
+
+    name: ClassVar[str] = "tree-tables"
+    paper: ClassVar[str] = "Tan, Xia, Guo & Wang 2013"
+    where: ClassVar[str] = "Tables 9 and 10"
+    published: ClassVar[str] = (
+        "With trees DirectRank is above MART and LambdaMART on Yahoo's and on Microsoft's data, by NDCG@1 most where leaves are few. With"
+        " more leaves the other two improve in NDCG@1; DirectRank is more stable."
+    )
+
+    features: int = 20
+    documents: int = 72
+    noise: float = 1.0
+    yahoo: Sizes = (6_000, 1_000, 2_000)
+    microsoft: Sizes = (2_000, 1_000, 2_000)
+    leaves: tuple[int, ...] = (10, 30, 50)
+    trees: int = 300
+
+    @classmethod
+    def full(cls, seed: int = 0) -> Self:
+        return cls(seed=seed, yahoo=(19_944, 2_994, 6_983), microsoft=(18_919, 6_306, 6_306), trees=1_000)
+
+    @property
+    def stages(self) -> int:
+        contests = len(self.given) * len(self.leaves) or len(self.leaves[:1]) + len(self.leaves)
+        return len(METHODS) * contests
+
+    def run(self, tell: Tell = silent) -> Finding:
+        contests = [self._contest(*given, tell) for given in self._sets()]
+        checks = [check for each in contests for check in each.checks()]
+        panels = [panel for each in contests for panel in each.panels()]
+        return self._finding(" ".join(each.said() for each in contests), checks, [each.table() for each in contests], panels)
+
+    def _sets(self) -> Iterator[tuple[str, tuple[int, ...], list[Fold]]]:
+        for name, folds in self.given:
+            yield name, self.leaves, folds
+        if self.data:
+            return
+        yield YAHOO, self.leaves[:1], [self._artificial(max(1, self.documents // 3), self.yahoo)]
+        yield MICROSOFT, self.leaves, [self._artificial(self.documents, self.microsoft)]
+
+    def _artificial(self, documents: int, sizes: Sizes) -> Fold:
+        source = CubicPolynomial(self.features, documents, noise=self.noise, seed=self.seed, threads=self.threads)
+        return three_parts(source, sizes)
+
+    def _contest(self, name: str, leaves: Sequence[int], folds: Sequence[Fold], tell: Tell) -> Contest:
+        grown = {}
+        for number in leaves:
+            for method in METHODS:
+                tell(f"{name}, {number} leaves, {method}")
+                grown[number, method] = _pooled([self._grown(method, number, fold) for fold in folds])
+        return Contest(name, grown)
+
+    def _grown(self, method: str, leaves: int, fold: Fold) -> Grown:
+        rankers = [fitted(self._ranker(method, measure, leaves), fold.train, fold.valid) for measure in MEASURES]
+        values = [evaluate(each.measure, fold.test, each.predict(fold.test), threads=self.threads).per_query[0] for each in rankers]
+        climb = tuple(progress.valid or 0.0 for progress in rankers[-1].history_)
+        weights = cast(TreeEnsemble, rankers[-1].model_.scorer).shrinkage.tolist()
+        return Grown(np.stack(values), len(weights), climb, tuple(weights))
+
+    def _ranker(self, method: str, measure: str, leaves: int) -> BoostedRanker:
+        given: dict[str, Any] = {"measure": measure, "leaves": leaves, "depth": None, "bins": 255}
+        given |= {"trees": self.trees, "patience": self.trees}
+        given |= {"min_documents": 20, "min_curvature": 1e-3, "l2": 0.0, "feature_fraction": 1.0, "query_fraction": 1.0}
+        given |= {"seed": self.seed, "threads": self.threads}
+        if method == OURS:
+            return DirectRankTrees(follow="grades", search="all", low=LOW, high=HIGH, rate=1.0, smoothing=1.0, leverage=0, **given)
+        if method == "LambdaMART":
+            return LambdaMART(lambdas="logistic", neighbours=None, truncation=None, near=0.0, rate=LOW, **given)
+        return MART(within=False, rate=HIGH if method == CONTROL else LOW, **given)
+
+
+def _pooled(folds: Sequence[Grown]) -> Grown:
+    """All folds as one."""
+    values = np.concatenate([each.values for each in folds], axis=1)
+    return Grown(values, float(np.mean([each.trees for each in folds])), folds[0].climb, folds[0].weights)
+
+
+def _passing(mart: Sequence[float], ours: Sequence[float]) -> str:
+    """From how many trees on MART, at its best so far, is above DirectRank on validation data.
+
+    >>> _passing([0.1, 0.3, 0.2, 0.5], [0.2, 0.2, 0.4, 0.1]), _passing([0.1, 0.2], [0.3])
+    ('MART passes it at 4 trees (validation data)', 'MART does not pass it (validation data)')
+    """
+    length = min(len(mart), len(ours))
+    behind = np.flatnonzero(np.maximum.accumulate(mart[:length]) <= np.maximum.accumulate(ours[:length]))
+    first = behind[-1] + 2 if behind.size else 1
+    return f"MART {f'passes it at {first} trees' if first <= length else 'does not pass it'} (validation data)"
+
+
+def _numbered(label: str, values: Sequence[float]) -> Curve:
+    """Values by their number, from 1."""
+    return Curve(label, tuple(range(1, len(values) + 1)), tuple(values))

@@ -1,1 +1,0 @@
-"""Experiments: artificial data, and in time comparisons, probes and reports."""

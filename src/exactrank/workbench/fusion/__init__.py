@@ -1,1 +1,0 @@
-"""The parts of `exactrank.workbench.fuse`: normalisation, exact search, certificate, resampling."""
