@@ -76,7 +76,7 @@ def small_sets(folder: Path | None) -> tuple[xr.RankingData, xr.RankingData]:
 def fastrank_weights(train: xr.RankingData) -> np.ndarray:
     import fastrank
 
-    qid = np.repeat(np.arange(train.n_queries), np.diff(train.indptr))
+    qid = np.repeat(np.arange(train.n_queries), train.sizes)
     request = fastrank.TrainRequest.coordinate_ascent()
     request.measure, request.params.seed, request.params.quiet = "ndcg@10", 1, True
     model = fastrank.CDataset.from_numpy(train.X, train.y, qid).train_model(request).to_dict()
@@ -90,7 +90,7 @@ def small_fits(folder: Path | None) -> None:
         "DirectRank, one run (bags=0)": lambda: xr.DirectRank(bags=0).fit(train).weights_,
         "DirectRank, one run, likeliest point": lambda: xr.DirectRank(bags=0, point="likelihood").fit(train).weights_,
         "DirectRank, one run, Powell": lambda: xr.DirectRank(bags=0, directions="powell").fit(train).weights_,
-        "ridge regression": lambda: ridge_weights(train, np.ones(train.n_queries)),
+        "ridge regression": lambda: ridge_weights(train),
         "CoordinateAscent (ours)": lambda: xr.CoordinateAscent().fit(train).weights_,
         "fastrank coordinate ascent": lambda: fastrank_weights(train),
     }

@@ -91,7 +91,7 @@ def alone(queries: int, documents: int) -> None:
 
     def tuning():
         problem = Fusing(xr.parse_measure(MEASURE), SETTINGS["normalise"], SETTINGS["missing"]).problem(data)
-        return best_of(steps.sweep(problem.query_weight) for steps in all_weights(problem))
+        return best_of(steps.sweep(problem.data.weights) for steps in all_weights(problem))
 
     works = {
         "tuning alone": tuning,

@@ -97,7 +97,7 @@ def rax_loop(train: xr.RankingData, rate: float = 0.01):
     import rax
 
     made = Architecture.for_data(train)
-    longest = int(np.diff(train.indptr).max())
+    longest = train.longest
     padded = []
     for x, y in queries_of(train, made):
         room = longest - len(y)

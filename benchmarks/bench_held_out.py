@@ -21,7 +21,7 @@ WAYS = {
     "DirectRank": lambda train: xr.DirectRank().fit(train).weights_,
     "DirectRank, one run": lambda train: xr.DirectRank(bags=0).fit(train).weights_,
     "CoordinateAscent, two starts": lambda train: xr.CoordinateAscent(restarts=2).fit(train).weights_,
-    "ridge regression": lambda train: ridge_weights(train, np.ones(train.n_queries), 0.1),
+    "ridge regression": lambda train: ridge_weights(train, 0.1),
 }
 
 
@@ -29,7 +29,7 @@ def joined(parts: list[xr.RankingData]) -> xr.RankingData:
     """All parts as one set, with as many features as the widest has."""
     width = max(part.n_features for part in parts)
     X = np.concatenate([np.pad(part.X, ((0, 0), (0, width - part.n_features))) for part in parts])
-    return xr.RankingData.from_arrays(X, np.concatenate([p.y for p in parts]), group=np.concatenate([np.diff(p.indptr) for p in parts]))
+    return xr.RankingData.from_arrays(X, np.concatenate([p.y for p in parts]), group=np.concatenate([p.sizes for p in parts]))
 
 
 def sets(folder: Path) -> dict[str, list[tuple[xr.RankingData, xr.RankingData]]]:

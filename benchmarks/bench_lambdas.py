@@ -31,7 +31,7 @@ def stump(data: xr.RankingData, scores: np.ndarray, objective: str):
     """One boosting step at the given scores."""
     settings = {"num_leaves": 2, "num_threads": 1, "verbose": -1, "lambdarank_truncation_level": 10_000, "boost_from_average": False}
     feature = np.random.default_rng(0).integers(0, 4, (data.n_documents, 1)).astype(float)
-    given = lgb.Dataset(feature, data.y, group=np.diff(data.indptr), init_score=scores)
+    given = lgb.Dataset(feature, data.y, group=data.sizes, init_score=scores)
     booster = lgb.Booster(settings | {"objective": objective}, given)
     return booster.update
 

@@ -32,7 +32,7 @@ def lines(queries: int, documents: int, grades: list[float]) -> tuple[xr.Ranking
 
 def measured(name: str, cores: list[int]) -> list[str]:
     data, scores, slopes = lines(*SHAPES[name])
-    kernel, grades = xr.NDCG(k=10).kernel(data.y, int(np.diff(data.indptr).max()))
+    kernel, grades = xr.NDCG(k=10).kernel(data.y, data.longest)
     search = _core.LineSearch(kernel, grades, data.indptr, None, False, np.ones(data.n_queries))
     search.rank(scores, 1)
     column = slopes.astype(np.float32)

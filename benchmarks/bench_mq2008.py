@@ -39,7 +39,7 @@ WAYS = {
 
 
 def joined(parts: list[xr.RankingData]) -> xr.RankingData:
-    X, y, group = (np.concatenate(each) for each in zip(*((p.X, p.y, np.diff(p.indptr)) for p in parts), strict=True))
+    X, y, group = (np.concatenate(each) for each in zip(*((p.X, p.y, p.sizes) for p in parts), strict=True))
     return xr.RankingData.from_arrays(X, y, group=group)
 
 
@@ -80,7 +80,7 @@ def main() -> None:
         return
     sets = folds(given.data)
     rows = [[f"{name} (published)", *shown, "-", "-"] for name, shown in PUBLISHED.items()]
-    rows.append(["ridge regression", *measured([lambda train, valid: ridge_weights(train, np.ones(train.n_queries), 0.1)], sets)])
+    rows.append(["ridge regression", *measured([lambda train, valid: ridge_weights(train, 0.1)], sets)])
     for name, way in WAYS.items():
         rows.append([name, *measured([direct_rank(seed, way) for seed in range(given.seeds)], sets)])
     header = ["method", "MeanNDCG (LETOR)", "NDCG@10 (LETOR)", "MAP (LETOR)", "nDCG@10 (standard)", "s a fit"]

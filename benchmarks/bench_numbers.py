@@ -40,7 +40,7 @@ def with_features(change: Callable[[np.ndarray], np.ndarray]) -> Change:
 
     def changed(data: xr.RankingData) -> xr.RankingData:
         X = change(data.X.astype(np.float64))
-        return xr.RankingData.from_arrays(X, data.y, group=np.diff(data.indptr))
+        return xr.RankingData.from_arrays(X, data.y, group=data.sizes)
 
     return changed
 
@@ -52,7 +52,7 @@ def weighted(weights: Callable[[int], np.ndarray], kind: str = "query_weight") -
 
 def every_row_twice(data: xr.RankingData) -> xr.RankingData:
     """Each document listed two times, one after the other."""
-    return xr.RankingData.from_arrays(data.X.repeat(2, axis=0), data.y.repeat(2), group=2 * np.diff(data.indptr))
+    return xr.RankingData.from_arrays(data.X.repeat(2, axis=0), data.y.repeat(2), group=2 * data.sizes)
 
 
 def powers(n: int, most: float) -> np.ndarray:

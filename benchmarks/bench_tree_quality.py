@@ -55,8 +55,8 @@ def lightgbm(objective: str):
             "verbose": -1,
             "metric": "none",
         }
-        data = lgb.Dataset(train.X, train.y, group=np.diff(train.indptr), params=given)
-        held_out = lgb.Dataset(valid.X, valid.y, group=np.diff(valid.indptr), reference=data)
+        data = lgb.Dataset(train.X, train.y, group=train.sizes, params=given)
+        held_out = lgb.Dataset(valid.X, valid.y, group=valid.sizes, reference=data)
 
         def judge(scores: np.ndarray, _: lgb.Dataset) -> tuple[str, float, bool]:
             return MEASURE, value(valid, scores).mean(), True
@@ -69,7 +69,7 @@ def lightgbm(objective: str):
 
 def xgboost(sets: Sets, rate: float, leaves: int, threads: int) -> tuple[float, np.ndarray]:
     train, valid, test = sets
-    data, held_out = (xgb.DMatrix(each.X, each.y, group=np.diff(each.indptr), nthread=threads) for each in (train, valid))
+    data, held_out = (xgb.DMatrix(each.X, each.y, group=each.sizes, nthread=threads) for each in (train, valid))
     given = {"objective": "rank:ndcg", "eta": rate, "max_leaves": leaves, "max_depth": 0, "grow_policy": "lossguide", "nthread": threads}
 
     def judge(scores: np.ndarray, _: xgb.DMatrix) -> tuple[str, float]:
@@ -86,9 +86,7 @@ def cat(loss: str):
     def scores(sets: Sets, rate: float, leaves: int, threads: int) -> tuple[float, np.ndarray]:
         train, valid, test = sets
         depth = int(np.ceil(np.log2(leaves + 1)))
-        pools = [
-            catboost.Pool(each.X, each.y, group_id=np.repeat(np.arange(each.n_queries), np.diff(each.indptr))) for each in (train, valid)
-        ]
+        pools = [catboost.Pool(each.X, each.y, group_id=np.repeat(np.arange(each.n_queries), each.sizes)) for each in (train, valid)]
         given = {"loss_function": loss, "learning_rate": rate, "depth": depth, "iterations": TREES, "eval_metric": "NDCG:top=10;type=Exp"}
         model = catboost.CatBoost(given | {"thread_count": threads, "verbose": False, "random_seed": 0, "allow_writing_files": False})
         model.fit(pools[0], eval_set=pools[1], early_stopping_rounds=PATIENCE, use_best_model=True)

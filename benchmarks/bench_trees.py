@@ -58,14 +58,14 @@ def lightgbm(train: xr.RankingData, trees: int, threads: int) -> lgb.Booster:
         "verbose": -1,
         "num_threads": threads,
     }
-    return lgb.train(settings, lgb.Dataset(train.X, train.y, group=np.diff(train.indptr), params=settings), trees)
+    return lgb.train(settings, lgb.Dataset(train.X, train.y, group=train.sizes, params=settings), trees)
 
 
 def xgboost(train: xr.RankingData, trees: int, threads: int) -> object:
     import xgboost as xgb
 
     settings = {"objective": "rank:ndcg", "max_leaves": LEAVES, "max_depth": 0, "grow_policy": "lossguide", "eta": RATE, "max_bin": BINS}
-    data = xgb.QuantileDMatrix(train.X, train.y, group=np.diff(train.indptr), max_bin=BINS, nthread=threads)
+    data = xgb.QuantileDMatrix(train.X, train.y, group=train.sizes, max_bin=BINS, nthread=threads)
     return xgb.train(settings | {"tree_method": "hist", "nthread": threads}, data, trees)
 
 
@@ -103,7 +103,7 @@ def speed(train: xr.RankingData, test: xr.RankingData, trees: int, threads: int,
 
 def memory(train: xr.RankingData, folder: Path, trees: int, threads: int) -> None:
     path = folder / "trees.npz"
-    np.savez(path, X=train.X, y=train.y, group=np.diff(train.indptr))
+    np.savez(path, X=train.X, y=train.y, group=train.sizes)
     ours, theirs = (float(in_new_process(MEMORY, who, str(path), str(trees), str(threads))) for who in ("exactrank", "lightgbm"))
     rows = [["LightGBM lambdarank", f"{theirs:.0f}", ""], ["LambdaMART", f"{ours:.0f}", f"{ours / theirs:.2f}"]]
     table(f"{train}: the most memory of a process that trains {trees} trees, data included", ["", "MiB", "/ LightGBM"], rows)

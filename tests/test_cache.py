@@ -72,7 +72,7 @@ def test_round_trip(tmp_path, qid):
 def test_interleaved_blocks_are_grouped_on_disk(tmp_path, block):
     data = example()
     assert data.order is not None
-    rows = Block(data.ungrouped(data.X), data.ungrouped(data.y), data.ungrouped(np.repeat(data.qid, np.diff(data.indptr))))
+    rows = Block(data.ungrouped(data.X), data.ungrouped(data.y), data.ungrouped(np.repeat(data.qid, data.sizes)))
     blocks = [Block(rows.X[i : i + block], rows.y[i : i + block], rows.qid[i : i + block]) for i in range(0, 60, block)]
     with open(tmp_path / "data.xr", "w+b") as file:
         cache.CacheFormat().write(file, Stream(data.feature_names, iter(blocks)))
@@ -240,7 +240,7 @@ def test_blocks_of_data_are_its_rows(monkeypatch):
     assert len(blocks) == 6
     np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]), data.ungrouped(data.X))
     assert [d for b in blocks for d in b.docid] == [f"d{i}é" for i in range(60)]
-    weight = np.repeat(data.query_weight, np.diff(data.indptr))
+    weight = np.repeat(data.query_weight, data.sizes)
     np.testing.assert_array_equal(np.concatenate([b.query_weight for b in blocks]), data.ungrouped(weight))
 
 

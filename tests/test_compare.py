@@ -319,7 +319,7 @@ def odd_data(data, grade=None, **more):
     y = data.y.copy()
     if grade is not None:
         y[0] = grade
-    return xr.RankingData.from_arrays(data.X, y, **({"group": np.diff(data.indptr)} | more))
+    return xr.RankingData.from_arrays(data.X, y, **({"group": data.sizes} | more))
 
 
 def test_odd_data_is_compared_and_reported(data, tmp_path):

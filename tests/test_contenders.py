@@ -295,7 +295,7 @@ def test_rows_of_peers_may_come_interleaved_and_columns_in_any_order(name):
     given = task()
     test = given.fold.test
     shuffled = np.random.default_rng(0).permutation(test.n_documents)
-    qid = np.repeat(test.qid, np.diff(test.indptr))
+    qid = np.repeat(test.qid, test.sizes)
     columns = [2, 0, 3, 1]
     mixed = xr.RankingData.from_arrays(
         test.X[shuffled][:, columns], test.y[shuffled], qid=qid[shuffled], feature_names=[test.feature_names[j] for j in columns]
@@ -532,7 +532,7 @@ def test_estimators_of_scikit_learn(text, tmp_path):
     contender, given = pickle.loads(pickle.dumps(find_contender(text))), task()
     fitted = contender.fit(given, {"learning_rate": 0.2})
     assert {"learning_rate": 0.2, "random_state": 3, "n_jobs": 1, "n_estimators": 5}.items() <= fitted.settings.items()
-    train, test, sizes = given.fold.train, given.fold.test, np.diff(given.fold.train.indptr)
+    train, test, sizes = given.fold.train, given.fold.test, given.fold.train.sizes
     theirs = contender.estimator(**contender.params, learning_rate=0.2, random_state=3, n_jobs=1)
     theirs.fit(train.X, train.y, **({"group": sizes} if "LGBM" in text else {"qid": np.repeat(np.arange(20), sizes)}))
     assert np.array_equal(fitted.scores("test", test), theirs.predict(test.X).astype(float))

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactrank as xr
+from exactrank.data.grouping import boundaries
 from exactrank.data.immutable import immutable, is_immutable
-from exactrank.data.ranking_data import boundaries
 from exactrank.data.text_column import TextColumn
 
 IDS = st.one_of(
@@ -118,7 +118,7 @@ def test_nobody_can_write_into_data():
     data = xr.RankingData.from_arrays([[1.0], [2.0]], [0.0, 1.0], qid=[1, 1], docid=["a", "b"], sample_weight=[1, 2], query_weight=[1])
     for copied in (data, copy.copy(data), copy.deepcopy(data), pickle.loads(pickle.dumps(data)), data.take_queries([0])):
         arrays = [getattr(copied, name) for name in ("X", "y", "indptr", "qid", "sample_weight", "query_weight")]
-        for array in [*arrays, copied.docid.buffer, copied.docid.start, copied.docid.stop]:
+        for array in [*arrays, copied.sizes, copied.weights, copied.docid.buffer, copied.docid.start, copied.docid.stop]:
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = 0
             with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
@@ -141,6 +141,16 @@ def test_weights_per_query_or_per_row():
     assert xr.RankingData.from_arrays(**rows, query_weight=[2, 3]).query_weight.tolist() == [2, 3]
     assert xr.RankingData.from_arrays(**rows, query_weight=[2, 3, 2]).query_weight.tolist() == [2, 3]
     assert xr.RankingData.from_arrays(**rows, sample_weight=[1, 2, 3]).sample_weight.tolist() == [1, 3, 2]
+
+
+@pytest.mark.parametrize("weight", [None, [2.0, 0.0]])
+def test_sizes_longest_and_weights_of_queries(weight):
+    data = xr.RankingData.from_arrays(None, [0, 1, 2, 0], qid=["b", "a", "b", "b"], query_weight=weight)
+    assert (data.sizes.tolist(), data.longest) == ([3, 1], 3)
+    assert data.weights.tolist() == (weight or [1.0, 1.0])
+    assert all(is_immutable(each) and each is again for each, again in ((data.sizes, data.sizes), (data.weights, data.weights)))
+    part = pickle.loads(pickle.dumps(data)).take_queries([1, 1, 1])
+    assert (part.sizes.tolist(), part.longest, part.weights.tolist()) == ([1, 1, 1], 1, [0.0] * 3 if weight else [1.0] * 3)
 
 
 def test_taking_queries():
@@ -201,7 +211,7 @@ def test_features_by_name_in_the_callers_order():
         ({"X": [[1.0], [1e39], [2.0]]}, r"X\[1, 0\] is 1e\+39, which is not a finite float32"),
         ({"X": [1.0, 2.0, 3.0]}, "must be a table of numbers"),
         ({"X": [[1.0], [1.0, 2.0], [3.0]]}, "must be a table of numbers"),
-        ({"qid": [[1], [1, 2], [3]]}, "give one query id a row"),
+        ({"qid": [[1], [1, 2], [3]]}, "give one query id per row"),
         ({"qid": None, "group": [[1], [1, 1]]}, "whole sizes that fit 64 bits, got object"),
         ({"X": [["a"], ["b"], ["c"]]}, "must be a table of numbers"),
         ({"sample_weight": [1, -2, 1]}, r"sample_weight\[1\] is -2.0"),

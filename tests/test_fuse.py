@@ -96,7 +96,7 @@ def test_the_optimistic_bound_equals_its_definition(data):
 
 def test_more_triangles_never_loosen_the_certificate():
     posed = Fusing(xr.parse_measure("nDCG@5"), "min-max", "worst").problem(random_systems(3, queries=6))
-    start = tuned(posed, [posed.query_weight], 0)[0]
+    start = tuned(posed, [posed.data.weights], 0)[0]
     uppers = [certified(posed, start, tolerance=0, cells=cells)[1].upper for cells in (1, 10, 100, 300)]
     assert uppers == sorted(uppers, reverse=True)
     assert uppers[-1] < uppers[0]
@@ -122,9 +122,9 @@ def test_measures_without_a_certificate_say_so(measure):
 @pytest.mark.parametrize("n", [3, 4])
 def test_no_coordinate_has_anything_better(n, nonnegative):
     posed = Fusing(xr.parse_measure("nDCG@5"), "z-score", "worst", nonnegative).problem(random_systems(n))
-    weights = tuned(posed, [posed.query_weight], 0)[0]
-    assert ascended(posed, weights, posed.query_weight).tolist() == weights.tolist()
-    assert posed.value(weights, posed.query_weight) >= max(posed.value(w, posed.query_weight) for w in np.eye(n)) - 0.01
+    weights = tuned(posed, [posed.data.weights], 0)[0]
+    assert ascended(posed, weights, posed.data.weights).tolist() == weights.tolist()
+    assert posed.value(weights, posed.data.weights) >= max(posed.value(w, posed.data.weights) for w in np.eye(n)) - 0.01
     fusion = fuse(random_systems(n), measure="nDCG@5", normalise="z-score", nonnegative=nonnegative, folds=0, bootstrap=0, cells=20)
     for j, (low, high) in enumerate(fusion.interval):
         assert low <= fusion.weights[j] <= high
@@ -143,12 +143,12 @@ def test_a_sample_is_searched_first_where_there_is_much(n, monkeypatch):
     whole = fuse(data, folds=2, bootstrap=0, cells=1)
     monkeypatch.setattr(search, "SEARCHED", 150)
     posed = Fusing(whole.measure, "min-max", "worst").problem(data)
-    queries = search.sampled(posed, [posed.query_weight], seed=0)
+    queries = search.sampled(posed, [posed.data.weights], seed=0)
     assert 1 <= len(queries) < 40
     assert posed.part(queries).per_query(np.ones(n)).tolist() == posed.per_query(np.ones(n))[queries].tolist()
     ours = fuse(data, folds=2, bootstrap=0, cells=1)
     assert ours.value == pytest.approx(whole.value, abs=0.02)
-    assert ascended(posed, np.array(ours.weights), posed.query_weight).tolist() == list(ours.weights)
+    assert ascended(posed, np.array(ours.weights), posed.data.weights).tolist() == list(ours.weights)
 
 
 # ---- resampling

@@ -34,7 +34,7 @@ def test_rank_normalisation_sees_only_the_order(data, measure):
     """Any increasing function of one system's scores leaves the result as it is."""
     X = data.X.copy()
     X[:, 0] = np.exp(X[:, 0]) * 7 - 3
-    other = xr.RankingData.from_arrays(X, data.y, group=np.diff(data.indptr), feature_names=NAMES[:2])
+    other = xr.RankingData.from_arrays(X, data.y, group=data.sizes, feature_names=NAMES[:2])
     ours, theirs = (xr.fuse(d, normalise="rank", measure=measure, folds=0, bootstrap=0) for d in (data, other))
     assert ours.weights == theirs.weights
     assert ours.value == theirs.value
@@ -62,7 +62,7 @@ def test_documents_that_cannot_matter_are_left_out():
     assert posed.data.n_documents < data.n_documents / 2
     for w in np.random.default_rng(1).random(20):
         whole = value_at(data, (1 - w, w), "nDCG@5")
-        assert posed.value(np.array([1 - w, w]), posed.query_weight) == pytest.approx(whole, abs=1e-12)
+        assert posed.value(np.array([1 - w, w]), posed.data.weights) == pytest.approx(whole, abs=1e-12)
 
 
 @given(
@@ -72,7 +72,7 @@ def test_leaving_documents_out_changes_no_value(data, measure):
     for nonnegative in (True, False):
         posed = Fusing(xr.parse_measure(measure), "min-max", "worst", nonnegative).problem(data)
         weights = np.random.default_rng(0).dirichlet(np.ones(3)) * (1 if nonnegative else np.array([1, -1, 1]))
-        assert posed.value(weights, posed.query_weight) == pytest.approx(value_at(data, weights, measure), abs=1e-12)
+        assert posed.value(weights, posed.data.weights) == pytest.approx(value_at(data, weights, measure), abs=1e-12)
 
 
 def test_blocks_of_queries_make_no_difference(monkeypatch):

@@ -40,7 +40,7 @@ def test_the_comparison_by_hand():
 def test_predict_gives_the_reported_value_in_any_row_order(data, normalise, missing, random):
     rows = list(range(data.n_documents))
     random.shuffle(rows)
-    qid = np.repeat(np.arange(data.n_queries), np.diff(data.indptr))
+    qid = np.repeat(np.arange(data.n_queries), data.sizes)
     shuffled = xr.RankingData.from_arrays(data.X[rows], data.y[rows], qid=qid[rows], feature_names=NAMES[:2])
     fusion = fuse(shuffled, measure="nDCG@3", normalise=normalise, missing=missing, folds=0, bootstrap=0)
     value = xr.evaluate("nDCG@3", shuffled, fusion.predict(shuffled)).means["nDCG@3"]

@@ -12,7 +12,6 @@ from exactrank import _core
 from exactrank.measures.families import Positional
 from exactrank.objectives.likelihood import IdealLikelihood
 from exactrank.objectives.line_search import LineSearch
-from exactrank.objectives.profile import query_weights
 from tests.strategies import MEASURES
 from tests.test_profile import rays
 
@@ -20,7 +19,7 @@ ENDS = st.sampled_from([(-math.inf, math.inf), (0.0, math.inf), (-math.inf, 0.0)
 
 
 def search(measure, data, s, t, threads=1):
-    found = LineSearch(measure, data, query_weights(data, None), threads)
+    found = LineSearch(measure, data, data.weights, threads)
     found.start(data.grouped(s))
     return found, data.grouped(t)
 
@@ -62,7 +61,7 @@ def test_many_queries_and_long_lists(measure, documents):
 @given(rays(), MEASURES)
 def test_which_measures_have_the_kernel(ray, measure):
     data, _, _ = ray
-    kernel, _ = measure.kernel(data.y, int(np.diff(data.indptr).max()))
+    kernel, _ = measure.kernel(data.y, data.longest)
     assert _core.LineSearch.serves(kernel) == (isinstance(measure, Positional) and measure.normaliser != "mean_ideal")
 
 

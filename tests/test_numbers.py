@@ -46,7 +46,7 @@ def odd_data(seed: int, holes: float = 0.02) -> xr.RankingData:
 
 def shuffled(data: xr.RankingData, seed: int) -> xr.RankingData:
     """The documents of each query in another order."""
-    query = np.repeat(np.arange(data.n_queries), np.diff(data.indptr))
+    query = np.repeat(np.arange(data.n_queries), data.sizes)
     rows = np.lexsort((np.random.default_rng(seed).random(data.n_documents), query))
     return replace(data, X=data.X[rows], y=data.y[rows], sample_weight=data.sample_weight[rows])
 

@@ -290,6 +290,14 @@ def test_query_weights_count(name):
         assert ranker.model_.training["value"] == 0.75
 
 
+def test_queries_that_all_weigh_nothing_are_refused():
+    data = xr.RankingData.from_arrays(judged().X, judged().y, group=judged().sizes, query_weight=np.arange(judged().n_queries) > 1)
+    nothing = data.take_queries([0, 1])
+    for train, valid in ((nothing, None), (data, nothing)):
+        with pytest.raises(xr.DataError, match="query_weight is zero everywhere"):
+            quick("ridge").fit(train, valid=valid)
+
+
 def test_the_training_measure_never_falls_from_one_start():
     ranker = quick("coordinate-ascent", restarts=1, max_rounds=10).fit(judged())
     values = [progress.value for progress in ranker.history_]

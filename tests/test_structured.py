@@ -246,11 +246,11 @@ def test_the_slope_is_the_derivative_of_the_value(structured):
 def test_value_and_slope_are_those_of_the_ranking_found(case):
     structured, data, s = case
     weight = np.arange(1.0, data.n_queries + 1)
-    weighted = xr.RankingData.from_arrays(None, data.y, group=np.diff(data.indptr), query_weight=np.repeat(weight, np.diff(data.indptr)))
+    weighted = xr.RankingData.from_arrays(None, data.y, group=data.sizes, query_weight=np.repeat(weight, data.sizes))
     found, asked = separate(structured, data, s), slopes(structured, weighted, s)
     share = weight * (found.delta if structured.slack == "rescaled" else 1.0)
     np.testing.assert_allclose(asked.values, -weight * found.losses, atol=1e-12)
-    np.testing.assert_allclose(asked.slope, -np.repeat(share, np.diff(data.indptr)) * found.coefficients, atol=1e-12)
+    np.testing.assert_allclose(asked.slope, -np.repeat(share, data.sizes) * found.coefficients, atol=1e-12)
     alone, _, _ = _core.answers(structured.on(weighted), s, data.indptr, weight, False, False, 1)
     assert alone.tolist() == asked.values.tolist()
 

@@ -45,7 +45,7 @@ def run(*lines: tuple[str, str, float], tag: str = "bm25") -> Run:
 def documents(data: RankingData) -> list[tuple[Any, str, float]]:
     """(query, document, grade) in the order of the data."""
     assert data.docid is not None
-    query = np.repeat(data.qid, np.diff(data.indptr)).tolist()
+    query = np.repeat(data.qid, data.sizes).tolist()
     return list(zip(query, data.docid.tolist(), data.y.tolist(), strict=True))
 
 

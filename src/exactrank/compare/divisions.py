@@ -89,7 +89,7 @@ class DataSet:
             for part in (fold.train, fold.valid, fold.test):
                 ids = part.qid.tolist()
                 new = [q for q, qid in enumerate(ids) if qid not in sizes]
-                sizes.update(zip(ids, np.diff(part.indptr).tolist(), strict=True))
+                sizes.update(zip(ids, part.sizes.tolist(), strict=True))
                 if new:
                     grades.update(part.take_queries(new).y.tolist())
             folds.append(_fold_summary(fold))

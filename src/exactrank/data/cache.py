@@ -27,7 +27,8 @@ from exactrank import _core
 from exactrank.arrays import Ids
 from exactrank.data.cache_footer import ALIGNMENT, X_OFFSET, Footer, Section, entries_of, parsed_footer
 from exactrank.data.format import ReadOptions
-from exactrank.data.ranking_data import RankingData, check_positive_weight, group_rows, infinite_cell, missing_ids, per_query_weight
+from exactrank.data.grouping import group_rows, missing_ids
+from exactrank.data.ranking_data import RankingData, check_positive_weight, infinite_cell, per_query_weight
 from exactrank.data.stream import Block, Stream, stream_of
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError

@@ -36,7 +36,6 @@ def describe(data: RankingData, threads: int | None = None) -> Summary:
     """
     least, most, nans, _ = _core.summarise_columns(data.X, thread_count(threads))
     grades, counts = np.unique(data.y, return_counts=True)
-    lengths = np.diff(data.indptr)
     lowest, highest = np.minimum.reduceat(data.y, data.indptr[:-1]), np.maximum.reduceat(data.y, data.indptr[:-1])
     constant = (least >= most) & ((nans == 0) | (nans == data.n_documents))
     return Summary(
@@ -44,7 +43,7 @@ def describe(data: RankingData, threads: int | None = None) -> Summary:
         documents=data.n_documents,
         features=data.n_features,
         grades=dict(zip(grades.tolist(), counts.tolist(), strict=True)),
-        list_lengths=(int(lengths.min()), float(np.median(lengths)), int(lengths.max())),
+        list_lengths=(int(data.sizes.min()), float(np.median(data.sizes)), data.longest),
         constant_features=tuple(data.feature_names[j] for j in np.flatnonzero(constant)),
         single_grade_queries=int(np.sum(lowest == highest)),
         irrelevant_queries=int(np.sum(highest <= 0)),

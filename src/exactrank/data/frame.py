@@ -26,9 +26,10 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, Rows
 from exactrank.data.format import Columns
+from exactrank.data.grouping import group_rows
 from exactrank.data.immutable import sealed
 from exactrank.data.precision import LOOKED_AT, Offset, best_offset, put, suspects
-from exactrank.data.ranking_data import RankingData, group_rows, infinite_cell
+from exactrank.data.ranking_data import RankingData, infinite_cell
 from exactrank.data.stream import Block, Stream
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError

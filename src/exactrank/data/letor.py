@@ -20,9 +20,10 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Ids, Matrix, PerDocument, Rows
 from exactrank.data.format import ReadOptions
+from exactrank.data.grouping import boundaries, group_rows
 from exactrank.data.immutable import sealed
 from exactrank.data.precision import LOOKED_AT, Offset, best_offset, put, suspects
-from exactrank.data.ranking_data import RankingData, boundaries, group_rows
+from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError

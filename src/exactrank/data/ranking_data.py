@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
+from exactrank.data.grouping import array_of, grouping
 from exactrank.data.immutable import immutable, is_immutable, sealed
 from exactrank.data.moments import Moments, moments
 from exactrank.data.precision import Column, Kept, Offset, best_offset, loses_digits, put, some_queries, suspects, warn
@@ -46,8 +47,8 @@ class RankingData:
     """Immutable, ragged ranking data; build it with [`xr.read`][exactrank.read], `from_arrays` or `from_frame`.
 
     ``X`` is float32, may be memory-mapped, and may hold NaN for a missing value; each consumer says what it does with
-    those. ``y`` holds any finite grades. ``sample_weight`` is one a document, ``query_weight`` one a query. A feature's value is
-    ``X`` plus ``offset``, in double precision; there are offsets only where float32 cannot hold the values. Arrays are copied,
+    those. ``y`` holds any finite grades. ``sample_weight`` has one number per document, ``query_weight`` one per query. A feature's
+    value is ``X`` plus ``offset``, in double precision; there are offsets only where float32 cannot hold the values. Arrays are copied,
     unless nobody can write into them (a file mapped for reading, the arrays of other data).
     """
 
@@ -145,7 +146,7 @@ class RankingData:
             raise DataError(f"feature_names has {len(names)} names for {matrix.shape[1]} features")
         if docid is not None and len(docid) != len(grades):
             raise DataError(f"docid has {len(docid)} entries for {len(grades)} rows")
-        order, indptr, ids = _grouping(qid, group, len(grades))
+        order, indptr, ids = grouping(qid, group, len(grades))
         matrix = _rows_in_order(matrix if offset is None or matrix.flags.writeable else np.array(matrix), order)
         kept = _offset(table, matrix, order, indptr, names, offset)
         return cls(
@@ -183,6 +184,21 @@ class RankingData:
     def n_features(self) -> int:
         """How many features a document has."""
         return int(self.X.shape[1])
+
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """How many documents each query has."""
+        return sealed(np.diff(self.indptr))
+
+    @cached_property
+    def longest(self) -> int:
+        """How many documents the query with the most has."""
+        return int(self.sizes.max())
+
+    @cached_property
+    def weights(self) -> PerQuery:
+        """The weight of each query: ``query_weight``, or ones where none was given."""
+        return sealed(np.ones(self.n_queries)) if self.query_weight is None else self.query_weight
 
     @cached_property
     def moments(self) -> Moments:
@@ -243,11 +259,11 @@ class RankingData:
         >>> data.take_queries([1, 1]).y.tolist()
         [1.0, 2.0, 1.0, 2.0]
         """
-        given = _array_of(which)
+        given = array_of(which)
         chosen = np.flatnonzero(given) if given.dtype == bool and given.shape == (self.n_queries,) else given
         if chosen.ndim != 1 or len(chosen) == 0 or chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= self.n_queries:
             raise DataError(f"take_queries needs at least one query number from 0 to {self.n_queries - 1}, or a mask of all queries")
-        sizes = np.diff(self.indptr)[chosen]
+        sizes = self.sizes[chosen]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         rows = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], sizes)
         return RankingData(
@@ -262,31 +278,6 @@ class RankingData:
             query_weight=None if self.query_weight is None else self.query_weight[chosen],
             offset=self.offset,
         )
-
-
-def _array_of(values: Any) -> npt.NDArray[Any]:
-    """The values as an array; lists of unequal length become an empty one of objects, which no check lets pass."""
-    try:
-        return np.asarray(values)
-    except ValueError:
-        return np.empty(0, object)
-
-
-def group_rows(qid: Ids) -> tuple[Rows | None, Boundaries, Ids]:
-    """Which row goes where so that queries stand together: (order or None, boundaries, the queries' ids).
-
-    >>> group_rows(np.array([5, 5, 9, 5]))
-    (array([0, 1, 3, 2]), array([0, 3, 4]), array([5, 9]))
-    """
-    starts = np.concatenate([[0], np.flatnonzero(qid[1:] != qid[:-1]) + 1])
-    number_of: dict[Any, int] = {}
-    runs = [number_of.setdefault(name, len(number_of)) for name in qid[starts].tolist()]
-    first_run = np.unique(runs, return_index=True)[1]
-    if len(number_of) == len(runs):
-        return None, np.append(starts, len(qid)), qid[starts]
-    numbers = np.repeat(runs, np.diff(np.append(starts, len(qid))))
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(numbers))])
-    return np.argsort(numbers, kind="stable"), indptr, qid[starts[first_run]]
 
 
 def per_query_weight(weight: npt.ArrayLike, order: Rows | None, indptr: Boundaries) -> PerQuery:
@@ -313,50 +304,8 @@ def check_grades(y: PerDocument) -> None:
         raise DataError(f"grade of row {bad[0]} is {y[bad[0]]}; grades must be finite numbers, so drop the row or judge it")
 
 
-def _grouping(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, rows: int) -> tuple[Rows | None, Boundaries, Ids]:
-    if (qid is None) == (group is None):
-        raise DataError(
-            "give either qid (one query id a row) or group (the size of each query), not " + ("both" if group is not None else "neither")
-        )
-    if qid is not None:
-        ids = _array_of(qid)
-        if ids.ndim != 1 or len(ids) != rows:
-            raise DataError(f"qid has shape {ids.shape} but y has {rows} rows; give one query id a row")
-        missing = missing_ids(ids)
-        if len(missing):
-            raise DataError(f"query id of row {missing[0]} is missing ({ids[missing[0]]}); give every row a query id")
-        return group_rows(ids)
-    sizes = _array_of(group)
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
-        raise DataError(f"group must be a list of whole sizes that fit 64 bits, got {sizes.dtype} of shape {sizes.shape}")
-    indptr = boundaries(sizes, rows)
-    if indptr is None:
-        total = sum(sizes.tolist())
-        raise DataError(f"group must hold positive whole sizes that add up to {rows} rows, got a sum of {total} over {sizes.size} queries")
-    return None, indptr, np.arange(len(sizes))
-
-
-def boundaries(sizes: npt.NDArray[Any], rows: int) -> Boundaries | None:
-    """Where queries of these sizes begin and end, or None unless all sizes are positive and add up to ``rows``.
-
-    A sum that overflows falls, and so do boundaries where a size is not positive; those that only rise are exact.
-
-    >>> boundaries(np.array([2, 1]), 3), boundaries(np.array([2**62] * 4 + [3]), 3)
-    (array([0, 2, 3]), None)
-    """
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes.astype(np.int64))])
-    return indptr if indptr[-1] == rows and np.all(indptr[1:] > indptr[:-1]) else None
-
-
 def _numbered_names(matrix: Matrix) -> list[str]:
     return [f"x{j}" for j in range(matrix.shape[1])]
-
-
-def missing_ids(ids: Ids) -> Rows:
-    """Rows whose id is None or not a number or time."""
-    if ids.dtype == object:
-        return np.array([i for i, q in enumerate(ids) if q is None or q != q], np.int64)
-    return np.flatnonzero(ids != ids) if ids.dtype.kind in "fcmM" else np.empty(0, np.int64)
 
 
 def _table(given: Any, rows: int) -> npt.NDArray[Any]:
@@ -365,7 +314,7 @@ def _table(given: Any, rows: int) -> npt.NDArray[Any]:
         return np.empty((rows, 0), np.float32)
     if hasattr(given, "toarray"):
         given = sealed(given.toarray())
-    table = _array_of(given)
+    table = array_of(given)
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise DataError(f"X must be a table of numbers, documents x features; got shape {table.shape} of {table.dtype}")
     if len(table) != rows:

@@ -331,7 +331,7 @@ def _extended(data: RankingData, documents: list[list[str]]) -> RankingData:
     rows, old_rows = int(indptr[-1]), data.n_documents
     if rows == old_rows:
         return data
-    at = np.arange(old_rows) + np.repeat(indptr[:-1] - data.indptr[:-1], np.diff(data.indptr))  # where each document goes
+    at = np.arange(old_rows) + np.repeat(indptr[:-1] - data.indptr[:-1], data.sizes)  # where each document goes
 
     def placed(values: npt.NDArray[Any], fill: Any) -> npt.NDArray[Any]:
         out = np.full((rows, *values.shape[1:]), fill, values.dtype)

@@ -53,7 +53,7 @@ class Certificate:
 def certified(problem: Problem, weights: Weights, *, tolerance: float, cells: int | None = None) -> tuple[Weights, Certificate]:
     """The weights, or better ones met on the way, and how far they can be from the best; after ``cells`` triangles at most."""
     most = affordable(problem) if cells is None else cells
-    ceiling, even = Ceiling.of(problem), problem.query_weight
+    ceiling, even = Ceiling.of(problem), problem.data.weights
     best, value = weights, problem.value(weights, even)
     queue = [_Queued(-ceiling.over(triangle), number, triangle) for number, triangle in enumerate(triangles(problem.nonnegative))]
     heapq.heapify(queue)
@@ -117,11 +117,11 @@ class Ceiling:
                 scores[:] = weighted_sum(corner, self.values[some])
         sums = _core.optimistic(self.at_corners, self.indptr, self.useful, self.discounts, thread_count(self.problem.threads))
         share = np.divide(sums, self.ideal_sum, out=np.ones_like(sums), where=self.ideal_sum > 0)
-        return mean(share * self.ideal_value, self.problem.query_weight)
+        return mean(share * self.ideal_value, self.problem.data.weights)
 
 
 def _discounts(problem: Problem) -> PerDocument:
-    measure, longest = problem.measure, int(np.diff(problem.data.indptr).max())
+    measure, longest = problem.measure, problem.data.longest
     return measure.discounts(min(measure.cutoff, longest)) if isinstance(measure, Positional) else np.zeros(0)
 
 

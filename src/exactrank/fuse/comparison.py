@@ -39,7 +39,7 @@ def compared(data: RankingData, problem: Problem, in_sample: PerQuery, held_out:
     """Every baseline, then the tuned weights on their own queries and cross-validated."""
     baselines = baseline_values(data, problem)
     rows = {**baselines, "tuned, in sample": in_sample} | ({} if held_out is None else {"tuned, held out": held_out})
-    weight = problem.query_weight
+    weight = problem.data.weights
     intervals = mean_intervals(np.stack(list(rows.values())), weight, draws) if len(draws) else [None] * len(rows)
     table = {name: Compared(name, mean(values, weight), interval) for (name, values), interval in zip(rows.items(), intervals, strict=True)}
     if held_out is None:

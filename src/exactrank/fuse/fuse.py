@@ -186,7 +186,7 @@ def _fused(data: RankingData, fusing: Fusing, effort: Effort) -> Fusion:
         found = _swept(problem)
         elsewhere = best_weights(found.swept, folds.trainings, problem.threads)
     else:
-        weights, *elsewhere = tuned(problem, [problem.query_weight, *folds.trainings], effort.seed)
+        weights, *elsewhere = tuned(problem, [problem.data.weights, *folds.trainings], effort.seed)
         found = _searched(problem, weights, effort)
     return _reported(data, fusing, problem, found, folds.values(problem, elsewhere), effort)
 
@@ -194,7 +194,7 @@ def _fused(data: RankingData, fusing: Fusing, effort: Effort) -> Fusion:
 def _swept(problem: Problem) -> _Found:
     """Of two systems: the global optimum."""
     swept = all_weights(problem)
-    sweep = best_of(steps.sweep(problem.query_weight) for steps in swept)
+    sweep = best_of(steps.sweep(problem.data.weights) for steps in swept)
     ends = zip(*(sweep.weights(alpha).tolist() for alpha in (sweep.best.low, sweep.best.high)), strict=True)
     interval = tuple((min(pair), max(pair)) for pair in ends)
     return _Found(sweep.weights(sweep.best.middle()), interval, "global", swept, sweep)
@@ -202,7 +202,7 @@ def _swept(problem: Problem) -> _Found:
 
 def _searched(problem: Problem, weights: Weights, effort: Effort) -> _Found:
     """Of more: where coordinate ascent from ``weights`` ends, of three certified where that can be done."""
-    weights, certificate = ascended(problem, weights, problem.query_weight), None
+    weights, certificate = ascended(problem, weights, problem.data.weights), None
     if problem.systems == 3 and certifiable(problem):
         weights, certificate = certified(problem, weights, tolerance=effort.tolerance, cells=effort.cells)
     interval = tuple(flat_range(problem, weights, j) for j in range(problem.systems))
@@ -219,10 +219,10 @@ def _reported(data: RankingData, fusing: Fusing, problem: Problem, found: _Found
         normalise=fusing.normalise,
         missing=fusing.missing,
         measure=fusing.measure,
-        value=mean(in_sample, problem.query_weight),
+        value=mean(in_sample, problem.data.weights),
         interval=found.interval,
         bootstrap_interval=bootstrapped(problem, found.weights, draws, found.swept),
-        cross_validated=None if held_out is None else mean(held_out, problem.query_weight),
+        cross_validated=None if held_out is None else mean(held_out, problem.data.weights),
         optimum=found.optimum,
         certificate=found.certificate,
         comparison=compared(data, problem, in_sample, held_out, draws),

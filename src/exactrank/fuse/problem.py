@@ -62,11 +62,6 @@ class Problem:
         """How many systems there are."""
         return len(self.values)
 
-    @property
-    def query_weight(self) -> PerQuery:
-        """One a query."""
-        return np.ones(self.data.n_queries) if self.data.query_weight is None else np.asarray(self.data.query_weight)
-
     @cached_property
     def skipped(self) -> npt.NDArray[np.bool_]:
         """The queries that the measure leaves out."""
@@ -79,7 +74,7 @@ class Problem:
     def part(self, queries: Rows) -> "Problem":
         """The problem of some of the queries."""
         data = self.data.take_queries(queries)
-        rows = np.repeat(self.data.indptr[queries] - data.indptr[:-1], np.diff(data.indptr)) + np.arange(data.n_documents)
+        rows = np.repeat(self.data.indptr[queries] - data.indptr[:-1], data.sizes) + np.arange(data.n_documents)
         return replace(self, data=data, values=self.values[:, rows], ranked=self.ranked[rows])
 
     def scores(self, weights: Weights) -> PerDocument:
@@ -100,7 +95,7 @@ class Problem:
 
     def sweep(self, start: Weights, end: Weights, query_weight: PerQuery | None = None) -> Sweep:
         """The measure on the segment from ``start`` to ``end``, (2)."""
-        weight = self.query_weight if query_weight is None else query_weight
+        weight = self.data.weights if query_weight is None else query_weight
         steps = profile(self.measure, self.data, *self.ray(start, end), low=0.0, high=1.0, weight=weight, threads=self.threads)
         return Sweep(start, end, steps)
 

@@ -59,7 +59,7 @@ class Folds:
     def of(cls, problem: Problem, folds: int, seed: int) -> "Folds":
         """``folds`` of them, or none."""
         fold = deal_folds(problem.data.n_queries, folds, seed) if folds else np.zeros(0, np.int64)
-        trainings = {f: problem.query_weight * (fold != f) for f in range(folds)}
+        trainings = {f: problem.data.weights * (fold != f) for f in range(folds)}
         usable = {f: training for f, training in trainings.items() if problem.counts(training)}
         return cls(fold, tuple(usable), tuple(usable.values()))
 
@@ -75,7 +75,7 @@ def bootstrapped(problem: Problem, weights: Weights, draws: Draws, swept: Sequen
     """The 95% interval of each weight, of which ``weights`` were found; ``swept``: all weights, of two systems."""
     if not len(draws):
         return None
-    query_weights = [problem.query_weight * counts for counts in draws if problem.counts(problem.query_weight * counts)]
+    query_weights = [problem.data.weights * counts for counts in draws if problem.counts(problem.data.weights * counts)]
     if swept:
         return tuple(middle_of(np.reshape(best_weights(swept, query_weights, problem.threads), (-1, 2))))
     samples = np.tile(weights, (len(query_weights), 1))

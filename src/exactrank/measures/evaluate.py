@@ -116,8 +116,7 @@ def evaluate(
         if not complete:
             values[np.ix_(which, retrieved == 0)] = np.nan
     _check_finite(named, values, data)
-    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    return Evaluation(named, values, data.qid, weight, seed)
+    return Evaluation(named, values, data.qid, data.weights, seed)
 
 
 def values_per_query(
@@ -126,8 +125,7 @@ def values_per_query(
     """Values (measures x queries) and how many documents of each query have a rank; scores in the order of the documents."""
     if ties == "docid":
         scores = scores.astype(np.float32).astype(np.float64)
-    longest = int(np.diff(data.indptr).max())
-    kernels = [m.kernel(data.y, longest) for m in measures]
+    kernels = [m.kernel(data.y, data.longest) for m in measures]
     try:
         values, retrieved = _core.evaluate(scores, data.indptr, tie_key_of(ties, data), ties == "expected", kernels, thread_count(threads))
     except IndexError as error:

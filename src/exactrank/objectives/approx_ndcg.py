@@ -22,7 +22,6 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.dcg import NDCG
 from exactrank.objectives.bounded_gain import bounded, training_kernel
-from exactrank.objectives.cost import sizes_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class ApproxNDCG:
         """How many pairs of a document with a gain and another one pass looks at."""
         _, grades = bounded(self.measure, data.y)
         useful = np.add.reduceat(self.measure.usefulness(grades) > 0, data.indptr[:-1], dtype=np.float64)
-        return float((useful * sizes_of(data)).sum())
+        return float((useful * data.sizes).sum())
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""

@@ -21,7 +21,6 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.measures.dcg import DCG
 from exactrank.measures.err import ERR
-from exactrank.objectives.within_query import longest
 
 #: The largest exponent. Up to it LambdaMART reaches on artificial data what it reaches on grades of 0 to 4, within noise; at 30 a
 #: hundredth less, at 1000 a tenth.
@@ -31,7 +30,7 @@ MOST = 8.0
 def training_kernel(measure: Measure, data: RankingData) -> tuple[_core.Kernel, PerDocument]:
     """The kernel of ``measure`` with the grades that it reads, those that are exponents after (1)."""
     asked, grades = bounded(measure, data.y)
-    return asked.kernel(grades, longest(data.indptr))
+    return asked.kernel(grades, data.longest)
 
 
 def gentle(measure: Measure, data: RankingData) -> tuple[Measure, RankingData]:

@@ -6,9 +6,6 @@ Such an objective has ``pairs``, how many it looks at in one pass over some data
 import warnings
 from typing import ClassVar, Protocol, runtime_checkable
 
-import numpy as np
-
-from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
 
 #: Passes over more pairs than this are announced.
@@ -38,13 +35,8 @@ def announce_cost(objective: object, data: RankingData) -> None:
     if pairs > MANY_PAIRS:
         warnings.warn(
             f"one pass of {type(objective).__name__} looks at {pairs:.1e} pairs of documents, which takes about"
-            f" {pairs * SECONDS_PER_PAIR:.0f} s on one thread; the longest query has {int(sizes_of(data).max())} documents."
+            f" {pairs * SECONDS_PER_PAIR:.0f} s on one thread; the longest query has {data.longest} documents."
             f" To make it faster {objective.remedy}",
             CostWarning,
             stacklevel=3,
         )
-
-
-def sizes_of(data: RankingData) -> PerQuery:
-    """How many documents each query has, as floats, whose products do not wrap."""
-    return np.diff(data.indptr).astype(np.float64)

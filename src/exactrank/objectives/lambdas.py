@@ -31,7 +31,6 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.objectives.bounded_gain import training_kernel
-from exactrank.objectives.cost import sizes_of
 
 Link = Literal["logistic", "step", "spring"]
 
@@ -66,7 +65,7 @@ class LambdaRule:
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of documents meet in one pass."""
-        sizes, cutoff = sizes_of(data), NO_CUTOFF if self.measure is None else self.measure.cutoff
+        sizes, cutoff = data.sizes, NO_CUTOFF if self.measure is None else self.measure.cutoff
         upper = np.minimum(sizes - 1, min(self.truncation or NO_CUTOFF, cutoff))
         return float(np.minimum(upper * sizes - upper * (upper + 1) / 2, upper * (self.neighbours or NO_CUTOFF)).sum())
 

@@ -29,7 +29,7 @@ class IdealLikelihood:
     """(1) for the queries of ``data``; ``weight`` is one a query."""
 
     def __init__(self, measure: Measure, data: RankingData, weight: PerQuery, threads: int | None = None) -> None:
-        starts, sizes = data.indptr[:-1], np.diff(data.indptr)
+        starts, sizes = data.indptr[:-1], data.sizes
         query = np.repeat(np.arange(data.n_queries), sizes)
         order = np.lexsort((np.arange(data.n_documents), -data.y, query))
         better = np.add.reduceat((data.y > np.repeat(np.minimum.reduceat(data.y, starts), sizes)).astype(np.int64), starts)

@@ -56,11 +56,11 @@ class LinearValue:
             for scores in (self.data.y, -self.data.y)
         )
         is_most = (best == 1) | (best == worst) | np.isnan(best)
-        return float(means_over_queries(best[None], self._weight)[0]) if np.all(is_most) else np.inf
+        return float(means_over_queries(best[None], self.data.weights)[0]) if np.all(is_most) else np.inf
 
     def mean(self, scores: PerDocument) -> float:
         """The mean of the measure for ``scores`` in the order of the documents."""
-        mean = mean_value(self.measure, self.data, scores, self._weight, self.threads)
+        mean = mean_value(self.measure, self.data, scores, self.data.weights, self.threads)
         self._check(mean)
         return mean
 
@@ -68,7 +68,7 @@ class LinearValue:
         """The mean for each row of ``scores``, all of them ranked at once."""
         every = self._judged.take_queries(np.tile(np.arange(self.data.n_queries), len(scores)))
         values, _ = values_per_query([self.measure], every, scores.ravel(), self.measure.ties, self.threads)
-        means = means_over_queries(values.reshape(len(scores), -1), self._weight)
+        means = means_over_queries(values.reshape(len(scores), -1), self.data.weights)
         self._check(*means)
         return means
 
@@ -90,7 +90,3 @@ class LinearValue:
         scores = _core.linear_scores(self.data.X, weights, thread_count(self.threads))
         self._last[:] = [(np.array(theta), scores)]
         return scores
-
-    @cached_property
-    def _weight(self) -> npt.NDArray[np.float64]:
-        return np.ones(self.data.n_queries) if self.data.query_weight is None else self.data.query_weight

@@ -36,7 +36,7 @@ class ListMLE:
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        starts, sizes = data.indptr[:-1], np.diff(data.indptr)
+        starts, sizes = data.indptr[:-1], data.sizes
         query = spread_to_documents(np.arange(data.n_queries), data.indptr)
         chance = np.random.default_rng(self.seed).random(data.n_documents)
         ideal = np.lexsort((chance, -data.y, query)) - spread_to_documents(starts, data.indptr)

@@ -22,7 +22,6 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import mean_value, tie_key_of, values_per_query
-from exactrank.objectives.profile import query_weights
 from exactrank.scorers.architecture import Architecture, Theta
 from exactrank.threads import thread_count
 
@@ -62,16 +61,16 @@ class Measured:
             steps = (c * np.eye(1, len(theta), j)[0] for j in range(len(theta)))
             return np.array([self.value(theta + step) - self.value(theta - step) for step in steps])
         scores = self.architecture.scores(theta, self.data.X, self.threads)
-        ties, (kernel, grades) = self.measure.ties, self.measure.kernel(self.data.y, int(np.diff(self.data.indptr).max()))
+        ties, (kernel, grades) = self.measure.ties, self.measure.kernel(self.data.y, self.data.longest)
         sums = _core.differences(
             scores, self.data.X, c / self.architecture.scale, self.data.indptr, tie_key_of(ties, self.data),
-            ties == "expected", ties == "docid", kernel, grades, self._weight, self._count,
+            ties == "expected", ties == "docid", kernel, grades, self.data.weights, self._count,
         )  # fmt: skip
         self._check(np.all(np.isfinite(sums)) and self._counted > 0)
         return sums / self._counted
 
     def _mean(self, scores: PerDocument) -> float:
-        mean = mean_value(self.measure, self.data, scores, self._weight, self.threads)
+        mean = mean_value(self.measure, self.data, scores, self.data.weights, self.threads)
         self._check(np.isfinite(mean))
         return mean
 
@@ -84,11 +83,7 @@ class Measured:
         return thread_count(self.threads)
 
     @cached_property
-    def _weight(self) -> PerQuery:
-        return query_weights(self.data, None)
-
-    @cached_property
     def _counted(self) -> float:
         """The weight of the queries that count."""
         values, _ = values_per_query([self.measure], self.data, np.zeros(self.data.n_documents), self.measure.ties, self.threads)
-        return float(self._weight[~np.isnan(values[0])].sum())
+        return float(self.data.weights[~np.isnan(values[0])].sum())

@@ -18,7 +18,6 @@ from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
-from exactrank.objectives.profile import query_weights
 from exactrank.scorers.architecture import Theta
 from exactrank.scorers.thresholds import Thresholds
 from exactrank.threads import thread_count
@@ -52,7 +51,7 @@ class PairExponential:
     def __init__(self, data: RankingData, limit: int | None = None, threads: int | None = None) -> None:
         self._data = data
         self._threads = thread_count(threads)
-        self._native = _core.RankBoost(data.X, data.y, data.indptr, query_weights(data, None), limit or 0, self._threads)
+        self._native = _core.RankBoost(data.X, data.y, data.indptr, data.weights, limit or 0, self._threads)
 
     def scores(self, theta: Theta) -> PerDocument:
         """The score of each document by the steps of ``theta``."""

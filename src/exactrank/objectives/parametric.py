@@ -18,7 +18,6 @@ from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.objectives.cost import announce_cost
-from exactrank.objectives.profile import query_weights
 from exactrank.objectives.score_space import Objective
 from exactrank.scorers.architecture import Architecture, Theta
 from exactrank.threads import thread_count
@@ -40,7 +39,7 @@ class Parametric:
     ) -> None:
         if not 0 <= l2 < np.inf:
             raise DataError(f"l2 must be a number of at least 0, got {l2}")
-        weight = query_weights(data, None)
+        weight = data.weights
         self.architecture = architecture
         self.data = data
         self._weight = weight / weight.mean()

@@ -91,9 +91,8 @@ def query_jumps(
 
 
 def query_weights(data: RankingData, weight: npt.ArrayLike | None) -> PerQuery:
-    """``weight``, or the data's own, or ones: one a query."""
-    given = data.query_weight if weight is None else weight
-    weights = np.ones(data.n_queries) if given is None else np.ascontiguousarray(given, np.float64)
+    """``weight``, or the data's own: one per query."""
+    weights = data.weights if weight is None else np.ascontiguousarray(weight, np.float64)
     if weights.shape != (data.n_queries,) or not np.all(np.isfinite(weights) & (weights >= 0)) or not np.any(weights > 0):
         raise DataError(f"weight must hold {data.n_queries} numbers of at least 0, not all 0: one a query")
     return weights
@@ -101,13 +100,12 @@ def query_weights(data: RankingData, weight: npt.ArrayLike | None) -> PerQuery:
 
 def conventions(measure: Measure, data: RankingData) -> tuple[PerDocument | None, bool, _core.Kernel, PerDocument]:
     """What ranks tied documents, whether all their orders count, and the measure's kernel with the grades it reads."""
-    longest = int(np.diff(data.indptr).max())
-    if min(longest, measure.cutoff) > MOST_CROSSING:
+    if min(data.longest, measure.cutoff) > MOST_CROSSING:
         raise IncompatibleError(
-            f"{measure} counts every rank, and a query has {longest:,} documents: too many to look at all pairs;"
+            f"{measure} counts every rank, and a query has {data.longest:,} documents: too many to look at all pairs;"
             f" give the measure a cutoff, or leave out documents beyond {MOST_CROSSING:,}"
         )
-    kernel, grades = measure.kernel(data.y, longest)
+    kernel, grades = measure.kernel(data.y, data.longest)
     return tie_key_of(measure.ties, data), measure.ties == "expected", kernel, grades
 
 

@@ -16,7 +16,6 @@ from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.dcg import DCG
 from exactrank.measures.evaluate import means_over_queries, values_per_query
 from exactrank.objectives.measured import Measured
-from exactrank.objectives.profile import query_weights
 from exactrank.scorers.architecture import Theta
 
 #: What rounding may add to a share.
@@ -41,7 +40,7 @@ class QueryPerformance:
     @cached_property
     def weight(self) -> PerQuery:
         """Of each query; they sum to 1."""
-        given = np.where(np.isnan(self._alone[0, 0]), 0.0, self._weight)
+        given = np.where(np.isnan(self._alone[0, 0]), 0.0, self.measured.data.weights)
         if not np.any(given):
             raise DataError(f"no query that counts has a weight above 0, by {self.measured.measure}; give such a query a weight")
         return np.asarray(given / given.sum())
@@ -54,7 +53,7 @@ class QueryPerformance:
     def performance(self, theta: Theta) -> tuple[float, PerQuery]:
         """The mean as [`xr.evaluate`][exactrank.evaluate] has it, and E of each query, 0 where it is skipped."""
         values = self.measured.by_query(theta)
-        return float(means_over_queries(values[None], self._weight)[0]), np.nan_to_num(values)
+        return float(means_over_queries(values[None], self.measured.data.weights)[0]), np.nan_to_num(values)
 
     @cached_property
     def _alone(self) -> npt.NDArray[np.float64]:
@@ -63,7 +62,3 @@ class QueryPerformance:
         signs = (1.0, -1.0) if self.turned else (1.0,)
         found = [[values_per_query([measure], data, sign * column, measure.ties, threads)[0][0] for sign in signs] for column in columns]
         return np.ascontiguousarray(np.swapaxes(found, 0, 1))
-
-    @cached_property
-    def _weight(self) -> PerQuery:
-        return query_weights(self.measured.data, None)

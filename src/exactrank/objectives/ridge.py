@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.objectives.within_query import centred, spread_to_documents
 
@@ -21,9 +20,9 @@ DOCUMENTS_PER_BLOCK = 1 << 14
 Floats = npt.NDArray[np.float64]
 
 
-def ridge_weights(data: RankingData, weight: PerQuery, ridge: float = 1e-3) -> Floats:
-    """The weights (1), one for each feature; ``weight`` is one for each query, ``ridge`` relative to each feature's variance."""
-    blocks = _blocks(data, weight)
+def ridge_weights(data: RankingData, ridge: float = 1e-3) -> Floats:
+    """The weights (1), one for each feature; ``ridge`` is relative to each feature's variance."""
+    blocks = _blocks(data)
     return _by_features(blocks, data.n_features, ridge) if data.n_documents >= data.n_features else _by_documents(blocks, ridge)
 
 
@@ -43,14 +42,14 @@ def _by_documents(blocks: Iterator[tuple[Floats, Floats]], ridge: float) -> Floa
     return np.asarray(X.T @ np.linalg.solve(X @ X.T + ridge * np.eye(len(X)), y) / unit)
 
 
-def _blocks(data: RankingData, weight: PerQuery) -> Iterator[tuple[Floats, Floats]]:
+def _blocks(data: RankingData) -> Iterator[tuple[Floats, Floats]]:
     """Features and grades of some queries after the other, centred and times the root of the weight."""
     edges = np.unique(np.searchsorted(data.indptr, np.arange(0, data.n_documents, DOCUMENTS_PER_BLOCK)))
     for first, last in zip(edges, [*edges[1:], data.n_queries], strict=True):
         if first == last:
             continue
         rows, indptr = slice(data.indptr[first], data.indptr[last]), data.indptr[first : last + 1] - data.indptr[first]
-        root = np.sqrt(spread_to_documents(weight[first:last], indptr))
+        root = np.sqrt(spread_to_documents(data.weights[first:last], indptr))
         yield centred(data.X[rows], indptr) * root[:, None], centred(data.y[rows], indptr) * root
 
 

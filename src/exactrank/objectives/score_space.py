@@ -15,7 +15,6 @@ from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.evaluate import checked_scores
-from exactrank.objectives.profile import query_weights
 from exactrank.threads import thread_count
 
 
@@ -57,6 +56,6 @@ def slopes(objective: Objective, data: RankingData, scores: npt.ArrayLike, threa
     array([-0.5,  0.5])
     """
     s = data.grouped(checked_scores(data, scores))
-    weight = query_weights(data, None)
+    weight = data.weights
     values, slope, curvature = _core.answers(objective.on(data), s, data.indptr, weight, True, True, thread_count(threads))
     return Slopes(values, data.ungrouped(slope), data.ungrouped(curvature))

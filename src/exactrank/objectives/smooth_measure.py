@@ -25,7 +25,6 @@ from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.families import Positional
 from exactrank.objectives.bounded_gain import training_kernel
-from exactrank.objectives.cost import sizes_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class SmoothMeasure:
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of a rank and a document one pass looks at."""
-        sizes = sizes_of(data)
+        sizes = data.sizes
         return float((np.minimum(sizes, self.measure.cutoff) * sizes).sum())
 
     def on(self, data: RankingData) -> _core.Objective:

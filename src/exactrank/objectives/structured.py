@@ -46,7 +46,6 @@ from exactrank.measures.evaluate import checked_scores
 from exactrank.measures.families import Positional
 from exactrank.measures.first_relevant import RR, Success
 from exactrank.objectives.bounded_gain import training_kernel
-from exactrank.objectives.within_query import longest
 from exactrank.threads import thread_count
 
 Shape = Literal["linear", "sqrt", "discount"]
@@ -92,7 +91,7 @@ class Structured:
         """What c(y) . s changes by when the score at the first rank rises by one: A(1); 1 for (4), where all scores of a kind rise."""
         if not isinstance(self.measure, Positional):
             return 1.0
-        return float(_by_position(self.A, self.measure, longest(data.indptr))[0][0])
+        return float(_by_position(self.A, self.measure, data.longest)[0][0])
 
     def towards(self, data: RankingData, scores: npt.ArrayLike) -> "Towards":
         """(1) with the ranking by ``scores``, one a row in the caller's order, for a target: where they are the scores it is (2).
@@ -171,7 +170,7 @@ def _positional(A: Shape | tuple[float, ...], measure: Positional, data: Ranking
     worths = _core.worths(kernel, grades, data.indptr)
     if not np.all(np.abs(worths) < LARGEST_WORTH):
         raise DataError(f"{measure}: the gain of grade {data.y.max():g} is too large for a margin; use gain='linear', or nDCG")
-    a, d = _by_position(A, measure, longest(data.indptr))
+    a, d = _by_position(A, measure, data.longest)
     return Oracle(_core.positional_separation(a, d, worths, data.indptr), worths)
 
 
@@ -197,7 +196,7 @@ def _from_pairs(measure: AP | RR | Success, data: RankingData) -> Oracle:
     flags = relevant.astype(np.uint8)
     if isinstance(measure, AP):
         return Oracle(_core.precision_separation(flags, data.indptr), relevant)
-    worth = np.asarray(measure.discounts(min(measure.cutoff, longest(data.indptr))), np.float64)
+    worth = np.asarray(measure.discounts(min(measure.cutoff, data.longest)), np.float64)
     return Oracle(_core.first_relevant_separation(worth, flags, data.indptr), relevant)
 
 

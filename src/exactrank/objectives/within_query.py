@@ -25,11 +25,6 @@ def deviation(values: PerDocument | Matrix, indptr: Boundaries) -> float:
     return float(np.sqrt(np.mean(centred(values, indptr) ** 2)))
 
 
-def longest(indptr: Boundaries) -> int:
-    """How many documents the query with the most has."""
-    return int(np.diff(indptr).max())
-
-
 def query_sums(values: PerDocument, indptr: Boundaries) -> PerQuery:
     """The sum over each query's documents."""
     return np.asarray(np.add.reduceat(values, indptr[:-1]))

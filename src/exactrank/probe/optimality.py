@@ -30,7 +30,6 @@ from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
 from exactrank.objectives.linear_profile import LinearProfile, Place, columns_of
-from exactrank.objectives.profile import query_weights
 from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, StepFunction
 from exactrank.pictures import caption, outline, picture_file
 from exactrank.probe.probed import measure_of, model_of, rows_for
@@ -164,7 +163,7 @@ def optimality(
             f"{parsed} skips every query of the data, so there is nothing to raise; give data with relevant documents, or empty=0"
         )
     rows = rows_for(linear, data)
-    place = LinearProfile(parsed, rows, columns_of(rows), query_weights(rows, None), threads=threads).at(linear.weights)
+    place = LinearProfile(parsed, rows, columns_of(rows), rows.weights, threads=threads).at(linear.weights)
     size = float(np.abs(scores).max())
     return Optimality(parsed, value, tuple(_examined(place, rows, j, value, size) for j in range(rows.n_features)), place)
 

@@ -26,7 +26,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate, mean_value
-from exactrank.objectives.profile import profile, query_weights
+from exactrank.objectives.profile import profile
 from exactrank.objectives.step_function import SAME_VALUE, Floats, StepFunction
 from exactrank.pictures import picture_file
 from exactrank.probe.probed import measure_of, model_of, rows_for
@@ -111,7 +111,7 @@ class Sample:
 
     def sampled(self, weight: Weight, percents: Floats) -> Floats:
         """(1) at some points."""
-        path, each = self.moves.path(weight), query_weights(self.data, None)
+        path, each = self.moves.path(weight), self.data.weights
         return np.array([mean_value(self.measure, self.data, path(percent), each, self.threads) for percent in percents.tolist()])
 
 
@@ -260,7 +260,7 @@ def _check(percent: float, weights: int, samples: Sequence[int], points: int) ->
 def _counted(measure: Measure, data: RankingData, model: Model, threads: int | None) -> RankingData:
     """The queries that count in the measure's mean: samples of a size are then samples of so many values."""
     found = evaluate(measure, data, model.predict(data, threads), threads=threads)
-    counts = ~np.isnan(found[str(measure)].values) & (query_weights(data, None) > 0)
+    counts = ~np.isnan(found[str(measure)].values) & (data.weights > 0)
     if not np.any(counts):
         raise DataError(f"{measure} skips every query of the data, so there is nothing to follow; give data with relevant documents")
     return data.take_queries(counts)

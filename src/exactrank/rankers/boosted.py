@@ -27,7 +27,6 @@ from exactrank.measures.evaluate import mean_value
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.cost import announce_cost
-from exactrank.objectives.profile import query_weights
 from exactrank.objectives.score_space import Objective, Sampled
 from exactrank.optimizers.base import State, Theta
 from exactrank.rankers.base import Ranker
@@ -176,7 +175,7 @@ class BoostedRanker(Ranker):
         """``trained`` with what ``scorer`` comes to."""
         measure = parse_measure(self.measure)
         value, held_out = (
-            None if part is None else mean_value(measure, part, scorer.score(part.X, self.threads), query_weights(part, None), self.threads)
+            None if part is None else mean_value(measure, part, scorer.score(part.X, self.threads), part.weights, self.threads)
             for part in (data, valid)
         )
         return replace(trained, value=trained.value if value is None else value, valid=held_out)
@@ -287,7 +286,7 @@ class Growth:
         return self._value(measure, part, (self.others[which] + self.forest.scores[which]) / (self.bag + 1))
 
     def _value(self, measure: Measure, part: RankingData, scores: PerDocument) -> float:
-        return mean_value(measure, part, scores, query_weights(part, None), self.ranker.threads)
+        return mean_value(measure, part, scores, part.weights, self.ranker.threads)
 
     def _grown(self, state: State) -> State:
         number = int(state.theta[0])
@@ -307,7 +306,7 @@ class Growth:
         asked = drawn.on(self.data), self.forest.scores[0], self.data.indptr, seen
         _, slope, curvature = _core.answers(*asked, True, True, thread_count(self.ranker.threads))
         if not curvature.any():
-            curvature = np.repeat(seen, np.diff(self.data.indptr))
+            curvature = np.repeat(seen, self.data.sizes)
         if self.data.sample_weight is None:
             return slope, curvature
         return slope * self.data.sample_weight, curvature * self.data.sample_weight
@@ -318,7 +317,7 @@ class Growth:
 
     def _seen(self, number: int) -> PerQuery:
         """The weights of the queries, 0 for those that the tree of that number does not see."""
-        weight = query_weights(self.data, None)
+        weight = self.data.weights
         if self.ranker.query_fraction == 1:
             return weight
         rng = np.random.default_rng([self.ranker.seed, self._place(number)])

@@ -9,7 +9,6 @@ from exactrank.data.folds import deal_folds
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.evaluate import means_over_queries
 from exactrank.objectives.measured import Measured
-from exactrank.objectives.profile import query_weights
 from exactrank.optimizers.base import Theta
 from exactrank.training import Listener, Progress, Trained
 
@@ -24,7 +23,7 @@ def by_folds(solutions: Solutions, candidates: int, measured: Measured, folds: i
     when a single one has weight, it is the first.
     """
     data, history = measured.data, list[Progress]()
-    weight = query_weights(data, None)
+    weight = data.weights
     fold = deal_folds(data.n_queries, min(folds, data.n_queries), seed)
     held_out = np.full((candidates, data.n_queries), np.nan)
     try:

@@ -33,7 +33,6 @@ from exactrank.measures.parse import parse_measure
 from exactrank.objectives.likelihood import Point
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
 from exactrank.objectives.linear_value import LinearValue
-from exactrank.objectives.profile import query_weights
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.softmax import SoftmaxLikelihood
 from exactrank.objectives.within_query import deviation
@@ -137,7 +136,7 @@ class DirectRank(Ranker):
         if measure.ties != "expected":
             measure = replace(measure, ties="pessimistic")
         chosen_by = None if valid is None else LinearValue(measure, valid, self.threads).value
-        task = _Task(measure, data, columns_of(data), query_weights(data, None), self)
+        task = _Task(measure, data, columns_of(data), self)
         bags = self.bags if self.bags is not None else 20 if data.n_queries < MANY_QUERIES else 0
         trained = self._averaged(task, bags, chosen_by, listener) if bags else self._single(task, chosen_by, listener)
         return self._scorer(data, trained.theta), trained
@@ -146,7 +145,7 @@ class DirectRank(Ranker):
         """The best of all restarts on all queries."""
         limits = task.limits
         search = Powell(limits, self.tolerance) if self.directions == "powell" else CoordinateSearch(self.order, limits, self.tolerance)
-        problem = task.problem(task.weight, self.threads)
+        problem = task.problem(task.data.weights, self.threads)
 
         def run(number: int, heard: Listener) -> Trained:
             rng = np.random.default_rng([self.seed, number])
@@ -193,7 +192,6 @@ class _Task:
     measure: Measure
     data: RankingData
     columns: Matrix
-    weight: PerQuery
     ranker: DirectRank
 
     @property
@@ -208,13 +206,13 @@ class _Task:
         return LinearProfile(self.measure, self.data, self.columns, weight, point=self.ranker.point, threads=threads)
 
     def start(self, kind: Any, rng: np.random.Generator) -> Theta:
-        threads = self.ranker.threads
+        data, threads = self.data, self.ranker.threads
         if not isinstance(kind, str):
             return self._given(np.array(kind, np.float64))
         if kind == "softmax":
-            return SoftmaxLikelihood(self.measure, self.data, self.columns, self.weight, SOFTMAX_RIDGE, threads).best(SOFTMAX_ITERATIONS)
+            return SoftmaxLikelihood(self.measure, data, self.columns, data.weights, SOFTMAX_RIDGE, threads).best(SOFTMAX_ITERATIONS)
         if kind == "regression":
-            return ridge_weights(self.data, self.weight)
+            return ridge_weights(self.data)
         if kind == "zero":
             return np.zeros(self.data.n_features)
         if kind == "random":
@@ -247,8 +245,8 @@ class _Task:
         rng = np.random.default_rng([self.ranker.seed, number])
         queries = self.data.n_queries
         drawn = np.bincount(rng.integers(0, queries, queries), minlength=queries)
-        problem: Any = self.problem(self.weight * drawn, 1)
-        left_out = self.weight * (drawn == 0)
+        problem: Any = self.problem(self.data.weights * drawn, 1)
+        left_out = self.data.weights * (drawn == 0)
         if np.any(left_out > 0):
             problem = Guarded(problem, self.problem(left_out, 1))
         theta = self.start(kind, rng) if shared is None else shared

@@ -29,7 +29,6 @@ from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.line_search import LineSearch
-from exactrank.objectives.profile import query_weights
 from exactrank.objectives.score_space import Objective
 from exactrank.objectives.squared_error import SquaredError
 from exactrank.rankers.boosted import Weigher
@@ -95,7 +94,7 @@ class DirectRankTrees(LambdaMART):
         return super()._objective(measure) if self.follow == "lambdas" else SquaredError(within=self.follow == "grades-within")
 
     def _weigher(self, measure: Measure, data: RankingData) -> Weigher:
-        whole = query_weights(data, None)
+        whole = data.weights
         on_all = LineSearch(measure, data, whole, self.threads)
 
         def weight(forest: Forest, tree: Tree, seen: PerQuery) -> float:

@@ -17,7 +17,6 @@ from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.measured import Measured
 from exactrank.objectives.parametric import Parametric
-from exactrank.objectives.profile import query_weights
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.score_space import Objective
 from exactrank.objectives.within_query import deviation
@@ -127,7 +126,7 @@ class GradientRanker(Ranker):
 
 def regression_start(data: RankingData, architecture: Architecture) -> Theta:
     """The parameters of ridge regression, of unit deviation within queries."""
-    theta = architecture.theta_of(ridge_weights(data, query_weights(data, None)))
+    theta = architecture.theta_of(ridge_weights(data))
     size = deviation(architecture.scores(theta, data.X), data.indptr)
     return theta / size if size > 0 else theta
 

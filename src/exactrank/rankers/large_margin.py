@@ -25,9 +25,8 @@ from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.measured import Measured
-from exactrank.objectives.profile import query_weights
 from exactrank.objectives.regularised_risk import RegularisedRisk
-from exactrank.objectives.within_query import centred, spread_to_documents
+from exactrank.objectives.within_query import centred
 from exactrank.optimizers.base import Optimizer, State, Theta
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.by_folds import by_folds
@@ -108,7 +107,7 @@ class LargeMarginRanker(Ranker):
     def _start(self, problem: RegularisedRisk) -> Theta:
         """Where the first strength starts: as good as at 0, where all documents tie and the order of the rows would rank them."""
         data, architecture = problem.negated.data, problem.negated.architecture
-        grades = spread_to_documents(query_weights(data, None), data.indptr) * centred(data.y, data.indptr)
+        grades = np.repeat(data.weights, data.sizes) * centred(data.y, data.indptr)
         direction = _core.pulled_back(data.X, grades, thread_count(self.threads)) / architecture.scale
         loss, slope = problem.risk(problem.centre)
         steepness = float(np.linalg.norm(slope) * np.linalg.norm(direction))

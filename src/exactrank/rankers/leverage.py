@@ -16,7 +16,6 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import mean_value
 from exactrank.objectives.line_search import LineSearch
-from exactrank.objectives.profile import query_weights
 from exactrank.rankers.directrank import DirectRank
 from exactrank.scorers.missing import PerFeature
 from exactrank.scorers.tree_ensemble import TreeEnsemble
@@ -38,7 +37,7 @@ def leveraged(scorer: TreeEnsemble, data: RankingData, measure: Measure, *, bags
     search = DirectRank(measure, bags=bags, start=ones, low=0.0, high=MOST, share=SHARE, seed=seed, threads=threads)
     towards = search.fit(trees).weights_ - ones
     found = replace(scorer, text=scaled(scorer.text, ones + _step(outputs, towards, data, measure, threads) * towards))
-    before, after = (mean_value(measure, data, each.score(data.X, threads), query_weights(data, None), threads) for each in (scorer, found))
+    before, after = (mean_value(measure, data, each.score(data.X, threads), data.weights, threads) for each in (scorer, found))
     return found if after >= before else scorer
 
 
@@ -52,6 +51,6 @@ def _outputs(scorer: TreeEnsemble, data: RankingData, threads: int | None) -> Ma
 
 def _step(outputs: Matrix, towards: PerFeature, data: RankingData, measure: Measure, threads: int | None) -> float:
     """How far to go from weights of 1 ``towards`` others, 0 to 1."""
-    search = LineSearch(measure, data, query_weights(data, None), threads)
+    search = LineSearch(measure, data, data.weights, threads)
     search.start(outputs.sum(axis=1, dtype=np.float64))
     return search.best(outputs @ towards, 0.0, 1.0).middle()

@@ -14,7 +14,6 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.objectives.linear_profile import LinearProfile, Place, columns_of
 from exactrank.objectives.parametric import Parametric
-from exactrank.objectives.profile import query_weights
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.slope_and_coordinates import SlopeAndCoordinates
 from exactrank.rankers.gradient import Run
@@ -83,7 +82,7 @@ def polished(run: Run, measure: Measure, rounds: int, theta: Theta, listener: Li
     """The best of ``rounds`` from ``theta``, by the values of ``run``."""
     part, problem = LinearPart.of(theta, run.problem), run.problem
     strict = measure if measure.ties == "expected" else replace(measure, ties="pessimistic")
-    profile = LinearProfile(strict, part.data, columns_of(part.data), query_weights(part.data, None), threads=problem.threads)
+    profile = LinearProfile(strict, part.data, columns_of(part.data), part.data.weights, threads=problem.threads)
 
     def whole(function: Callable[[Theta], float]) -> Callable[[Theta], float]:
         return lambda weights: function(part.whole(weights))

@@ -12,7 +12,6 @@ from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.linear_value import LinearValue
-from exactrank.objectives.profile import query_weights
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.optimizers.solved import Solved
 from exactrank.rankers.base import Ranker
@@ -54,7 +53,7 @@ class Ridge(Ranker):
         if not 0 < self.ridge < np.inf:
             raise DataError(f"ridge must be a number above 0, got {self.ridge}")
         measure = parse_measure(self.measure)
-        theta = ridge_weights(data, query_weights(data, None), self.ridge)
+        theta = ridge_weights(data, self.ridge)
         chosen_by = None if valid is None else LinearValue(measure, valid, self.threads).value
         value, rng = LinearValue(measure, data, self.threads), np.random.default_rng(self.seed)
         trained = train(Solved(), value, theta, rng=rng, max_steps=0, valid=chosen_by, listener=listener)

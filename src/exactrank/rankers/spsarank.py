@@ -14,7 +14,6 @@ from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.measured import Measured
-from exactrank.objectives.profile import query_weights
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.optimizers.base import Optimizer, Theta
 from exactrank.optimizers.fdsa import FDSA
@@ -98,7 +97,7 @@ class SPSARank(Ranker):
         def run(number: int, heard: Listener) -> Trained:
             rng = np.random.default_rng([self.seed, number])
             ridge = self.start == "ridge" and number == 0
-            theta = architecture.theta_of(ridge_weights(data, query_weights(data, None))) if ridge else architecture.initial(rng)
+            theta = architecture.theta_of(ridge_weights(data)) if ridge else architecture.initial(rng)
             return train(optimizer, problem, theta, rng=rng, max_steps=steps, valid=chosen_by, listener=heard)
 
         trained = best_of(self.restarts, run, listener)

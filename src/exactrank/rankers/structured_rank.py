@@ -20,7 +20,6 @@ import numpy as np
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
-from exactrank.objectives.profile import query_weights
 from exactrank.objectives.ramp_risk import RampRisk
 from exactrank.objectives.regularised_risk import RegularisedRisk
 from exactrank.objectives.ridge import ridge_weights
@@ -100,7 +99,7 @@ class StructuredRank(LargeMarginRanker):
         risk = RegularisedRisk.of(loss, architecture, data, threads=self.threads)
         if loss.bound == "convex":
             return risk
-        grades = architecture.theta_of(ridge_weights(data, query_weights(data, None)))
+        grades = architecture.theta_of(ridge_weights(data))
         return RampRisk(risk.negated, risk.strength, grades / loss.unit(data), loss)
 
     def _optimizer(self, problem: RegularisedRisk) -> Resumable:

@@ -14,11 +14,10 @@ import numpy.typing as npt
 from exactrank.arrays import PerDocument
 from exactrank.data.alignment import aligned
 from exactrank.data.checksum import checksum
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_positive_weight
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import mean_value, values_per_query
-from exactrank.objectives.profile import query_weights
 from exactrank.rankers.content_order import in_content_order
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import PerFeature, TreeMissing, fill_values, filled, refuse_missing
@@ -79,7 +78,7 @@ def training_data(data: RankingData, valid: Any, missing: TreeMissing, threads: 
 
 
 def _value(measure: Measure, data: RankingData, scores: PerDocument, threads: int | None) -> float:
-    return mean_value(measure, data, data.grouped(scores), query_weights(data, None), threads)
+    return mean_value(measure, data, data.grouped(scores), data.weights, threads)
 
 
 def _prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
@@ -87,6 +86,8 @@ def _prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
 
     The order goes by weights that are near 1 by a power of two, which rounds nothing; their sum, which does, is taken in that order.
     """
+    for name, weight in _weights_by(np.asarray, data).items():
+        check_positive_weight(name, weight)
     whole = replace(data, X=filled(data.X, fill, data.offset), **_weights_by(_near_one, data))
     found = in_content_order(whole)
     return replace(found, **_weights_by(_of_mean_one, found))
@@ -117,7 +118,7 @@ def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int 
     if not np.any(best != worst, where=~np.isnan(best)):
         raise DataError(
             f"nothing to learn: {measure} is the same for every ranking of every query; choose a measure that counts"
-            f" grades such as these ({data.y.min():g} to {data.y.max():g}) and lists this long (up to {int(np.diff(data.indptr).max())})"
+            f" grades such as these ({data.y.min():g} to {data.y.max():g}) and lists this long (up to {data.longest})"
         )
 
 

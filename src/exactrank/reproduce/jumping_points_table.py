@@ -68,7 +68,7 @@ class JumpingPointsTable(OnFolds):
 
     def _sets(self) -> Iterator[tuple[str, RankingData]]:
         for name, (fold, *_) in self.given:
-            long = np.diff(fold.train.indptr) >= self.sizes[-1]
+            long = fold.train.sizes >= self.sizes[-1]
             if not np.any(long):
                 raise DataError(f"{name}: no training query of its first fold has {self.sizes[-1]} documents; give data with longer lists")
             yield name, fold.train.take_queries(long)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.compare.contender import Task
-from exactrank.compare.contenders.peer import Judge, Peer, TrainedPeer, own_settings, plain_names, sizes, weights_of_queries
+from exactrank.compare.contenders.peer import Judge, Peer, TrainedPeer, own_settings, plain_names, weights_of_queries
 from exactrank.rankers.search_space import Range, Space
 
 
@@ -46,8 +46,8 @@ class CatBoost(Peer):
             catboost.Pool(
                 part.values,
                 part.y,
-                group_id=np.repeat(np.arange(part.n_queries), sizes(part)),
-                group_weight=None if (weight := weights_of_queries(self, part)) is None else np.repeat(weight, sizes(part)),
+                group_id=np.repeat(np.arange(part.n_queries), part.sizes),
+                group_weight=None if (weight := weights_of_queries(self, part)) is None else np.repeat(weight, part.sizes),
                 feature_names=names,
             )
             for part in (judge.train, judge.valid)

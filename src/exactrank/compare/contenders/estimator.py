@@ -45,7 +45,7 @@ class EstimatorContender(Contender):
         estimator = self.estimator(**{**self.params, **settings})
         own = {"random_state": task.seed, "n_jobs": task.threads}
         estimator.set_params(**{name: own[name] for name in own.keys() & estimator.get_params().keys() if name not in self.params})
-        train, sizes = task.fold.train, np.diff(task.fold.train.indptr)
+        train, sizes = task.fold.train, task.fold.train.sizes
         by_query = "qid" in inspect.signature(estimator.fit).parameters
         which = {"qid": np.repeat(np.arange(len(sizes)), sizes)} if by_query else {"group": sizes}
         return FittedEstimator(estimator.fit(train.values, train.y, **which))

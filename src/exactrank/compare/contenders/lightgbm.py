@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.compare.contender import Task
-from exactrank.compare.contenders.peer import Judge, Peer, TrainedPeer, linear_gain, own_settings, plain_names, sizes
+from exactrank.compare.contenders.peer import Judge, Peer, TrainedPeer, linear_gain, own_settings, plain_names
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
@@ -55,10 +55,8 @@ class LightGBM(Peer):
 
     def _check(self, train: RankingData, measure: Measure) -> None:
         super()._check(train, measure)
-        if sizes(train).max() > LONGEST_QUERY:
-            raise DataError(
-                f"LightGBM takes at most {LONGEST_QUERY:,} documents a query, and one has {sizes(train).max():,}; leave some out"
-            )
+        if train.longest > LONGEST_QUERY:
+            raise DataError(f"LightGBM takes at most {LONGEST_QUERY:,} documents a query, and one has {train.longest:,}; leave some out")
 
     def _trained(self, task: Task, given: Mapping[str, Any], judge: Judge) -> TrainedPeer:
         import lightgbm as lgb
@@ -66,7 +64,7 @@ class LightGBM(Peer):
         params = own_settings(given) | self._besides(task, judge)
         names: Any = plain_names(judge.train) or "auto"
         train, valid = (
-            lgb.Dataset(part.values, part.y, group=sizes(part), weight=_row_weights(part), feature_name=names, params=dict(params))
+            lgb.Dataset(part.values, part.y, group=part.sizes, weight=_row_weights(part), feature_name=names, params=dict(params))
             for part in (judge.train, judge.valid)
         )
         valid.set_reference(train)
@@ -104,5 +102,4 @@ def _row_weights(data: RankingData) -> npt.NDArray[np.float64] | None:
     """Of each document its weight times that of its query."""
     if data.sample_weight is None and data.query_weight is None:
         return None
-    of_queries = 1.0 if data.query_weight is None else np.repeat(data.query_weight, sizes(data))
-    return np.asarray((1.0 if data.sample_weight is None else data.sample_weight) * of_queries)
+    return np.asarray((1.0 if data.sample_weight is None else data.sample_weight) * np.repeat(data.weights, data.sizes))

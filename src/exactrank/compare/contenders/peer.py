@@ -31,7 +31,6 @@ from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import mean_value
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.profile import query_weights
 from exactrank.rankers.search_space import Space
 
 #: Names that all three take for features.
@@ -123,7 +122,7 @@ class Judge:
         return self._value(self._severe, self.valid, own)
 
     def _value(self, measure: Measure, part: RankingData, scores: PerDocument) -> float:
-        return mean_value(measure, part, scores, query_weights(part, None), self.threads)
+        return mean_value(measure, part, scores, part.weights, self.threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,11 +159,6 @@ class FittedPeer:
 def own_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those that the library knows by the same names."""
     return {name: value for name, value in given.items() if name not in ("trees", "patience")}
-
-
-def sizes(data: RankingData) -> npt.NDArray[np.int64]:
-    """How many documents each query has."""
-    return np.diff(data.indptr)
 
 
 def plain_names(data: RankingData) -> list[str] | None:

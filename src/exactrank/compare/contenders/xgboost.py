@@ -18,7 +18,6 @@ from exactrank.compare.contenders.peer import (
     linear_gain,
     own_settings,
     plain_names,
-    sizes,
     weights_of_queries,
 )
 from exactrank.rankers.search_space import Range, Space
@@ -61,7 +60,7 @@ class XGBoost(Peer):
         names = plain_names(judge.train)
         train, valid = (
             xgb.DMatrix(
-                part.values, part.y, group=sizes(part), weight=weights_of_queries(self, part), feature_names=names, nthread=task.threads
+                part.values, part.y, group=part.sizes, weight=weights_of_queries(self, part), feature_names=names, nthread=task.threads
             )
             for part in (judge.train, judge.valid)
         )
