@@ -134,7 +134,7 @@ def test_a_measure_that_cannot_tell_rankings_apart(measure):
 @given(st.integers(0, 200), st.floats(-2, 2), st.floats(0.01, 3))
 def test_the_likeliest_point_of_an_interval(seed, low, width):
     data, rng = judged(seed=seed, queries=4), np.random.default_rng(seed)
-    likelihood = IdealLikelihood(xr.NDCG(k=3), data, np.ones(data.n_queries))
+    likelihood = IdealLikelihood(xr.NDCG(k=3).on(data))
     s, t = rng.normal(size=data.n_documents), rng.normal(size=data.n_documents)
     alpha = likelihood.best(s, t, Interval(low, low + width, 0.0), low + width / 2)
     assert low <= alpha <= low + width
@@ -158,7 +158,7 @@ def test_the_likeliest_point_of_an_interval(seed, low, width):
 @given(st.integers(0, 50), st.sampled_from(["nDCG@5", "AP", "Bpref", "PairwiseCorrect", "DCG"]))
 def test_the_softmax_slope_is_that_of_its_value(seed, name):
     data, rng = judged(seed=seed, queries=4), np.random.default_rng(seed)
-    ours = SoftmaxLikelihood(xr.parse_measure(name), data, columns_of(data), rng.random(4) + 0.1, 0.1, 1)
+    ours = SoftmaxLikelihood(xr.parse_measure(name).on(data, rng.random(4) + 0.1, 1), columns_of(data), 0.1)
     theta, h = rng.normal(size=4), 1e-5
     slope = ours.value_and_slope(theta)[1]
     theirs = [(ours.value_and_slope(theta + h * e)[0] - ours.value_and_slope(theta - h * e)[0]) / (2 * h) for e in np.eye(4)]
@@ -198,7 +198,7 @@ def test_long_data_is_centred_in_blocks(monkeypatch):
 
 def test_a_place_is_what_evaluation_says():
     data = judged(queries=9)
-    problem = LinearProfile(xr.NDCG(k=5), data, columns_of(data), np.ones(9))
+    problem = LinearProfile(xr.NDCG(k=5).on(data), columns_of(data))
     theta = np.array([0.3, -1.0, 0.5, 2.0])
     place = problem.at(theta)
     assert place.value == pytest.approx(mean("nDCG@5", data, data.X @ theta), abs=1e-12)

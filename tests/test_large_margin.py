@@ -149,7 +149,7 @@ class Guess:
 
     def __init__(self, stop_at=None):
         self.data = xr.RankingData.from_arrays(np.eye(2)[np.arange(40) % 2], np.arange(40) % 2, group=[2] * 20)
-        self.measured = Measured(xr.parse_measure("nDCG@1"), Architecture.for_data(self.data), self.data)
+        self.measured = Measured(xr.parse_measure("nDCG@1").on(self.data), Architecture.for_data(self.data))
         self.seen = []
         self.stop_at = stop_at
 

@@ -19,7 +19,7 @@ ENDS = st.sampled_from([(-math.inf, math.inf), (0.0, math.inf), (-math.inf, 0.0)
 
 
 def search(measure, data, s, t, threads=1):
-    found = LineSearch(measure, data, data.weights, threads)
+    found = LineSearch(measure.on(data, threads=threads))
     found.start(data.grouped(s))
     return found, data.grouped(t)
 
@@ -108,4 +108,4 @@ def test_many_blocks_of_queries_on_any_number_of_threads():
         assert step == steps[0]
     assert steps[0].value == pytest.approx(profiles[0].best().value, abs=1e-11)
     assert steps[0].value == pytest.approx(xr.evaluate("nDCG@10", data, s + steps[0].alpha * t).means["nDCG@10"], abs=1e-11)
-    assert len({IdealLikelihood(xr.NDCG(k=10), data, np.ones(1500), threads).slope(s, t, 0.5) for threads in (1, 2)}) == 1
+    assert len({IdealLikelihood(xr.NDCG(k=10).on(data, threads=threads)).slope(s, t, 0.5) for threads in (1, 2)}) == 1

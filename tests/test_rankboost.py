@@ -98,17 +98,17 @@ def test_bounds(seed, limit, weighted):
 def test_scores_have_the_same_bits_however_they_are_added_up(seed, limit):
     data = judged(seed)
     problem = PairExponential(data, limit)
-    value = ThresholdValue(xr.NDCG(k=3), data)
+    value = ThresholdValue(xr.NDCG(k=3).on(data))
     for state in run(problem, rounds=12):
         scorer = xr.Thresholds.merged(state.theta, 3)
         assert state.scores.tobytes() == scorer.score(data.X).tobytes() == problem.scores(state.theta).tobytes()
         theirs = xr.evaluate("nDCG@3", data, state.scores).means["nDCG@3"]
-        assert value.value(state.theta) == theirs == ThresholdValue(xr.NDCG(k=3), data).value(state.theta)
+        assert value.value(state.theta) == theirs == ThresholdValue(xr.NDCG(k=3).on(data)).value(state.theta)
 
 
 def test_values_of_other_models_are_not_mixed_up():
     data = judged(5)
-    problem = ThresholdValue(xr.NDCG(), data)
+    problem = ThresholdValue(xr.NDCG().on(data))
     rng = np.random.default_rng(0)
     for _ in range(30):
         theta = np.c_[rng.integers(0, 3, 2), rng.choice([-0.5, 0.5], 2), rng.choice([-1.0, 1.0], 2)].ravel()[: rng.choice([3, 6])]

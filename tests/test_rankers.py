@@ -348,7 +348,7 @@ def test_the_objective_is_the_evaluation(measure, seed, at_once, weighted):
     thetas = np.tile(rng.integers(-2, 3, 5).astype(float), (6, 1))
     thetas[:, 1] = rng.integers(-2, 3, 6)
     theirs = [xr.evaluate(measure, data, X @ theta).means[str(measure)] for theta in thetas]
-    problem = LinearValue(measure, data)
+    problem = LinearValue(measure.on(data))
     if not np.all(np.isfinite(theirs)):
         with pytest.raises(xr.DataError, match="no query counts"):
             problem.value(thetas[0])

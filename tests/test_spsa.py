@@ -271,7 +271,7 @@ def test_the_value_is_the_evaluation_to_the_bit(drawn, measure, seed, hidden):
     thetas = np.random.default_rng(seed).integers(-2, 3, (11, architecture.size)).astype(float)
     for chosen in ways_to_break_ties(measure):
         theirs = [xr.evaluate(chosen, data, architecture.at(theta).score(data.X)).means[str(chosen)] for theta in thetas]
-        problem = Measured(chosen, architecture, data)
+        problem = Measured(chosen.on(data), architecture)
         if not np.all(np.isfinite(theirs)):
             with pytest.raises(xr.DataError, match="no query counts"):
                 problem.value(thetas[0])
@@ -285,7 +285,7 @@ def test_differences_are_those_of_the_slow_twin(drawn, measure, c):
     """Ties included; features that are constant within a query too."""
     data, architecture, theta = drawn
     for chosen in ways_to_break_ties(measure):
-        problem = Measured(chosen, architecture, data)
+        problem = Measured(chosen.on(data), architecture)
         try:
             theirs = 2 * c * reference.finite_difference(problem.value, theta, c)
         except xr.DataError:
@@ -299,7 +299,7 @@ def test_differences_are_those_of_the_slow_twin(drawn, measure, c):
 def test_differences_of_real_features(hidden):
     data = judged(queries=12, documents=40)
     architecture = Architecture.for_data(data, hidden)
-    problem, theta = Measured(xr.NDCG(k=5), architecture, data), architecture.initial(np.random.default_rng(0))
+    problem, theta = Measured(xr.NDCG(k=5).on(data), architecture), architecture.initial(np.random.default_rng(0))
     theirs = 0.2 * reference.finite_difference(problem.value, theta, 0.1)
     np.testing.assert_allclose(problem.differences(theta, 0.1), theirs, rtol=0, atol=1e-12)
     assert np.any(theirs != 0)
@@ -307,7 +307,7 @@ def test_differences_of_real_features(hidden):
 
 def test_scores_that_are_no_numbers_are_refused():
     data = judged()
-    problem = Measured(xr.NDCG(k=5), Architecture.for_data(data), data)
+    problem = Measured(xr.NDCG(k=5).on(data), Architecture.for_data(data))
     for ask in (problem.value, lambda theta: problem.values(theta[None]), lambda theta: problem.differences(theta, 1.0)):
         with pytest.raises(xr.DataError):
             ask(np.full(4, 1e308))
@@ -318,7 +318,7 @@ def test_threads_change_no_bit(method):
     data = judged(queries=900, documents=40)  # more than two blocks of documents
     architecture = Architecture.for_data(data)
     ours, theirs = (
-        run(method, Measured(xr.NDCG(k=5), architecture, data, threads), architecture.initial(np.random.default_rng(0)), 3)[-1]
+        run(method, Measured(xr.NDCG(k=5).on(data, threads=threads), architecture), architecture.initial(np.random.default_rng(0)), 3)[-1]
         for threads in (1, 2)
     )
     assert np.array_equal(ours.theta, theirs.theta)
@@ -330,7 +330,7 @@ def test_threads_change_no_bit(method):
 def test_measures_are_climbed(method, hidden):
     data = judged()
     architecture = Architecture.for_data(data, hidden)
-    states = run(method, Measured(xr.NDCG(k=5), architecture, data), architecture.initial(np.random.default_rng(1)), 120)
+    states = run(method, Measured(xr.NDCG(k=5).on(data), architecture), architecture.initial(np.random.default_rng(1)), 120)
     assert states[0].value < 0.75
     assert states[-1].value > 0.93
 

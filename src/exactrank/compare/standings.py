@@ -15,7 +15,7 @@ from exactrank.compare.results import Comparison, DataSummary, Fit
 from exactrank.compare.statistics.pairs import Pair, all_pairs, letter, letters
 from exactrank.compare.statistics.winning import winning_numbers
 from exactrank.measures.bootstrap import bootstrap_intervals
-from exactrank.measures.evaluate import means_over_queries
+from exactrank.measures.bound import means_over_queries
 
 #: The test whose adjusted p-values make the marks of tables.
 MARKING_TEST = "randomisation"

@@ -7,6 +7,7 @@ UTF-8 survive a round trip.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,14 @@ class TextColumn:
     def encoded(self, i: int) -> bytes:
         """The bytes of string ``i``."""
         return self.buffer[self.start[i] : self.stop[i]].tobytes()
+
+    @cached_property
+    def places_from_last(self) -> npt.NDArray[np.float64]:
+        """A number for each string that is smaller the later it comes in the order of bytes: 0 for the first, -1 for the next."""
+        encoded = [self.encoded(i) for i in range(len(self))]
+        places = np.empty(len(self))
+        places[sorted(range(len(self)), key=encoded.__getitem__)] = -np.arange(len(self))
+        return sealed(places)
 
     def take(self, which: npt.NDArray[np.int64] | slice) -> "TextColumn":
         """The strings at ``which``, over the same buffer."""

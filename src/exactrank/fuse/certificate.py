@@ -17,7 +17,7 @@ measure over all weights.
 """
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from exactrank.fuse.cells import Cell, halves, triangles
 from exactrank.fuse.normalise import SystemScores
 from exactrank.fuse.problem import Problem, Weights, mean, weighted_sum
 from exactrank.fuse.search import ascended
-from exactrank.measures.evaluate import values_per_query
 from exactrank.measures.families import Positional
 from exactrank.threads import thread_count
 
@@ -104,7 +103,7 @@ class Ceiling:
         if not isinstance(measure, Positional):
             raise TypeError(f"{measure} is not positional")
         useful, discounts = measure.usefulness(problem.data.y), _discounts(problem)
-        ideal_value = values_per_query([measure], problem.data, useful, "input", problem.threads)[0][0]
+        ideal_value = replace(measure, ties="input").on(problem.data, threads=problem.threads).values(useful)
         ideal_sum = _ideal_sums(useful, problem.data.indptr, discounts)
         indptr = np.searchsorted(rows, problem.data.indptr)
         return cls(problem, problem.values[:, rows], indptr, useful[rows], discounts, ideal_sum, ideal_value, np.empty((3, len(rows))))

@@ -21,7 +21,7 @@ from exactrank.arrays import PerDocument, PerQuery, Rows
 from exactrank.data.ranking_data import RankingData
 from exactrank.fuse.normalise import Retrieved, SystemScores
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import values_per_query
+from exactrank.measures.bound import BoundMeasure, means_over_queries
 from exactrank.objectives.profile import profile
 from exactrank.objectives.step_function import Interval, StepFunction
 
@@ -87,7 +87,11 @@ class Problem:
 
     def measured(self, scores: PerDocument) -> PerQuery:
         """The measure of each query by any scores, NaN where it is skipped."""
-        return np.asarray(values_per_query([self.measure], self.data, scores, self.measure.ties, self.threads)[0][0])
+        return self._bound.values(scores)
+
+    @cached_property
+    def _bound(self) -> BoundMeasure:
+        return self.measure.on(self.data, threads=self.threads)
 
     def value(self, weights: Weights, query_weight: PerQuery) -> float:
         """The measure's mean over queries."""
@@ -119,5 +123,4 @@ def weighted_sum(weights: Weights, values: SystemScores) -> PerDocument:
 
 def mean(per_query: PerQuery, query_weight: PerQuery) -> float:
     """The weighted mean over the queries that are not skipped."""
-    counted = np.where(np.isnan(per_query), 0.0, query_weight)
-    return float(np.nan_to_num(per_query) @ counted / counted.sum()) if counted.any() else float("nan")
+    return float(means_over_queries(per_query, query_weight))

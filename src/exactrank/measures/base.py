@@ -26,8 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import PerDocument
+from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.ranking_data import RankingData
 from exactrank.errors import MeasureError
+from exactrank.measures.bound import BoundMeasure
 
 Empty = Literal[0, 1, "skip"]
 Ties = Literal["input", "pessimistic", "expected", "docid"]
@@ -75,6 +77,17 @@ class Measure(ABC):
     @abstractmethod
     def swap_deltas(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """The change of the measure when positions i and j exchange, for all pairs; ``y`` are grades in ranked order."""
+
+    def on(self, data: RankingData, weights: PerQuery | None = None, threads: int | None = None) -> BoundMeasure:
+        """Itself on the queries of ``data``, to be asked many times; ``weights``, one per query, stand for those of the data.
+
+        >>> from exactrank.measures import NDCG
+        >>> data = RankingData.from_arrays(None, [0, 2, 1, 0], qid=["a", "a", "a", "b"])
+        >>> bound = NDCG(k=10).on(data)
+        >>> bound.values(np.array([0.3, 0.2, 0.1, 0.9])).round(4), round(bound.mean(np.array([0.3, 0.2, 0.1, 0.9])), 4)
+        (array([0.659, 0.   ]), 0.3295)
+        """
+        return BoundMeasure.of(self, data, weights, threads)
 
     @property
     def cutoff(self) -> int:

@@ -7,15 +7,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from exactrank import _core
 from exactrank.arrays import Ids, PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, IncompatibleError, MeasureError
-from exactrank.measures.base import Measure, Ties
+from exactrank.errors import DataError, MeasureError
+from exactrank.measures.base import Measure
 from exactrank.measures.bootstrap import bootstrap_intervals
+from exactrank.measures.bound import means_over_queries, values_of
 from exactrank.measures.parse import parse_measure
 from exactrank.measures.presets import find_preset
-from exactrank.threads import thread_count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,53 +108,15 @@ def evaluate(
     if complete is None:
         complete = True if preset is None else find_preset(preset).complete
     in_order = data.grouped(checked_scores(data, scores))
+    bound = [m.on(data, threads=threads) for m in named.values()]
     values = np.empty((len(named), data.n_queries))
     for ties in {m.ties for m in named.values()}:
-        which = [i for i, m in enumerate(named.values()) if m.ties == ties]
-        values[which], retrieved = values_per_query([list(named.values())[i] for i in which], data, in_order, ties, threads)
+        which = [i for i, each in enumerate(bound) if each.measure.ties == ties]
+        values[which], retrieved = values_of([bound[i] for i in which], in_order)
         if not complete:
             values[np.ix_(which, retrieved == 0)] = np.nan
     _check_finite(named, values, data)
     return Evaluation(named, values, data.qid, data.weights, seed)
-
-
-def values_per_query(
-    measures: Sequence[Measure], data: RankingData, scores: PerDocument, ties: Ties, threads: int | None = None
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
-    """Values (measures x queries) and how many documents of each query have a rank; scores in the order of the documents."""
-    if ties == "docid":
-        scores = scores.astype(np.float32).astype(np.float64)
-    kernels = [m.kernel(data.y, data.longest) for m in measures]
-    try:
-        values, retrieved = _core.evaluate(scores, data.indptr, tie_key_of(ties, data), ties == "expected", kernels, thread_count(threads))
-    except IndexError as error:
-        at = int(str(error))
-        row = at if data.order is None else int(data.order[at])
-        raise DataError(f"score of row {row} is {scores[at]}; scores must be numbers, or -inf for a document not retrieved") from None
-    return values.reshape(len(kernels), data.n_queries), retrieved
-
-
-def means_over_queries(values: npt.NDArray[np.float64], weight: PerQuery) -> npt.NDArray[np.float64]:
-    """The weighted mean of each row of ``values``, one a query; NaN is left out.
-
-    Weights go by a power of two first, which changes no bit of the mean, so that their sum does not overflow.
-    """
-    counted = np.where(np.isnan(values), 0.0, 1.0) * np.ldexp(weight, -np.frexp(weight.max())[1])
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.nansum(values * counted, axis=1) / counted.sum(axis=1))
-
-
-def mean_value(measure: Measure, data: RankingData, scores: PerDocument, weight: PerQuery, threads: int | None = None) -> float:
-    """The mean over queries, weighted by ``weight``; scores in the order of the documents."""
-    values, _ = values_per_query([measure], data, scores, measure.ties, threads)
-    return float(means_over_queries(values, weight)[0])
-
-
-def tie_key_of(ties: Ties, data: RankingData) -> PerDocument | None:
-    """What ranks documents of equal score, smallest first; None for the order given."""
-    if ties == "docid":
-        return _docid_key(data)
-    return data.y if ties == "pessimistic" else None
 
 
 def _check_finite(named: Mapping[str, Measure], values: npt.NDArray[np.float64], data: RankingData) -> None:
@@ -175,13 +136,3 @@ def checked_scores(data: RankingData, scores: npt.ArrayLike, name: str = "scores
     if checked.shape != (data.n_documents,):
         raise DataError(f"{name} has shape {checked.shape} for {data.n_documents} documents; give one number a row")
     return checked
-
-
-def _docid_key(data: RankingData) -> PerDocument:
-    """A number a document that is smaller the later its id comes in the order of bytes."""
-    if data.docid is None:
-        raise IncompatibleError("ties='docid' needs document ids, which the data lacks; use ties='input', or give docid")
-    encoded = [data.docid.encoded(i) for i in range(len(data.docid))]
-    key = np.empty(len(encoded))
-    key[sorted(range(len(encoded)), key=encoded.__getitem__)] = -np.arange(len(encoded))
-    return key

@@ -19,6 +19,7 @@ from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
+from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.dcg import DCG
 from exactrank.measures.err import ERR
 
@@ -33,10 +34,10 @@ def training_kernel(measure: Measure, data: RankingData) -> tuple[_core.Kernel, 
     return asked.kernel(grades, data.longest)
 
 
-def gentle(measure: Measure, data: RankingData) -> tuple[Measure, RankingData]:
-    """``measure`` and ``data`` to judge by in training, (1)."""
+def gentle(measure: Measure, data: RankingData, threads: int | None = None) -> BoundMeasure:
+    """``measure`` on ``data`` to judge by in training, (1)."""
     asked, grades = bounded(measure, data.y)
-    return asked, data if grades is data.y else replace(data, y=grades)
+    return asked.on(data if grades is data.y else replace(data, y=grades), threads=threads)
 
 
 def bounded(measure: Measure, y: PerDocument) -> tuple[Measure, PerDocument]:

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import Matrix, PerDocument, PerQuery
-from exactrank.data.ranking_data import RankingData
-from exactrank.measures.base import Measure
+from exactrank.arrays import Matrix, PerDocument
+from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.step_function import Interval
 from exactrank.threads import thread_count
 
@@ -26,18 +25,19 @@ ITERATIONS = 30
 
 
 class IdealLikelihood:
-    """(1) for the queries of ``data``; ``weight`` is one a query."""
+    """(1) for the queries of a measure's data, by their weights."""
 
-    def __init__(self, measure: Measure, data: RankingData, weight: PerQuery, threads: int | None = None) -> None:
+    def __init__(self, bound: BoundMeasure) -> None:
+        data = bound.data
         starts, sizes = data.indptr[:-1], data.sizes
         query = np.repeat(np.arange(data.n_queries), sizes)
         order = np.lexsort((np.arange(data.n_documents), -data.y, query))
         better = np.add.reduceat((data.y > np.repeat(np.minimum.reduceat(data.y, starts), sizes)).astype(np.int64), starts)
         self._indptr = data.indptr
         self._ideal = (order - np.repeat(starts, sizes)).astype(np.int32)
-        self._top = np.minimum(better, measure.cutoff).astype(np.int32)
-        self._weight = weight
-        self._threads = thread_count(threads)
+        self._top = np.minimum(better, bound.measure.cutoff).astype(np.int32)
+        self._weight = bound.weights
+        self._threads = thread_count(bound.threads)
 
     def best(self, scores: PerDocument, slopes: PerDocument | Matrix, interval: Interval, start: float) -> float:
         """Where in ``interval`` L is largest, by Newton's method from ``start``, halving the interval where that leaves it."""

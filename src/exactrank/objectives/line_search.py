@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import Matrix, PerDocument, PerQuery
+from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import mean_value
+from exactrank.measures.bound import BoundMeasure, means_over_queries
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.likelihood import IdealLikelihood, Point
 from exactrank.objectives.profile import conventions, profile, query_weights, ray_of
@@ -26,26 +26,25 @@ from exactrank.threads import thread_count
 class LineSearch:
     """Exact line searches of one measure on the same queries, from scores that `start` sets.
 
-    Arrays are in the order of the data's documents. ``weight`` is one a query.
+    Arrays are in the order of the data's documents.
     """
 
-    def __init__(self, measure: Measure, data: RankingData, weight: PerQuery, threads: int | None = None) -> None:
-        self._measure = measure
-        self._data = data
-        self._weight = weight
-        self._threads = thread_count(threads)
-        self._tie_key, self._mark_ties, self._kernel, self._grades = conventions(measure, data)
-        self._scores: PerDocument = np.zeros(data.n_documents)
+    def __init__(self, bound: BoundMeasure) -> None:
+        self._bound = bound
+        self._indptr = bound.data.indptr
+        self._threads = thread_count(bound.threads)
+        self._conventions = tie_key, mark_ties, kernel, grades = conventions(bound)
+        self._scores: PerDocument = np.zeros(bound.data.n_documents)
         self._native = None
-        if _core.LineSearch.serves(self._kernel):
-            self._native = _core.LineSearch(self._kernel, self._grades, data.indptr, self._tie_key, self._mark_ties, weight)
+        if _core.LineSearch.serves(kernel):
+            self._native = _core.LineSearch(kernel, grades, self._indptr, tie_key, mark_ties, bound.weights)
 
     def start(self, scores: PerDocument) -> float:
-        """Take the scores at alpha = 0, and return the measure's mean there."""
+        """Take the scores at alpha = 0, and return the measure's mean there; NaN where no query counts."""
         self._scores = scores
         if self._native is not None:
             return self._native.rank(scores, self._threads)
-        return mean_value(self._measure, self._data, scores, self._weight, self._threads)
+        return float(means_over_queries(self._bound.values(scores), self._bound.weights))
 
     def best(self, slopes: PerDocument | Matrix, low: float = -math.inf, high: float = math.inf) -> Interval:
         """The interval between ``low`` and ``high``, which hold 0 between them, where the measure is largest."""
@@ -57,11 +56,8 @@ class LineSearch:
         """The whole step function."""
         t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
         return StepFunction(
-            *_core.profile(
-                self._scores, t, self._data.indptr, self._tie_key, self._mark_ties,
-                self._kernel, self._grades, self._weight, low, high, self._threads,
-            )
-        )  # fmt: skip
+            *_core.profile(self._scores, t, self._indptr, *self._conventions, self._bound.weights, low, high, self._threads)
+        )
 
 
 @dataclass(frozen=True)
@@ -95,15 +91,16 @@ def line_search(
     >>> line_search("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], low=0.1, high=1.5)
     Step(alpha=1.0, value=1.0, interval=Interval(low=0.5, high=1.5, value=1.0))
     """
-    parsed, weights = parse_measure(measure, preset), query_weights(data, weight)
+    bound = parse_measure(measure, preset).on(data, query_weights(data, weight), threads)
     s, t = ray_of(data, scores, direction)
     if low <= 0 <= high:
-        search = LineSearch(parsed, data, weights, threads)
+        search = LineSearch(bound)
         search.start(s)
         interval = search.best(t, low, high)
     else:
-        interval = profile(parsed, data, scores, direction, low=low, high=high, weight=weights, threads=threads).best(low, high)
+        steps = profile(bound.measure, data, scores, direction, low=low, high=high, weight=weight, threads=threads)
+        interval = steps.best(low, high)
     alpha = interval.middle()
     if point == "likelihood":
-        alpha = IdealLikelihood(parsed, data, weights, threads).best(s, t, interval, alpha)
+        alpha = IdealLikelihood(bound).best(s, t, interval, alpha)
     return Step(alpha, interval.value, interval)

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import Matrix, PerDocument, PerQuery
+from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
-from exactrank.measures.base import Measure
+from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.likelihood import IdealLikelihood, Point
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.step_function import Interval, StepFunction
@@ -31,23 +31,14 @@ def columns_of(data: RankingData) -> Matrix:
 
 
 class LinearProfile:
-    """(1) on ``data``; ``weight`` is one a query, ``columns`` come from `columns_of` and may be shared."""
+    """(1) of a measure on its data; ``columns`` come from `columns_of` and may be shared."""
 
-    def __init__(
-        self,
-        measure: Measure,
-        data: RankingData,
-        columns: Matrix,
-        weight: PerQuery,
-        *,
-        point: Point = "middle",
-        threads: int | None = None,
-    ) -> None:
-        self.data = data
+    def __init__(self, bound: BoundMeasure, columns: Matrix, *, point: Point = "middle") -> None:
+        self.data = bound.data
         self.columns = columns
-        self.threads = thread_count(threads)
-        self.search = LineSearch(measure, data, weight, threads)
-        self.likelihood = IdealLikelihood(measure, data, weight, threads) if point == "likelihood" else None
+        self.threads = thread_count(bound.threads)
+        self.search = LineSearch(bound)
+        self.likelihood = IdealLikelihood(bound) if point == "likelihood" else None
         self.searching: Place | None = None
 
     @property

@@ -18,7 +18,8 @@ from exactrank.arrays import PerDocument, PerQuery, Rows
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import checked_scores, tie_key_of
+from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.evaluate import checked_scores
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.step_function import Floats, StepFunction
 from exactrank.threads import thread_count
@@ -53,11 +54,10 @@ def profile(
     parsed = parse_measure(measure, preset)
     if not low < high:
         raise DataError(f"a ray needs low < high, got {low} and {high}")
-    tie_key, mark_ties, kernel, grades = conventions(parsed, data)
+    (s, t), weights = ray_of(data, scores, direction), query_weights(data, weight)
     breakpoints, values, at = _core.profile(
-        *ray_of(data, scores, direction), data.indptr, tie_key, mark_ties,
-        kernel, grades, query_weights(data, weight), min(low, 0.0), max(high, 0.0), thread_count(threads),
-    )  # fmt: skip
+        s, t, data.indptr, *conventions(parsed.on(data)), weights, min(low, 0.0), max(high, 0.0), thread_count(threads)
+    )
     first, last = np.searchsorted(breakpoints, low, "left"), np.searchsorted(breakpoints, high, "right")
     return StepFunction(breakpoints[first:last], values[first : last + 1], at[first:last])
 
@@ -83,10 +83,9 @@ def query_jumps(
     >>> jumps.at.tolist(), (jumps.to + jumps.beyond).tolist(), jumps.query.tolist(), jumps.here.tolist()
     ([2.0, 0.5], [-1.0, 1.0], [0, 1], [1.0, 0.0])
     """
-    tie_key, mark_ties, kernel, grades = conventions(measure, data)
-    at, to, beyond, counts, here = _core.query_jumps(
-        *ray_of(data, scores, direction), data.indptr, tie_key, mark_ties, kernel, grades, 0.0, high, thread_count(threads)
-    )
+    s, t = ray_of(data, scores, direction)
+    found = _core.query_jumps(s, t, data.indptr, *conventions(measure.on(data)), 0.0, high, thread_count(threads))
+    at, to, beyond, counts, here = found
     return Jumps(at, to, beyond, np.repeat(np.arange(data.n_queries), counts), here)
 
 
@@ -98,15 +97,15 @@ def query_weights(data: RankingData, weight: npt.ArrayLike | None) -> PerQuery:
     return weights
 
 
-def conventions(measure: Measure, data: RankingData) -> tuple[PerDocument | None, bool, _core.Kernel, PerDocument]:
+def conventions(bound: BoundMeasure) -> tuple[PerDocument | None, bool, _core.Kernel, PerDocument]:
     """What ranks tied documents, whether all their orders count, and the measure's kernel with the grades it reads."""
+    measure, data = bound.measure, bound.data
     if min(data.longest, measure.cutoff) > MOST_CROSSING:
         raise IncompatibleError(
             f"{measure} counts every rank, and a query has {data.longest:,} documents: too many to look at all pairs;"
             f" give the measure a cutoff, or leave out documents beyond {MOST_CROSSING:,}"
         )
-    kernel, grades = measure.kernel(data.y, data.longest)
-    return tie_key_of(measure.ties, data), measure.ties == "expected", kernel, grades
+    return bound.tie_key, bound.marks_ties, bound.kernel, bound.grades
 
 
 def ray_of(data: RankingData, scores: npt.ArrayLike, direction: npt.ArrayLike) -> tuple[PerDocument, PerDocument]:

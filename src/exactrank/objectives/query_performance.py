@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from exactrank.arrays import PerQuery
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.measures.bound import BoundMeasure, means_over_queries
 from exactrank.measures.dcg import DCG
-from exactrank.measures.evaluate import means_over_queries, values_per_query
 from exactrank.objectives.measured import Measured
 from exactrank.scorers.architecture import Theta
 
@@ -30,19 +30,23 @@ class QueryPerformance:
     turned: bool = True
 
     def __post_init__(self) -> None:
-        measure, data = self.measured.measure, self.measured.data
-        ideal = values_per_query([measure], data, data.y, measure.ties, self.measured.threads)[0]
+        measure, ideal = self.bound.measure, self.bound.values(self.bound.data.y)
         if np.nanmax(np.abs(ideal)) > 1 + ROUNDING or (isinstance(measure, DCG) and measure.normaliser == "one"):
             raise IncompatibleError(
                 f"AdaRank needs a measure of at most 1, and {measure.name} can exceed that; take a share of the ideal, as nDCG"
             )
 
+    @property
+    def bound(self) -> BoundMeasure:
+        """The measure."""
+        return self.measured.bound
+
     @cached_property
     def weight(self) -> PerQuery:
         """Of each query; they sum to 1."""
-        given = np.where(np.isnan(self._alone[0, 0]), 0.0, self.measured.data.weights)
+        given = np.where(np.isnan(self._alone[0, 0]), 0.0, self.bound.weights)
         if not np.any(given):
-            raise DataError(f"no query that counts has a weight above 0, by {self.measured.measure}; give such a query a weight")
+            raise DataError(f"no query that counts has a weight above 0, by {self.bound.measure}; give such a query a weight")
         return np.asarray(given / given.sum())
 
     @cached_property
@@ -53,12 +57,11 @@ class QueryPerformance:
     def performance(self, theta: Theta) -> tuple[float, PerQuery]:
         """The mean as [`xr.evaluate`][exactrank.evaluate] has it, and E of each query, 0 where it is skipped."""
         values = self.measured.by_query(theta)
-        return float(means_over_queries(values[None], self.measured.data.weights)[0]), np.nan_to_num(values)
+        return float(means_over_queries(values, self.bound.weights)), np.nan_to_num(values)
 
     @cached_property
     def _alone(self) -> npt.NDArray[np.float64]:
-        measure, data, threads = self.measured.measure, self.measured.data, self.measured.threads
-        columns = (data.X[:, k].astype(np.float64) for k in range(data.n_features))
+        columns = (column.astype(np.float64) for column in self.bound.data.X.T)
         signs = (1.0, -1.0) if self.turned else (1.0,)
-        found = [[values_per_query([measure], data, sign * column, measure.ties, threads)[0][0] for sign in signs] for column in columns]
+        found = [[self.bound.values(sign * column) for sign in signs] for column in columns]
         return np.ascontiguousarray(np.swapaxes(found, 0, 1))

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from exactrank import _core
-from exactrank.arrays import Matrix, PerDocument, PerQuery
+from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
+from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.within_query import deviation, query_sums, spread_to_documents
 from exactrank.threads import thread_count
 
@@ -25,13 +26,14 @@ MOST_USEFUL = 1e6
 
 
 class SoftmaxLikelihood:
-    """(1) on ``data``, whose features one after the other are ``columns``; ``weight`` is one a query."""
+    """(1) on the data of a measure, by its weights; the features one after the other are ``columns``."""
 
-    def __init__(self, measure: Measure, data: RankingData, columns: Matrix, weight: PerQuery, ridge: float, threads: int | None) -> None:
+    def __init__(self, bound: BoundMeasure, columns: Matrix, ridge: float) -> None:
+        data = bound.data
         self._X, self._indptr = data.X, data.indptr
-        self._threads = thread_count(threads)
+        self._threads = thread_count(bound.threads)
         self._ridge = ridge
-        useful = usefulness(measure, data) * spread_to_documents(weight, data.indptr)
+        useful = usefulness(bound.measure, data) * spread_to_documents(bound.weights, data.indptr)
         self._share = useful / useful.sum()
         self._query_share = query_sums(self._share, data.indptr)
         sigma = np.array([deviation(column, data.indptr) for column in columns])

@@ -9,20 +9,18 @@ costs its new steps alone.
 import numpy as np
 
 from exactrank.arrays import PerDocument
-from exactrank.data.ranking_data import RankingData
-from exactrank.measures.base import Measure
-from exactrank.objectives.linear_value import LinearValue
+from exactrank.measures.bound import BoundMeasure
 from exactrank.scorers.architecture import Theta
 
 
 class ThresholdValue:
-    """(1) on ``data``, which holds no missing values."""
+    """(1) of a measure on its data, which holds no missing values."""
 
-    def __init__(self, measure: Measure, data: RankingData, threads: int | None = None) -> None:
-        self._X = data.X
-        self._mean = LinearValue(measure, data, threads).mean
+    def __init__(self, bound: BoundMeasure) -> None:
+        self._X = bound.data.X
+        self._mean = bound.mean
         self._theta: Theta = np.empty(0)
-        self._scores: PerDocument = np.zeros(len(data.X))
+        self._scores: PerDocument = np.zeros(len(self._X))
 
     def value(self, theta: Theta) -> float:
         """The mean of the measure, as [`xr.evaluate`][exactrank.evaluate] has it where sums of the jumps are exact."""

@@ -37,7 +37,7 @@ def jumping_points(
     [[1, 0], [3, 0]]
     """
     parsed = parse_measure(measure)
-    _, _, kernel, grades = conventions(parsed, data)
+    _, _, kernel, grades = conventions(parsed.on(data))
     if not _core.LineSearch.serves(kernel):
         raise IncompatibleError(f"{parsed} is not positional, so every exchange may change it; use nDCG, DCG, P, R or RBP")
     s, t = ray_of(data, scores, direction)

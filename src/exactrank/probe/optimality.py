@@ -163,7 +163,7 @@ def optimality(
             f"{parsed} skips every query of the data, so there is nothing to raise; give data with relevant documents, or empty=0"
         )
     rows = rows_for(linear, data)
-    place = LinearProfile(parsed, rows, columns_of(rows), rows.weights, threads=threads).at(linear.weights)
+    place = LinearProfile(parsed.on(rows, threads=threads), columns_of(rows)).at(linear.weights)
     size = float(np.abs(scores).max())
     return Optimality(parsed, value, tuple(_examined(place, rows, j, value, size) for j in range(rows.n_features)), place)
 

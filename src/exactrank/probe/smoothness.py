@@ -25,7 +25,7 @@ import numpy as np
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import evaluate, mean_value
+from exactrank.measures.evaluate import evaluate
 from exactrank.objectives.profile import profile
 from exactrank.objectives.step_function import SAME_VALUE, Floats, StepFunction
 from exactrank.pictures import picture_file
@@ -111,8 +111,8 @@ class Sample:
 
     def sampled(self, weight: Weight, percents: Floats) -> Floats:
         """(1) at some points."""
-        path, each = self.moves.path(weight), self.data.weights
-        return np.array([mean_value(self.measure, self.data, path(percent), each, self.threads) for percent in percents.tolist()])
+        path, bound = self.moves.path(weight), self.measure.on(self.data, threads=self.threads)
+        return np.array([bound.mean(path(percent)) for percent in percents.tolist()])
 
 
 @dataclass(frozen=True, repr=False)

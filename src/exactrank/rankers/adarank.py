@@ -83,11 +83,11 @@ class AdaRank(Ranker):
             measure = replace(measure, ties="pessimistic")
         trained = train(
             ada_rank.AdaRank(self.rest),
-            QueryPerformance(Measured(measure, architecture, data, self.threads), turned=not self.nonnegative),
+            QueryPerformance(Measured(measure.on(data, threads=self.threads), architecture), turned=not self.nonnegative),
             np.zeros(data.n_features),
             rng=np.random.default_rng(self.seed),
             max_steps=self.rounds,
-            valid=None if valid is None else Measured(measure, architecture, valid, self.threads).value,
+            valid=None if valid is None else Measured(measure.on(valid, threads=self.threads), architecture).value,
             patience=self.patience,
             listener=listener,
         )

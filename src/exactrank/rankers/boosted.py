@@ -23,7 +23,7 @@ from exactrank.data.alignment import listed
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import mean_value
+from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.cost import announce_cost
@@ -102,7 +102,7 @@ class BoostedRanker(Ranker):
     def _objective(self, measure: Measure) -> Objective:
         """What the trees follow the slope of."""
 
-    def _weigher(self, measure: Measure, data: RankingData) -> Weigher:
+    def _weigher(self, bound: BoundMeasure) -> Weigher:
         """What says the weight of a tree that has grown, beside ``rate``."""
         return lambda forest, tree, seen: 1.0
 
@@ -144,8 +144,9 @@ class BoostedRanker(Ranker):
         others = [sum(each.score(part.X, self.threads) for each in whole) for part in (data, valid) if part is not None]
         objective = self._objective(measure)
         announce_cost(objective, data)
-        weigher, judging = self._weigher(*gentle(self._severe(), data)), gentle(self._severe(), valid or data)
-        growth = Growth(self, self._forest, objective, weigher, data, valid, before, others)
+        bound = [measure.on(part, threads=self.threads) for part in (data, valid) if part is not None]
+        weigher, judging = (gentle(self._severe(), part, self.threads) for part in (data, valid or data))
+        growth = Growth(self, self._forest, objective, self._weigher(weigher), bound, before, others)
 
         def placed(progress: Progress) -> Progress:
             step, theta = progress.step + before * self.trees, np.array([float(progress.step), float(before)])
@@ -164,8 +165,8 @@ class BoostedRanker(Ranker):
             np.array([float(self._forest.n_trees), float(before)]),
             rng=np.random.default_rng(self.seed),
             max_steps=self.trees,
-            valid=None if valid is None else lambda theta: growth.value_of_mean(measure, valid),
-            chosen_by=lambda theta: growth.value_alone(*judging),
+            valid=None if valid is None else lambda theta: growth.value_of_mean(1),
+            chosen_by=lambda theta: judging.mean(growth.forest.scores[-1]),
             patience=None if valid is None else self.patience,
             listener=hear,
         )
@@ -175,7 +176,7 @@ class BoostedRanker(Ranker):
         """``trained`` with what ``scorer`` comes to."""
         measure = parse_measure(self.measure)
         value, held_out = (
-            None if part is None else mean_value(measure, part, scorer.score(part.X, self.threads), part.weights, self.threads)
+            None if part is None else measure.on(part, threads=self.threads).mean(scorer.score(part.X, self.threads))
             for part in (data, valid)
         )
         return replace(trained, value=trained.value if value is None else value, valid=held_out)
@@ -263,10 +264,9 @@ class Growth:
     forest: Forest
     objective: Objective
     weigh: Weigher
-    data: RankingData
-    valid: RankingData | None
+    bound: Sequence[BoundMeasure]  #: what is reported, on training and on validation data
     bag: int  #: the number of the forest
-    others: Sequence[PerDocument | int]  #: the sums of the scores of those before, of training and of validation data
+    others: Sequence[PerDocument | int]  #: the sums of the scores of those before, of both
 
     def init(self, problem: None, theta: Theta, rng: np.random.Generator) -> State:
         """What there is; of nothing, the first tree: without one all documents tie."""
@@ -276,17 +276,9 @@ class Growth:
         """One more tree."""
         return self._grown(state)
 
-    def value_alone(self, measure: Measure, part: RankingData) -> float:
-        """The measure of validation data, or of training data where there is none, with all trees that there are."""
-        return self._value(measure, part, self.forest.scores[-1])
-
-    def value_of_mean(self, measure: Measure, part: RankingData) -> float:
-        """The same of the mean of this forest and all before."""
-        which = part is self.valid
-        return self._value(measure, part, (self.others[which] + self.forest.scores[which]) / (self.bag + 1))
-
-    def _value(self, measure: Measure, part: RankingData, scores: PerDocument) -> float:
-        return mean_value(measure, part, scores, part.weights, self.ranker.threads)
+    def value_of_mean(self, which: int) -> float:
+        """What the mean of this forest and all before comes to, on training (0) or validation data (1)."""
+        return self.bound[which].mean((self.others[which] + self.forest.scores[which]) / (self.bag + 1))
 
     def _grown(self, state: State) -> State:
         number = int(state.theta[0])
@@ -298,18 +290,18 @@ class Growth:
         return self._state(np.array([number + 1.0, self.bag]))
 
     def _state(self, theta: Theta) -> State:
-        return State(theta, self.value_of_mean(parse_measure(self.ranker.measure), self.data), int(theta[0]))
+        return State(theta, self.value_of_mean(0), int(theta[0]))
 
     def _forces(self, number: int, seen: PerQuery) -> tuple[PerDocument, PerDocument]:
         """The slope and the curvature at the scores, for the tree of that number."""
         drawn = self.objective.drawn(self._place(number)) if isinstance(self.objective, Sampled) else self.objective
-        asked = drawn.on(self.data), self.forest.scores[0], self.data.indptr, seen
+        asked = drawn.on(self.bound[0].data), self.forest.scores[0], self.bound[0].data.indptr, seen
         _, slope, curvature = _core.answers(*asked, True, True, thread_count(self.ranker.threads))
         if not curvature.any():
-            curvature = np.repeat(seen, self.data.sizes)
-        if self.data.sample_weight is None:
+            curvature = np.repeat(seen, self.bound[0].data.sizes)
+        if self.bound[0].data.sample_weight is None:
             return slope, curvature
-        return slope * self.data.sample_weight, curvature * self.data.sample_weight
+        return slope * self.bound[0].data.sample_weight, curvature * self.bound[0].data.sample_weight
 
     def _place(self, number: int) -> int:
         """Of a tree among all, for draws of its own."""
@@ -317,7 +309,7 @@ class Growth:
 
     def _seen(self, number: int) -> PerQuery:
         """The weights of the queries, 0 for those that the tree of that number does not see."""
-        weight = self.data.weights
+        weight = self.bound[0].data.weights
         if self.ranker.query_fraction == 1:
             return weight
         rng = np.random.default_rng([self.ranker.seed, self._place(number)])

@@ -7,7 +7,7 @@ import numpy as np
 
 from exactrank.data.folds import deal_folds
 from exactrank.data.ranking_data import RankingData
-from exactrank.measures.evaluate import means_over_queries
+from exactrank.measures.bound import means_over_queries
 from exactrank.objectives.measured import Measured
 from exactrank.optimizers.base import Theta
 from exactrank.training import Listener, Progress, Trained
@@ -22,7 +22,7 @@ def by_folds(solutions: Solutions, candidates: int, measured: Measured, folds: i
     as a step, with the measure of all queries, seen or not. Ctrl-C gives the model that did best so far. Where no query can judge, as
     when a single one has weight, it is the first.
     """
-    data, history = measured.data, list[Progress]()
+    data, history = measured.bound.data, list[Progress]()
     weight = data.weights
     fold = deal_folds(data.n_queries, min(folds, data.n_queries), seed)
     held_out = np.full((candidates, data.n_queries), np.nan)
@@ -34,7 +34,7 @@ def by_folds(solutions: Solutions, candidates: int, measured: Measured, folds: i
             for number, theta in enumerate(solutions(replace(data, query_weight=seen))):
                 values = measured.by_query(theta)
                 held_out[number, fold == part] = values[fold == part]
-                value = float(means_over_queries(values[None], weight)[0])
+                value = float(means_over_queries(values, weight))
                 best = theta if not history or value > max(before.value for before in history) else history[-1].theta
                 history.append(Progress(len(history) + 1, candidates * int(fold.max() + 1), value, None, best))
                 if listener is not None:

@@ -87,8 +87,8 @@ class CoordinateAscent(Ranker):
         measure = parse_measure(self.measure)
         search = StepSearch(self.step, self.growth, self.tries, self.tolerance)
         scale = self._scale(data)
-        problem = LinearValue(measure, data, self.threads, scale)
-        chosen_by = None if valid is None else LinearValue(measure, valid, self.threads, scale).value
+        problem = LinearValue(measure.on(data, threads=self.threads), scale)
+        chosen_by = None if valid is None else LinearValue(measure.on(valid, threads=self.threads), scale).value
 
         def run(start: int, listener: Listener) -> Trained:
             rng = np.random.default_rng([self.seed, start])

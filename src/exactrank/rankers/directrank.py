@@ -29,6 +29,7 @@ from exactrank.arrays import Matrix, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
+from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.likelihood import Point
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
@@ -135,8 +136,8 @@ class DirectRank(Ranker):
         measure = parse_measure(self.measure)
         if measure.ties != "expected":
             measure = replace(measure, ties="pessimistic")
-        chosen_by = None if valid is None else LinearValue(measure, valid, self.threads).value
-        task = _Task(measure, data, columns_of(data), self)
+        chosen_by = None if valid is None else LinearValue(measure.on(valid, threads=self.threads)).value
+        task = _Task(measure.on(data, threads=self.threads), columns_of(data), self)
         bags = self.bags if self.bags is not None else 20 if data.n_queries < MANY_QUERIES else 0
         trained = self._averaged(task, bags, chosen_by, listener) if bags else self._single(task, chosen_by, listener)
         return self._scorer(data, trained.theta), trained
@@ -158,7 +159,7 @@ class DirectRank(Ranker):
         """The mean (1), from the start that validation finds better where there are two."""
         both = valid is not None and isinstance(self.start, str) and self.start == "auto"
         starts = ["softmax", "zero"] if both else [_first(self.start)]
-        value = LinearValue(task.measure, task.data, self.threads).value
+        value = LinearValue(task.bound).value
         history: list[Progress] = []
         ends: list[Progress] = []  # where each start led
         interrupted = False
@@ -189,10 +190,13 @@ def _first(start: Any) -> Any:
 class _Task:
     """What all runs of a fit share."""
 
-    measure: Measure
-    data: RankingData
+    bound: BoundMeasure
     columns: Matrix
     ranker: DirectRank
+
+    @property
+    def data(self) -> RankingData:
+        return self.bound.data
 
     @property
     def limits(self) -> Limits:
@@ -203,14 +207,13 @@ class _Task:
         return Limits(max(low, 0.0) if self.ranker.nonnegative else low, high, window)
 
     def problem(self, weight: PerQuery, threads: int | None) -> LinearProfile:
-        return LinearProfile(self.measure, self.data, self.columns, weight, point=self.ranker.point, threads=threads)
+        return LinearProfile(replace(self.bound, weights=weight, threads=threads), self.columns, point=self.ranker.point)
 
     def start(self, kind: Any, rng: np.random.Generator) -> Theta:
-        data, threads = self.data, self.ranker.threads
         if not isinstance(kind, str):
             return self._given(np.array(kind, np.float64))
         if kind == "softmax":
-            return SoftmaxLikelihood(self.measure, data, self.columns, data.weights, SOFTMAX_RIDGE, threads).best(SOFTMAX_ITERATIONS)
+            return SoftmaxLikelihood(self.bound, self.columns, SOFTMAX_RIDGE).best(SOFTMAX_ITERATIONS)
         if kind == "regression":
             return ridge_weights(self.data)
         if kind == "zero":

@@ -18,7 +18,7 @@ are features, and `DirectRank` moves one of their weights after the other, as a 
 weights as they were and that mean the line search on all queries has the last word, so the training measure does not fall.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
+from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.score_space import Objective
@@ -93,13 +94,12 @@ class DirectRankTrees(LambdaMART):
     def _objective(self, measure: Measure) -> Objective:
         return super()._objective(measure) if self.follow == "lambdas" else SquaredError(within=self.follow == "grades-within")
 
-    def _weigher(self, measure: Measure, data: RankingData) -> Weigher:
-        whole = data.weights
-        on_all = LineSearch(measure, data, whole, self.threads)
+    def _weigher(self, bound: BoundMeasure) -> Weigher:
+        on_all = LineSearch(bound)
 
         def weight(forest: Forest, tree: Tree, seen: PerQuery) -> float:
-            unseen = np.where(seen > 0, 0.0, whole)
-            search = on_all if self.search == "all" or not unseen.any() else LineSearch(measure, data, unseen, self.threads)
+            unseen = np.where(seen > 0, 0.0, bound.weights)
+            search = on_all if self.search == "all" or not unseen.any() else LineSearch(replace(bound, weights=unseen))
             output = tree.outputs[0]
             search.start(forest.scores[0] + self.low * output)
             step = self.low + search.best(output, 0.0, self.high - self.low).middle()

@@ -86,11 +86,11 @@ class GradientRanker(Ranker):
                 raise DataError(f"{name} must be at least {least}, got {getattr(self, name)}")
         measure = parse_measure(self.measure)
         architecture = Architecture.for_data(data, self.hidden)
-        value = Measured(measure, architecture, data, self.threads).value
+        value = Measured(measure.on(data, threads=self.threads), architecture).value
         run = Run(
             problem=Parametric(self._objective(measure), architecture, data, self.l2, None if self.has_value else value, self.threads),
             reported=value if self.has_value else None,
-            valid=None if valid is None else Measured(measure, architecture, valid, self.threads).value,
+            valid=None if valid is None else Measured(measure.on(valid, threads=self.threads), architecture).value,
             patience=None if valid is None else self.patience,
             seed=self.seed,
         )

@@ -125,7 +125,10 @@ class LargeMarginRanker(Ranker):
         measure, architecture = parse_measure(self.measure), self._architecture(data)
         paths = [self._path(settings, problem, data) for settings, problem in self._problems(measure, architecture)]
         candidates = [one for path in paths for one in path]
-        measured = partial(Measured, measure, architecture, threads=self.threads)
+
+        def measured(part: RankingData) -> Measured:
+            return Measured(measure.on(part, threads=self.threads), architecture)
+
         if valid is None and len(candidates) > 1 and data.n_queries > 1:
             solutions = partial(self._solutions, candidates)
             best = by_folds(solutions, len(candidates), measured(data), self.folds, self.seed, listener)

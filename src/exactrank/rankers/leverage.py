@@ -14,7 +14,7 @@ import numpy as np
 from exactrank.arrays import Matrix
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import mean_value
+from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.line_search import LineSearch
 from exactrank.rankers.directrank import DirectRank
 from exactrank.scorers.missing import PerFeature
@@ -33,11 +33,11 @@ def leveraged(scorer: TreeEnsemble, data: RankingData, measure: Measure, *, bags
         return scorer
     outputs = _outputs(scorer, data, threads)
     trees = replace(data, X=outputs, feature_names=tuple(f"tree {t}" for t in range(scorer.n_trees)), offset=None)
-    ones = np.ones(scorer.n_trees)
+    ones, bound = np.ones(scorer.n_trees), measure.on(data, threads=threads)
     search = DirectRank(measure, bags=bags, start=ones, low=0.0, high=MOST, share=SHARE, seed=seed, threads=threads)
     towards = search.fit(trees).weights_ - ones
-    found = replace(scorer, text=scaled(scorer.text, ones + _step(outputs, towards, data, measure, threads) * towards))
-    before, after = (mean_value(measure, data, each.score(data.X, threads), data.weights, threads) for each in (scorer, found))
+    found = replace(scorer, text=scaled(scorer.text, ones + _step(outputs, towards, bound) * towards))
+    before, after = (bound.mean(each.score(data.X, threads)) for each in (scorer, found))
     return found if after >= before else scorer
 
 
@@ -49,8 +49,8 @@ def _outputs(scorer: TreeEnsemble, data: RankingData, threads: int | None) -> Ma
     return outputs
 
 
-def _step(outputs: Matrix, towards: PerFeature, data: RankingData, measure: Measure, threads: int | None) -> float:
+def _step(outputs: Matrix, towards: PerFeature, bound: BoundMeasure) -> float:
     """How far to go from weights of 1 ``towards`` others, 0 to 1."""
-    search = LineSearch(measure, data, data.weights, threads)
+    search = LineSearch(bound)
     search.start(outputs.sum(axis=1, dtype=np.float64))
     return search.best(outputs @ towards, 0.0, 1.0).middle()

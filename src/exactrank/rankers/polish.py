@@ -82,7 +82,7 @@ def polished(run: Run, measure: Measure, rounds: int, theta: Theta, listener: Li
     """The best of ``rounds`` from ``theta``, by the values of ``run``."""
     part, problem = LinearPart.of(theta, run.problem), run.problem
     strict = measure if measure.ties == "expected" else replace(measure, ties="pessimistic")
-    profile = LinearProfile(strict, part.data, columns_of(part.data), part.data.weights, threads=problem.threads)
+    profile = LinearProfile(strict.on(part.data, threads=problem.threads), columns_of(part.data))
 
     def whole(function: Callable[[Theta], float]) -> Callable[[Theta], float]:
         return lambda weights: function(part.whole(weights))

@@ -54,7 +54,7 @@ class Ridge(Ranker):
             raise DataError(f"ridge must be a number above 0, got {self.ridge}")
         measure = parse_measure(self.measure)
         theta = ridge_weights(data, self.ridge)
-        chosen_by = None if valid is None else LinearValue(measure, valid, self.threads).value
-        value, rng = LinearValue(measure, data, self.threads), np.random.default_rng(self.seed)
+        chosen_by = None if valid is None else LinearValue(measure.on(valid, threads=self.threads)).value
+        value, rng = LinearValue(measure.on(data, threads=self.threads)), np.random.default_rng(self.seed)
         trained = train(Solved(), value, theta, rng=rng, max_steps=0, valid=chosen_by, listener=listener)
         return self._scorer(data, theta), trained

@@ -90,8 +90,8 @@ class SPSARank(Ranker):
     def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
         self._check()
         measure, architecture = parse_measure(self.measure), Architecture.for_data(data, self.hidden)
-        problem = Measured(measure, architecture, data, self.threads)
-        chosen_by = None if valid is None else Measured(measure, architecture, valid, self.threads).value
+        problem = Measured(measure.on(data, threads=self.threads), architecture)
+        chosen_by = None if valid is None else Measured(measure.on(valid, threads=self.threads), architecture).value
         optimizer, steps = self._optimizer(), STEPS[self.method] if self.steps is None else self.steps
 
         def run(number: int, heard: Listener) -> Trained:

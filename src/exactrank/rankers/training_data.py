@@ -17,7 +17,6 @@ from exactrank.data.checksum import checksum
 from exactrank.data.ranking_data import RankingData, check_positive_weight
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import mean_value, values_per_query
 from exactrank.rankers.content_order import in_content_order
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import PerFeature, TreeMissing, fill_values, filled, refuse_missing
@@ -78,7 +77,7 @@ def training_data(data: RankingData, valid: Any, missing: TreeMissing, threads: 
 
 
 def _value(measure: Measure, data: RankingData, scores: PerDocument, threads: int | None) -> float:
-    return mean_value(measure, data, data.grouped(scores), data.weights, threads)
+    return measure.on(data, threads=threads).mean(data.grouped(scores))
 
 
 def _prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
@@ -110,7 +109,8 @@ def _of_mean_one(weight: Weights) -> Weights:
 
 def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int | None) -> None:
     """Raise where every ranking of ``data`` is worth the same: the best and the worst order of grades are, for every query."""
-    best, worst = (values_per_query([measure], data, scores, "input", threads)[0] for scores in (data.y, -data.y))
+    bound = replace(measure, ties="input").on(data, threads=threads)
+    best, worst = bound.values(data.y), bound.values(-data.y)
     if np.isinf(best).any():
         raise DataError(
             f"{measure} is infinite: the gain of grade {data.y.max():g} overflows; use gain='linear', or nDCG, which has no limit"

@@ -111,7 +111,7 @@ class RankNetSpeedup(Experiment):
         architecture = Architecture.for_data(data, hidden)
         problem = Parametric(Lambdas(), architecture, data, threads=1)
         valid = self._source().data(self.queries, self.queries + 1)
-        judged = Measured(parse_measure(CLIMBED), architecture, valid, threads=1).value
+        judged = Measured(parse_measure(CLIMBED).on(valid, threads=1), architecture).value
         tell(f"{net(hidden)}, {self.epochs} epochs")
         curves = []
         for label, step in (("V1, by pairs", problem.pass_over_pairs), ("V2, by documents", problem.pass_over)):

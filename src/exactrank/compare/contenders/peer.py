@@ -29,7 +29,6 @@ from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import mean_value
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.search_space import Space
 
@@ -106,23 +105,23 @@ class Judge:
     """The measure of both parts, asked after each tree, first for the training part; ``curve`` remembers it."""
 
     def __init__(self, measure: Measure, train: RankingData, valid: RankingData, threads: int) -> None:
-        self.measure, self.train, self.valid, self.threads = measure, train, valid, threads
+        self.measure, self.train, self.valid = measure, train, valid
         self.curve = Curve()
-        self._severe = measure if measure.ties == "expected" else replace(measure, ties="pessimistic")
+        severe = measure if measure.ties == "expected" else replace(measure, ties="pessimistic")
+        self._on_train, self._on_valid, self._severe = (
+            each.on(part, threads=threads) for each, part in ((measure, train), (measure, valid), (severe, valid))
+        )
         self._steps, self._of_train = 0, float("nan")
 
     def __call__(self, held_out: bool, scores: npt.ArrayLike) -> float:
         """What tells how many trees to keep, for scores of the documents of the validation or the training part."""
         own = np.asarray(scores, np.float64)
         if not held_out:
-            self._of_train = self._value(self.measure, self.train, own)
+            self._of_train = self._on_train.mean(own)
             return self._of_train
         self._steps += 1
-        self.curve.add(self._steps, self._of_train, self._value(self.measure, self.valid, own))
-        return self._value(self._severe, self.valid, own)
-
-    def _value(self, measure: Measure, part: RankingData, scores: PerDocument) -> float:
-        return mean_value(measure, part, scores, part.weights, self.threads)
+        self.curve.add(self._steps, self._of_train, self._on_valid.mean(own))
+        return self._severe.mean(own)
 
 
 @dataclass(frozen=True, eq=False)

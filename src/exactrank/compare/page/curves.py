@@ -12,7 +12,7 @@ from exactrank.compare.page.numbers import compact, interval, plain, signed
 from exactrank.compare.results import RANKS, Comparison, Fit, Slice, Weights
 from exactrank.compare.standings import shared_values
 from exactrank.measures.bootstrap import bootstrap_intervals
-from exactrank.measures.evaluate import means_over_queries
+from exactrank.measures.bound import means_over_queries
 
 WHISKERS = 10  #: methods whose intervals can be told apart; those of more are said, not drawn
 FEATURES = 15

@@ -1,0 +1,131 @@
+"""A measure on the queries of some data: its kernel, what ranks tied documents, and the weights of the queries, all made once.
+
+    mean(s) = sum_q w_q measure_q(s) / sum_q w_q,    over the queries that the measure does not skip            (1)
+
+`exactrank.evaluate` has several measures at once, with intervals; whatever trains, searches or probes asks here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.arrays import Matrix, PerDocument, PerQuery
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.threads import thread_count
+
+if TYPE_CHECKING:
+    from exactrank.measures.base import Measure, Ties
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BoundMeasure:
+    """(1), made by `Measure.on`; scores are in the order of the data's documents.
+
+    `dataclasses.replace` gives it other ``weights`` or ``threads`` and shares the rest.
+    """
+
+    measure: "Measure"
+    data: RankingData
+    weights: PerQuery  #: of (1), one per query
+    threads: int | None
+    kernel: _core.Kernel = field(repr=False)
+    grades: PerDocument = field(repr=False)  #: as the kernel reads them
+    tie_key: PerDocument | None = field(repr=False)  #: ranks documents of equal score, smallest first; None for the order given
+
+    @classmethod
+    def of(cls, measure: "Measure", data: RankingData, weights: PerQuery | None, threads: int | None) -> "BoundMeasure":
+        """As `Measure.on` says."""
+        own = data.weights if weights is None else weights
+        return cls(measure, data, own, threads, *measure.kernel(data.y, data.longest), _tie_key(measure.ties, data))
+
+    @property
+    def marks_ties(self) -> bool:
+        """Whether all orders of tied documents count."""
+        return self.measure.ties == "expected"
+
+    def values(self, scores: PerDocument) -> PerQuery:
+        """The measure of each query; NaN where it is skipped."""
+        return np.asarray(values_of([self], scores)[0][0])
+
+    def mean(self, scores: PerDocument) -> float:
+        """(1), as [`xr.evaluate`][exactrank.evaluate] has it; a DataError where that is no number."""
+        return float(self._checked(means_over_queries(self.values(scores), self.weights)))
+
+    def means(self, scores: Floats) -> Floats:
+        """(1) for each row of ``scores``, all of them ranked at once."""
+        values = self._repeated(len(scores)).values(scores.ravel())
+        return self._checked(means_over_queries(values.reshape(len(scores), -1), self.weights))
+
+    def differences(self, scores: PerDocument, X: Matrix, steps: Floats) -> Floats:
+        """mean(s + steps_j x_j) - mean(s - steps_j x_j) for each column x_j of ``X``: each query is read once for all of them."""
+        sums = _core.differences(
+            scores, X, steps, self.data.indptr, self.tie_key, self.marks_ties, self.measure.ties == "docid",
+            self.kernel, self.grades, self.weights, thread_count(self.threads),
+        )  # fmt: skip
+        with np.errstate(invalid="ignore"):
+            return self._checked(sums / self._counted)
+
+    @cached_property
+    def most(self) -> float:
+        """What no ranking exceeds: the mean of the ideal ones where each has 1, or is worth as much as the worst; else infinity."""
+        best, worst = self.values(self.data.y), self.values(-self.data.y)
+        is_most = (best == 1) | (best == worst) | np.isnan(best)
+        return float(means_over_queries(best, self.weights)) if np.all(is_most) else np.inf
+
+    @cached_property
+    def _counted(self) -> float:
+        """The weight of the queries that are not skipped."""
+        return float(self.weights[~np.isnan(self.values(np.zeros(self.data.n_documents)))].sum())
+
+    def _repeated(self, times: int) -> "BoundMeasure":
+        """Itself on that many copies of the data, one after the other."""
+        judged = replace(self.data, X=np.empty((self.data.n_documents, 0), np.float32), feature_names=(), offset=None)
+        data = judged.take_queries(np.tile(np.arange(self.data.n_queries), times))
+        tie_key = None if self.tie_key is None else np.tile(self.tie_key, times)
+        return replace(self, data=data, weights=np.tile(self.weights, times), grades=np.tile(self.grades, times), tie_key=tie_key)
+
+    def _checked(self, means: Floats) -> Floats:
+        if not np.all(np.isfinite(means)):
+            raise DataError(f"{self.measure} is {means.flat[0]} on this data: no query counts, or a gain overflows; choose another measure")
+        return means
+
+
+def values_of(bound: Sequence[BoundMeasure], scores: PerDocument) -> tuple[Floats, npt.NDArray[np.int32]]:
+    """Values (measures x queries) and how many documents of each query have a rank, of measures that rank the same data alike."""
+    first = bound[0]
+    data, kernels = first.data, [(each.kernel, each.grades) for each in bound]
+    if first.measure.ties == "docid":
+        scores = scores.astype(np.float32).astype(np.float64)
+    try:
+        values, retrieved = _core.evaluate(scores, data.indptr, first.tie_key, first.marks_ties, kernels, thread_count(first.threads))
+    except IndexError as error:
+        at = int(str(error))
+        row = at if data.order is None else int(data.order[at])
+        raise DataError(f"score of row {row} is {scores[at]}; scores must be numbers, or -inf for a document not retrieved") from None
+    return values.reshape(len(kernels), data.n_queries), retrieved
+
+
+def means_over_queries(values: Floats, weight: PerQuery) -> Floats:
+    """The weighted mean of ``values``, one per query, or of each row of them; NaN is left out.
+
+    Weights go by a power of two first, which changes no bit of the mean, so that their sum does not overflow.
+    """
+    counted = np.where(np.isnan(values), 0.0, 1.0) * np.ldexp(weight, -np.frexp(weight.max())[1])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(values * counted, axis=-1) / counted.sum(axis=-1))
+
+
+def _tie_key(ties: "Ties", data: RankingData) -> PerDocument | None:
+    if ties != "docid":
+        return data.y if ties == "pessimistic" else None
+    if data.docid is None:
+        raise IncompatibleError("ties='docid' needs document ids, which the data lacks; use ties='input', or give docid")
+    return data.docid.places_from_last

@@ -1,0 +1,75 @@
+"""A measure on some data: values, means and differences are those of single evaluations, and nothing is made twice."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import exactrank as xr
+from exactrank.measures.bound import means_over_queries
+
+from .strategies import MEASURES
+
+
+def judged(seed, weighted=True):
+    """Queries of whole scores, so that documents tie, and with ids, in another order than they were given."""
+    rng = np.random.default_rng(seed)
+    qid, y = rng.integers(0, 4, 20), rng.integers(0, 4, 20)
+    weight = rng.integers(0, 3, 20)[qid] + (qid == qid[0]) if weighted else None
+    return xr.RankingData.from_arrays(None, y, qid=qid, docid=rng.permutation(20).astype(str), query_weight=weight)
+
+
+@given(MEASURES, st.booleans(), st.integers(0, 200), st.booleans())
+def test_values_and_means_are_the_evaluations_to_the_bit(measure, by_docid, seed, weighted):
+    data, rng = judged(seed, weighted), np.random.default_rng(seed)
+    chosen = replace(measure, ties="docid") if by_docid else measure
+    rows, bound = rng.integers(-1, 2, (3, 20)) + 2.0**-30 * rng.integers(0, 2, (3, 20)), chosen.on(data)
+    theirs = [xr.evaluate(chosen, data, data.ungrouped(scores))[str(chosen)] for scores in rows]
+    assert [bound.values(scores).tobytes() for scores in rows] == [each.values.tobytes() for each in theirs]
+    if np.isnan(theirs[0].mean):
+        for ask in (lambda: bound.mean(rows[0]), lambda: bound.means(rows)):
+            with pytest.raises(xr.DataError, match="no query counts"):
+                ask()
+        return
+    assert [bound.mean(scores) for scores in rows] == [each.mean for each in theirs] == bound.means(rows).tolist()
+    assert bound.most >= max(each.mean for each in theirs)
+
+
+def test_other_weights_count_and_what_was_made_is_shared():
+    data, scores = judged(3), np.random.default_rng(0).standard_normal(20)
+    bound = xr.NDCG(k=3, ties="docid").on(data, threads=1)
+    weights = np.array([0.0, 1.0, 0.0, 3.0])
+    other = replace(bound, weights=weights)
+    values = bound.values(scores)
+    assert other.mean(scores) == (values[1] + 3 * values[3]) / 4 == xr.NDCG(k=3, ties="docid").on(data, weights).mean(scores)
+    assert other.kernel is bound.kernel
+    assert other.tie_key is bound.tie_key is xr.RR(ties="docid").on(replace(data, y=data.y + 1)).tie_key
+
+
+def test_ids_rank_tied_documents_from_last_to_first():
+    data = xr.RankingData.from_arrays(None, [0, 1, 0], group=[3], docid=["b", "c", "a"])
+    assert data.docid.places_from_last.tolist() == [-1.0, -2.0, 0.0]
+    assert xr.RR(ties="docid").on(data).mean(np.zeros(3)) == 1.0
+    with pytest.raises(xr.IncompatibleError, match="needs document ids"):
+        xr.RR(ties="docid").on(replace(data, docid=None))
+
+
+def test_the_most_is_known_where_every_query_has_a_best_ranking_of_1():
+    data = xr.RankingData.from_arrays(None, [0, 1, 2, 0, 0], group=[3, 2])
+    assert xr.NDCG(empty="skip").on(data).most == 1.0
+    assert xr.NDCG().on(data).most == 0.5
+    assert xr.DCG().on(data).most == np.inf
+
+
+def test_a_score_that_is_no_number_names_the_row_as_it_was_given():
+    data = xr.RankingData.from_arrays(None, [0, 1, 2], qid=[1, 2, 1])
+    with pytest.raises(xr.DataError, match="score of row 2 is nan"):
+        xr.NDCG().on(data).mean(np.array([0.0, np.nan, 0.0]))
+
+
+def test_weights_near_the_largest_number_do_not_overflow():
+    values, weight = np.array([[0.0, 1.0, np.nan], [1.0, 1.0, 1.0]]), np.array([1e308, 1e308, 1e308])
+    assert means_over_queries(values, weight).tolist() == [0.5, 1.0]
+    assert float(means_over_queries(values[0], weight)) == 0.5
