@@ -9,7 +9,7 @@ BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-browser check docs bench fuzz faults sanitize sanitize-threads clean
+.PHONY: demo test test-browser check docs bench trace fuzz faults sanitize sanitize-threads clean
 
 demo: $(VENV)/.installed
 	exactrank demo --report build/demo --force
@@ -37,6 +37,10 @@ docs: $(VENV)/.checked
 # Every claim of speed, as ratios against peers measured in the same run.
 bench: $(VENV)/.benched
 	for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+# How many functions and files of the package a fit visits.
+trace: $(VENV)/.tested
+	$(BIN)/python benchmarks/trace.py
 
 # Random, mutated and forged inputs for everything that reads a file: first with little memory, then under the sanitizers.
 SECONDS ?= 60
