@@ -9,7 +9,7 @@ BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-browser check docs bench trace fuzz faults sanitize sanitize-threads clean
+.PHONY: demo test test-browser check docs bench bench-compare trace mutate fuzz faults sanitize sanitize-threads clean
 
 demo: $(VENV)/.installed
 	exactrank demo --report build/demo --force
@@ -34,13 +34,27 @@ check: $(VENV)/.checked
 docs: $(VENV)/.checked
 	mkdocs build --strict --site-dir build/site
 
-# Every claim of speed, as ratios against peers measured in the same run.
+# Every claim of speed, as ratios against peers measured in the same run, into the ledger and from there into the documentation.
+# With ARTIFICIAL=FOLDER on the artificial data sets there; with BENCHMARKS="benchmarks/bench_parse.py ..." some alone.
+BENCHMARKS ?= $(wildcard benchmarks/bench_*.py)
+RUN_BENCHMARKS = for file in $(BENCHMARKS); do echo "== $$file"; BENCH_LEDGER=$(1) ARTIFICIAL=$(ARTIFICIAL) $(BIN)/python $$file || exit 1; done
 bench: $(VENV)/.benched
-	for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	$(call RUN_BENCHMARKS,benchmarks/ledger)
+	$(BIN)/python benchmarks/ledger.py docs
+
+# The same beside the ledger: names what costs over 15% more than there.
+bench-compare: $(VENV)/.benched
+	rm -rf build/ledger
+	$(call RUN_BENCHMARKS,build/ledger)
+	$(BIN)/python benchmarks/ledger.py compare build/ledger
 
 # How many functions and files of the package a fit visits.
 trace: $(VENV)/.tested
 	$(BIN)/python benchmarks/trace.py
+
+# One-line mutants of optimizers, training and objectives: are they noticed by the tests that own those lines?
+mutate: $(VENV)/.tested
+	$(BIN)/python -m tests.mutants
 
 # Random, mutated and forged inputs for everything that reads a file: first with little memory, then under the sanitizers.
 SECONDS ?= 60

@@ -1,19 +1,17 @@
 """Claims, on 1,000 queries x 40 documents x 46 features, with validation data and RankLib's settings, on one core: AdaRank (500 rounds) and
 RankBoost (300 rounds, 10 thresholds) take less than a twentieth of RankLib's time, at a higher test NDCG@10. RankLib's figures were
-measured before, on the data of ``--letor FOLDER`` (letor.{train,vali,test}.npz): 36 s and 0.386 for AdaRank, 39 s and 0.483 for RankBoost;
-it is a Java program and does not take part. A round of RankBoost takes time by documents x features, whatever the number of pairs and, up
+measured before, on the data of ``--artificial FOLDER``: 36 s and 0.386 for AdaRank, 39 s and 0.483 for RankBoost; it is a Java program
+and does not take part. A round of RankBoost takes time by documents x features, whatever the number of pairs and, up
 to 255, of thresholds.
 
-Without ``--letor`` the sets are those of bench_gradient.py, of which RankLib's figures are not known.
+Without ``--artificial`` the sets are those of bench_gradient.py, of which RankLib's figures are not known.
 """
 
-import argparse
 import sys
-from pathlib import Path
 
 import numpy as np
 from bench_gradient import MEASURE, score, sets
-from timing import best, interleaved, pin, table
+from timing import best, in_yards, interleaved, pin, table, with_artificial
 
 import exactrank as xr
 from exactrank.objectives.pair_exponential import PairExponential
@@ -43,7 +41,7 @@ def fits(given: list[xr.RankingData], with_ranklib: bool) -> None:
         measured = [f"{score(data, ranker.predict(data)):.4f}" for data in given]
         rows.append([name, str(ranker.model_.training["steps"]), f"{times[name]:.2f}", *measured, *theirs])
     header = ["", "rounds", "s", "training", "validation", "test", "RankLib's time / ours", "RankLib, test"]
-    table(f"{train}: fits with validation data, one core, NDCG@10", header, rows)
+    table("fits", f"{train}: fits with validation data, one core, NDCG@10", header, rows, in_yards(times))
 
 
 def rounds() -> None:
@@ -52,25 +50,26 @@ def rounds() -> None:
     rng, documents, features = np.random.default_rng(0), 40_000, 46
     X = rng.standard_normal((documents, features), dtype=np.float32)
     y, scores = rng.integers(0, 5, documents), rng.standard_normal(documents)
-    rows = []
+    rows, times = [], {}
     for length in (40, 400, 4_000):
         data = xr.RankingData.from_arrays(X, y, group=[length] * (documents // length))
         for limit in (10, 255, 0):
             problem = PairExponential(data, limit, threads=1)
-            ns = 1e9 * best(lambda p=problem: p.best(scores)) / (documents * features)
+            times[f"{length} documents, {limit} thresholds"] = seconds = best(lambda p=problem: p.best(scores))
+            ns = 1e9 * seconds / (documents * features)
             pairs = 0.8 / 2 * length**2 * (documents // length)
             rows.append([f"{length:,}", f"{pairs / 1e6:.1f}", str(limit or "all"), f"{ns:.2f}"])
     table(
+        "rounds",
         "A round of RankBoost, five grades, one core",
         ["documents a query", "million pairs", "thresholds a feature", "ns a document and feature"],
         rows,
+        in_yards(times),
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--letor", type=Path, help="folder with letor.train.npz, letor.vali.npz and letor.test.npz")
-    folder = parser.parse_args().letor
+    folder = with_artificial(__doc__).parse_args().artificial
     fits(sets(folder), with_ranklib=folder is not None)
     rounds()
 

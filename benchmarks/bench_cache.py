@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from timing import best, interleaved, table
+from timing import best, in_yards, interleaved, table
 
 import exactrank as xr
 from exactrank.data.formats import write_stream
@@ -56,7 +56,8 @@ def main() -> None:
             ["describe all columns, 1 thread", f"{1e3 * described[1]:.0f} ms"],
             ["describe all columns, 2 threads", f"{1e3 * described[2]:.0f} ms"],
         ]
-        table(f"A cache of {gigabytes:.2f} GB", ["what", "time"], rows)
+        costs = in_yards({"open": warm, "verify": verified} | {f"describe, {n} threads": seconds for n, seconds in described.items()})
+        table("times", f"A cache of {gigabytes:.2f} GB", ["what", "time"], rows, costs)
 
 
 if __name__ == "__main__":

@@ -61,9 +61,8 @@ def main() -> None:
         [f"a loop, over {cores} cores", f"{alone / cores:.1f}", "1"],
         ["fits alone, by their own clocks", f"{inside / cores:.1f}", f"{inside / cores / whole:.3f}"],
     ]
-    table(
-        f"{len(METHODS)} methods, {options.folds} folds, {options.trials} trials, {options.queries} queries", ["", "seconds", "ratio"], rows
-    )
+    title = f"{len(METHODS)} methods, {options.folds} folds, {options.trials} trials, {options.queries} queries"
+    table("times", title, ["", "seconds", "ratio"], rows, {"compare": whole / (alone / cores)})
 
 
 if __name__ == "__main__":

@@ -2,18 +2,17 @@
 faster than a PyTorch loop and >= 10x faster than Rax, and a fit is above their test NDCG@10 (0.564 and 0.578); every linear
 method is above ridge regression. RankNet V2 is >= 8x faster than V1 at 50 documents a query.
 
-The set is that of ``../shared/tools/artificial_sets.py`` where there is one (``--letor FOLDER`` with letor.{train,vali,test}.npz),
+The set is that of ``../shared/tools/artificial_sets.py`` where there is one (``--artificial FOLDER`` with letor.{train,vali,test}.npz),
 else a noisy cubic of our own. PyTorch and Rax (with Optax) take part where they are installed: ``pip install torch rax optax``.
 """
 
-import argparse
 import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from timing import best, pin, table
+from timing import best, in_yards, pin, table, with_artificial
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
@@ -145,7 +144,8 @@ def epochs(train: xr.RankingData) -> None:
         epoch()
         theirs = best(epoch, 5)
         rows.append([name, f"{1e3 * theirs:.1f}", f"{theirs / ours:.1f}"])
-    table(f"An epoch of LambdaRank, {HIDDEN} hidden units, an update a query, one core", ["", "ms", "x ours"], rows)
+    title = f"An epoch of LambdaRank, {HIDDEN} hidden units, an update a query, one core"
+    table("epochs", title, ["", "ms", "x ours"], rows, in_yards({"exactrank": ours}))
 
 
 def both_versions(data: xr.RankingData, hidden: int | None) -> tuple[float, float]:
@@ -159,14 +159,15 @@ def both_versions(data: xr.RankingData, hidden: int | None) -> tuple[float, floa
 def versions() -> None:
     """V1 goes forwards and backwards pair by pair, V2 document by document."""
     pin(1)
-    rows = []
+    rows, costs = [], {}
     for documents in (10, 25, 50, 100):
         data = CubicPolynomial(documents=documents).data(10_000 // documents)
         for hidden in (None, HIDDEN):
             v1, v2 = both_versions(data, hidden)
+            costs[f"{documents} documents, hidden {hidden}"] = v2 / v1
             rows.append([str(documents), str(hidden or "linear"), f"{1e3 * v1:.1f}", f"{1e3 * v2:.1f}", f"{v1 / v2:.1f}"])
     title = "RankNet, an epoch over 10,000 documents x 50 features, one core"
-    table(title, ["documents a query", "hidden", "V1, ms", "V2, ms", "ratio"], rows)
+    table("versions", title, ["documents a query", "hidden", "V1, ms", "V2, ms", "ratio"], rows, costs)
 
 
 def fitted(make, sets_: list[xr.RankingData], **settings) -> list[str]:
@@ -184,7 +185,7 @@ def quality(given: list[xr.RankingData]) -> None:
     rows += [
         [name, str(hidden or "linear"), *fitted(make, given, hidden=hidden)] for name, make in METHODS.items() for hidden in (None, HIDDEN)
     ]
-    table(f"nDCG@10, mean of {SEEDS} seeds, two cores", ["", "hidden", "training", "validation", "test", "fit, s"], rows)
+    table("quality", f"nDCG@10, mean of {SEEDS} seeds, two cores", ["", "hidden", "training", "validation", "test", "fit, s"], rows)
 
 
 def starts() -> None:
@@ -194,15 +195,14 @@ def starts() -> None:
     names = ("RankNet", "LambdaRank", "LambdaRank, random start")
     rows = [[name, *fitted(METHODS[name], given, hidden=HIDDEN, epochs=100)] for name in names]
     title = f"nDCG@10 without noise, 3,000 queries x 50 documents x 50 features, {HIDDEN} hidden units, mean of {SEEDS} seeds"
-    table(title, ["", "training", "validation", "test", "fit, s"], rows)
+    table("starts", title, ["", "training", "validation", "test", "fit, s"], rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--letor", type=Path, help="folder with letor.train.npz, letor.vali.npz and letor.test.npz")
+    parser = with_artificial(__doc__)
     parser.add_argument("--only", choices=["quality", "starts", "epochs", "versions"])
     given = parser.parse_args()
-    data = sets(given.letor)
+    data = sets(given.artificial)
     if given.only in (None, "quality"):
         quality(data)
     if given.only in (None, "starts"):

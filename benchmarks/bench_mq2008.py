@@ -84,7 +84,7 @@ def main() -> None:
     for name, way in WAYS.items():
         rows.append([name, *measured([direct_rank(seed, way) for seed in range(given.seeds)], sets)])
     header = ["method", "MeanNDCG (LETOR)", "NDCG@10 (LETOR)", "MAP (LETOR)", "nDCG@10 (standard)", "s a fit"]
-    table(f"MQ2008, mean of the five test folds and of {given.seeds} seeds", header, rows)
+    table("folds", f"MQ2008, mean of the five test folds and of {given.seeds} seeds", header, rows)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from timing import pin
+from timing import pin, table
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
@@ -112,9 +112,8 @@ def main() -> None:
     made = CubicPolynomial(features=10, documents=20, noise=0.5)
     train, test = made.data(60), made.data(100, first=1001)
     heads = ["ranker", "plain", *CASES, "10,000 features"]
-    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
-    for name in sys.argv[1:] or RANKERS:
-        print("| " + " | ".join([name, *cells(name, train, test)]) + " |", flush=True)
+    rows = [[name, *cells(name, train, test)] for name in sys.argv[1:] or RANKERS]
+    table("rankers", f"{MEASURE} on test queries, as a share of that on plain data", heads, rows)
 
 
 if __name__ == "__main__":

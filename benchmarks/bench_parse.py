@@ -97,10 +97,11 @@ def main() -> None:
         os.sched_setaffinity(0, cores)
         threads = interleaved({n: lambda n=n: xr.read(path, threads=n) for n in (1, 2)}, 25)
         rows.append(["exactrank, 2 threads", f"{megabytes / threads[2]:.0f}", f"{threads[2] / ours:.2f}"])
-        table(f"Parsing {megabytes:.0f} MB of LETOR text, {FEATURES} features", ["reader", "MB/s", "time / ours"], rows)
-        print(f"\ntwo threads: {threads[1] / threads[2]:.2f}x one thread")
-        peaks = [float(in_new_process(MEMORY, str(path), str(n))) for n in (1, 2)]
-        print(f"peak memory over the float32 matrix: {peaks[0]:.2f} with one thread, {peaks[1]:.2f} with two")
+        costs = {"1 thread": ours / times["xgboost"], "2 threads": threads[2] / threads[1]}
+        table("readers", f"Parsing {megabytes:.0f} MB of LETOR text, {FEATURES} features", ["reader", "MB/s", "time / ours"], rows, costs)
+        peaks = {f"{n} threads": float(in_new_process(MEMORY, str(path), str(n))) for n in (1, 2)}
+        rows = [[name, f"{peak:.2f}"] for name, peak in peaks.items()]
+        table("memory", "Peak memory over the float32 matrix", ["", "peak / matrix"], rows, peaks)
 
 
 if __name__ == "__main__":

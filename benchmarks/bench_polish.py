@@ -65,7 +65,7 @@ def main() -> None:
                     ]
                 )
     header = ["data", "hidden", "validation", "training", "test", "test, at worst", "worse on test"]
-    table("What polish adds to nDCG@10, mean of five sets or folds", header, rows)
+    table("changes", "What polish adds to nDCG@10, mean of five sets or folds", header, rows)
 
 
 if __name__ == "__main__":

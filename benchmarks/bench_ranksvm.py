@@ -8,14 +8,12 @@ The sets are those of bench_gradient.py. dlib takes part where it is installed: 
 of training alone, ours that of a fit with its checks and the measure after every step.
 """
 
-import argparse
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 from bench_gradient import MEASURE, queries_of, score, sets
-from timing import interleaved, pin, table
+from timing import in_yards, interleaved, pin, table, with_artificial
 
 import exactrank as xr
 from exactrank import _core
@@ -64,10 +62,13 @@ def fits(given: list[xr.RankingData]) -> None:
         print("dlib is not installed, so it does not take part", file=sys.stderr)
     title = "A fit on all pairs, every pair weighed alike, one core; nDCG@10 on three sets"
     header = ["lam", "", "loss", "ms", "x RankSVM, hinge", "objective", "training", "validation", "test"]
-    table(title, header, [row for lam in LAMS for row in fits_at(lam, given, pairs)])
+    found = [fits_at(lam, given, pairs) for lam in LAMS]
+    table(
+        "fits", title, header, [row for rows, _ in found for row in rows], in_yards({k: t for _, times in found for k, t in times.items()})
+    )
 
 
-def fits_at(lam: float, given: list[xr.RankingData], pairs) -> list[list[str]]:
+def fits_at(lam: float, given: list[xr.RankingData], pairs) -> tuple[list[list[str]], dict[str, float]]:
     train, made = given[0], Architecture.for_data(given[0])
     works = {("RankSVM", loss): fit(train, loss, lam) for loss in ("squared_hinge", "hinge")}
     if pairs is not None:
@@ -80,7 +81,7 @@ def fits_at(lam: float, given: list[xr.RankingData], pairs) -> list[list[str]]:
         rows.append(
             [f"{lam:g}", name, loss, f"{1e3 * time:.0f}", f"{time / seconds['RankSVM', 'hinge']:.1f}", f"{objective:.5f}", *quality]
         )
-    return rows
+    return rows, {f"lam {lam:g}, {loss}": time for (name, loss), time in seconds.items() if name == "RankSVM"}
 
 
 def passes(documents: int) -> dict[str, float]:
@@ -95,17 +96,17 @@ def passes(documents: int) -> dict[str, float]:
 
 def lengths() -> None:
     pin(1)
-    rows = []
+    rows, costs = [], {}
     for documents in (40, 120, 500, 2_000, 10_000):
         ns = passes(documents)
+        costs[f"{documents} documents"] = ns["ours"] / ns["pairs"]
         rows.append([f"{documents:,}", f"{ns['ours']:.0f}", f"{ns['pairs']:.0f}", f"{ns['pairs'] / ns['ours']:.1f}"])
-    table("Value and slope, five grades, ns a document", ["documents a query", "PairHinge", "pair by pair", "ratio"], rows)
+    header = ["documents a query", "PairHinge", "pair by pair", "ratio"]
+    table("lengths", "Value and slope, five grades, ns a document", header, rows, costs)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--letor", type=Path, help="folder with letor.train.npz, letor.vali.npz and letor.test.npz")
-    fits(sets(parser.parse_args().letor))
+    fits(sets(with_artificial(__doc__).parse_args().artificial))
     lengths()
 
 

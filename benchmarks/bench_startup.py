@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from timing import best, table
+from timing import interleaved, table
 
 PROGRAM = Path(sys.executable).with_name("exactrank")
 
@@ -16,11 +16,10 @@ def main() -> None:
         "python -c 'import exactrank as xr; xr.evaluate'": [sys.executable, "-c", "import exactrank as xr; xr.evaluate"],
         "python -c pass": [sys.executable, "-c", "pass"],
     }
-    rows = [
-        [name, f"{1e3 * best(lambda c=command: subprocess.run(c, capture_output=True, check=True), 10):.0f} ms"]
-        for name, command in works.items()
-    ]
-    table("Start-up", ["command", "time"], rows)
+    runs = {name: lambda command=command: subprocess.run(command, capture_output=True, check=True) for name, command in works.items()}
+    times = interleaved(runs, 10)
+    costs = {name: t / times["python -c pass"] for name, t in times.items()}
+    table("times", "Start-up", ["command", "time"], [[name, f"{1e3 * t:.0f} ms"] for name, t in times.items()], costs)
 
 
 if __name__ == "__main__":

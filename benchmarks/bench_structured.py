@@ -6,13 +6,12 @@ On artificial data (1,000 queries x 40 documents x 46 features, and MSLR-like, w
 mslr.*.npz) and on two cores: what each bound comes to on test data, beside ridge regression, RankSVM and LambdaRank.
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-from timing import in_new_process, interleaved, pin, table
+from timing import in_new_process, in_yards, interleaved, pin, table, with_artificial
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
@@ -44,25 +43,27 @@ def web_search() -> xr.RankingData:
 
 def solvers(data: xr.RankingData) -> None:
     pin(1)
-    rows = []
+    rows, costs = [], {}
     for lam in LAMS:
         fitted = {s: xr.StructuredRank(lam=lam, bound="convex", solver=s, tolerance=1e-3, max_passes=5000, threads=1) for s in SOLVERS}
         times = interleaved({s: lambda ranker=ranker: ranker.fit(data) for s, ranker in fitted.items()}, 2)
+        costs |= in_yards({f"lam {lam:g}, {solver}": seconds for solver, seconds in times.items()})
         exact = xr.StructuredRank(lam=lam, bound="convex", tolerance=1e-6, threads=1).fit(data).history_[-1].duality.primal
         for solver, ranker in fitted.items():
             last = ranker.history_[-1]
             away = last.duality.primal / exact - 1
             rows.append([f"{lam:g}", solver, str(last.step), f"{times[solver]:.2f}", f"{last.duality.gap:.1e}", f"{away:.1e}"])
     header = ["lam", "solver", "passes", "s", "gap", "above the optimum"]
-    table(f"{data}: the convex bound on nDCG@10 to a gap of 1e-3, one core", header, rows)
+    table("solvers", f"{data}: the convex bound on nDCG@10 to a gap of 1e-3, one core", header, rows, costs)
 
 
 def memory() -> None:
-    rows = []
+    rows, costs = [], {}
     for solver in SOLVERS:
         size, peak = map(float, in_new_process(MEMORY, solver).split())
+        costs[solver] = peak / size
         rows.append([solver, f"{size:.0f}", f"{peak:.0f}", f"{peak / size:.2f}"])
-    table("Peak memory of a fit, data included", ["solver", "data, MiB", "peak, MiB", "ratio"], rows)
+    table("memory", "Peak memory of a fit, data included", ["solver", "data, MiB", "peak, MiB", "ratio"], rows, costs)
 
 
 def quality(folder: Path, name: str) -> None:
@@ -82,12 +83,11 @@ def quality(folder: Path, name: str) -> None:
         seconds = time.perf_counter() - start
         measured = (f"{ranker.score(data):.4f}" for data in (train, valid, test))
         rows.append([title, *measured, f"{seconds:.1f}", str(ranker.model_.training.get("chosen", ""))])
-    table(f"{name}: {train}, nDCG@10, settings by validation data", ["", "training", "validation", "test", "s", "chosen"], rows)
+    table(name, f"{train}, nDCG@10, settings by validation data", ["", "training", "validation", "test", "s", "chosen"], rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--artificial", type=Path, help="folder with letor.train.npz, mslr.train.npz and so on")
+    parser = with_artificial(__doc__)
     parser.add_argument("--only", choices=["solvers", "memory", "quality"])
     given = parser.parse_args()
     if given.artificial and given.only in (None, "quality"):

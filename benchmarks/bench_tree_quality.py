@@ -8,7 +8,6 @@ first of each. The mean over test queries comes with its 95% bootstrap interval,
 the best peer.
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -18,7 +17,7 @@ import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
 from bench_mq2008 import joined
-from timing import table
+from timing import table, with_artificial
 
 import exactrank as xr
 from exactrank.compare.statistics.paired import randomisation
@@ -149,14 +148,12 @@ def study(title: str, folds: list[Sets], settings: list[tuple[float, int]], thre
             [name, f"{values[name].mean():.4f}", f"{low:.4f} .. {high:.4f}", p, f"{seconds[name] / len(folds) / len(settings):.1f}"]
         )
     header = ["", "test nDCG@10", "95% interval", f"p against {peer}", "s a fit"]
-    table(
-        f"{title}: {len(next(iter(values.values()))):,} test queries, the best of {len(settings)} settings by validation data", header, rows
-    )
+    about = f"{title}: {len(next(iter(values.values()))):,} test queries, the best of {len(settings)} settings by validation data"
+    table(title, about, header, rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--artificial", type=Path, help="folder with letor.train.npz, letor.vali.npz and letor.test.npz")
+    parser = with_artificial(__doc__)
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument("--settings", type=int, default=2, choices=range(1, len(SETTINGS) + 1))
     parser.add_argument("--threads", type=int, default=2)

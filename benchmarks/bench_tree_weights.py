@@ -8,13 +8,12 @@ published one, narrower bounds, a search on unseen queries whose step is taken a
 Without ``--artificial`` both are made up, of 20 features.
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-from timing import table
+from timing import table, with_artificial
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
@@ -83,7 +82,7 @@ def study(title: str, size: str, folds: list[Sets], follow: str, trees: int, thr
         for fit, (train, _, _) in zip(fits, folds, strict=True)
     ]
     rows.append(row("the default, then leveraged", anew, folds, seconds + (time.perf_counter() - start) / len(folds)))
-    table(f"{title}, trees on the {follow}", ["", "validation", "test", "trees", "first and last weight", "s"], rows)
+    table(f"{size}-{follow}", f"{title}, trees on the {follow}", ["", "validation", "test", "trees", "first and last weight", "s"], rows)
 
 
 def row(name: str, scorers: list[xr.TreeEnsemble], folds: list[Sets], seconds: float) -> list[str]:
@@ -101,8 +100,7 @@ def row(name: str, scorers: list[xr.TreeEnsemble], folds: list[Sets], seconds: f
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--artificial", type=Path, help="folder with letor.train.npz, mslr.train.npz and so on")
+    parser = with_artificial(__doc__)
     parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", choices=["little", "more"])

@@ -1,10 +1,15 @@
 """Timing and tables shared by the benchmarks: the best of several runs, ratios within one run, one core pinned."""
 
+import argparse
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from ledger import record
 
 
 def best(work: Callable[[], object], repeats: int = 5) -> float:
@@ -36,8 +41,26 @@ def in_new_process(code: str, *arguments: str) -> str:
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True).stdout
 
 
-def table(title: str, header: list[str], rows: list[list[str]]) -> None:
-    """Print a Markdown table."""
-    print(f"\n{title}\n")
-    for row in [header, ["---"] * len(header), *rows]:
-        print("| " + " | ".join(row) + " |")
+def with_artificial(about: str) -> argparse.ArgumentParser:
+    """A parser with the option for a folder of artificial data sets, by default that of the environment."""
+    parser = argparse.ArgumentParser(description=about)
+    given = os.environ.get("ARTIFICIAL") or None
+    parser.add_argument("--artificial", type=Path, default=given, help="folder with {letor,mslr}.{train,vali,test}.npz")
+    return parser
+
+
+def table(name: str, title: str, header: list[str], rows: list[list[str]], costs: Mapping[str, float] | None = None) -> None:
+    """Print a Markdown table, which is ``name`` in the ledger of the benchmark.
+
+    ``costs`` is what our own work takes as a share of what a peer takes, or `in_yards`: what must not grow.
+    """
+    lines = ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]]
+    print(f"\n{title}\n", *lines, sep="\n", flush=True)
+    record(name, title, lines, costs or {})
+
+
+def in_yards(times: Mapping[str, float]) -> dict[str, float]:
+    """Times that have no peer as costs: shares of the time of some work that never changes, the yard."""
+    numbers = np.random.default_rng(0).random(1_000_000)
+    yard = best(lambda: np.sort(numbers), 5)
+    return {name: seconds / yard for name, seconds in times.items()}

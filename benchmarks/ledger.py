@@ -1,0 +1,102 @@
+"""The ledger: what every benchmark last came to, in benchmarks/ledger, one JSON file per benchmark with one entry per table.
+
+    python benchmarks/ledger.py compare FOLDER     names what costs over 15% more in FOLDER than in the ledger, and ends with 1 then
+    python benchmarks/ledger.py docs               writes the tables of the ledger into the documentation
+
+An entry has the table as printed, the date, the commit and the arguments of the run, and the *costs* of our own work: time or memory
+as a share of what a peer or a yardstick took in the same run. So costs of different machines and days can be compared. An entry is
+only replaced by a run with the same arguments. In the documentation its table follows a line ``<!-- ledger: evaluate.alone -->``.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+LEDGER = ROOT / "benchmarks" / "ledger"
+#: A run writes its tables to the folder that this environment variable names, if any.
+FOLDER = "BENCH_LEDGER"
+#: A cost that grows by more than this factor is told.
+SLOWER = 1.15
+Entry = dict[str, Any]
+
+
+def record(name: str, title: str, lines: list[str], costs: Mapping[str, float]) -> None:
+    """Put a table of the benchmark that is running into its file."""
+    if FOLDER not in os.environ:
+        return
+    path = Path(os.environ[FOLDER]) / f"{Path(sys.argv[0]).stem.removeprefix('bench_')}.json"
+    entries, called = entries_of(path) if path.exists() else {}, arguments()
+    if name in entries and entries[name]["arguments"] != called:
+        print(f"not kept: the ledger has {name} of a run with {entries[name]['arguments']}, not {called}", file=sys.stderr)
+        return
+    entries[name] = {
+        "title": title,
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "commit": commit(),
+        "arguments": called,
+        "table": lines,
+        "costs": {label: float(f"{cost:.4g}") for label, cost in costs.items()},
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n")
+
+
+def arguments() -> list[str]:
+    """How the benchmark was called, whatever the names of folders."""
+    given = ["FOLDER" if Path(word).exists() else word for word in sys.argv[1:]]
+    return ["--artificial", "FOLDER", *given] if os.environ.get("ARTIFICIAL") and "--artificial" not in given else given
+
+
+def commit() -> str:
+    """The commit that is checked out, marked where files were changed since."""
+    return subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def entries_of(path: Path) -> dict[str, Entry]:
+    return json.loads(path.read_text())
+
+
+def slower(run: Path, ledger: Path = LEDGER) -> Iterator[str]:
+    """What costs more in the files of ``run`` than in those of ``ledger``, if they were run with the same arguments."""
+    for path in sorted(run.glob("*.json")):
+        before = entries_of(ledger / path.name) if (ledger / path.name).exists() else {}
+        for name, entry in entries_of(path).items():
+            known = before.get(name, {"arguments": None, "costs": {}})
+            for label, cost in entry["costs"].items() if known["arguments"] == entry["arguments"] else ():
+                if cost > SLOWER * known["costs"].get(label, cost):
+                    was = known["costs"][label]
+                    since = f"{known['commit']}, {known['date']}"
+                    yield f"{path.stem}.{name}: {label}: {cost:.4g}, {cost / was:.2f} times the {was:.4g} of the ledger ({since})"
+
+
+def with_tables(page: str, ledger: Path = LEDGER) -> str:
+    """A page of the documentation with the tables of the ledger after its marks."""
+
+    def table(found: re.Match[str]) -> str:
+        entry = entries_of(ledger / f"{found['file']}.json")[found["name"]]
+        return found["mark"] + "".join(f"{line}\n" for line in entry["table"])
+
+    return re.sub(r"(?P<mark><!-- ledger: (?P<file>\w+)\.(?P<name>[\w-]+) -->\n\n)(?:\|.*\n)*", table, page)
+
+
+def main(command: str, *folders: str) -> int:
+    if command == "compare":
+        found = [line for folder in folders for line in slower(Path(folder))]
+        print("\n".join(found) or f"nothing costs over {SLOWER - 1:.0%} more than in the ledger")
+        return int(bool(found))
+    if command == "docs":
+        for path in ROOT.glob("docs/**/*.md"):
+            path.write_text(with_tables(path.read_text()))
+        return 0
+    sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,82 @@
+"""The mutants: in which file what is changed into what, and which tests should notice.
+
+What is changed must be there exactly once, so that a mutant whose line has changed since is told and not skipped. Choose lines whose
+change leaves something that still works, only worse: a sign that breaks everything is noticed by anything.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """``was`` becomes ``is_now`` in a ``file`` of the package; ``owners`` are the tests that should fail."""
+
+    file: str
+    was: str
+    is_now: str
+    owners: tuple[str, ...]
+
+
+def of(file: str, owners: str, *changes: tuple[str, str]) -> list[Mutant]:
+    """Mutants of one file; ``owners`` are names of test files, without ``test_`` and suffix."""
+    tests = tuple(f"tests/test_{name}.py" for name in owners.split())
+    return [Mutant(file, was, is_now, tests) for was, is_now in changes]
+
+
+OPTIMIZERS = [
+    *of(
+        "optimizers/adam.py",
+        "slope_optimizers",
+        ("first / (1 - self.b1**t)", "first"),
+        ("np.sqrt(second / (1 - self.b2**t))", "np.sqrt(second)"),
+    ),
+    *of(
+        "optimizers/sgd.py",
+        "slope_optimizers",
+        ("self.decay if value < state.value", "self.decay if value < state.best"),
+        ("stale=0 if value > state.best", "stale=0 if value >= state.best"),
+    ),
+    *of(
+        "optimizers/lbfgs.py",
+        "slope_optimizers",
+        ("for s, y in reversed(state.moves)", "for s, y in state.moves"),
+        ("q *= (s @ y) / (y @ y)", "q *= (s @ s) / (y @ y)"),
+    ),
+    *of(
+        "optimizers/coordinate.py",
+        "coordinate",
+        ("max(float(np.abs(theta).max()), 1e-300) / max", "max(float(np.abs(theta).min()), 1e-300) / max"),
+        ("math.ceil(self.share * dimension)", "math.floor(self.share * dimension)"),
+    ),
+    *of("optimizers/powell.py", "coordinate", ("np.argmax(gains)", "np.argmin(gains)")),
+    *of("optimizers/guarded.py", "coordinate", ("self.guard.value >= self.least", "self.guard.value > self.least")),
+    *of("optimizers/step_search.py", "step_search", ("gain <= 0 or gain < self.tolerance", "gain < self.tolerance")),
+    *of("optimizers/spsa.py", "spsa", (".mean(axis=0) / (2 * c)", ".mean(axis=0) / c")),
+    *of("optimizers/surroundings.py", "spsa", ("2 * np.count_nonzero(D) < LOOKS", "np.count_nonzero(D) < LOOKS")),
+    *of("optimizers/ada_rank.py", "adarank", ("problem.weight * np.exp(-performed)", "np.exp(-performed)")),
+    *of("optimizers/rank_boost.py", "rankboost", ("abs(made.edge) >= SURE", "made.edge >= SURE")),
+    *of("optimizers/cutting_plane.py", "cutting_plane", ("max(state.duality.dual, dual)", "dual")),
+    *of("optimizers/concave_convex.py", "concave_convex", ("start + 2 * (theta - start)", "start + (theta - start)")),
+    *of("optimizers/strongly_convex.py", "regularised_risk pair_hinge", ("/ (2 * problem.strength)", "/ (4 * problem.strength)")),
+]
+
+OBJECTIVES = [
+    *of("objectives/line_search.py", "line_search", ("threads=threads).best(low, high)", "threads=threads).best()")),
+    *of("objectives/linear_profile.py", "directrank profile", ("theta += alpha * direction", "theta += direction")),
+    *of("objectives/linear_value.py", "rankers", ("| (best == worst) |", "|")),
+    *of("objectives/step_function.py", "profile line_search", ("values.max() - SAME_VALUE", "values.max()")),
+    *of("objectives/softmax.py", "directrank", ("self._ridge / 2 * float", "self._ridge * float")),
+    *of("objectives/ridge.py", "rankers directrank", ("np.sqrt(spread_to_documents(weight", "(spread_to_documents(weight")),
+    *of("objectives/likelihood.py", "directrank", ("np.minimum(better, measure.cutoff)", "better")),
+    *of("objectives/parametric.py", "network gradient_rankers", ("- self._l2 * theta", "- self._l2 / 2 * theta")),
+    *of("objectives/listnet.py", "listwise", ("max(MOST, float(np.ptp(data.y)))", "MOST")),
+    *of("objectives/listmle.py", "listwise", ("np.where(one_grade, 0, ", "np.where(one_grade, 1, ")),
+    *of("objectives/approx_ndcg.py", "listwise", ("replace(self.measure, k=None)", "self.measure")),
+    *of("objectives/lambdas.py", "cost", ("upper * (upper + 1) / 2", "upper * (upper - 1) / 2")),
+    *of("objectives/regularised_risk.py", "regularised_risk", ("self.strength / 2 * float(away", "self.strength * float(away")),
+    *of("objectives/query_performance.py", "adarank", ("if self.turned else (1.0,)", "if not self.turned else (1.0,)")),
+]
+
+TRAINING: list[Mutant] = []
+
+MUTANTS = OPTIMIZERS + OBJECTIVES + TRAINING
