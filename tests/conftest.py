@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import settings
 
-from tests.faults.driver import Driver
+from tests.driver import Driver
 from tests.faults.operations import make_inputs
 
 settings.register_profile("exactrank", deadline=None, print_blob=True)

@@ -15,33 +15,28 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
+from tests.driver import commands
 
 PROGRAM = Path(sys.executable).with_name("exactrank")
 
 
-def run(*arguments, cwd=None, **environment):
-    return subprocess.run(
-        [PROGRAM, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "200", **environment},
-        check=False,
-    )
+def run(*arguments, cwd=None):
+    """A process of its own, forked where everything is imported."""
+    return commands().run(*arguments, at=cwd or Path.cwd(), COLUMNS="200")
 
 
 def ok(*arguments, **options):
     done = run(*arguments, **options)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert done.code == 0, done.err
+    return done.out
 
 
 def refused(code, said, *arguments, **options):
     done = run(*arguments, **options)
-    assert done.returncode == code, done.stderr
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    assert done.code == code, done.err
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert done.out == ""
 
 
 def called(code, *arguments):
@@ -153,7 +148,9 @@ def test_odd_streams_and_environments(letor, shell, code, said):
 def test_names_that_a_stream_cannot_show_are_escaped(tmp_path):
     (tmp_path / "a.csv").write_text("query_id,relevance,naïve [b]\n1,1,1\n1,0,2\n", "utf-8")
     (tmp_path / "m.json").write_text('{"naïve [b]": 1}', "utf-8")
-    shown = ok("probe", "optimality", "m.json", "a.csv", "-m", "RR", cwd=tmp_path, PYTHONIOENCODING="ascii", LC_ALL="C")
+    command = [PROGRAM, "probe", "optimality", "m.json", "a.csv", "-m", "RR"]
+    poor = {**os.environ, "COLUMNS": "200", "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    shown = subprocess.run(command, cwd=tmp_path, env=poor, capture_output=True, text=True, check=True).stdout
     assert "na\\xefve [b]" in shown
 
 
@@ -280,8 +277,8 @@ def test_a_full_disk_keeps_the_old_file(letor, tmp_path):
 
 def test_debug_shows_the_traceback(letor):
     done = run("evaluate", letor, "--feature", "9", "--debug")
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
+    assert done.code == 1
+    assert "Traceback" in done.err
 
 
 def test_a_reader_that_leaves_is_not_an_error_of_ours(letor):
@@ -291,7 +288,7 @@ def test_a_reader_that_leaves_is_not_an_error_of_ours(letor):
 
 def test_help_and_version():
     assert "Evaluate scores by any measures" in ok("--help")
-    assert ok("--version") == f"exactrank {xr.__version__}\n"
+    assert subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout == f"exactrank {xr.__version__}\n"
     assert "--preset" in ok("evaluate", "--help")
 
 

@@ -9,11 +9,8 @@ with code 0 unless it carries the comment ``# exit code N``.
 
 import contextlib
 import io
-import os
 import re
 import shlex
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,12 +25,13 @@ from exactrank.cli import app
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import known_measures
 from exactrank.rankers import RANKERS
+from tests.driver import commands
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^```$\s*", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (?P<line>exactrank\b.*)\n(?P<shown>(?:(?!\$ ).*\n)*)", re.MULTILINE)
-TERMINAL = {"COLUMNS": "100", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1", "TERM": "dumb"}
+TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 @dataclass(frozen=True)
@@ -59,13 +57,11 @@ class PythonBlock(Step):
 
 class Command(Step):
     def printed(self, namespace):
-        words = shlex.split(self.source, comments=True)
-        kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "GITHUB_ACTIONS")}
-        command = [Path(sys.executable).with_name(words[0]), *words[1:]]
-        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", env=kept | TERMINAL)
+        _, *words = shlex.split(self.source, comments=True)
+        done = commands().run(*words, at=Path.cwd(), together=True, **TERMINAL)
         said = re.search(r"# exit code (\d)", self.source)
-        assert done.returncode == (int(said[1]) if said else 0), f"{self.where}: {self.source}\n{done.stdout}"
-        return done.stdout
+        assert done.code == (int(said[1]) if said else 0), f"{self.where}: {self.source}\n{done.out}"
+        return done.out
 
 
 def steps(page: Path) -> Iterator[Step]:

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.driver import Driver
 from tests.faults.comparing import COMPARE, ComparisonBench
-from tests.faults.driver import Driver
 from tests.faults.laws import Bench
 from tests.faults.operations import OPERATIONS, make_inputs
 from tests.faults.shim import KINDS, UNAVAILABLE

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.faults.driver import Driver, Ended
+from tests.driver import Driver, Ended
 from tests.faults.laws import check_honest
 from tests.faults.operations import Operation
 from tests.faults.shim import Fault

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import exactrank as xr
-from tests.faults.driver import Driver, Ended
+from tests.driver import Driver, Ended
 from tests.faults.operations import Operation
 from tests.faults.shim import Fault
 

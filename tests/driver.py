@@ -4,6 +4,7 @@ What a run imports the driver imports before the next, so that libraries are imp
 Requests and answers are lines of JSON on standard input and output.
 """
 
+import atexit
 import fcntl
 import json
 import os
@@ -15,13 +16,14 @@ import tempfile
 import traceback
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from tests.faults.shim import VARIABLE, Fault, Plan, environment
 
-LIMIT = 60  #: seconds of a run
+LIMIT = 300  #: seconds of a run
 ROOM = 1 << 20  #: bytes that a run may say
 
 
@@ -37,9 +39,9 @@ class Ended:
 
 @dataclass
 class Driver:
-    """The process, from the side of the tests."""
+    """The process, from the side of the tests; faults need the shim, for which it needs a folder."""
 
-    folder: Path  #: for the shim
+    folder: Path | None = None
     _process: Any = field(init=False)
 
     def __enter__(self) -> "Driver":
@@ -48,7 +50,9 @@ class Driver:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | environment(self.folder) | {"COLUMNS": "120", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2"},
+            env=os.environ
+            | ({} if self.folder is None else environment(self.folder))
+            | {"COLUMNS": "120", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2"},
         )
         return self
 
@@ -56,21 +60,45 @@ class Driver:
         self._process.stdin.close()
         self._process.wait()
 
-    def run(self, *arguments: object, at: Path, fault: Fault | None = None, limits: dict[str, int] | None = None) -> Ended:
+    def run(
+        self,
+        *arguments: object,
+        at: Path,
+        fault: Fault | None = None,
+        limits: dict[str, int] | None = None,
+        together: bool = False,
+        **variables: str,
+    ) -> Ended:
         """``exactrank ARGUMENTS`` in the folder ``at``, whose files the fault is about, under limits such as ``{"FSIZE": 100}``.
 
-        A limit of ``AS`` is on the memory beyond what the process has before it does anything.
+        A limit of ``AS`` is on the memory beyond what the process has before it does anything. With ``together`` what goes to stderr goes
+        to stdout, in the order in which it is said. ``variables`` are those of the environment.
         """
-        request = {"arguments": [*map(str, arguments)], "at": str(at), "fault": fault and asdict(fault), "limits": limits or {}}
+        request = {
+            "arguments": [*map(str, arguments)],
+            "at": str(at),
+            "fault": fault and asdict(fault),
+            "limits": limits or {},
+            "together": together,
+            "variables": variables,
+        }
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         return Ended(**json.loads(self._process.stdout.readline()))
 
 
+@cache
+def commands() -> Driver:
+    """One for all tests of this process that ask for no faults."""
+    driver = Driver().__enter__()
+    atexit.register(driver.__exit__)
+    return driver
+
+
 def serve() -> None:
     """What the process does."""
     import_module("exactrank.cli")
-    plan = Plan.shared()
+    plan = Plan.shared() if VARIABLE in os.environ else Plan()
     for line in sys.stdin:
         print(json.dumps(asdict(_ran(json.loads(line), plan))), flush=True)
 
@@ -81,7 +109,7 @@ def _ran(request: dict[str, Any], plan: Plan) -> Ended:
     (_, out), (_, err), (_, modules) = pipes
     pid = os.fork()
     if pid == 0:
-        for target, says in ((0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, err)):
+        for target, says in ((0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, out if request["together"] else err)):
             os.dup2(says, target)
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(i, "w" if i else "r", 1, closefd=False) for i in range(3))
         code = _command(request, plan)
@@ -113,7 +141,9 @@ def _drained(hears: int, says: int) -> str:
 def _command(request: dict[str, Any], plan: Plan) -> int:
     """The exit code of the command line, in this process."""
     os.chdir(request["at"])
-    os.environ["TMPDIR"], tempfile.tempdir = os.path.join(request["at"], "tmp"), None
+    scratch = {"TMPDIR": os.path.join(request["at"], "tmp")} if VARIABLE in os.environ else {}
+    os.environ |= scratch | request["variables"]
+    tempfile.tempdir = None
     sys.argv = ["exactrank", *request["arguments"]]
     signal.alarm(LIMIT)
     for name, limit in request["limits"].items():
@@ -145,6 +175,4 @@ def _import(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if VARIABLE not in os.environ:
-        sys.exit("started by tests.faults.driver.Driver only")
     serve()
