@@ -55,8 +55,9 @@ def arguments() -> list[str]:
 
 
 def commit() -> str:
-    """The commit that is checked out, marked where files were changed since."""
-    return subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    """The commit that is checked out, marked where files were changed since; unknown outside a repository."""
+    told = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    return told.strip() or "unknown"
 
 
 def entries_of(path: Path) -> dict[str, Entry]:
