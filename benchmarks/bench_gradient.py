@@ -17,7 +17,7 @@ from timing import best, in_yards, pin, table, with_artificial
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.objectives.parametric import Parametric
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import Architecture, LinearModel, form_of
 
 MEASURE = "nDCG(empty='skip')@10"
 HIDDEN = 10
@@ -62,7 +62,7 @@ def torch_loop(train: xr.RankingData, rate: float = 0.01):
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    made = Architecture.for_data(train)
+    made = LinearModel().on(train)
     net = torch.nn.Sequential(torch.nn.Linear(train.n_features, HIDDEN), torch.nn.Tanh(), torch.nn.Linear(HIDDEN, 1))
     optimizer = torch.optim.SGD(net.parameters(), lr=rate)
     given = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in queries_of(train, made)]
@@ -95,7 +95,7 @@ def rax_loop(train: xr.RankingData, rate: float = 0.01):
     import optax
     import rax
 
-    made = Architecture.for_data(train)
+    made = LinearModel().on(train)
     longest = train.longest
     padded = []
     for x, y in queries_of(train, made):
@@ -131,7 +131,7 @@ def rax_loop(train: xr.RankingData, rate: float = 0.01):
 
 def epochs(train: xr.RankingData) -> None:
     pin(1)
-    made = Architecture.for_data(train, HIDDEN)
+    made = form_of(HIDDEN).on(train)
     problem = Parametric(xr.Lambdas(xr.NDCG()), made, train, threads=1)
     theta, order = made.initial(np.random.default_rng(0)), np.random.default_rng(1).permutation(train.n_queries)
     ours = best(lambda: problem.pass_over(theta, order, 0.01), 10)
@@ -150,7 +150,7 @@ def epochs(train: xr.RankingData) -> None:
 
 def both_versions(data: xr.RankingData, hidden: int | None) -> tuple[float, float]:
     """Seconds of an epoch of V1 and of V2."""
-    made = Architecture.for_data(data, hidden)
+    made = form_of(hidden).on(data)
     problem = Parametric(xr.Lambdas(), made, data, threads=1)
     theta, order = made.initial(np.random.default_rng(0)), np.arange(data.n_queries)
     return best(lambda: problem.pass_over_pairs(theta, order, 1e-4), 3), best(lambda: problem.pass_over(theta, order, 1e-4), 7)

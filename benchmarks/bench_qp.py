@@ -24,7 +24,7 @@ from exactrank.objectives.structured import Structured
 from exactrank.optimizers.bundle import Bundle
 from exactrank.optimizers.cutting_plane import CuttingPlane
 from exactrank.optimizers.regularised import Pulled
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import LinearModel
 
 GAP = 1e-4
 TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
@@ -51,7 +51,7 @@ def ranking(queries: int, documents: int, features: int) -> RegularisedRisk:
     goodness = X @ rng.normal(size=features) / np.sqrt(features) + 0.3 * rng.normal(size=len(X))
     y = np.searchsorted(np.quantile(goodness, [0.5, 0.8, 0.92, 0.98]), goodness)
     data = xr.RankingData.from_arrays(X, y, group=np.full(queries, documents))
-    problem = RegularisedRisk.of(Structured(xr.NDCG(k=10)), Architecture.for_data(data), data, threads=1)
+    problem = RegularisedRisk.of(Structured(xr.NDCG(k=10)), LinearModel().on(data), data, threads=1)
     risk, slope = problem.risk(np.zeros(features))
     return problem.at(float(1e-3 * slope @ slope / risk))
 

@@ -20,7 +20,7 @@ from exactrank import _core
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.pair_hinge import PairHinge
 from exactrank.objectives.regularised_risk import RegularisedRisk
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import LinearModel
 
 LAMS = (0.1, 0.03, 0.01)
 REPEATS = 5
@@ -28,7 +28,7 @@ REPEATS = 5
 
 def fit(train: xr.RankingData, loss: str, lam: float):
     """A fit of RankSVM, which gives theta."""
-    made = Architecture.for_data(train)
+    made = LinearModel().on(train)
     ranker = xr.RankSVM(measure=MEASURE, loss=loss, normalise="pairs", lam=lam, threads=1)
     return lambda: made.theta_of(ranker.fit(train).weights_)
 
@@ -38,7 +38,7 @@ def dlib_pairs(train: xr.RankingData):
     import dlib
 
     pairs = dlib.ranking_pairs()
-    for x, y in queries_of(train, Architecture.for_data(train)):
+    for x, y in queries_of(train, LinearModel().on(train)):
         for grade in np.unique(y)[1:]:
             pair = dlib.ranking_pair()
             pair.relevant.extend(dlib.vectors([dlib.vector(row) for row in x[y == grade]]))
@@ -69,7 +69,7 @@ def fits(given: list[xr.RankingData]) -> None:
 
 
 def fits_at(lam: float, given: list[xr.RankingData], pairs) -> tuple[list[list[str]], dict[str, float]]:
-    train, made = given[0], Architecture.for_data(given[0])
+    train, made = given[0], LinearModel().on(given[0])
     works = {("RankSVM", loss): fit(train, loss, lam) for loss in ("squared_hinge", "hinge")}
     if pairs is not None:
         works["dlib", "hinge"] = dlib_fit(pairs, lam)

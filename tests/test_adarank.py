@@ -11,7 +11,7 @@ import exactrank as xr
 from exactrank.objectives.measured import Measured
 from exactrank.objectives.query_performance import QueryPerformance
 from exactrank.optimizers.ada_rank import AdaRank
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import LinearModel
 
 from .reference import adarank as reference
 
@@ -33,7 +33,7 @@ def judged(seed, queries=6, documents=5, features=4, weighted=False, noise=1.0):
 
 
 def performance(measure, data, turned):
-    plain = Architecture(np.zeros(data.n_features), np.ones(data.n_features))
+    plain = LinearModel(standardise=False).on(data)
     return QueryPerformance(Measured(xr.parse_measure(measure).on(data), plain), turned)
 
 

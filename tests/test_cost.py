@@ -9,7 +9,7 @@ import exactrank as xr
 from exactrank.objectives.cost import CostWarning, Pairwise, announce_cost
 from exactrank.objectives.parametric import Parametric
 from exactrank.objectives.smooth_measure import SmoothMeasure
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import form_of
 
 LONG = xr.RankingData.from_arrays(np.arange(150_000.0)[:, None] % 7, np.arange(150_000) % 3, group=[70_000, 79_000, 1_000])
 SHORT = xr.RankingData.from_arrays(None, [0, 1, 2, 1, 0, 1, 1], group=[4, 2, 1])
@@ -55,7 +55,7 @@ def test_what_is_not_is_not(objective: object) -> None:
 
 def test_an_objective_says_it_when_it_meets_the_data() -> None:
     with pytest.warns(CostWarning, match="truncation=10"):
-        Parametric(xr.Lambdas(), Architecture.for_data(LONG, None), LONG)
+        Parametric(xr.Lambdas(), form_of(None).on(LONG), LONG)
 
 
 @pytest.mark.parametrize(

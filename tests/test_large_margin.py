@@ -16,7 +16,7 @@ from exactrank.objectives.structured import Structured
 from exactrank.optimizers.lbfgs import LBFGS
 from exactrank.optimizers.strongly_convex import StronglyConvex
 from exactrank.rankers.by_folds import by_folds
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import LinearModel
 from exactrank.training import Trained, train
 
 from .test_rankers import judged, rows
@@ -71,7 +71,7 @@ def test_the_dual_never_passes_the_primal_and_the_slack_bounds_the_loss(seed, so
 def test_ranksvm_is_solved_to_its_gap(loss, normalise):
     data = judged(queries=15)
     ranker = xr.RankSVM("nDCG@3", lam=0.05, loss=loss, normalise=normalise, tolerance=1e-4).fit(data)
-    architecture = Architecture.for_data(data)
+    architecture = LinearModel().on(data)
     problem = RegularisedRisk.of(PairHinge(loss, normalise), architecture, data, 0.05)
     theta = architecture.theta_of(ranker.weights_)
     assert ranker.history_[-1].duality.gap <= 1e-4
@@ -85,7 +85,7 @@ def test_ranksvm_is_solved_to_its_gap(loss, normalise):
 def test_the_ramp_never_ends_above_regression(solver):
     data = long_lists()
     ranker = xr.StructuredRank("nDCG@5", lam=0.01, bound="ramp", solver=solver).fit(data)
-    architecture = Architecture.for_data(data)
+    architecture = LinearModel().on(data)
     loss = Structured(xr.parse_measure("nDCG@5"), bound="ramp")
     problem = ranker._problem(loss, architecture, data).at(0.01)
     start, end = (-problem.value_and_slope(theta)[0] for theta in (problem.centre, architecture.theta_of(ranker.weights_)))
@@ -149,7 +149,7 @@ class Guess:
 
     def __init__(self, stop_at=None):
         self.data = xr.RankingData.from_arrays(np.eye(2)[np.arange(40) % 2], np.arange(40) % 2, group=[2] * 20)
-        self.measured = Measured(xr.parse_measure("nDCG@1").on(self.data), Architecture.for_data(self.data))
+        self.measured = Measured(xr.parse_measure("nDCG@1").on(self.data), LinearModel().on(self.data))
         self.seen = []
         self.stop_at = stop_at
 

@@ -18,7 +18,7 @@ from exactrank.objectives.parametric import Parametric
 from exactrank.objectives.rank_cosine import RankCosine
 from exactrank.objectives.score_space import slopes
 from exactrank.objectives.smooth_measure import SmoothMeasure
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import LinearModel, NetworkModel, form_of
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
 from exactrank.scorers.network import Network
@@ -41,7 +41,7 @@ def judged(queries=7, features=5, seed=0, weighted=False):
 @given(HIDDEN, st.integers(1, 12), st.integers(0, 99))
 def test_scores_are_those_of_units_one_by_one(hidden, features, seed):
     data = judged(features=features, seed=seed)
-    made = Architecture.for_data(data, hidden)
+    made = form_of(hidden).on(data)
     theta = np.random.default_rng(seed).standard_normal(made.size)
     scores = made.scores(theta, data.X)
     if hidden is None:
@@ -55,7 +55,7 @@ def test_scores_are_those_of_units_one_by_one(hidden, features, seed):
 
 def test_features_are_standardised_once():
     X = np.array([[1.0, 5.0, 1e8], [3.0, 5.0, 1e8], [5.0, 5.0, 1e8]], np.float32)
-    made = Architecture.for_data(xr.RankingData.from_arrays(X, [0, 1, 2], group=[3]))
+    made = LinearModel().on(xr.RankingData.from_arrays(X, [0, 1, 2], group=[3]))
     assert made.mean.tolist() == [3.0, 5.0, 1e8]
     assert made.scale == pytest.approx([math.sqrt(8 / 3), 5.0, 1e8])
 
@@ -65,7 +65,7 @@ def test_features_are_standardised_once():
 def test_slopes_go_back_to_the_parameters(objective, hidden):
     """The chain rule: slopes by scores times finite differences of the scores."""
     data = judged(weighted=True)
-    made = Architecture.for_data(data, hidden)
+    made = form_of(hidden).on(data)
     theta = np.random.default_rng(1).standard_normal(made.size) / 2
     _, ours = Parametric(objective, made, data).value_and_slope(theta)
     by_score = slopes(objective, data, made.scores(theta, data.X)).slope / data.query_weight.sum()
@@ -77,7 +77,7 @@ def test_slopes_go_back_to_the_parameters(objective, hidden):
 @pytest.mark.parametrize("objective", SMOOTH, ids=repr)
 def test_slopes_are_finite_differences_of_the_value(objective, hidden):
     data = judged(weighted=True)
-    made = Architecture.for_data(data, hidden)
+    made = form_of(hidden).on(data)
     theta = np.random.default_rng(1).standard_normal(made.size) / 2
     problem = Parametric(objective, made, data, l2=0.3)
     value, slope = problem.value_and_slope(theta)
@@ -89,7 +89,7 @@ def test_slopes_are_finite_differences_of_the_value(objective, hidden):
 @pytest.mark.parametrize("hidden", [None, 10])
 def test_parts_add_up_on_any_number_of_threads(hidden):
     data = judged(queries=1500)  # more than one block
-    made = Architecture.for_data(data, hidden)
+    made = form_of(hidden).on(data)
     theta = np.random.default_rng(1).standard_normal(made.size)
     one, two = (Parametric(Lambdas(xr.NDCG()), made, data, threads=threads) for threads in (1, 2))
     assert one.value_and_slope(theta)[1].tobytes() == two.value_and_slope(theta)[1].tobytes()
@@ -101,7 +101,7 @@ def test_parts_add_up_on_any_number_of_threads(hidden):
 @given(HIDDEN, st.integers(0, 99), st.sampled_from([0.0, 2.0]))
 def test_a_pass_is_an_update_a_query(hidden, seed, l2):
     data = judged(seed=seed, weighted=True)
-    made = Architecture.for_data(data, hidden)
+    made = form_of(hidden).on(data)
     rng = np.random.default_rng(seed)
     theta, order, rate = rng.standard_normal(made.size), rng.permutation(data.n_queries), 0.1
     problem = Parametric(Lambdas(xr.NDCG(k=3)), made, data, l2=l2)
@@ -116,7 +116,7 @@ def test_a_pass_is_an_update_a_query(hidden, seed, l2):
 def test_ranknet_pair_by_pair_and_factorised_are_one(hidden, seed):
     """V1 and V2 of Burges, Ragno & Le (2006), section 5."""
     data = judged(seed=seed, weighted=True)
-    made = Architecture.for_data(data, hidden)
+    made = form_of(hidden).on(data)
     rng = np.random.default_rng(seed)
     theta, order = rng.standard_normal(made.size), rng.permutation(data.n_queries)
     problem = Parametric(Lambdas(), made, data, l2=0.5)
@@ -125,16 +125,51 @@ def test_ranknet_pair_by_pair_and_factorised_are_one(hidden, seed):
 
 def test_a_judge_stands_for_the_value():
     data = judged()
-    problem = Parametric(Lambdas(xr.NDCG()), Architecture.for_data(data), data, judge=lambda theta: 7.0)
+    problem = Parametric(Lambdas(xr.NDCG()), LinearModel().on(data), data, judge=lambda theta: 7.0)
     assert problem.value(np.zeros(5)) == 7.0
     with pytest.raises(xr.DataError, match="l2 must be"):
-        Parametric(Lambdas(), Architecture.for_data(data), data, l2=-1.0)
+        Parametric(Lambdas(), LinearModel().on(data), data, l2=-1.0)
+
+
+@given(HIDDEN, st.integers(0, 99))
+def test_scores_are_linear_in_the_linear_weights(hidden, seed):
+    data, rng = judged(seed=seed), np.random.default_rng(seed)
+    made = form_of(hidden).on(data)
+    theta, direction = rng.standard_normal((2, made.size))
+    features, weights = made.linear_features(theta, data), made.linear_weights(theta)
+    assert (features.n_features, features.sizes.tolist()) == (len(weights), data.sizes.tolist())
+    other = rng.standard_normal(len(weights))
+    for chosen in (weights, other):
+        moved = made.with_linear_weights(theta, chosen)
+        np.testing.assert_allclose(made.scores(moved, data.X), features.X.astype(float) @ chosen, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(made.linear_weights(moved), chosen, rtol=1e-12)
+    np.testing.assert_allclose(made.linear_weights(theta + direction), weights + made.linear_weights(direction), rtol=1e-9, atol=1e-12)
+
+
+@given(HIDDEN, st.integers(0, 99))
+def test_scores_of_each_are_the_scores_to_the_bit(hidden, seed):
+    data = judged(seed=seed)
+    made = form_of(hidden).on(data)
+    thetas = np.random.default_rng(seed).standard_normal((19, made.size))
+    assert [each.tobytes() for each in made.scores_of_each(thetas, data.X)] == [made.scores(theta, data.X).tobytes() for theta in thetas]
+
+
+def test_a_form_says_what_its_parameters_are():
+    data, weights = judged(), np.arange(5.0)
+    made, plain = LinearModel().on(data), LinearModel(standardise=False).on(data)
+    assert made.at(made.theta_of(weights)).weights == pytest.approx(weights)
+    assert plain.theta_of(weights).tolist() == plain.at(weights).weights.tolist() == weights.tolist()
+    assert made.linear
+    network = NetworkModel(hidden=3).on(data)
+    assert not network.linear
+    with pytest.raises(xr.IncompatibleError, match="not a network of 3 units"):
+        network.theta_of(weights)
 
 
 @pytest.mark.parametrize("hidden", [0, -3, True, 2.5])
 def test_hidden_units_are_a_number_of_at_least_one(hidden):
     with pytest.raises(xr.DataError, match="hidden must be a number of units from 1 to 100,000, or None"):
-        Architecture.for_data(judged(), hidden)
+        form_of(hidden).on(judged())
 
 
 # ---- the scorer and its file ----
@@ -195,5 +230,5 @@ def test_a_damaged_file_is_named(tmp_path, change, said):
 
 def test_a_linear_model_stays_linear():
     data = judged()
-    assert isinstance(Architecture.for_data(data).at(np.ones(5)), Linear)
-    assert isinstance(Architecture.for_data(data, 2).at(np.ones(14)), Network)
+    assert isinstance(LinearModel().on(data).at(np.ones(5)), Linear)
+    assert isinstance(form_of(2).on(data).at(np.ones(14)), Network)

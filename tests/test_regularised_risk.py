@@ -9,7 +9,7 @@ from exactrank.objectives.pair_hinge import PairHinge
 from exactrank.objectives.ramp_risk import RampRisk
 from exactrank.objectives.regularised_risk import RegularisedRisk
 from exactrank.objectives.structured import Structured
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import LinearModel
 
 from .test_rankers import rows
 
@@ -28,7 +28,7 @@ def thetas(seed, count=1, size=4):
 
 
 def risk_of(loss, data, strength=0.3):
-    return RegularisedRisk.of(loss, Architecture.for_data(data), data, strength)
+    return RegularisedRisk.of(loss, LinearModel().on(data), data, strength)
 
 
 @given(name=st.sampled_from(list(LOSSES)), seed=SEEDS)
@@ -57,7 +57,7 @@ def test_planes_of_some_parts_are_those_of_all(seed):
 @given(seed=SEEDS)
 def test_value_and_slope_are_those_of_risk_and_penalty(seed):
     data, (theta, centre) = data_of(seed), thetas(seed, 2)
-    problem = RegularisedRisk(risk_of(PairHinge(), data).negated, 0.7, centre)
+    problem = RegularisedRisk(risk_of(PairHinge(), data).gain, 0.7, centre)
     value, slope = problem.value_and_slope(theta)
     risk, steep = problem.risk(theta)
     np.testing.assert_allclose(-value, risk + 0.35 * np.sum((theta - centre) ** 2), rtol=1e-12)
@@ -72,7 +72,7 @@ def test_value_and_slope_are_those_of_risk_and_penalty(seed):
 def test_the_convexified_ramp_touches_it_and_lies_above(seed):
     data, (here, there) = data_of(seed), thetas(seed, 2)
     ramp = Structured(MEASURE, bound="ramp")
-    problem = RampRisk(risk_of(ramp, data).negated, 0.1, here, ramp)
+    problem = RampRisk(risk_of(ramp, data).gain, 0.1, here, ramp)
     convex = problem.convexified(here)
     np.testing.assert_allclose(convex.risk(here)[0], problem.risk(here)[0], rtol=1e-9)
     np.testing.assert_allclose(convex.risk(here)[1], problem.risk(here)[1], rtol=1e-9, atol=1e-12)

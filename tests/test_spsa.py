@@ -17,7 +17,7 @@ from exactrank.optimizers.counted import Counted
 from exactrank.optimizers.fdsa import FDSA
 from exactrank.optimizers.gains import Gains
 from exactrank.optimizers.spsa import SPSA, simultaneous
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import LinearArchitecture, LinearModel, form_of
 
 from .reference import stochastic as reference
 from .strategies import MEASURES
@@ -256,7 +256,7 @@ def tied(draw):
     docid = rng.permutation(group.sum()).astype(str)
     weight = rng.random(4) + 0.1 if draw(st.booleans()) else None
     data = xr.RankingData.from_arrays(X, y, group=group, docid=docid, query_weight=weight)
-    architecture = Architecture(np.zeros(features), 2.0 ** rng.choice([-2, -1, 0, 1, 30], features))
+    architecture = LinearArchitecture(np.zeros(features), 2.0 ** rng.choice([-2, -1, 0, 1, 30], features), ())
     return data, architecture, rng.integers(-2, 3, features).astype(float)
 
 
@@ -267,7 +267,7 @@ def ways_to_break_ties(measure):
 @given(tied(), MEASURES, SEEDS, st.sampled_from([None, 3]))
 def test_the_value_is_the_evaluation_to_the_bit(drawn, measure, seed, hidden):
     data, _, _ = drawn
-    architecture = Architecture.for_data(data, hidden)
+    architecture = form_of(hidden).on(data)
     thetas = np.random.default_rng(seed).integers(-2, 3, (11, architecture.size)).astype(float)
     for chosen in ways_to_break_ties(measure):
         theirs = [xr.evaluate(chosen, data, architecture.at(theta).score(data.X)).means[str(chosen)] for theta in thetas]
@@ -298,7 +298,7 @@ def test_differences_are_those_of_the_slow_twin(drawn, measure, c):
 @pytest.mark.parametrize("hidden", [None, 2])
 def test_differences_of_real_features(hidden):
     data = judged(queries=12, documents=40)
-    architecture = Architecture.for_data(data, hidden)
+    architecture = form_of(hidden).on(data)
     problem, theta = Measured(xr.NDCG(k=5).on(data), architecture), architecture.initial(np.random.default_rng(0))
     theirs = 0.2 * reference.finite_difference(problem.value, theta, 0.1)
     np.testing.assert_allclose(problem.differences(theta, 0.1), theirs, rtol=0, atol=1e-12)
@@ -307,7 +307,7 @@ def test_differences_of_real_features(hidden):
 
 def test_scores_that_are_no_numbers_are_refused():
     data = judged()
-    problem = Measured(xr.NDCG(k=5).on(data), Architecture.for_data(data))
+    problem = Measured(xr.NDCG(k=5).on(data), LinearModel().on(data))
     for ask in (problem.value, lambda theta: problem.values(theta[None]), lambda theta: problem.differences(theta, 1.0)):
         with pytest.raises(xr.DataError):
             ask(np.full(4, 1e308))
@@ -316,7 +316,7 @@ def test_scores_that_are_no_numbers_are_refused():
 @BOTH
 def test_threads_change_no_bit(method):
     data = judged(queries=900, documents=40)  # more than two blocks of documents
-    architecture = Architecture.for_data(data)
+    architecture = LinearModel().on(data)
     ours, theirs = (
         run(method, Measured(xr.NDCG(k=5).on(data, threads=threads), architecture), architecture.initial(np.random.default_rng(0)), 3)[-1]
         for threads in (1, 2)
@@ -329,7 +329,7 @@ def test_threads_change_no_bit(method):
 @pytest.mark.parametrize("hidden", [None, 3])
 def test_measures_are_climbed(method, hidden):
     data = judged()
-    architecture = Architecture.for_data(data, hidden)
+    architecture = form_of(hidden).on(data)
     states = run(method, Measured(xr.NDCG(k=5).on(data), architecture), architecture.initial(np.random.default_rng(1)), 120)
     assert states[0].value < 0.75
     assert states[-1].value > 0.93
@@ -339,7 +339,7 @@ def test_measures_are_climbed(method, hidden):
 def test_the_cross_entropy_of_pairs_is_climbed(method):
     """As Yue & Burges do to compare the two: a smooth function that has only values to give."""
     data = judged()
-    problem = Parametric(Lambdas(), Architecture.for_data(data), data)
+    problem = Parametric(Lambdas(), LinearModel().on(data), data)
     states = run(method, Values(problem.value), np.zeros(4), 150)
     assert states[-1].value > 0.4 * states[0].value
     assert np.max(np.abs(problem.value_and_slope(states[-1].theta)[1])) < 0.2 * np.max(np.abs(problem.value_and_slope(np.zeros(4))[1]))

@@ -93,6 +93,8 @@ if TYPE_CHECKING:
     from exactrank.rankers.spsarank import SPSARank as SPSARank
     from exactrank.rankers.structured_rank import StructuredRank as StructuredRank
     from exactrank.rankers.svm_map import SVMMAP as SVMMAP
+    from exactrank.scorers.architecture import LinearModel as LinearModel
+    from exactrank.scorers.architecture import NetworkModel as NetworkModel
     from exactrank.scorers.linear import Linear as Linear
     from exactrank.scorers.model import Model as Model
     from exactrank.scorers.model import load as load
@@ -153,6 +155,7 @@ _HOME = {
     "exactrank.rankers.spsarank": ("SPSARank",),
     "exactrank.rankers.structured_rank": ("StructuredRank",),
     "exactrank.rankers.svm_map": ("SVMMAP",),
+    "exactrank.scorers.architecture": ("LinearModel", "NetworkModel"),
     "exactrank.scorers.linear": ("Linear",),
     "exactrank.scorers.model": ("Model", "load"),
     "exactrank.scorers.network": ("Network",),

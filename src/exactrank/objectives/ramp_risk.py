@@ -21,12 +21,11 @@ class RampRisk(RegularisedRisk):
 
     @property
     def convex(self) -> bool:
-        """It is not."""
+        """Never: less is taken off where another ranking becomes the best."""
         return False
 
     def convexified(self, theta: Theta) -> RegularisedRisk:
         """The convex risk of (1) that touches this one at ``theta``."""
-        data, architecture = self.negated.data, self.negated.architecture
-        scores = architecture.scores(theta, data.X, self.negated.threads)
-        target = self.structured.towards(data, data.ungrouped(scores))
-        return RegularisedRisk(self.negated.of(target), self.strength, self.centre)
+        scores = self.architecture.scores(theta, self.data.X, self.gain.threads)
+        target = self.structured.towards(self.data, self.data.ungrouped(scores))
+        return RegularisedRisk(self.gain.of(target), self.strength, self.centre)

@@ -23,9 +23,12 @@ from exactrank.scorers.architecture import Architecture, Theta
 
 @dataclass(frozen=True, eq=False)
 class RegularisedRisk:
-    """(1), whose losses are the values of ``negated`` with their sign turned; ``strength`` is lam and ``centre`` theta0."""
+    """(1); ``strength`` is lam and ``centre`` theta0.
 
-    negated: Parametric  #: without a penalty of its own
+    Objectives are to be made large, so here is the one place where the sign turns: the losses are those of ``gain``, negated.
+    """
+
+    gain: Parametric  #: without a penalty of its own
     strength: float
     centre: Theta
 
@@ -43,21 +46,31 @@ class RegularisedRisk:
     @property
     def convex(self) -> bool:
         """Whether planes lie below the losses, which are taken to be convex in the scores."""
-        return self.negated.architecture.hidden is None
+        return self.architecture.linear
+
+    @property
+    def architecture(self) -> Architecture:
+        """Whose parameters theta are."""
+        return self.gain.architecture
+
+    @property
+    def data(self) -> RankingData:
+        """Whose queries (1) sums over."""
+        return self.gain.data
 
     @property
     def parts(self) -> int:
         """How many losses (1) sums."""
-        return self.negated.parts
+        return self.gain.parts
 
     def risk(self, theta: Theta) -> tuple[float, Theta]:
         """The sum of (1) and its slope."""
-        value, slope = self.negated.value_and_slope(theta)
+        value, slope = self.gain.value_and_slope(theta)
         return -value, -slope
 
     def value(self, theta: Theta) -> float:
         """-J, which is to be made large."""
-        return self.negated.value(theta) - self._penalty(theta)
+        return self.gain.value(theta) - self._penalty(theta)
 
     def value_and_slope(self, theta: Theta) -> tuple[float, Theta]:
         """-J and its slope."""
@@ -65,7 +78,7 @@ class RegularisedRisk:
 
     def slope_of(self, theta: Theta, queries: Numbers) -> tuple[float, Theta]:
         """The same over some of the queries alone: an estimate of it."""
-        value, slope = self.negated.slope_of(theta, queries)
+        value, slope = self.gain.slope_of(theta, queries)
         return value - self._penalty(theta), slope - self.strength * (theta - self.centre)
 
     def _penalty(self, theta: Theta) -> float:
@@ -74,6 +87,6 @@ class RegularisedRisk:
 
     def planes(self, theta: Theta, parts: Numbers) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The offsets and, a row each, the normals of (2) that touch at ``theta``, for the queries numbered ``parts``."""
-        values, slopes = self.negated.slopes_by_query(theta, parts)
+        values, slopes = self.gain.slopes_by_query(theta, parts)
         normals = slopes / -self.parts
         return values / -self.parts - normals @ theta, normals

@@ -24,7 +24,7 @@ from exactrank.optimizers import ada_rank
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.search_space import Space
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import Architecture, LinearModel
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
 from exactrank.training import Listener, Trained, train
@@ -94,6 +94,4 @@ class AdaRank(Ranker):
         return architecture.at(trained.theta), trained
 
     def _architecture(self, data: RankingData) -> Architecture:
-        if self.standardise:
-            return Architecture.for_data(data)
-        return Architecture(np.zeros(data.n_features), np.ones(data.n_features), feature_names=data.feature_names)
+        return LinearModel(self.standardise).on(data)

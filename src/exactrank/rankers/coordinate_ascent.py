@@ -20,7 +20,7 @@ from exactrank.optimizers.step_search import StepSearch
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.restarts import best_of
 from exactrank.rankers.search_space import Range, Space
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import LinearModel
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import Missing, PerFeature
@@ -77,8 +77,8 @@ class CoordinateAscent(Ranker):
     def _scorer(self, data: RankingData, theta: Theta) -> Scorer:
         return Linear(theta / self._scale(data), data.feature_names)
 
-    def _scale(self, data: RankingData) -> PerFeature | float:
-        return Architecture.for_data(data).scale if self.standardise else 1.0
+    def _scale(self, data: RankingData) -> PerFeature:
+        return LinearModel(self.standardise).on(data).scale
 
     def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
         for name in ("restarts", "max_rounds"):

@@ -27,7 +27,7 @@ from exactrank.optimizers.sgd import SGD
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.restarts import best_of, goodness
 from exactrank.rankers.search_space import Range, Space
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import Architecture, form_of
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
 from exactrank.training import Listener, Trained, train
@@ -56,8 +56,8 @@ class GradientRanker(Ranker):
     has_value: ClassVar[bool] = True
     #: Has the objective several maxima? Then a linear model starts from ridge regression.
     rugged: ClassVar[bool] = False
-    #: What optimizer="auto" is, for a linear model and for a network.
-    preferred: ClassVar[tuple[Method, Method]] = ("lbfgs", "lbfgs")
+    #: What optimizer="auto" is.
+    preferred: ClassVar[Method] = "lbfgs"
 
     space: ClassVar[Space] = {"l2": Range(1e-5, 1.0, log=True), "hidden": (None, 10, 30)}
     measure: str | Measure = "nDCG@10"
@@ -78,14 +78,14 @@ class GradientRanker(Ranker):
         """What is made large."""
 
     def _scorer(self, data: RankingData, theta: Theta) -> Scorer:
-        return Architecture.for_data(data, self.hidden).at(theta)
+        return form_of(self.hidden).on(data).at(theta)
 
     def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
         for name, least in {"epochs": 1, "trial_epochs": 0, "patience": 1}.items():
             if getattr(self, name) < least:
                 raise DataError(f"{name} must be at least {least}, got {getattr(self, name)}")
         measure = parse_measure(self.measure)
-        architecture = Architecture.for_data(data, self.hidden)
+        architecture = form_of(self.hidden).on(data)
         value = Measured(measure.on(data, threads=self.threads), architecture).value
         run = Run(
             problem=Parametric(self._objective(measure), architecture, data, self.l2, None if self.has_value else value, self.threads),
@@ -99,7 +99,7 @@ class GradientRanker(Ranker):
 
     def _start(self, data: RankingData, architecture: Architecture) -> Theta:
         """Where training starts."""
-        if self.rugged and self.hidden is None:
+        if self.rugged and architecture.linear:
             return regression_start(data, architecture)
         return architecture.initial(np.random.default_rng(self.seed))
 
@@ -111,7 +111,7 @@ class GradientRanker(Ranker):
 
     def _optimizers(self) -> list[Optimizer[Any]]:
         """The one to follow the slope by, or several to be tried."""
-        method = self.preferred[self.hidden is not None] if self.optimizer == "auto" else self.optimizer
+        method = self.preferred if self.optimizer == "auto" else self.optimizer
         if method == "lbfgs" and not self.has_value:
             raise IncompatibleError(
                 'L-BFGS needs the function that the slope belongs to, and lambdas have none; use optimizer="adam" or "sgd"'

@@ -54,7 +54,7 @@ class LambdaRank(GradientRanker):
     name = "lambdarank"
     space: ClassVar[Space] = {**GradientRanker.space, "truncation": (None, 10, 30), "polish": (None, "directrank")}
     has_value: ClassVar[bool] = False
-    preferred: ClassVar[tuple[Method, Method]] = ("adam", "adam")
+    preferred: ClassVar[Method] = "adam"
 
     lambdas: LambdaChoice = "logistic"
     weighted_by: str | Measure | None = None

@@ -32,7 +32,7 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.by_folds import by_folds
 from exactrank.rankers.restarts import best_of, goodness
 from exactrank.rankers.search_space import Range, Space
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import Architecture, LinearModel
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
 from exactrank.threads import thread_count
@@ -97,7 +97,7 @@ class LargeMarginRanker(Ranker):
         """What solves (1)."""
 
     def _architecture(self, data: RankingData) -> Architecture:
-        return Architecture.for_data(data)
+        return LinearModel().on(data)
 
     @property
     def _stale(self) -> int | None:
@@ -106,7 +106,9 @@ class LargeMarginRanker(Ranker):
 
     def _start(self, problem: RegularisedRisk) -> Theta:
         """Where the first strength starts: as good as at 0, where all documents tie and the order of the rows would rank them."""
-        data, architecture = problem.negated.data, problem.negated.architecture
+        data, architecture = problem.data, problem.architecture
+        if not architecture.linear:
+            return architecture.initial(np.random.default_rng(self.seed))
         grades = np.repeat(data.weights, data.sizes) * centred(data.y, data.indptr)
         direction = _core.pulled_back(data.X, grades, thread_count(self.threads)) / architecture.scale
         loss, slope = problem.risk(problem.centre)
@@ -153,8 +155,7 @@ class LargeMarginRanker(Ranker):
         if self.lam != "auto":
             return [Candidate(settings, problem, self.lam, first=True)]
         whole = problem(data)
-        linear = whole.negated.architecture.hidden is None
-        loss, slope = whole.risk(np.zeros_like(whole.centre) if linear else self._start(whole))
+        loss, slope = whole.risk(np.zeros_like(whole.centre) if whole.architecture.linear else self._start(whole))
         largest = float(slope @ slope) / loss if loss > 0 and np.any(slope) else 1.0
         lams = [float(largest * 10 ** (-i / 2)) for i in range(STRENGTHS)]
         return [Candidate({**settings, "lam": lam}, problem, lam, first=lam == lams[0] or not whole.convex) for lam in lams]

@@ -6,12 +6,10 @@ The slope is summed over a query's pairs in score space before it goes back thro
 2006, section 5), so the cost of a query is that of its documents and not of its pairs.
 """
 
-from typing import ClassVar
-
 from exactrank.measures.base import Measure
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.score_space import Objective
-from exactrank.rankers.gradient import GradientRanker, Method
+from exactrank.rankers.gradient import GradientRanker
 
 
 class RankNet(GradientRanker):
@@ -24,7 +22,6 @@ class RankNet(GradientRanker):
     """
 
     name = "ranknet"
-    preferred: ClassVar[tuple[Method, Method]] = ("lbfgs", "lbfgs")
 
     def _objective(self, measure: Measure) -> Objective:
         return Lambdas()

@@ -54,10 +54,12 @@ class SmoothRank(GradientRanker):
         return smooth_measure.SmoothMeasure(measure, self.first)
 
     def _start(self, data: RankingData, architecture: Architecture) -> Theta:
+        """Where scores have unit deviation within queries."""
         theta = super()._start(data, architecture)
-        if self.hidden is not None:
-            theta[-self.hidden :] /= deviation(architecture.scores(theta, data.X), data.indptr)
-        return theta
+        if architecture.linear:  # from ridge regression, and so already
+            return theta
+        size = deviation(architecture.scores(theta, data.X), data.indptr)
+        return architecture.with_linear_weights(theta, architecture.linear_weights(theta) / size)
 
     def _trained(self, run: Run, theta: Theta, listener: Listener | None) -> Trained:
         if not 1e-6 <= self.last <= self.first <= 1e6:

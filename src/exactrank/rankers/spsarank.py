@@ -21,7 +21,7 @@ from exactrank.optimizers.spsa import SPSA
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.restarts import best_of
 from exactrank.rankers.search_space import Range, Space
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import form_of
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import Missing
 from exactrank.training import Listener, Trained, train
@@ -85,11 +85,11 @@ class SPSARank(Ranker):
         self.missing = missing
 
     def _scorer(self, data: RankingData, theta: Theta) -> Scorer:
-        return Architecture.for_data(data, self.hidden).at(theta)
+        return form_of(self.hidden).on(data).at(theta)
 
     def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
         self._check()
-        measure, architecture = parse_measure(self.measure), Architecture.for_data(data, self.hidden)
+        measure, architecture = parse_measure(self.measure), form_of(self.hidden).on(data)
         problem = Measured(measure.on(data, threads=self.threads), architecture)
         chosen_by = None if valid is None else Measured(measure.on(valid, threads=self.threads), architecture).value
         optimizer, steps = self._optimizer(), STEPS[self.method] if self.steps is None else self.steps

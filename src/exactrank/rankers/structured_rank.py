@@ -32,7 +32,7 @@ from exactrank.optimizers.cutting_plane import CuttingPlane
 from exactrank.optimizers.subgradient import Subgradient
 from exactrank.rankers.large_margin import LargeMarginRanker, Problem, Resumable
 from exactrank.rankers.search_space import Range, Space
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import Architecture, form_of
 from exactrank.training import Trained
 
 #: Queries in a batch, and passes without a better iterate that end training, of networks.
@@ -82,10 +82,10 @@ class StructuredRank(LargeMarginRanker):
             raise IncompatibleError('the ramp starts from regression, which is linear; train a network on bound="convex"')
 
     def _architecture(self, data: RankingData) -> Architecture:
-        return Architecture.for_data(data, self.hidden)
+        return form_of(self.hidden).on(data)
 
     def _problems(self, measure: Measure, architecture: Architecture) -> Sequence[tuple[Mapping[str, Any], Problem]]:
-        both = self.hidden is None and self.slack == "margin"
+        both = architecture.linear and self.slack == "margin"
         bounds: Sequence[Bound] = (self.bound,) if self.bound != "auto" else ("convex", "ramp") if both else ("convex",)
         shapes = get_args(Shape) if self.A == "auto" else (self.A if isinstance(self.A, str) else tuple(self.A),)
         found = []
@@ -100,10 +100,10 @@ class StructuredRank(LargeMarginRanker):
         if loss.bound == "convex":
             return risk
         grades = architecture.theta_of(ridge_weights(data))
-        return RampRisk(risk.negated, risk.strength, grades / loss.unit(data), loss)
+        return RampRisk(risk.gain, risk.strength, grades / loss.unit(data), loss)
 
     def _optimizer(self, problem: RegularisedRisk) -> Resumable:
-        if self.hidden is not None:
+        if not problem.architecture.linear:
             return Adam(batch=BATCH)
         if self.solver in ("subgradient", "conjugate"):
             return Subgradient(conjugate=self.solver == "conjugate", tolerance=self.tolerance, convex=problem.convex)
@@ -117,8 +117,6 @@ class StructuredRank(LargeMarginRanker):
         return None if self.hidden is None else STALE
 
     def _start(self, problem: RegularisedRisk) -> Theta:
-        if self.hidden is not None:
-            return problem.negated.start(np.random.default_rng(self.seed))
         return problem.centre if isinstance(problem, RampRisk) else super()._start(problem)
 
     def _remark(self, problem: RegularisedRisk, trained: Trained) -> str:

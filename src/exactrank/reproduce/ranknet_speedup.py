@@ -29,7 +29,7 @@ from exactrank.reproduce.chosen import net
 from exactrank.reproduce.experiment import Experiment, Tell, silent
 from exactrank.reproduce.finding import Check, Finding
 from exactrank.reproduce.panels import Curve, Panel
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import form_of
 from exactrank.table import Table
 
 BETWEEN = 1.5  #: a slope below is nearer to 1 than to 2
@@ -95,7 +95,7 @@ class RankNetSpeedup(Experiment):
         return self._finding(found, checks, [_speedups(typical, slopes), _times(timed)], panels)
 
     def _epochs(self, hidden: int | None, data: RankingData, tell: Tell) -> Epochs:
-        architecture = Architecture.for_data(data, hidden)
+        architecture = form_of(hidden).on(data)
         problem = Parametric(Lambdas(), architecture, data, threads=1)
         rng = np.random.default_rng(self.seed)
         theta, order = architecture.initial(rng), rng.permutation(data.n_queries)
@@ -108,7 +108,7 @@ class RankNetSpeedup(Experiment):
 
     def _climb(self, hidden: int | None, data: RankingData, tell: Tell) -> Panel:
         """nDCG@10 on as many queries for validation, against the time of training."""
-        architecture = Architecture.for_data(data, hidden)
+        architecture = form_of(hidden).on(data)
         problem = Parametric(Lambdas(), architecture, data, threads=1)
         valid = self._source().data(self.queries, self.queries + 1)
         judged = Measured(parse_measure(CLIMBED).on(valid, threads=1), architecture).value

@@ -37,7 +37,7 @@ from exactrank.reproduce.artificial import correlated
 from exactrank.reproduce.experiment import Experiment, Tell, silent
 from exactrank.reproduce.finding import Check, Finding
 from exactrank.reproduce.panels import Curve, Panel
-from exactrank.scorers.architecture import Architecture
+from exactrank.scorers.architecture import Architecture, LinearModel
 from exactrank.table import Cell, Table
 
 METHODS: Mapping[str, StochasticApproximation] = {"SPSA:2": SPSA(2), "SPSA:4": SPSA(4), "SPSA:8": SPSA(8), "FDSA": FDSA()}
@@ -102,7 +102,7 @@ class SPSAConvergence(Experiment):
         return self._finding(found, self._checks(descents["correlated features"]), tables, [_panel(*each) for each in descents.items()])
 
     def _descents(self, data: RankingData, tell: Tell) -> dict[str, Descent]:
-        architecture = Architecture.for_data(data)
+        architecture = LinearModel().on(data)
         problem = Parametric(Lambdas(), architecture, data, threads=self.threads)
         found = {}
         for name, method in METHODS.items():

@@ -1,14 +1,21 @@
-"""Families of scorers whose parameters are one flat vector theta: what gradient methods train.
+"""Scorers whose parameters are one flat vector theta: what gradient methods train.
 
-Linear without ``hidden`` units, else a network with one layer of them. Theta is in units of standardised features,
+`LinearModel` and `NetworkModel` say the form of a scorer; ``on(data)`` gives its `Architecture`, the scorers of that form as
+functions of theta. Theta is in units of standardised features,
 
     z_j = (x_j - mean_j) / scale_j                                                                              (1)
 
 so that one learning rate suits all of them; `Architecture.at` gives the scorer, which takes features as they come.
+
+Scores are linear in some of the parameters: in all of a linear model's, in a network's output weights. Those are the weights of
+other features, what the hidden units say, so that whatever trains linear models trains them.
 """
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,70 +23,205 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.measures.bound import BoundMeasure
+from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import PerFeature
 from exactrank.scorers.network import Network
 from exactrank.threads import thread_count
 
 Theta = npt.NDArray[np.float64]
-HIDDEN = 100_000  #: units of a network at most
+HIDDEN = 100_000  #: maximum number of a network's units
+AT_ONCE = 8  #: vectors of parameters that share a reading of the features
 
 
 @dataclass(frozen=True, eq=False)
-class Architecture:
-    """Scorers with ``hidden`` units, linear ones without any, on features standardised by (1)."""
+class Architecture(ABC):
+    """Scorers of one form on features standardised by (1)."""
 
     mean: PerFeature
     scale: PerFeature
-    hidden: int | None = None
-    feature_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        if self.hidden is not None and (
-            isinstance(self.hidden, bool) or not isinstance(self.hidden, int) or not 1 <= self.hidden <= HIDDEN
-        ):
-            raise DataError(f"hidden must be a number of units from 1 to {HIDDEN:,}, or None for a linear model; got {self.hidden!r}")
+    #: Are scores linear in theta? Then convex losses have planes below them, and all documents tie where theta is 0.
+    linear: ClassVar[bool]
 
-    @classmethod
-    def for_data(cls, data: RankingData, hidden: int | None = None) -> "Architecture":
-        """Standardised to mean 0 and deviation 1 over ``data``, which has no missing values.
+    @property
+    @abstractmethod
+    def native(self) -> _core.Net:
+        """The kernels' form of it."""
 
-        A constant feature is in units of its value, so that no score is lost beside a large constant.
-        """
-        mean, deviation = data.moments
-        return cls(mean, np.where(deviation > 0, deviation, np.maximum(np.abs(mean), 1.0)), hidden, data.feature_names)
+    @abstractmethod
+    def initial(self, rng: np.random.Generator) -> Theta:
+        """Random parameters: scores start small, but untied."""
+
+    @abstractmethod
+    def at(self, theta: Theta) -> Scorer:
+        """The scorer with the parameters ``theta``."""
+
+    @abstractmethod
+    def theta_of(self, weights: PerFeature) -> Theta:
+        """The parameters of the linear scorer with ``weights``."""
+
+    @abstractmethod
+    def linear_features(self, theta: Theta, data: RankingData) -> RankingData:
+        """``data`` with the features in whose weights the scores at ``theta`` are linear."""
+
+    @abstractmethod
+    def linear_weights(self, theta: Theta) -> Theta:
+        """The weights of `linear_features` in ``theta``, or a direction of them in a direction of theta."""
+
+    @abstractmethod
+    def with_linear_weights(self, theta: Theta, weights: Theta) -> Theta:
+        """``theta`` with other weights of `linear_features`."""
 
     @property
     def size(self) -> int:
         """How many parameters there are."""
         return self.native.size
 
-    @cached_property
-    def native(self) -> _core.Net:
-        """The kernels' form of it."""
-        return _core.Net(self.mean, self.scale, self.hidden or 0)
-
-    def initial(self, rng: np.random.Generator) -> Theta:
-        """Random parameters: scores start small, but untied; each hidden unit starts with an input of deviation about 1."""
-        if self.hidden is None:
-            return np.asarray(0.01 * rng.standard_normal(self.size) / np.sqrt(self.size))
-        features = len(self.mean)
-        weights = rng.standard_normal(features * self.hidden) / np.sqrt(features)
-        return np.concatenate([weights, np.zeros(self.hidden), 0.1 * rng.standard_normal(self.hidden) / np.sqrt(self.hidden)])
-
     def scores(self, theta: Theta, X: Matrix, threads: int | None = None) -> PerDocument:
         """The score of each row."""
         return self.native.scores(np.ascontiguousarray(theta), X, thread_count(threads))
 
-    def at(self, theta: Theta) -> Linear | Network:
-        """The scorer with the parameters ``theta``."""
-        if self.hidden is None:
-            return Linear(theta * (1.0 / self.scale), self.feature_names)
+    def scores_of_each(self, thetas: npt.NDArray[np.float64], X: Matrix, threads: int | None = None) -> Iterator[PerDocument]:
+        """The same for each row of ``thetas``, to the bit."""
+        return (self.scores(theta, X, threads) for theta in thetas)
+
+    def differences(self, bound: BoundMeasure, theta: Theta, c: float) -> Theta:
+        """The mean of a measure at theta + c e_j less that at theta - c e_j, for every coordinate j."""
+
+        def mean(at: Theta) -> float:
+            return bound.mean(self.scores(at, bound.data.X, bound.threads))
+
+        steps = (c * np.eye(1, len(theta), j)[0] for j in range(len(theta)))
+        return np.array([mean(theta + step) - mean(theta - step) for step in steps])
+
+
+class LinearArchitecture(Architecture):
+    """s = w . x with theta_j = w_j scale_j."""
+
+    linear = True
+
+    @cached_property
+    def native(self) -> _core.Net:
+        return _core.Net(self.mean, self.scale, 0)
+
+    def initial(self, rng: np.random.Generator) -> Theta:
+        return np.asarray(0.01 * rng.standard_normal(self.size) / np.sqrt(self.size))
+
+    def at(self, theta: Theta) -> Linear:
+        return Linear(self._weights(theta), self.feature_names)
+
+    def theta_of(self, weights: PerFeature) -> Theta:
+        return np.asarray(weights * self.scale)
+
+    def linear_features(self, theta: Theta, data: RankingData) -> RankingData:
+        return data
+
+    def linear_weights(self, theta: Theta) -> Theta:
+        return np.asarray(theta / self.scale)
+
+    def with_linear_weights(self, theta: Theta, weights: Theta) -> Theta:
+        return self.theta_of(weights)
+
+    def scores_of_each(self, thetas: npt.NDArray[np.float64], X: Matrix, threads: int | None = None) -> Iterator[PerDocument]:
+        """The same for each row of ``thetas``, to the bit; several share a reading of the features."""
+        weights, count = np.ascontiguousarray(self._weights(thetas)), thread_count(threads)
+        for first in range(0, len(weights), AT_ONCE):
+            yield from _core.products(X, weights[first : first + AT_ONCE], count)
+
+    def differences(self, bound: BoundMeasure, theta: Theta, c: float) -> Theta:
+        """By s(theta +- c e_j) = s(theta) +- c x_j / scale_j, so up to rounding; each query is read once for all coordinates."""
+        return bound.differences(self.scores(theta, bound.data.X, bound.threads), bound.data.X, c / self.scale)
+
+    def _weights(self, thetas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The weights of features for each row of ``thetas``, as the kernels have them."""
+        return np.asarray(thetas * (1.0 / self.scale))
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkArchitecture(Architecture):
+    """Networks with one layer of ``hidden`` units: theta has the weights by feature, the biases, then the output weights."""
+
+    hidden: int
+
+    linear = False
+
+    @cached_property
+    def native(self) -> _core.Net:
+        return _core.Net(self.mean, self.scale, self.hidden)
+
+    def initial(self, rng: np.random.Generator) -> Theta:
+        """Random parameters: scores start small, but untied, and the input of each hidden unit has a deviation of about 1."""
+        features = len(self.mean)
+        weights = rng.standard_normal(features * self.hidden) / np.sqrt(features)
+        return np.concatenate([weights, np.zeros(self.hidden), 0.1 * rng.standard_normal(self.hidden) / np.sqrt(self.hidden)])
+
+    def at(self, theta: Theta) -> Network:
         weights, rest = np.split(theta, [len(self.mean) * self.hidden])
         bias, output = np.split(rest, 2)
         return Network(weights.reshape(-1, self.hidden).T, bias, output, self.mean, self.scale, self.feature_names)
 
     def theta_of(self, weights: PerFeature) -> Theta:
-        """The parameters of the linear scorer with ``weights``."""
-        return np.asarray(weights * self.scale)
+        raise IncompatibleError(f"one weight per feature makes a linear model, not a network of {self.hidden} units; start at random")
+
+    def linear_features(self, theta: Theta, data: RankingData) -> RankingData:
+        """``data`` with what the hidden units say for features."""
+        active = self.at(theta).activations(data.X).astype(np.float32)
+        return replace(data, X=active, feature_names=tuple(f"unit {u}" for u in range(self.hidden)), offset=None)
+
+    def linear_weights(self, theta: Theta) -> Theta:
+        return theta[-self.hidden :]
+
+    def with_linear_weights(self, theta: Theta, weights: Theta) -> Theta:
+        return np.concatenate([theta[: -self.hidden], weights])
+
+
+class ScorerForm(Protocol):
+    """The form of a scorer, before there is data."""
+
+    def on(self, data: RankingData) -> Architecture:
+        """The scorers of this form for the features of ``data``, which has no missing values."""
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """One weight per feature; without ``standardise`` theta is in units of the features as they are."""
+
+    standardise: bool = True
+
+    def on(self, data: RankingData) -> LinearArchitecture:
+        """The linear models of the features of ``data``, which has no missing values."""
+        mean, scale = _standardised(data) if self.standardise else (np.zeros(data.n_features), np.ones(data.n_features))
+        return LinearArchitecture(mean, scale, data.feature_names)
+
+
+@dataclass(frozen=True)
+class NetworkModel:
+    """A network with one layer of ``hidden`` units."""
+
+    hidden: int = 10
+
+    def __post_init__(self) -> None:
+        if isinstance(self.hidden, bool) or not isinstance(self.hidden, int) or not 1 <= self.hidden <= HIDDEN:
+            raise DataError(f"hidden must be a number of units from 1 to {HIDDEN:,}, or None for a linear model; got {self.hidden!r}")
+
+    def on(self, data: RankingData) -> NetworkArchitecture:
+        """The networks of the features of ``data``, which has no missing values."""
+        return NetworkArchitecture(*_standardised(data), data.feature_names, self.hidden)
+
+
+def form_of(hidden: int | None) -> ScorerForm:
+    """A network of ``hidden`` units; without any, a linear model."""
+    return LinearModel() if hidden is None else NetworkModel(hidden)
+
+
+def _standardised(data: RankingData) -> tuple[PerFeature, PerFeature]:
+    """Mean and scale of (1): mean 0 and deviation 1 over ``data``.
+
+    A constant feature is in units of its value, so that no score is lost beside a large constant.
+    """
+    mean, deviation = data.moments
+    return mean, np.where(deviation > 0, deviation, np.maximum(np.abs(mean), 1.0))
