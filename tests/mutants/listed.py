@@ -61,13 +61,13 @@ OPTIMIZERS = [
 ]
 
 OBJECTIVES = [
-    *of("objectives/line_search.py", "line_search", ("threads=threads).best(low, high)", "threads=threads).best()")),
+    *of("objectives/line_search.py", "line_search", ("steps.best(low, high)", "steps.best()")),
     *of("objectives/linear_profile.py", "directrank profile", ("theta += alpha * direction", "theta += direction")),
-    *of("objectives/linear_value.py", "rankers", ("| (best == worst) |", "|")),
+    *of("measures/bound.py", "bound", ("| (best == worst) |", "|")),
     *of("objectives/step_function.py", "profile line_search", ("values.max() - SAME_VALUE", "values.max()")),
     *of("objectives/softmax.py", "directrank", ("self._ridge / 2 * float", "self._ridge * float")),
-    *of("objectives/ridge.py", "rankers directrank", ("np.sqrt(spread_to_documents(weight", "(spread_to_documents(weight")),
-    *of("objectives/likelihood.py", "directrank", ("np.minimum(better, measure.cutoff)", "better")),
+    *of("objectives/ridge.py", "rankers directrank", ("np.sqrt(spread_to_documents(data.weights", "(spread_to_documents(data.weights")),
+    *of("objectives/likelihood.py", "directrank", ("np.minimum(better, bound.measure.cutoff)", "better")),
     *of("objectives/parametric.py", "network gradient_rankers", ("- self._l2 * theta", "- self._l2 / 2 * theta")),
     *of("objectives/listnet.py", "listwise", ("max(MOST, float(np.ptp(data.y)))", "MOST")),
     *of("objectives/listmle.py", "listwise", ("np.where(one_grade, 0, ", "np.where(one_grade, 1, ")),

@@ -25,7 +25,7 @@ from exactrank.scorers.architecture import Architecture, Theta
 class RegularisedRisk:
     """(1); ``strength`` is lam and ``centre`` theta0.
 
-    Objectives are to be made large, so here is the one place where the sign turns: the losses are those of ``gain``, negated.
+    Objectives are to be made large, so the sign turns here, once: a loss is a value of ``gain``, negated.
     """
 
     gain: Parametric  #: without a penalty of its own

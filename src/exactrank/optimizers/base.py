@@ -1,5 +1,8 @@
 """What all optimizers share: a state that is a value, made by ``init`` and carried forward by ``step``.
 
+Values are to be made large, here and in all objectives. Only a risk, which large-margin methods know planes below, is to be made
+small, with the primal and dual that belong to it; `Duality.value` and `exactrank.optimizers.regularised.value_of` turn it.
+
 A state holds everything that the next step depends on, the random generator's state among it, so that it can be kept and
 taken up again to the bit.
 """
@@ -26,6 +29,11 @@ class Duality:
 
     primal: float  #: the problem's value at theta
     dual: float  #: no theta has a smaller one
+
+    @property
+    def value(self) -> float:
+        """At theta, to be made large."""
+        return -self.primal
 
     @property
     def gap(self) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from exactrank.errors import DataError
 from exactrank.optimizers.base import Optimizer, State, Theta
-from exactrank.optimizers.regularised import Regularised, penalty
+from exactrank.optimizers.regularised import Regularised, value_of
 
 
 class DifferenceOfConvex(Regularised, Protocol):
@@ -40,7 +40,7 @@ class ConcaveConvex:
 
     def init(self, problem: DifferenceOfConvex, theta: Theta, rng: np.random.Generator) -> State:
         """At ``theta``."""
-        return State(theta, -_value(problem, theta))
+        return State(theta, _value(problem, theta))
 
     def resumed(self, problem: DifferenceOfConvex, state: State, rng: np.random.Generator) -> State:
         """From where ``state`` stands."""
@@ -55,7 +55,7 @@ class ConcaveConvex:
             if within.done:
                 break
             within = self.inner.step(convex, within)
-        value = -_value(problem, within.theta)
+        value = _value(problem, within.theta)
         if value <= state.value:
             return State(state.theta, state.value, state.steps + 1, done=True, trouble=within.trouble)
         theta, value = _farther(problem, state.theta, within.theta, value)
@@ -67,11 +67,11 @@ def _farther(problem: Regularised, start: Theta, theta: Theta, value: float) -> 
     """The best of the points at 1, 2, 4, ... times the step from ``start`` to ``theta``, before the first that is no better."""
     while True:
         other = start + 2 * (theta - start)
-        reached = -_value(problem, other)
+        reached = _value(problem, other)
         if not reached > value:
             return theta, value
         theta, value = other, reached
 
 
 def _value(problem: Regularised, theta: Theta) -> float:
-    return problem.risk(theta)[0] + penalty(problem, theta)
+    return value_of(problem, theta, problem.risk(theta)[0])

@@ -93,7 +93,7 @@ class CuttingPlane:
         planes.pose(problem.strength, problem.centre)
         duality = Duality(state.risk + penalty(problem, state.theta), planes.dual())
         fresh = replace(state, steps=0, trouble="", planes=planes, generator=dict(rng.bit_generator.state))
-        return replace(fresh, value=-duality.primal, done=duality.gap <= self.tolerance, duality=duality)
+        return replace(fresh, value=duality.value, done=duality.gap <= self.tolerance, duality=duality)
 
     def _first_pull(self, problem: SumOfMaxima, state: PlanesState) -> float:
         """So that the first step, by the one slope that is known, would gain the share ``level`` of the value."""
@@ -145,7 +145,7 @@ class CuttingPlane:
             theta, risk = state.theta, state.risk
         duality = Duality(risk + penalty(problem, theta), max(state.duality.dual, dual))
         done = duality.gap <= self.tolerance
-        return replace(state, theta=theta, value=-duality.primal, steps=steps, done=done, duality=duality, risk=risk, planes=planes)
+        return replace(state, theta=theta, value=duality.value, steps=steps, done=done, duality=duality, risk=risk, planes=planes)
 
     def _visit(self, problem: SumOfMaxima, planes: Planes, rng: np.random.Generator) -> None:
         if self.batch is None:

@@ -58,6 +58,11 @@ def penalty(term: Quadratic, theta: Theta) -> float:
     return 0.5 * term.strength * float(away @ away)
 
 
+def value_of(term: Quadratic, theta: Theta, risk: float) -> float:
+    """-J where the risk at ``theta`` is this: what is to be made large."""
+    return -(risk + penalty(term, theta))
+
+
 @dataclass(frozen=True)
 class Pulled:
     """A quadratic term and ``pull``/2 |t - towards|^2: together they are another quadratic term, plus a constant."""

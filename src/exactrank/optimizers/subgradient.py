@@ -24,7 +24,7 @@ from exactrank.errors import DataError
 from exactrank.optimizers.base import Duality, State, Theta
 from exactrank.optimizers.bundle import Bundle, Whole, tangent
 from exactrank.optimizers.cutting_plane import PlanesState
-from exactrank.optimizers.regularised import Regularised, penalty
+from exactrank.optimizers.regularised import Regularised, value_of
 
 #: A step down gains this share of what its direction promises; after it the reach grows by that factor.
 LEAST_GAIN, GROWTH = 0.1, 1.5
@@ -69,14 +69,14 @@ class Subgradient:
         return self._begun(problem, state.theta, risk, subgradient, below)
 
     def _begun(self, problem: Regularised, theta: Theta, risk: float, subgradient: Theta, below: PlanesState | None) -> SubgradientState:
-        value = risk + penalty(problem, theta)
+        value = value_of(problem, theta, risk)
         slope = subgradient + problem.strength * (theta - problem.centre)
         steepness = float(slope @ slope)
         if not np.isfinite(value + steepness):
             said = "the objective is not finite at the start; scale the features or the start down"
             return SubgradientState(theta, -np.inf, 0, True, said, slope=slope, known=(slope,), reach=0.0, below=below)
         reach = min(abs(value) / steepness if value != 0 and steepness > 0 else np.inf, 1 / problem.strength)
-        state = SubgradientState(theta, -value, slope=slope, known=(slope,), reach=reach, below=below)
+        state = SubgradientState(theta, value, slope=slope, known=(slope,), reach=reach, below=below)
         return self._judged(state)
 
     def step(self, problem: Regularised, state: SubgradientState) -> SubgradientState:
@@ -102,7 +102,7 @@ class Subgradient:
     def _tried(self, problem: Regularised, state: SubgradientState, direction: Theta) -> SubgradientState:
         theta = state.theta + state.reach * direction
         risk, subgradient = problem.risk(theta)
-        value = risk + penalty(problem, theta)
+        value = value_of(problem, theta, risk)
         slope = subgradient + problem.strength * (theta - problem.centre)
         state = replace(state, steps=state.steps + 1)
         if not np.isfinite(value + slope.sum()):
@@ -110,12 +110,12 @@ class Subgradient:
         if state.below is not None:
             touching = tangent(theta, risk, subgradient)
             state = replace(state, below=Bundle(self.tolerance).method().seen(Whole(problem), state.below, theta, touching))
-        if value > -state.value - LEAST_GAIN * state.reach * float(direction @ direction):
+        if value < state.value + LEAST_GAIN * state.reach * float(direction @ direction):
             known = (*state.known, slope) if self.conjugate else state.known
             return self._judged(replace(state, known=known, reach=state.reach / 2))
         known = (-direction, slope) if self.conjugate else (slope,)
         reach = min(GROWTH * state.reach, 1 / problem.strength)
-        return self._judged(replace(state, theta=theta, value=-value, slope=slope, known=known, reach=reach))
+        return self._judged(replace(state, theta=theta, value=value, slope=slope, known=known, reach=reach))
 
     def _judged(self, state: SubgradientState) -> SubgradientState:
         if state.below is None:
