@@ -92,7 +92,7 @@ def table_rows(node):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_page_is_whole_and_loads_nothing(pages, case):
+def test_every_page_is_whole_loads_nothing_and_holds_only_numbers(pages, case):
     comparison, html, tree = pages(case)
     assert [node.attributes["id"] for node in tree.all("section")] == SECTIONS
     assert [link.attributes["href"] for link in tree.one("nav").all("a")] == [f"#{name}" for name in SECTIONS]
@@ -103,31 +103,28 @@ def test_every_page_is_whole_and_loads_nothing(pages, case):
     assert "://" not in html
     assert not re.search(r"url\(|@import", tree.one("style").text)
     assert len(list(tree.one("header").all(class_="banner"))) == (not comparison.complete)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_every_number_of_a_chart_is_one(pages, case):
-    _, _, tree = pages(case)
     for chart in tree.all("svg"):
-        for node in chart.all():
-            for name, value in node.attributes.items():
-                if name in {"x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height", "r"}:
-                    assert math.isfinite(float(value))
-                    assert float(value) >= 0 or name not in {"width", "height"}
-                elif name == "d":
-                    assert re.fullmatch(r"M[-\d. L]+Z?", value)
+        assert_numbers(chart)
     assert not re.search(r"\b(nan|inf|None|undefined)\b", " ".join(words(node) for node in tree.all("text")))
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_tables_have_as_many_cells_as_columns(pages, case):
-    _, _, tree = pages(case)
     for table in tree.all("table"):
-        *groups, heads = table.one("thead").all("tr")
-        columns = len(list(heads.all("th")))
-        assert [sum(int(th.attributes["colspan"]) for th in row.all("th")) for row in groups] == [columns] * len(groups)
-        for row in table.one("tbody").all("tr"):
-            assert sum(int(td.attributes.get("colspan") or 1) for td in row.all("td")) == columns
+        assert_as_many_cells_as_columns(table)
+
+
+def assert_numbers(chart):
+    for name, value in (pair for node in chart.all() for pair in node.attributes.items()):
+        if name in {"x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height", "r"}:
+            assert math.isfinite(float(value))
+            assert float(value) >= 0 or name not in {"width", "height"}
+        elif name == "d":
+            assert re.fullmatch(r"M[-\d. L]+Z?", value)
+
+
+def assert_as_many_cells_as_columns(table):
+    *groups, heads = table.one("thead").all("tr")
+    columns = len(list(heads.all("th")))
+    assert [sum(int(th.attributes["colspan"]) for th in row.all("th")) for row in groups] == [columns] * len(groups)
+    for row in table.one("tbody").all("tr"):
+        assert sum(int(td.attributes.get("colspan") or 1) for td in row.all("td")) == columns
 
 
 def test_the_leaderboard_says_what_the_standings_are(pages):

@@ -6,6 +6,7 @@ What the findings are at a scale that says something is in docs/reproduce.md.
 import json
 import re
 from dataclasses import asdict, fields, replace
+from functools import cache
 from itertools import chain, pairwise
 
 import numpy as np
@@ -63,19 +64,15 @@ def tiny(name, **more):
     return find_experiment(name)(**({"features": 5, "documents": 10, "threads": 1} | TINY[name] | more))
 
 
-@pytest.fixture(scope="module")
-def runs():
-    """What each experiment found, and the lines that it told."""
-    done = {}
-    for name in EXPERIMENTS:
-        lines = []
-        done[name] = tiny(name).run(lines.append), lines
-    return done
+@cache
+def ran(name):
+    """What an experiment found, and the lines that it told."""
+    lines = []
+    return tiny(name).run(lines.append), lines
 
 
-@pytest.fixture(scope="module")
-def findings(runs):
-    return {name: found for name, (found, _) in runs.items()}
+def finding(name):
+    return ran(name)[0]
 
 
 def small(checks=()):
@@ -87,12 +84,18 @@ def small(checks=()):
 
 
 @EVERY_EXPERIMENT
-def test_an_experiment_is_known_by_its_name(name):
+def test_an_experiment_says_what_it_repeats_and_at_full_scale_is_nowhere_smaller(name):
     kind = find_experiment(name)
     assert kind.name == name
     assert re.fullmatch(r".* \d{4}", kind.paper)
     assert re.search(r"Figure|Table|section", kind.where)
     assert kind.published.endswith(".")
+    reduced, full = kind(), kind.full(seed=3)
+    assert full.seed == 3
+    for field in fields(full):
+        if isinstance(getattr(full, field.name), int):
+            assert getattr(full, field.name) >= getattr(reduced, field.name)
+    assert (replace(full, seed=0) == reduced) == (name in FIXED)
 
 
 def test_an_unknown_name_is_answered_with_those_there_are():
@@ -103,19 +106,9 @@ def test_an_unknown_name_is_answered_with_those_there_are():
 
 
 @EVERY_EXPERIMENT
-def test_the_full_scale_is_nowhere_smaller(name):
-    kind = find_experiment(name)
-    reduced, full = kind(), kind.full(seed=3)
-    assert full.seed == 3
-    for field in fields(full):
-        if isinstance(getattr(full, field.name), int):
-            assert getattr(full, field.name) >= getattr(reduced, field.name)
-    assert (replace(full, seed=0) == reduced) == (name in FIXED)
-
-
-@EVERY_EXPERIMENT
-def test_a_finding_is_whole(name, findings):
-    found = findings[name]
+def test_a_finding_is_whole_told_by_stages_and_drawn(name, tmp_path):
+    found, lines = ran(name)
+    assert len(lines) == tiny(name).stages
     assert (found.name, found.published) == (name, find_experiment(name).published)
     assert found.configuration == repr(tiny(name))
     assert found.checks
@@ -130,33 +123,23 @@ def test_a_finding_is_whole(name, findings):
             assert np.all(np.array(curve.low) <= curve.y)
             assert np.all(np.array(curve.high) >= curve.y)
     assert json.loads(json.dumps(found.to_json(), allow_nan=False))["holds"] == found.holds
+    *_, picture = found.write(tmp_path)
+    assert picture.stat().st_size > 10_000
 
 
 @EVERY_EXPERIMENT
-def test_the_seed_decides_all_numbers_but_times(name, findings):
-    again = tiny(name).run()
+def test_the_seed_decides_all_numbers_but_times(name):
+    again, before = tiny(name).run(), finding(name)
     if name in TIMED:
-        ours, theirs = ([check for check in each.checks if re.search(TIMED[name], check.says)] for each in (again, findings[name]))
+        ours, theirs = ([check for check in each.checks if re.search(TIMED[name], check.says)] for each in (again, before))
         assert ours == theirs
         assert ours
         return
     if name == "directrank-times":
-        assert [row[-1] for row in again.tables[0].rows] == [row[-1] for row in findings[name].tables[0].rows]
+        assert [row[-1] for row in again.tables[0].rows] == [row[-1] for row in before.tables[0].rows]
         return
-    assert again == findings[name]
+    assert again == before
     assert name in FIXED or asdict(tiny(name, seed=1).run()) | {"configuration": ""} != asdict(again) | {"configuration": ""}
-
-
-@EVERY_EXPERIMENT
-def test_an_experiment_knows_how_many_stages_it_has(name, runs):
-    _, lines = runs[name]
-    assert len(lines) == tiny(name).stages
-
-
-def test_who_runs_an_experiment_is_told_of_it():
-    lines = []
-    tiny("ranknet-speedup").run(lines.append)
-    assert len(lines) == len(set(lines)) == 8
 
 
 def test_ctrl_c_in_a_training_ends_the_experiment(monkeypatch):
@@ -223,12 +206,6 @@ def test_nothing_is_written_where_a_file_is_taken(tmp_path, suffix):
     small().write(tmp_path, force=True)
     assert len(list(tmp_path.iterdir())) == 3
     assert taken.read_bytes() != b"mine"
-
-
-@EVERY_EXPERIMENT
-def test_every_finding_can_be_drawn(name, findings, tmp_path):
-    *_, picture = findings[name].write(tmp_path)
-    assert picture.stat().st_size > 10_000
 
 
 # ---- data and choice
@@ -303,7 +280,7 @@ def test_linear_lambdarank_is_level_with_two_layer_ranknet(apart, holds):
     assert level(linear, two_layers).holds == holds
 
 
-def test_what_duels_show_is_what_rankers_score(findings):
+def test_what_duels_show_is_what_rankers_score():
     fold = three_parts(CubicPolynomial(5, 10), TINY["lambdarank-ranknet"]["queries"])
     settings = {"optimizer": "sgd", "l2": 0.0, "epochs": 3}
     for column, kind in (
@@ -311,7 +288,7 @@ def test_what_duels_show_is_what_rankers_score(findings):
         (2, lambda rate: xr.RankNet(rate=rate, **settings)),
     ):
         best = max((kind(rate).fit(fold.train, valid=fold.valid) for rate in (1e-3, 1e-2)), key=lambda ranker: ranker.score(fold.valid))
-        shown = [row[column] for row in findings["lambdarank-ranknet"].tables[0].rows]
+        shown = [row[column] for row in finding("lambdarank-ranknet").tables[0].rows]
         theirs = xr.evaluate([f"nDCG@{k}" for k in RANKS], fold.test, best.predict(fold.test)).means.values()
         assert shown == pytest.approx(list(theirs))
 
@@ -329,8 +306,8 @@ def test_each_inequality_of_the_blown_up_section_can_fail(broken):
     assert [check.holds for check in smoothness_web.checks_of([good, few, good])] == [i != broken for i in range(3)]
 
 
-def test_the_blown_up_section_is_of_the_whole_curve(findings):
-    whole, section = findings["smoothness-web"].panels
+def test_the_blown_up_section_is_of_the_whole_curve():
+    whole, section = finding("smoothness-web").panels
     for curve, near in zip(whole.curves, section.curves, strict=True):
         assert (near.x[0], near.x[-1]) == (-2.0, 2.0)
         assert near.y[len(near.y) // 2] == pytest.approx(curve.y[len(curve.y) // 2])
@@ -364,15 +341,15 @@ def test_both_versions_of_ranknet_are_timed(monkeypatch):
         assert list(slow.y) == sorted(slow.y)
 
 
-def test_both_versions_of_ranknet_come_to_the_same_parameters(findings):
-    apart = [check for check in findings["ranknet-speedup"].checks if "same parameters" in check.says]
+def test_both_versions_of_ranknet_come_to_the_same_parameters():
+    apart = [check for check in finding("ranknet-speedup").checks if "same parameters" in check.says]
     assert len(apart) == 2
     assert all(0 <= check.less < 1e-9 for check in apart)
 
 
-def test_values_are_counted(findings):
+def test_values_are_counted():
     """A step of SPSA:F is F values and one for where it leads; of FDSA it is two a parameter, and one."""
-    for panel in findings["spsa-convergence"].panels:
+    for panel in finding("spsa-convergence").panels:
         for curve, each in zip(panel.curves, (3, 5, 9, 11), strict=True):
             costs = dict(zip(curve.x, curve.y, strict=True))
             assert costs[1] == pytest.approx(np.log(2), abs=0.02)
@@ -398,17 +375,17 @@ def test_a_budget_too_small_for_the_table_is_refused():
         tiny("spsa-convergence", evaluations=15)
 
 
-def test_the_table_has_what_the_rankers_score(findings):
-    (table,) = findings["spsa-table"].tables
+def test_the_table_has_what_the_rankers_score():
+    (table,) = finding("spsa-table").tables
     rows = {row[0]: row[1:4] for row in table.rows}
-    below, above = findings["spsa-table"].checks
+    below, above = finding("spsa-table").checks
     assert (below.less, below.more, above.less, above.more) == (
         rows["SPSA:4"][2],
         rows["RankNet"][2],
         rows["RankNet"][2],
         rows["LambdaRank"][2],
     )
-    rising, *levels = findings["spsa-table"].panels[0].curves
+    rising, *levels = finding("spsa-table").panels[0].curves
     assert rising.x == tuple(4.0 * step for step in range(11))
     assert max(rising.y) == pytest.approx(rows["SPSA:4"][1])
     assert [level.y[0] for level in levels] == pytest.approx([rows["RankNet"][1], rows["LambdaRank"][1]])

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import exactrank as xr
@@ -44,6 +44,7 @@ def test_signed_ranks_by_hand(sizes, signs):
     assert signed_rank(difference, np.zeros(len(ranks))) == pytest.approx(min(1.0, 2 * np.mean(np.array(sums) >= observed)))
 
 
+@settings(max_examples=30)
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=6))
 def test_only_one_of_two_is_ahead(differences):
     ours, theirs = np.array(differences, float), np.zeros(len(differences))
