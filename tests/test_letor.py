@@ -98,7 +98,7 @@ def test_parser_equals_twin(text, size, final, expected):
         assert docid_of == [reference.docid(row[3]) for row in rows]
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10**6), threads=st.integers(2, 4))
 def test_threads_give_the_same_bits(seed, threads):
     """Text long enough for many pieces, whose widest line and whose feature 0 come at any place."""

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: The share of mutants that the tests have to notice: 27 of 30.
 LEAST = 0.9
 #: Seconds after which tests hang, which is noticed as well.
-PATIENCE = 600
+PATIENCE = 120
 
 
 def copied(folder: Path) -> Path:
