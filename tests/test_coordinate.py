@@ -117,6 +117,14 @@ def test_powell_goes_where_coordinates_zigzag():
     assert ours.value > -1e-9
 
 
+def test_powell_gives_up_the_direction_that_gained_most():
+    problem, search = separable(np.array([2.0, 5.0, -1.0])), Powell(ANYWHERE)
+    state = search.step(problem, search.init(problem, np.zeros(3), np.random.default_rng(0)))
+    *kept, led = state.directions
+    assert kept == [0, 2]  # gains are 1 x 4, 2 x 25 and 3 x 1
+    np.testing.assert_allclose(led, [2.0, 5.0, -1.0])
+
+
 @given(PEAKS, st.floats(0.1, 5))
 def test_limits_are_kept(peak, high):
     limits = Limits(low=-0.5, high=high)
@@ -180,6 +188,8 @@ def test_a_guard_forbids_steps_that_harm_it():
     assert found.value == ours.value(found.theta)
     free = run(CoordinateSearch(limits=ANYWHERE), Guarded(ours, guard), np.zeros(2), steps=1)
     assert free.theta[0] == 4.0
+    indifferent = Quadratic(np.zeros(2), np.zeros((2, 2)))
+    assert run(CoordinateSearch(limits=ANYWHERE), Guarded(ours, indifferent), np.ones(2)).theta.tolist() == [4.0, 4.0]
 
 
 @pytest.mark.parametrize("bad", [{"low": 1.0, "high": 1.0}, {"window": 0.0}, {"low": math.nan}])

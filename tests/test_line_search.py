@@ -1,6 +1,7 @@
 """The kernel that finds the best step against the whole profile."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -82,14 +83,26 @@ def test_a_step_for_whatever_moves_scores(ray, measure, ends, point):
     data, s, t = ray
     if not np.all(np.isfinite(s)):
         point = "middle"
-    profile = xr.profile(measure, data, s, t, low=ends[0], high=ends[1])
-    best = profile.best(*ends)
+    asked = {"low": ends[0], "high": ends[1], "weight": 1.0 + np.arange(data.n_queries) ** 2}
+    best = xr.profile(measure, data, s, t, **asked).best(*ends)
     if math.isnan(best.value):
         return
-    step = xr.line_search(measure, data, s, t, low=ends[0], high=ends[1], point=point)
+    step = xr.line_search(measure, data, s, t, point=point, **asked)
     assert step.value == pytest.approx(best.value, abs=1e-11)
     assert ends[0] <= step.alpha <= ends[1]
     assert step.interval.low <= step.alpha <= step.interval.high
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.5, 2.0), (-2.0, -0.5), (-1.0, 2.0)])
+def test_the_step_between_any_ends_is_the_best_of_a_fine_grid_by_the_weights_of_queries(low, high):
+    rng = np.random.default_rng(8)
+    data = xr.RankingData.from_arrays(None, rng.integers(0, 3, 60), group=[6] * 10)
+    s, t, weight = rng.normal(size=60), rng.normal(size=60), rng.random(10) ** 4
+    step = xr.line_search("nDCG@3", data, s, t, low=low, high=high, weight=weight)
+    weighted = replace(data, query_weight=weight)
+    values = [xr.evaluate("nDCG@3", weighted, s + alpha * t).means["nDCG@3"] for alpha in np.linspace(low, high, 1001)]
+    assert step.value == pytest.approx(max(values), abs=1e-11)
+    assert low <= step.interval.low < step.interval.high <= high
 
 
 def test_many_blocks_of_queries_on_any_number_of_threads():

@@ -357,3 +357,10 @@ def test_the_objective_is_the_evaluation(measure, seed, at_once, weighted):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("exactrank.objectives.linear_value.SCORES_PER_BLOCK", at_once)
         assert problem.values_along(thetas[0], 1, thetas[:, 1]).tolist() == theirs
+
+
+def test_what_no_weights_exceed_is_known_where_every_query_reaches_its_ideal_or_has_only_one_value():
+    data = xr.RankingData.from_arrays([[2.0], [0.0], [1.0], [5.0], [3.0]], [2, 0, 1, 0, 0], group=[3, 2])
+    problem = LinearValue(xr.NDCG(k=2).on(data))
+    assert problem.most == problem.value(np.ones(1)) == 0.5
+    assert LinearValue(xr.parse_measure("DCG@2").on(data)).most == np.inf

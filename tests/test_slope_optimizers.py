@@ -12,6 +12,8 @@ from exactrank.optimizers.lbfgs import LBFGS
 from exactrank.optimizers.sgd import SGD
 from exactrank.training import train
 
+from .reference.slopes import adam, bfgs_direction
+
 
 class LeastSquares:
     """-1/2 mean_i (a_i . theta - b_i)^2, which has a solution without error."""
@@ -45,7 +47,11 @@ class LeastSquares:
 
 
 class Rosenbrock:
+    def __init__(self):
+        self.asked = []
+
     def value_and_slope(self, theta):
+        self.asked.append(theta)
         return -rosen(theta), -rosen_der(theta)
 
 
@@ -74,6 +80,34 @@ def test_a_state_taken_up_again_goes_the_same_way(optimizer):
     for _ in range(3):
         state, copy = optimizer.step(problem, state), optimizer.step(problem, copy)
     assert state.theta.tobytes() == copy.theta.tobytes()
+
+
+@pytest.mark.parametrize("batch", [7, 40])
+def test_adam_goes_where_its_definition_does(batch):
+    problem, optimizer = LeastSquares(), Adam(0.3, batch, b1=0.8, b2=0.95, epsilon=0.01)
+    state, drawn = optimizer.init(problem, np.ones(5), rng()), rng()
+    batches = []
+    for _ in range(3):
+        state = optimizer.step(problem, state)
+        order = drawn.permutation(problem.parts)
+        batches += [order[begin : begin + batch] for begin in range(0, problem.parts, batch)]
+    theirs = adam(lambda theta, parts: problem.slope_of(theta, parts)[1], np.ones(5), batches, rate=0.3, b1=0.8, b2=0.95, epsilon=0.01)
+    np.testing.assert_allclose(state.theta, theirs, rtol=1e-12)
+
+
+def test_lbfgs_first_tries_the_direction_of_bfgs():
+    problem, optimizer = Rosenbrock(), LBFGS(memory=3)
+    state = optimizer.init(problem, np.array([-1.2, 1.0, -0.5, 0.8]), rng())
+    compared = 0
+    for _ in range(12):
+        problem.asked.clear()
+        after = optimizer.step(problem, state)
+        if state.moves:
+            np.testing.assert_allclose(problem.asked[0] - state.theta, bfgs_direction(state.slope, state.moves), rtol=1e-6, atol=1e-9)
+            compared += 1
+        state = after
+    assert compared > 5
+    assert len(state.moves) == 3
 
 
 def test_lbfgs_crosses_the_banana_valley_as_fast_as_scipys():

@@ -18,7 +18,7 @@ from .listed import MUTANTS, Mutant
 ROOT = Path(__file__).resolve().parents[2]
 #: The share of mutants that the tests have to notice: 27 of 30.
 LEAST = 0.9
-#: Seconds after which tests hang, which is noticed as well.
+#: Seconds after which a mutant makes its tests hang, which is noticed as well.
 PATIENCE = 120
 
 
@@ -30,12 +30,12 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def passes(folder: Path, tests: tuple[str, ...]) -> bool:
-    """Whether all ``tests`` pass there; not where they hang."""
+def passes(folder: Path, tests: tuple[str, ...], seconds: float | None = None) -> bool:
+    """Whether all ``tests`` pass there, within so many seconds where that is asked."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return False
     if done.returncode not in (0, 1):
@@ -51,7 +51,7 @@ def fate(mutant: Mutant, folder: Path) -> str:
         return "stale"
     path.write_text(text.replace(mutant.was, mutant.is_now))
     try:
-        return "survived" if passes(folder, mutant.owners) else "killed"
+        return "survived" if passes(folder, mutant.owners, PATIENCE) else "killed"
     finally:
         path.write_text(text)
 

@@ -18,8 +18,8 @@ class Mutant:
 
 
 def of(file: str, owners: str, *changes: tuple[str, str]) -> list[Mutant]:
-    """Mutants of one file; ``owners`` are names of test files, without ``test_`` and suffix."""
-    tests = tuple(f"tests/test_{name}.py" for name in owners.split())
+    """Mutants of one file; ``owners`` are names of test files without ``test_`` and suffix, or of a test in one, as ``rankers::test_x``."""
+    tests = tuple("tests/test_{}.py{}{}".format(*owner.partition("::")) for owner in owners.split())
     return [Mutant(file, was, is_now, tests) for was, is_now in changes]
 
 
@@ -66,7 +66,7 @@ OBJECTIVES = [
     *of("measures/bound.py", "bound", ("| (best == worst) |", "|")),
     *of("objectives/step_function.py", "profile line_search", ("values.max() - SAME_VALUE", "values.max()")),
     *of("objectives/softmax.py", "directrank", ("self._ridge / 2 * float", "self._ridge * float")),
-    *of("objectives/ridge.py", "rankers directrank", ("np.sqrt(spread_to_documents(data.weights", "(spread_to_documents(data.weights")),
+    *of("objectives/ridge.py", "directrank", ("np.sqrt(spread_to_documents(data.weights", "(spread_to_documents(data.weights")),
     *of("objectives/likelihood.py", "directrank", ("np.minimum(better, bound.measure.cutoff)", "better")),
     *of("objectives/parametric.py", "network gradient_rankers", ("- self._l2 * theta", "- self._l2 / 2 * theta")),
     *of("objectives/listnet.py", "listwise", ("max(MOST, float(np.ptp(data.y)))", "MOST")),
