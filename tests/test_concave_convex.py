@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactrank as xr
+from exactrank.optimizers.base import State
 from exactrank.optimizers.bundle import Bundle
 from exactrank.optimizers.concave_convex import ConcaveConvex
 from exactrank.optimizers.cutting_plane import CuttingPlane
@@ -47,6 +48,30 @@ class Ramps(Convex):
 def ramps(seed, strength=0.05):
     svm = hinges(seed)
     return Ramps(strength, 0.1 * RNG(seed).standard_normal(svm.v.shape[2]), svm=svm)
+
+
+class Steps:
+    """An inner optimizer that goes one to the right."""
+
+    def init(self, problem, theta, rng):
+        return State(theta + 1.0, 0.0, done=True)
+
+
+@dataclass
+class Far(Convex):
+    """|theta - 9|, whose convex problem does not matter."""
+
+    def risk(self, theta):
+        return float(np.abs(theta - 9.0).sum()), np.sign(theta - 9.0)
+
+    def convexified(self, theta):
+        return self
+
+
+def test_a_step_is_doubled_as_long_as_that_is_better():
+    problem, method = Far(1e-9, np.zeros(1)), ConcaveConvex(Steps())
+    state = method.step(problem, method.init(problem, np.zeros(1), RNG(0)))
+    assert state.theta.tolist() == [8.0]
 
 
 @pytest.mark.parametrize("inner", [CuttingPlane(1e-6), Bundle(1e-6)], ids=["cutting planes", "bundle"])

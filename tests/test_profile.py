@@ -200,3 +200,9 @@ def test_false_intervals_are_not_chosen():
 def test_a_step_function_wants_one_value_between_any_two_points():
     with pytest.raises(ValueError, match="2 rising breakpoints need 3 values"):
         StepFunction(np.array([1.0, 0.0]), np.zeros(3), np.zeros(2))
+
+
+def test_of_values_that_are_equal_but_for_rounding_the_widest_interval_is_best():
+    steps = StepFunction(np.array([0.0, 1.0, 2.0, 4.0]), np.array([0.0, 0.5, 0.1, 0.5 - 1e-15, 0.0]), np.zeros(4))
+    assert steps.best() == Interval(2.0, 4.0, 0.5 - 1e-15)
+    assert steps.best(high=3.0 - 1e-6).low == 0.0

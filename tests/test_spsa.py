@@ -17,6 +17,7 @@ from exactrank.optimizers.counted import Counted
 from exactrank.optimizers.fdsa import FDSA
 from exactrank.optimizers.gains import Gains
 from exactrank.optimizers.spsa import SPSA, simultaneous
+from exactrank.optimizers.surroundings import LOOKS, SHARE, Surroundings, signs
 from exactrank.scorers.architecture import LinearArchitecture, LinearModel, form_of
 
 from .reference import stochastic as reference
@@ -172,6 +173,15 @@ def test_where_nothing_moves_nothing_moves(method):
     states = run(method, Values(lambda x: 3.0), np.ones(3), 4)
     assert all(np.array_equal(state.theta, np.ones(3)) for state in states)
     assert 0 < states[0].gains.a0 < np.inf
+
+
+def test_looks_are_long_enough_when_half_of_them_see_something():
+    """Steps of signs that differ move nothing here, and others see that all is bent."""
+    for seed in range(20):
+        counted, rng = Counted(Values(lambda theta: theta.sum() + 10 * theta.sum() ** 2)), np.random.default_rng(seed)
+        seen = np.count_nonzero(signs(np.random.default_rng(seed), LOOKS, 2).sum(axis=1))
+        length = Surroundings(counted, np.zeros(2), 0.0).length(rng)
+        assert (length == SHARE) == (2 * seen >= LOOKS)
 
 
 @BOTH

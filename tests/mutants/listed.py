@@ -57,11 +57,16 @@ OPTIMIZERS = [
     *of("optimizers/rank_boost.py", "rankboost", ("abs(made.edge) >= SURE", "made.edge >= SURE")),
     *of("optimizers/cutting_plane.py", "cutting_plane", ("max(state.duality.dual, dual)", "dual")),
     *of("optimizers/concave_convex.py", "concave_convex", ("start + 2 * (theta - start)", "start + (theta - start)")),
-    *of("optimizers/strongly_convex.py", "regularised_risk pair_hinge", ("/ (2 * problem.strength)", "/ (4 * problem.strength)")),
+    *of("optimizers/strongly_convex.py", "concave_convex", ("/ (2 * problem.strength)", "/ (4 * problem.strength)")),
 ]
 
 OBJECTIVES = [
-    *of("objectives/line_search.py", "line_search", ("steps.best(low, high)", "steps.best()")),
+    *of(
+        "objectives/line_search.py",
+        "line_search",
+        ("steps.best(low, high)", "steps.best()"),
+        ("high=high, weight=weight, threads", "high=high, threads"),
+    ),
     *of("objectives/linear_profile.py", "directrank profile", ("theta += alpha * direction", "theta += direction")),
     *of("measures/bound.py", "bound", ("| (best == worst) |", "|")),
     *of("objectives/step_function.py", "profile line_search", ("values.max() - SAME_VALUE", "values.max()")),
