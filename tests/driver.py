@@ -50,6 +50,7 @@ class Driver:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            cwd=Path(__file__).parents[1],  # wherever the first test that needs it is
             env=os.environ
             | ({} if self.folder is None else environment(self.folder))
             | {"COLUMNS": "120", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2"},
