@@ -99,7 +99,7 @@ def main() -> None:
         rows.append(["exactrank, 2 threads", f"{megabytes / threads[2]:.0f}", f"{threads[2] / ours:.2f}"])
         costs = {"1 thread": ours / times["xgboost"], "2 threads": threads[2] / threads[1]}
         table("readers", f"Parsing {megabytes:.0f} MB of LETOR text, {FEATURES} features", ["reader", "MB/s", "time / ours"], rows, costs)
-        peaks = {f"{n} threads": float(in_new_process(MEMORY, str(path), str(n))) for n in (1, 2)}
+        peaks = {name: float(in_new_process(MEMORY, str(path), str(n))) for n, name in enumerate(("1 thread", "2 threads"), 1)}
         rows = [[name, f"{peak:.2f}"] for name, peak in peaks.items()]
         table("memory", "Peak memory over the float32 matrix", ["", "peak / matrix"], rows, peaks)
 
