@@ -446,19 +446,22 @@ def test_bad_training_and_prediction_is_explained(made, tmp_path, monkeypatch, a
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def long_training(folder):
+@pytest.fixture
+def long_training(tmp_path):
     """A process that trains for minutes, once it has written a first checkpoint."""
-    ok("generate", "long.xr", "--queries", 300, "--documents", 20, "--features", 10, "--force", cwd=folder)
+    ok("generate", "long.xr", "--queries", 300, "--documents", 20, "--features", 10, "--force", cwd=tmp_path)
     arguments = [PROGRAM, "train", "coordinate-ascent", "long.xr", "--out", "m.json", "--restarts", "100000", "--tolerance", "0"]
-    process = subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not (folder / "m.json.checkpoint").exists():
+    process = subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "m.json.checkpoint").exists():
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)
-    return process
+    yield process
+    process.kill()
+    process.communicate()
 
 
-def test_ctrl_c_keeps_the_best_model_beside_the_target(tmp_path):
-    process = long_training(tmp_path)
+def test_ctrl_c_keeps_the_best_model_beside_the_target(long_training, tmp_path):
+    process = long_training
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     printed, said = process.communicate(timeout=20)
@@ -472,11 +475,10 @@ def test_ctrl_c_keeps_the_best_model_beside_the_target(tmp_path):
 
 
 @pytest.mark.parametrize("after", [0.0, 0.05])
-def test_a_killed_process_leaves_a_whole_model(tmp_path, after):
-    process = long_training(tmp_path)
+def test_a_killed_process_leaves_a_whole_model(long_training, tmp_path, after):
     time.sleep(after)
-    process.kill()
-    process.communicate(timeout=20)
+    long_training.kill()
+    long_training.wait(timeout=20)
     model, data = xr.load(tmp_path / "m.json.checkpoint"), xr.read(tmp_path / "long.xr")
     assert model.training["value"] == mean_of("nDCG@10", data, model)
     assert not (tmp_path / "m.json").exists()
