@@ -23,14 +23,15 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank.cli import app, demo
 from exactrank.compare import tracking
+from exactrank.compare.budget import Budget
+from exactrank.compare.comparison import Comparison, read_comparison
 from exactrank.compare.contenders import find_contender
 from exactrank.compare.divisions import dealt
 from exactrank.compare.divisions import given as given_divisions
 from exactrank.compare.fitting import Job
-from exactrank.compare.race import Budget
 from exactrank.compare.records import from_record, to_record
 from exactrank.compare.report import report_html
-from exactrank.compare.results import Comparison, Fit, Trial, read_comparison
+from exactrank.compare.results import Fit, Trial
 from exactrank.compare.standings import efforts, pairs, shared_values, standings, winning
 from exactrank.compare.tuning import best_trial, settings_of_trial
 from exactrank.data.folds import deal_folds

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from exactrank.compare.compare import compare as compare
-    from exactrank.compare.results import Comparison as Comparison
-    from exactrank.compare.results import read_comparison as read_comparison
+    from exactrank.compare.comparison import Comparison as Comparison
+    from exactrank.compare.comparison import read_comparison as read_comparison
     from exactrank.compare.tune import Tuned as Tuned
     from exactrank.compare.tune import tune as tune
     from exactrank.data.describe import describe as describe
@@ -106,7 +106,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "exactrank.compare.compare": ("compare",),
-    "exactrank.compare.results": ("Comparison", "read_comparison"),
+    "exactrank.compare.comparison": ("Comparison", "read_comparison"),
     "exactrank.compare.tune": ("Tuned", "tune"),
     "exactrank.data.describe": ("describe",),
     "exactrank.data.folds": ("Fold", "read_folds"),

@@ -28,3 +28,8 @@ def shortened(text: str, most: int = SHOWN) -> str:
     """
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} ... ({len(text):,} characters) ... {text[-half:]}"
+
+
+def encoded(text: str) -> bytes:
+    r"""``text`` as UTF-8; a byte that was no UTF-8 in the data, which Python has as half a character, is written ``\udcff``."""
+    return text.encode("utf-8", "backslashreplace")

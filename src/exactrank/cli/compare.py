@@ -30,8 +30,8 @@ from exactrank.text import printable
 
 if TYPE_CHECKING:
     from exactrank.compare.compare import Data, Method
+    from exactrank.compare.comparison import Comparison
     from exactrank.compare.race import Advance, Told
-    from exactrank.compare.results import Comparison
     from exactrank.data.format import ReadOptions
 
 Trials = Annotated[int, typer.Option(min=1, help="Settings that each method may try on validation data, its defaults among them.")]
@@ -87,7 +87,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare methods: tune each on validation queries, test all on the same queries, with statistics and a report."""
-    from exactrank.compare.compare import checked_budget, checked_seconds
+    from exactrank.compare.budget import checked_budget, checked_seconds
     from exactrank.compare.compare import compare as compared
     from exactrank.compare.contenders import find_contender, split_methods
     from exactrank.compare.folder import workplace

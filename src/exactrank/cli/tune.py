@@ -54,7 +54,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Try settings of a method by the measure on validation queries, and write the model with the best."""
-    from exactrank.compare.compare import checked_budget
+    from exactrank.compare.budget import checked_budget
     from exactrank.compare.contenders import find_contender
     from exactrank.compare.tune import tune as tuned
     from exactrank.files import whole_file

@@ -19,6 +19,7 @@ from typing import Any
 import xxhash
 
 from exactrank import __version__
+from exactrank.compare.budget import Budget
 from exactrank.compare.contender import Contender
 from exactrank.compare.divisions import DataSet, Division
 from exactrank.compare.fitting import Job, file_stem
@@ -37,20 +38,6 @@ SECONDS_BETWEEN_LOOKS = 0.25
 
 
 @dataclass(frozen=True)
-class Budget:
-    """How much tuning each method is given on each division: so many trials, or trials for so many seconds."""
-
-    trials: int | None = None
-    seconds: float | None = None
-
-    def allows(self, begun: int, spent: float) -> bool:
-        """Another trial after ``begun`` ones, which took ``spent`` seconds so far? The first one is always allowed."""
-        if self.trials is None and self.seconds is None:
-            return False
-        return begun == 0 or ((self.trials is None or begun < self.trials) and (self.seconds is None or spent < self.seconds))
-
-
-@dataclass(frozen=True)
 class Advance:
     """How far a comparison has come."""
 
@@ -61,6 +48,10 @@ class Advance:
 
 
 Told = Callable[[Advance], None]
+
+
+def silent(advance: Advance) -> None:
+    """Tells nobody."""
 
 
 @dataclass(frozen=True)
