@@ -9,23 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactrank.cli.common import (
-    DocColumn,
-    Features,
-    Force,
-    Json,
-    QueryColumn,
-    RelevanceColumn,
-    Seed,
-    app,
-    command,
-    print_json,
-    read,
-    read_options,
-    say,
-    tell,
-    write,
-)
+from exactrank.cli.common import Force, Json, Reading, Seed, app, command, print_json, read, say, tell, write
 from exactrank.text import printable
 
 if TYPE_CHECKING:
@@ -59,6 +43,7 @@ def compare(
     ],
     methods: Annotated[str, typer.Option(help="e.g. directrank,lambdamart,'small=lambdamart(leaves=7)',lightgbm,package.module:Class")],
     report: Annotated[Path, typer.Option(help="Folder for the report, tables, models and every fit.")],
+    reading: Reading,
     measures: Annotated[str, typer.Option(help="The first is trained and tuned on; all are reported.")] = "nDCG@10",
     folds: Annotated[int, typer.Option(min=3, help="Parts into which the queries of a file are dealt.")] = 5,
     trials: Trials = 1,
@@ -80,10 +65,6 @@ def compare(
     seed: Seed = 0,
     strict: Strict = False,
     mlflow: MLflow = None,
-    features: Features = None,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
     as_json: Json = False,
 ) -> None:
     """Compare methods: tune each on validation queries, test all on the same queries, with statistics and a report."""
@@ -102,9 +83,8 @@ def compare(
         from exactrank.compare.tracking import check_tracking, log_comparison
 
         check_tracking(mlflow)
-    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
     with interruptible(report), workplace(report, resume, force) as place:
-        sets, sources = _datasets(data, valid, test, options)
+        sets, sources = _datasets(data, valid, test, reading)
         with bar(quiet=as_json) as told:
             found = compared(
                 sets,

@@ -7,22 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import (
-    DocColumn,
-    Features,
-    Force,
-    Json,
-    QueryColumn,
-    RelevanceColumn,
-    Source,
-    Threads,
-    app,
-    command,
-    load_model,
-    print_json,
-    read,
-    read_options,
-)
+from exactrank.cli.common import Force, Json, Reading, Source, Threads, app, command, load_model, print_json, read
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,23 +26,19 @@ app.add_typer(probe, name="probe", help="Look closely at a model or a lambda fun
 def optimality(
     model: Annotated[Path, typer.Argument(help="A linear model of exactrank train, or JSON with weights by feature name.")],
     data: Source,
+    reading: Reading,
     measure: Measured = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the measure against the weights that gain most: .png, .svg or .pdf.")] = None,
     force: Force = False,
     top: Annotated[int, typer.Option(min=1, help="How many weights the table shows.")] = 10,
-    features: Features = None,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Prove or refute that no change of a single weight of a linear model raises the measure."""
     from exactrank.probe.optimality import optimality as examined
 
-    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
     with picture(plot, force) as draw:
-        found = examined(load_model(model), read(data, options), measure=measure, threads=threads)
+        found = examined(load_model(model), read(data, reading), measure=measure, threads=threads)
         if draw is not None:
             draw(found.figure())
     if as_json:

@@ -15,22 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from exactrank.cli.common import (
-    DocColumn,
-    Features,
-    Force,
-    Json,
-    QueryColumn,
-    RelevanceColumn,
-    Source,
-    app,
-    guarded,
-    print_json,
-    read,
-    read_options,
-    say,
-    tell,
-)
+from exactrank.cli.common import Force, Json, Reading, Source, app, guarded, print_json, read, say, tell
 from exactrank.rankers import RANKERS, find_ranker
 from exactrank.text import printable
 
@@ -188,18 +173,15 @@ def _command(name: str) -> Any:
     def train(
         data: Source,
         out: Out,
+        reading: Reading,
         valid: Valid = None,
         force: Force = False,
         resume: Resume = False,
-        features: Features = None,
-        query_column: QueryColumn = "query_id",
-        doc_column: DocColumn = "doc_id",
-        relevance_column: RelevanceColumn = "relevance",
         as_json: Json = False,
         **options: Any,
     ) -> None:
         job = Job(ranker(**plain_values(options)), out, force, as_json, resume)
-        job.run(data, valid, read_options(True, query_column, doc_column, relevance_column, job.ranker.threads, features))
+        job.run(data, valid, reading)
 
     _replace_catch_all(train, ranker_options(ranker))
     alone = typer.Typer(add_completion=False)
@@ -211,7 +193,7 @@ def _replace_catch_all(function: Callable[..., None], options: list[inspect.Para
     """Give ``function``, whose last parameter is ``**options``, the signature that names them."""
     signature = inspect.signature(function)
     own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    function.__signature__ = signature.replace(parameters=[*own[:5], *options, *own[5:]])  # type: ignore[attr-defined]
+    function.__signature__ = signature.replace(parameters=[*own[:6], *options, *own[6:]])  # type: ignore[attr-defined]
 
 
 @contextmanager

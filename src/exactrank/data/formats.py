@@ -40,7 +40,11 @@ def read(
     every byte of a cache. A file with an unknown suffix is taken for LETOR text, or for qrels if its first line has four
     columns.
     """
-    options = ReadOptions(missing, n_features, first_feature, columns or Columns(), verify, threads)
+    return read_as(path, ReadOptions(missing, n_features, first_feature, columns or Columns(), verify, threads))
+
+
+def read_as(path: str | os.PathLike[str], options: ReadOptions) -> RankingData:
+    """`read`, as ``options`` say."""
     source = existing(path)
     return _input_format(source).read(source, options)
 
