@@ -8,7 +8,6 @@ import sys
 import time
 import tracemalloc
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -503,16 +502,6 @@ def test_a_module_that_cannot_be_imported_is_told(tmp_path, monkeypatch, source,
 def test_a_class_that_cannot_be_a_contender_is_told():
     with pytest.raises(DataError, match="dict cannot be made a contender"):
         find_contender("builtins:dict")
-
-
-def test_other_packages_add_contenders(monkeypatch):
-    point = EntryPoint("third", "tests.test_contenders:Third", "exactrank.contenders")
-    monkeypatch.setattr(contenders, "entry_points", lambda group, name=None: [point] if name in (None, "third") else [])
-    assert find_contender("third(power=3)").power == 3
-    assert find_contender("cubed=third(power=3)").name == "cubed"
-    assert "third" in contenders.known_contenders()
-    with pytest.raises(DataError, match="did you mean third"):
-        find_contender("thrid")
 
 
 def test_values_of_python():

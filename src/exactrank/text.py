@@ -5,6 +5,8 @@ and terminal escapes, line ends, marks that turn the direction of writing, and b
 is already printable does not change.
 """
 
+from collections.abc import Iterable
+
 SHOWN = 2000  #: characters of a message that are shown
 
 
@@ -33,3 +35,16 @@ def shortened(text: str, most: int = SHOWN) -> str:
 def encoded(text: str) -> bytes:
     r"""``text`` as UTF-8; a byte that was no UTF-8 in the data, which Python has as half a character, is written ``\udcff``."""
     return text.encode("utf-8", "backslashreplace")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint at the one of the ``known`` names that is most like ``name``; nothing where none is.
+
+    >>> did_you_mean("NDGC", ["nDCG", "AP"]), did_you_mean("x", ["nDCG", "AP"])
+    (' (did you mean nDCG?)', '')
+    """
+    import difflib
+
+    spelled = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), spelled, n=1)
+    return f" (did you mean {spelled[close[0]]}?)" if close else ""

@@ -186,13 +186,13 @@ def optional_file(path: Path | None, force: bool) -> AbstractContextManager[Bina
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Shows what this library warns of as it shows errors, as a line without a place in the code."""
-    from exactrank.errors import PrecisionWarning
+    from exactrank.errors import PluginWarning, PrecisionWarning
 
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
         def shown(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, PrecisionWarning):
+            if issubclass(category, PluginWarning | PrecisionWarning):
                 tell(str(message))
             else:
                 usual(message, category, *place, **more)

@@ -124,8 +124,8 @@ def show(found: "Comparison", report: Path, as_json: bool) -> None:
 
 def _complain(found: "Comparison", report: Path) -> None:
     """One line on stderr for each method that failed, and one if not all is finished."""
-    from exactrank.compare.reasons import clipped
     from exactrank.compare.standings import efforts
+    from exactrank.reasons import clipped
 
     for data in found.datasets:
         for effort in efforts(found, data.name):

@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from exactrank.cli.common import Force, Json, Reading, Source, app, guarded, print_json, read, say, tell
+from exactrank.errors import ExactRankError
 from exactrank.rankers import RANKERS, find_ranker
 from exactrank.text import printable
 
@@ -41,8 +42,13 @@ class Rankers(TyperGroup):
         return list(RANKERS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command that trains one."""
-        return _command(cmd_name) if cmd_name in RANKERS else None
+        """The command that trains one; of a ranker that another package adds and that cannot be imported, one that says so."""
+        if cmd_name not in RANKERS:
+            return None
+        try:
+            return _command(cmd_name)
+        except ExactRankError as error:
+            return _broken(cmd_name, error)
 
 
 app.add_typer(typer.Typer(cls=Rankers), name="train", help="Train a ranker on the measure you report.", no_args_is_help=True)
@@ -162,10 +168,15 @@ def _no_worse(model: "Model", earlier: "Model") -> bool:
     return True
 
 
+def _broken(name: str, error: ExactRankError) -> Any:
+    def train() -> None:
+        raise error
+
+    return _made(name, str(error), train)
+
+
 def _command(name: str) -> Any:
     """The command that trains the ranker called ``name``."""
-    from typer.main import get_command
-
     from exactrank.cli.ranker_options import plain_values, ranker_options
 
     ranker = find_ranker(name)
@@ -184,8 +195,14 @@ def _command(name: str) -> Any:
         job.run(data, valid, reading)
 
     _replace_catch_all(train, ranker_options(ranker))
+    return _made(name, (ranker.__doc__ or "").partition("\n")[0], train)
+
+
+def _made(name: str, about: str, function: Callable[..., None]) -> Any:
+    from typer.main import get_command
+
     alone = typer.Typer(add_completion=False)
-    alone.command(name, help=(ranker.__doc__ or "").partition("\n")[0])(guarded(train))
+    alone.command(name, help=printable(about))(guarded(function))
     return get_command(alone)
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from exactrank.compare.folder import FILES, RECORD
-from exactrank.compare.reasons import reason_of
 from exactrank.compare.records import read_record, to_record, write_record
 from exactrank.compare.report import report_html
 from exactrank.compare.results import Results
 from exactrank.compare.tables import long_table, result_tables
 from exactrank.files import refuse_existing, whole_file
+from exactrank.reasons import reason_of
 from exactrank.text import encoded
 
 

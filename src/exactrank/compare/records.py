@@ -11,9 +11,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from exactrank.compare.reasons import clipped
 from exactrank.errors import DataError
 from exactrank.files import whole_file
+from exactrank.reasons import clipped
 
 T = TypeVar("T")
 #: What a value of JSON must be to stand for one of these.

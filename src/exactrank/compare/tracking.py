@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from exactrank.compare.folder import FILES
 from exactrank.compare.race import MODELS
-from exactrank.compare.reasons import clipped
 from exactrank.compare.results import Results
 from exactrank.compare.standings import efforts, standings
 from exactrank.errors import IncompatibleError
+from exactrank.reasons import clipped
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient

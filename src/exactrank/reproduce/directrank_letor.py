@@ -32,10 +32,10 @@ from exactrank.rankers.adarank import AdaRank
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.directrank import DirectRank
 from exactrank.rankers.listnet import ListNet
-from exactrank.rankers.rank_svm import RankSVM
 from exactrank.rankers.rankboost import RankBoost
-from exactrank.rankers.smooth_rank import SmoothRank
-from exactrank.rankers.svm_map import SVMMAP
+from exactrank.rankers.ranksvm import RankSVM
+from exactrank.rankers.smoothrank import SmoothRank
+from exactrank.rankers.svmmap import SVMMAP
 from exactrank.reproduce.artificial import five_splits
 from exactrank.reproduce.chosen import fitted
 from exactrank.reproduce.duel import RANKS, Values

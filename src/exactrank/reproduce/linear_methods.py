@@ -20,9 +20,9 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.coordinate_ascent import CoordinateAscent
 from exactrank.rankers.directrank import DirectRank
 from exactrank.rankers.lambdarank import LambdaRank
-from exactrank.rankers.rank_cosine import RankCosine
 from exactrank.rankers.rankboost import RankBoost
-from exactrank.rankers.structured_rank import StructuredRank
+from exactrank.rankers.rankcosine import RankCosine
+from exactrank.rankers.structuredrank import StructuredRank
 from exactrank.reproduce.chosen import fitted
 from exactrank.reproduce.experiment import Tell
 

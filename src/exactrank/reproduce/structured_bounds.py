@@ -27,9 +27,9 @@ from exactrank.measures.dcg import NDCG
 from exactrank.measures.evaluate import evaluate
 from exactrank.objectives.structured import Bound, Structured, separate
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.rank_svm import RankSVM
 from exactrank.rankers.rankboost import RankBoost
-from exactrank.rankers.structured_rank import StructuredRank
+from exactrank.rankers.ranksvm import RankSVM
+from exactrank.rankers.structuredrank import StructuredRank
 from exactrank.reproduce.artificial import SPLITS, correlated, five_splits
 from exactrank.reproduce.chosen import chosen, fitted
 from exactrank.reproduce.duel import RANKS, Values

@@ -25,9 +25,9 @@ from exactrank.arrays import PerQuery
 from exactrank.data.folds import Fold
 from exactrank.measures.evaluate import evaluate
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.rank_svm import RankSVM
+from exactrank.rankers.ranksvm import RankSVM
 from exactrank.rankers.ridge import Ridge
-from exactrank.rankers.structured_rank import StructuredRank
+from exactrank.rankers.structuredrank import StructuredRank
 from exactrank.reproduce.artificial import Sizes, correlated_parts, three_parts
 from exactrank.reproduce.chosen import chosen
 from exactrank.reproduce.duel import MEASURES, RANKS, Values

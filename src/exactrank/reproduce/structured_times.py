@@ -16,7 +16,7 @@ from typing import ClassVar, Self, get_args
 
 from exactrank.data.ranking_data import RankingData
 from exactrank.optimizers.base import Duality
-from exactrank.rankers.structured_rank import Solver, StructuredRank
+from exactrank.rankers.structuredrank import Solver, StructuredRank
 from exactrank.reproduce.artificial import correlated
 from exactrank.reproduce.chosen import fitted
 from exactrank.reproduce.experiment import Experiment, Tell, silent
