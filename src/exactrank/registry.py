@@ -11,9 +11,9 @@ tells of both. Nothing is imported to list names. What cannot be imported is an 
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from exactrank.errors import DataError, ExactRankError, PluginWarning
 from exactrank.text import did_you_mean
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Registry(Generic[T]):
+class Registry(Mapping[str, T]):
     """Values by name: ``what`` they are called, our ``own``, and those of the ``group`` of entry points, if there is one.
 
     In ``own`` a text says where a value is, as ``package.module:name``. ``fits`` asks whether what an entry point names is one of these.
@@ -45,8 +45,11 @@ class Registry(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         return iter([*self.own, *(point.name for point in self._points().values())])
 
-    def __contains__(self, name: str) -> bool:
-        return self.key(name) in self.own or self.key(name) in self._points()
+    def __len__(self) -> int:
+        return len(self.own) + len(self._points())
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (self.key(name) in self.own or self.key(name) in self._points())
 
     def __getitem__(self, name: str) -> T:
         if self.key(name) in self.own:

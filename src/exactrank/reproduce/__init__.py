@@ -1,4 +1,4 @@
-"""Published experiments, run again: one file an experiment.
+"""Published experiments, run again: one file per experiment, called as the experiment with _ for -.
 
 An experiment is one file and one line in `EXPERIMENTS`; ``exactrank reproduce NAME --out FOLDER`` runs it and writes the table, the
 figure, what was published, what was found, and whether the published finding holds.
@@ -31,7 +31,7 @@ EXPERIMENTS: "Registry[type[Experiment]]" = Registry("experiment", {
     "directrank-large": f"{_HERE}.directrank_large:DirectRankLarge",
     "directrank-err-map": f"{_HERE}.directrank_err_map:DirectRankERRMAP",
     "tree-tables": f"{_HERE}.tree_tables:TreeTables",
-    "jumping-points": f"{_HERE}.jumping_points_table:JumpingPointsTable",
+    "jumping-points": f"{_HERE}.jumping_points:JumpingPointsTable",
     "directrank-times": f"{_HERE}.directrank_times:DirectRankTimes",
     "directrank-starts": f"{_HERE}.directrank_starts:DirectRankStarts",
 })  # fmt: skip
