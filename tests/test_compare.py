@@ -23,7 +23,6 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank.cli import app, demo
 from exactrank.compare import tracking
-from exactrank.compare.budget import Budget
 from exactrank.compare.comparison import Comparison, read_comparison
 from exactrank.compare.contenders import find_contender
 from exactrank.compare.divisions import dealt
@@ -33,7 +32,7 @@ from exactrank.compare.records import from_record, to_record
 from exactrank.compare.report import report_html
 from exactrank.compare.results import Fit, Trial
 from exactrank.compare.standings import efforts, pairs, shared_values, standings, winning
-from exactrank.compare.tuning import best_trial, settings_of_trial
+from exactrank.compare.tuning import Budget, best_trial, settings_of_trial
 from exactrank.data.folds import deal_folds
 from exactrank.data.synthetic import CubicPolynomial
 from tests.comparisons import make_comparison, partial, with_failure

@@ -19,9 +19,8 @@ from sklearn.model_selection import ParameterSampler
 
 import exactrank as xr
 from exactrank.compare import contenders
-from exactrank.compare.contender import Contender, Task
+from exactrank.compare.contender import MOST_POINTS, Contender, Curve, Task
 from exactrank.compare.contenders import CONTENDERS, as_contender, find_contender, split_methods
-from exactrank.compare.contenders.curve import MOST_POINTS, Curve
 from exactrank.compare.contenders.notation import Method, parse_method
 from exactrank.compare.contenders.peer import Judge, Peer
 from exactrank.compare.contenders.program import Program

@@ -68,10 +68,10 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare methods: tune each on validation queries, test all on the same queries, with statistics and a report."""
-    from exactrank.compare.budget import checked_budget, checked_seconds
     from exactrank.compare.compare import compare as compared
     from exactrank.compare.contenders import find_contender, split_methods
     from exactrank.compare.folder import workplace
+    from exactrank.compare.tuning import checked_budget, checked_seconds
     from exactrank.measures.parse import parse_measure
 
     contenders = [*map(find_contender, split_methods(methods)), *_others(scores or [], program or [])]

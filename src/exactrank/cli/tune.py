@@ -34,9 +34,9 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Try settings of a method by the measure on validation queries, and write the model with the best."""
-    from exactrank.compare.budget import checked_budget
     from exactrank.compare.contenders import find_contender
     from exactrank.compare.tune import tune as tuned
+    from exactrank.compare.tuning import checked_budget
     from exactrank.files import whole_file
     from exactrank.measures.parse import parse_measure
 

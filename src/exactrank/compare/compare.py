@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from exactrank import __version__
-from exactrank.compare.budget import checked_budget, checked_seconds, workers_and_threads
 from exactrank.compare.comparison import Comparison
 from exactrank.compare.contender import Contender
 from exactrank.compare.contenders import as_contender
@@ -25,6 +24,7 @@ from exactrank.compare.folder import RECORD, workplace
 from exactrank.compare.race import Race, Told, silent
 from exactrank.compare.records import read_record
 from exactrank.compare.results import MethodSummary, Results
+from exactrank.compare.tuning import checked_budget, checked_seconds, workers_and_threads
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError

@@ -19,13 +19,12 @@ from typing import Any
 import xxhash
 
 from exactrank import __version__
-from exactrank.compare.budget import Budget
 from exactrank.compare.contender import Contender
 from exactrank.compare.divisions import DataSet, Division
 from exactrank.compare.fitting import Job, file_stem
 from exactrank.compare.records import read_record, to_record, write_record
 from exactrank.compare.results import Fit, Trial
-from exactrank.compare.tuning import best_trial, settings_of_trial
+from exactrank.compare.tuning import Budget, best_trial, settings_of_trial
 from exactrank.compare.workers import Ended, Server
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from exactrank.compare.budget import checked_budget, workers_and_threads
 from exactrank.compare.contender import Task
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.divisions import DataSet, dealt, given
 from exactrank.compare.race import Race, Told, silent
 from exactrank.compare.results import Trial
-from exactrank.compare.tuning import best_trial
+from exactrank.compare.tuning import best_trial, checked_budget, workers_and_threads
 from exactrank.data.alignment import aligned
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData

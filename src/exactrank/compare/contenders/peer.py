@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerDocument, PerQuery
-from exactrank.compare.contender import Contender, Fitted, Task
-from exactrank.compare.contenders.curve import Curve
+from exactrank.compare.contender import Contender, Curve, Fitted, Task
 from exactrank.compare.contenders.ranker import shares
 from exactrank.compare.results import Point, Weights
 from exactrank.data.alignment import aligned

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from exactrank.arrays import PerDocument
-from exactrank.compare.contender import Contender, Task
-from exactrank.compare.contenders.curve import Curve
+from exactrank.compare.contender import Contender, Curve, Task
 from exactrank.compare.results import Point, Weights
 from exactrank.data.moments import moments
 from exactrank.data.ranking_data import RankingData
