@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import Force, Json, Reading, Seed, Source, Threads, command, load_model, print_json, read
-from exactrank.cli.probe import Measured, picture, probe
+from exactrank.cli.common import Force, Json, Reading, Seed, Source, Threads, command, load_model, read
+from exactrank.cli.probe import Measured, probe, report
 
 if TYPE_CHECKING:
     from exactrank.probe.importance import FeatureImportance, Importance
@@ -31,14 +31,10 @@ def importance(
     """Find how far the measure falls when the values of a feature are exchanged at random within queries."""
     from exactrank.probe.importance import importance as examined
 
-    with picture(plot, force) as draw:
-        found = examined(load_model(model), read(data, reading), measure, repeats=repeats, seed=seed, threads=threads)
-        if draw is not None:
-            draw(found.figure(features=top))
-    if as_json:
-        print_json(found.to_json())
-    else:
-        _print(found, top)
+    def find() -> "Importance":
+        return examined(load_model(model), read(data, reading), measure, repeats=repeats, seed=seed, threads=threads)
+
+    report(find, lambda found: _print(found, top), as_json, plot, force, features=top)
 
 
 def _print(found: "Importance", top: int) -> None:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import Force, Json, Reading, Seed, Source, Threads, command, load_model, print_json, read
-from exactrank.cli.probe import Measured, picture, probe
+from exactrank.cli.common import Force, Json, Reading, Seed, Source, Threads, command, load_model, read
+from exactrank.cli.probe import Measured, probe, report
 
 if TYPE_CHECKING:
     from exactrank.cli.terminal import Table
@@ -39,17 +39,13 @@ def smoothness(
     from exactrank.probe.smoothness import SAMPLES
     from exactrank.probe.smoothness import smoothness as followed
 
-    with picture(plot, force) as draw:
-        found = followed(
+    def find() -> "Smoothness":
+        return followed(
             load_model(model), read(data, reading), measure=measure, percent=percent, weights=weights,
             samples=sample or SAMPLES, points=points, seed=seed, threads=threads,
         )  # fmt: skip
-        if draw is not None:
-            draw(found.figure())
-    if as_json:
-        print_json(found.to_json())
-    else:
-        _print(found)
+
+    report(find, _print, as_json, plot, force)
 
 
 def _print(found: "Smoothness") -> None:
