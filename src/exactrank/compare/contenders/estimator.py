@@ -13,6 +13,7 @@ import numpy as np
 
 from exactrank.arrays import PerDocument
 from exactrank.compare.contender import Contender, Fitted, Task
+from exactrank.compare.contenders.notation import written
 from exactrank.compare.results import Point, Weights
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
@@ -35,7 +36,7 @@ class EstimatorContender(Contender):
             )
 
     def __repr__(self) -> str:
-        return f"{self.estimator.__name__}({', '.join(f'{name}={value!r}' for name, value in self.params.items())})"
+        return f"{self.estimator.__name__}({written(self.params)})"
 
     @property
     def about(self) -> str:

@@ -38,10 +38,19 @@ class Method:
 
     @property
     def _settings(self) -> str:
-        return f"({', '.join(f'{name}={value!r}' for name, value in self.settings.items())})" if self.settings else ""
+        return f"({written(self.settings)})" if self.settings else ""
 
     def __str__(self) -> str:
         return (f"{self.label}=" if self.label else "") + self.name + self._settings
+
+
+def written(settings: Mapping[str, Any]) -> str:
+    """Settings in one line, as Python has them.
+
+    >>> written({"rate": 0.1, "kind": "a"})
+    "rate=0.1, kind='a'"
+    """
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
 
 
 def parse_method(text: str) -> Method:

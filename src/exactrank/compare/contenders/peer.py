@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.compare.contender import Contender, Curve, Fitted, Task
+from exactrank.compare.contenders.notation import written
 from exactrank.compare.contenders.ranker import shares
 from exactrank.compare.results import Point, Weights
 from exactrank.data.alignment import aligned
@@ -55,7 +56,7 @@ class Peer(Contender):
             raise DataError(f"{self.title} is not installed, so it cannot be compared; pip install {self.package}, or leave it out")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.params.items())})"
+        return f"{type(self).__name__}({written(self.params)})"
 
     @property
     def libraries(self) -> tuple[str, ...]:

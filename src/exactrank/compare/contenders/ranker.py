@@ -15,6 +15,7 @@ import numpy as np
 
 from exactrank.arrays import PerDocument
 from exactrank.compare.contender import Contender, Curve, Task
+from exactrank.compare.contenders.notation import written
 from exactrank.compare.results import Point, Weights
 from exactrank.data.moments import moments
 from exactrank.data.ranking_data import RankingData
@@ -42,7 +43,7 @@ class RankerContender(Contender):
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"{self.ranker.__name__}({', '.join(f'{name}={value!r}' for name, value in self.params.items())})"
+        return f"{self.ranker.__name__}({written(self.params)})"
 
     @property
     def libraries(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from exactrank.compare.contenders.notation import written
 from exactrank.compare.page.charts import bar_chart
 from exactrank.compare.page.numbers import plain
 from exactrank.compare.page.table import Cell, Column, Row, Table, number, words
@@ -72,15 +73,6 @@ def grades_chart(data: DataSummary) -> Markup | None:
 def fit_record(fit: Fit) -> FitRecord:
     """Settings as they would be written in Python."""
     return FitRecord(fit, written(fit.chosen), [(name, repr(value)) for name, value in fit.settings.items()], _trials(fit.trials))
-
-
-def written(settings: Mapping[str, Any]) -> str:
-    """Settings in one line.
-
-    >>> written({"rate": 0.1, "kind": "a"})
-    "rate=0.1, kind='a'"
-    """
-    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
