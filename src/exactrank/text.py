@@ -5,7 +5,8 @@ and terminal escapes, line ends, marks that turn the direction of writing, and b
 is already printable does not change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 SHOWN = 2000  #: characters of a message that are shown
 
@@ -48,3 +49,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     spelled = {each.lower(): each for each in known}
     close = difflib.get_close_matches(name.lower(), spelled, n=1)
     return f" (did you mean {spelled[close[0]]}?)" if close else ""
+
+
+def written(settings: Mapping[str, Any]) -> str:
+    """Settings in one line, as Python has them.
+
+    >>> written({"rate": 0.1, "kind": "a"})
+    "rate=0.1, kind='a'"
+    """
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())

@@ -20,9 +20,9 @@ from exactrank.compare.comparison import Comparison
 from exactrank.compare.contender import Contender
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.divisions import DataSet, dealt, given
-from exactrank.compare.folder import RECORD, workplace
+from exactrank.compare.folder import workplace
 from exactrank.compare.race import Race, Told, silent
-from exactrank.compare.records import read_record
+from exactrank.compare.records import RECORD, read_record
 from exactrank.compare.results import MethodSummary, Results
 from exactrank.compare.tuning import checked_budget, checked_seconds, workers_and_threads
 from exactrank.data.folds import Fold

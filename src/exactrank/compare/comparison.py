@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from exactrank.compare.folder import FILES, RECORD
-from exactrank.compare.records import read_record, to_record, write_record
+from exactrank.compare.records import FILES, RECORD, read_record, to_record, write_record
 from exactrank.compare.report import report_html
 from exactrank.compare.results import Results
 from exactrank.compare.tables import long_table, result_tables

@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exactrank.compare.race import FITS, MODELS, RESULT
-from exactrank.compare.records import read_record
+from exactrank.compare.records import FILES, RECORD, read_record
 from exactrank.compare.results import Fit, Results
 from exactrank.errors import DataError, OutputExistsError
 from exactrank.files import made_folder, scratch_folder, sweep_parts
 from exactrank.locks import exclusive
 
-#: The file of all results.
-RECORD = "comparison.json"
-#: All files that `Comparison.write` makes.
-FILES = (RECORD, "tables.md", "tables.tex", "results.csv", "report.html")
 #: The file that a run locks.
 LOCK = ".exactrank.lock"
 

@@ -15,6 +15,11 @@ from exactrank.errors import DataError
 from exactrank.files import whole_file
 from exactrank.reasons import clipped
 
+#: The file of all results.
+RECORD = "comparison.json"
+#: All files that `Comparison.write` makes.
+FILES = (RECORD, "tables.md", "tables.tex", "results.csv", "report.html")
+
 T = TypeVar("T")
 #: What a value of JSON must be to stand for one of these.
 PLAIN: Mapping[type, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}

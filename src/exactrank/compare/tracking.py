@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exactrank.compare.folder import FILES
 from exactrank.compare.race import MODELS
+from exactrank.compare.records import FILES
 from exactrank.compare.results import Results
 from exactrank.compare.standings import efforts, standings
 from exactrank.errors import IncompatibleError

@@ -13,11 +13,11 @@ import numpy as np
 
 from exactrank.arrays import PerDocument
 from exactrank.compare.contender import Contender, Fitted, Task
-from exactrank.compare.contenders.notation import written
 from exactrank.compare.results import Point, Weights
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.scorers.model import plain
+from exactrank.text import written
 
 
 @dataclass(frozen=True, repr=False)

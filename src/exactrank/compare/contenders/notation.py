@@ -11,6 +11,7 @@ from typing import Any
 
 from exactrank.errors import DataError
 from exactrank.measures.parse import settings_in
+from exactrank.text import written
 
 _FORM = re.compile(
     r"\s*(?:(?P<label>[^=()\[\]{},'\"]*[^=()\[\]{},'\"\s])\s*=)?\s*(?P<name>[\w.:-]+)\s*(?:\((?P<inside>.*)\))?\s*", re.DOTALL
@@ -42,15 +43,6 @@ class Method:
 
     def __str__(self) -> str:
         return (f"{self.label}=" if self.label else "") + self.name + self._settings
-
-
-def written(settings: Mapping[str, Any]) -> str:
-    """Settings in one line, as Python has them.
-
-    >>> written({"rate": 0.1, "kind": "a"})
-    "rate=0.1, kind='a'"
-    """
-    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
 
 
 def parse_method(text: str) -> Method:

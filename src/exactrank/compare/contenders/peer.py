@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.compare.contender import Contender, Curve, Fitted, Task
-from exactrank.compare.contenders.notation import written
 from exactrank.compare.contenders.ranker import shares
 from exactrank.compare.results import Point, Weights
 from exactrank.data.alignment import aligned
@@ -30,7 +29,7 @@ from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.search_space import Space
-from exactrank.text import did_you_mean
+from exactrank.text import did_you_mean, written
 
 #: Names that all three take for features.
 _PLAIN = re.compile(r"[\w.-]+")

@@ -15,7 +15,6 @@ import numpy as np
 
 from exactrank.arrays import PerDocument
 from exactrank.compare.contender import Contender, Curve, Task
-from exactrank.compare.contenders.notation import written
 from exactrank.compare.results import Point, Weights
 from exactrank.data.moments import moments
 from exactrank.data.ranking_data import RankingData
@@ -28,6 +27,7 @@ from exactrank.scorers.missing import PerFeature, filled
 from exactrank.scorers.model import plain
 from exactrank.scorers.thresholds import Thresholds
 from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.text import written
 from exactrank.training import Progress
 
 #: The measure that rankers have by default; one that has another is made for that.

@@ -8,7 +8,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from exactrank.compare.contenders.notation import written
 from exactrank.compare.page.charts import bar_chart
 from exactrank.compare.page.numbers import plain
 from exactrank.compare.page.table import Cell, Column, Row, Table, number, words
@@ -16,6 +15,7 @@ from exactrank.compare.results import DataSummary, Fit, FoldSummary, Trial
 from exactrank.errors import MeasureError
 from exactrank.measures import Measure
 from exactrank.measures.parse import parse_measure
+from exactrank.text import written
 
 GRADES = 12  #: that have a bar of their own
 
