@@ -25,7 +25,7 @@ MEMORY = """
 import resource, sys
 import numpy as np
 import exactrank as xr
-import exactrank.rankers.structured_rank, scipy.optimize
+import exactrank.rankers.structuredrank, scipy.optimize
 rng = np.random.default_rng(0)
 X = rng.standard_normal((49_500, 300), dtype=np.float32)
 y = np.digitize(X[:, :20].sum(axis=1) + 3 * rng.standard_normal(len(X)), [2, 5, 8, 11])

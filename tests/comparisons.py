@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from exactrank import parse_measure
+from exactrank.compare.comparison import Comparison
 from exactrank.compare.results import (
     RANKS,
-    Comparison,
     DataSummary,
     Fit,
     FoldSummary,

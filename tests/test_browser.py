@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from exactrank.compare.report import write_report
 from tests.comparisons import NASTY, make_comparison, partial, with_failure
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install playwright")
@@ -66,7 +65,7 @@ def reports(tmp_path_factory):
     def path(name) -> Path:
         found = folder / f"{name}.html"
         if not found.exists():
-            write_report(CASES[name](), found)
+            CASES[name]().write_report(found)
         return found
 
     return path
@@ -212,7 +211,7 @@ def test_another_baseline_is_drawn_as_if_it_had_been_the_first(browser, tmp_path
     made = make_comparison(queries=queries, measures=("nDCG@10",))
     pictures = {}
     for baseline in ("lambdamart", "lightgbm"):
-        write_report(replace(made, baseline=baseline), tmp_path / f"{baseline}.html")
+        replace(made, baseline=baseline).write_report(tmp_path / f"{baseline}.html")
         page = browser.new_page()
         page.goto((tmp_path / f"{baseline}.html").as_uri())
         pictures[baseline, "first"] = _win_loss(page)

@@ -24,16 +24,16 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank.cli import app, demo
 from exactrank.compare import tracking
+from exactrank.compare.comparison import Comparison, read_comparison
 from exactrank.compare.contenders import find_contender
-from exactrank.compare.divisions import dealt
+from exactrank.compare.divisions import Part, dealt
 from exactrank.compare.divisions import given as given_divisions
 from exactrank.compare.fitting import Job
-from exactrank.compare.race import Budget
 from exactrank.compare.records import from_record, to_record
 from exactrank.compare.report import report_html
-from exactrank.compare.results import Comparison, Fit, Trial, read_comparison
+from exactrank.compare.results import Fit, Trial
 from exactrank.compare.standings import efforts, pairs, shared_values, standings, winning
-from exactrank.compare.tuning import best_trial, settings_of_trial
+from exactrank.compare.tuning import Budget, best_trial, settings_of_trial
 from exactrank.data.folds import deal_folds
 from exactrank.data.synthetic import CubicPolynomial
 from tests.comparisons import make_comparison, partial, with_failure
@@ -98,6 +98,23 @@ def same_for_good(fits):
 
 
 # Divisions
+
+
+def test_what_the_caller_checks_and_says_of_data_needs_no_features(tmp_path, monkeypatch):
+    """Copies of X are for the processes that fit; one here per part would be as many as there are folds, three times over."""
+    data = xr.RankingData.from_arrays(np.arange(120.0).reshape(40, 3), np.arange(40) % 3, group=[4] * 10)
+    fold = xr.Fold("given", data.take_queries(range(4)), data.take_queries(range(4, 7)), data.take_queries(range(7, 10)))
+    for divided in (dealt("web", data, 5, 0, tmp_path), given_divisions("web", [fold], tmp_path)):
+        whole = [(each.train.read().n_documents, each.valid.read().n_documents, each.test.read().n_documents) for each in divided.divisions]
+        with monkeypatch.context() as patched:
+            patched.setattr(Part, "read", lambda self: pytest.fail("the features were read"))
+            divided.check()
+            summary = divided.summary
+        assert [(each.train.documents, each.valid.documents, each.test.documents) for each in summary.folds] == whole
+        assert (summary.queries, summary.documents, summary.features) == (10, 40, 3)
+        assert summary.grades == {"0": 14, "1": 13, "2": 13}
+        assert len({each.checksum for each in summary.folds}) == len(summary.folds)
+        assert {len(set(each.checksum.split("-"))) for each in summary.folds} == {3}
 
 
 @settings(max_examples=15)

@@ -8,7 +8,6 @@ import sys
 import time
 import tracemalloc
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +19,8 @@ from sklearn.model_selection import ParameterSampler
 
 import exactrank as xr
 from exactrank.compare import contenders
-from exactrank.compare.contender import Contender, Task
+from exactrank.compare.contender import MOST_POINTS, Contender, Curve, Task
 from exactrank.compare.contenders import CONTENDERS, as_contender, find_contender, split_methods
-from exactrank.compare.contenders.curve import MOST_POINTS, Curve
 from exactrank.compare.contenders.notation import Method, parse_method
 from exactrank.compare.contenders.peer import Judge, Peer
 from exactrank.compare.contenders.program import Program
@@ -503,16 +501,6 @@ def test_a_module_that_cannot_be_imported_is_told(tmp_path, monkeypatch, source,
 def test_a_class_that_cannot_be_a_contender_is_told():
     with pytest.raises(DataError, match="dict cannot be made a contender"):
         find_contender("builtins:dict")
-
-
-def test_other_packages_add_contenders(monkeypatch):
-    point = EntryPoint("third", "tests.test_contenders:Third", "exactrank.contenders")
-    monkeypatch.setattr(contenders, "entry_points", lambda group, name=None: [point] if name in (None, "third") else [])
-    assert find_contender("third(power=3)").power == 3
-    assert find_contender("cubed=third(power=3)").name == "cubed"
-    assert "third" in contenders.known_contenders()
-    with pytest.raises(DataError, match="did you mean third"):
-        find_contender("thrid")
 
 
 def test_values_of_python():

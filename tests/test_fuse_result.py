@@ -115,7 +115,7 @@ def test_systems_that_cannot_be_fused(X, message):
         ({"cells": 0}, DataError, "cells must be at least 1, got 0"),
         ({"tolerance": -0.1}, DataError, "tolerance must be at least 0, got -0.1"),
         ({"bootstrap": -1}, DataError, "bootstrap must be at least 0, got -1"),
-        ({"measure": "nope"}, MeasureError, "unknown measure 'nope'"),
+        ({"measure": "nope"}, MeasureError, "there is no measure 'nope'"),
         ({"systems": ["bm25", "sparse"]}, DataError, "the data has no system 'sparse'; it has bm25, dense"),
         ({"systems": ["bm25", "bm25"]}, DataError, "system 'bm25' is named twice"),
     ],

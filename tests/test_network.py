@@ -18,6 +18,7 @@ from exactrank.objectives.parametric import Parametric
 from exactrank.objectives.rank_cosine import RankCosine
 from exactrank.objectives.score_space import slopes
 from exactrank.objectives.smooth_measure import SmoothMeasure
+from exactrank.reproduce.ranknet_speedup import RankNetTraining
 from exactrank.scorers.architecture import LinearModel, NetworkModel, form_of
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
@@ -119,7 +120,7 @@ def test_ranknet_pair_by_pair_and_factorised_are_one(hidden, seed):
     made = form_of(hidden).on(data)
     rng = np.random.default_rng(seed)
     theta, order = rng.standard_normal(made.size), rng.permutation(data.n_queries)
-    problem = Parametric(Lambdas(), made, data, l2=0.5)
+    problem = RankNetTraining(Lambdas(), made, data, l2=0.5)
     assert problem.pass_over(theta, order, 0.05) == pytest.approx(problem.pass_over_pairs(theta, order, 0.05), rel=1e-10, abs=1e-13)
 
 

@@ -17,7 +17,7 @@ from exactrank.compare.page.charts import COLUMNS, Dot, Line, drawn_places, line
 from exactrank.compare.page.numbers import MINUS
 from exactrank.compare.page.style import look, marker
 from exactrank.compare.page.svg import element, shortened, text_width
-from exactrank.compare.report import report_html, write_report
+from exactrank.compare.report import report_html
 from exactrank.compare.results import Point, Slice, Weights
 from exactrank.compare.statistics.paired import TESTS
 from exactrank.errors import OutputExistsError
@@ -342,11 +342,11 @@ def test_seconds_far_apart_are_drawn_by_their_ratio():
 
 def test_a_report_is_the_same_each_time_and_replaces_nothing_unasked(tmp_path):
     comparison, path = make_comparison(), tmp_path / "report.html"
-    write_report(comparison, path)
+    comparison.write_report(path)
     with pytest.raises(OutputExistsError):
-        write_report(comparison, path)
+        comparison.write_report(path)
     written = path.read_bytes()
-    write_report(make_comparison(), path, force=True)
+    make_comparison().write_report(path, force=True)
     assert path.read_bytes() == written == report_html(comparison).encode()
 
 

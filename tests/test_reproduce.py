@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.objectives.parametric import Parametric
 from exactrank.reproduce import EXPERIMENTS, find_experiment, lambdarank_optimality, smoothness_web
 from exactrank.reproduce.artificial import correlated, three_parts
 from exactrank.reproduce.chosen import chosen, fitted
@@ -26,7 +25,7 @@ from exactrank.reproduce.lambdarank_intranet import closer, uniform
 from exactrank.reproduce.lambdarank_ranknet import more_at_the_top
 from exactrank.reproduce.lambdarank_web import level
 from exactrank.reproduce.panels import Curve, Panel
-from exactrank.reproduce.ranknet_speedup import Epochs, checks_of, slopes_of
+from exactrank.reproduce.ranknet_speedup import Epochs, RankNetTraining, checks_of, slopes_of
 from exactrank.reproduce.smoothness import roughness
 from exactrank.reproduce.spsa_convergence import Descent
 from exactrank.table import Table
@@ -330,8 +329,8 @@ def test_each_inequality_of_the_speedup_can_fail(broken):
 def test_both_versions_of_ranknet_are_timed(monkeypatch):
     passes = []
     for name in ("pass_over", "pass_over_pairs"):
-        slow = getattr(Parametric, name)
-        monkeypatch.setattr(Parametric, name, lambda self, *given, n=name, f=slow: passes.append(n) or f(self, *given))
+        slow = getattr(RankNetTraining, name)
+        monkeypatch.setattr(RankNetTraining, name, lambda self, *given, n=name, f=slow: passes.append(n) or f(self, *given))
     found = tiny("ranknet-speedup").run()
     assert passes == (["pass_over_pairs"] * 2 + ["pass_over"] * 2) * 8
     for panel in found.panels[2:]:

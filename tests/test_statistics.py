@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from exactrank.compare.statistics import paired
-from exactrank.compare.statistics.differences import signed_ranks
-from exactrank.compare.statistics.effect import cohens_d, rank_biserial, wins_ties_losses
-from exactrank.compare.statistics.holm import holm
+from exactrank.compare.statistics.differences import cohens_d, rank_biserial, signed_ranks, wins_ties_losses
 from exactrank.compare.statistics.paired import TESTS, paired_t, randomisation, wilcoxon
-from exactrank.compare.statistics.pairs import all_pairs, letter, letters
+from exactrank.compare.statistics.pairs import all_pairs, holm, letter, letters
 from exactrank.compare.statistics.winning import winning_numbers
 from exactrank.errors import DataError
 from exactrank.measures.bootstrap import bootstrap_intervals

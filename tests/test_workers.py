@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from exactrank.compare.reasons import LONGEST, clipped, reason_of
 from exactrank.compare.workers import Ended, Server
+from exactrank.reasons import LONGEST, clipped, reason_of
 from tests.test_cli import PROGRAM
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")

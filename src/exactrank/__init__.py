@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from exactrank.compare.compare import compare as compare
-    from exactrank.compare.results import Comparison as Comparison
-    from exactrank.compare.results import read_comparison as read_comparison
+    from exactrank.compare.comparison import Comparison as Comparison
+    from exactrank.compare.comparison import read_comparison as read_comparison
     from exactrank.compare.tune import Tuned as Tuned
     from exactrank.compare.tune import tune as tune
     from exactrank.data.describe import describe as describe
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from exactrank.errors import IncompatibleError as IncompatibleError
     from exactrank.errors import MeasureError as MeasureError
     from exactrank.errors import OutputExistsError as OutputExistsError
+    from exactrank.errors import PluginWarning as PluginWarning
     from exactrank.errors import PrecisionWarning as PrecisionWarning
     from exactrank.fuse.fuse import Fusion as Fusion
     from exactrank.fuse.fuse import fuse as fuse
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
     from exactrank.probe.smoothness import Smoothness as Smoothness
     from exactrank.probe.smoothness import smoothness as smoothness
     from exactrank.rankers.adarank import AdaRank as AdaRank
-    from exactrank.rankers.approx_ndcg import ApproxNDCG as ApproxNDCG
+    from exactrank.rankers.approxndcg import ApproxNDCG as ApproxNDCG
     from exactrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from exactrank.rankers.directrank import DirectRank as DirectRank
     from exactrank.rankers.directrank_trees import DirectRankTrees as DirectRankTrees
@@ -84,15 +85,15 @@ if TYPE_CHECKING:
     from exactrank.rankers.listmle import ListMLE as ListMLE
     from exactrank.rankers.listnet import ListNet as ListNet
     from exactrank.rankers.mart import MART as MART
-    from exactrank.rankers.rank_cosine import RankCosine as RankCosine
-    from exactrank.rankers.rank_svm import RankSVM as RankSVM
     from exactrank.rankers.rankboost import RankBoost as RankBoost
+    from exactrank.rankers.rankcosine import RankCosine as RankCosine
     from exactrank.rankers.ranknet import RankNet as RankNet
+    from exactrank.rankers.ranksvm import RankSVM as RankSVM
     from exactrank.rankers.ridge import Ridge as Ridge
-    from exactrank.rankers.smooth_rank import SmoothRank as SmoothRank
+    from exactrank.rankers.smoothrank import SmoothRank as SmoothRank
     from exactrank.rankers.spsarank import SPSARank as SPSARank
-    from exactrank.rankers.structured_rank import StructuredRank as StructuredRank
-    from exactrank.rankers.svm_map import SVMMAP as SVMMAP
+    from exactrank.rankers.structuredrank import StructuredRank as StructuredRank
+    from exactrank.rankers.svmmap import SVMMAP as SVMMAP
     from exactrank.scorers.architecture import LinearModel as LinearModel
     from exactrank.scorers.architecture import NetworkModel as NetworkModel
     from exactrank.scorers.linear import Linear as Linear
@@ -104,9 +105,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOME = {
+#: Where public names are. Each module of ``rankers`` here is a ranker, whose command is called as the module, with - for _.
+HOME = {
     "exactrank.compare.compare": ("compare",),
-    "exactrank.compare.results": ("Comparison", "read_comparison"),
+    "exactrank.compare.comparison": ("Comparison", "read_comparison"),
     "exactrank.compare.tune": ("Tuned", "tune"),
     "exactrank.data.describe": ("describe",),
     "exactrank.data.folds": ("Fold", "read_folds"),
@@ -114,7 +116,9 @@ _HOME = {
     "exactrank.data.formats": ("read", "write"),
     "exactrank.data.ranking_data": ("RankingData",),
     "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
-    "exactrank.errors": ("DataError", "ExactRankError", "IncompatibleError", "MeasureError", "OutputExistsError", "PrecisionWarning"),
+    "exactrank.errors": (
+        "DataError", "ExactRankError", "IncompatibleError", "MeasureError", "OutputExistsError", "PluginWarning", "PrecisionWarning",
+    ),
     "exactrank.fuse.fuse": ("Fusion", "fuse", "systems_from_frame", "systems_from_runs"),
     "exactrank.measures": (
         "AP", "Bpref", "DCG", "ERR", "MeanNDCG", "Measure", "NDCG", "PairwiseCorrect", "Precision", "RBP", "RR", "Recall", "Success",
@@ -137,7 +141,7 @@ _HOME = {
     "exactrank.probe.optimality": ("Optimality", "optimality"),
     "exactrank.probe.smoothness": ("Smoothness", "smoothness"),
     "exactrank.rankers.adarank": ("AdaRank",),
-    "exactrank.rankers.approx_ndcg": ("ApproxNDCG",),
+    "exactrank.rankers.approxndcg": ("ApproxNDCG",),
     "exactrank.rankers.coordinate_ascent": ("CoordinateAscent",),
     "exactrank.rankers.directrank": ("DirectRank",),
     "exactrank.rankers.directrank_trees": ("DirectRankTrees",),
@@ -146,15 +150,15 @@ _HOME = {
     "exactrank.rankers.listmle": ("ListMLE",),
     "exactrank.rankers.listnet": ("ListNet",),
     "exactrank.rankers.mart": ("MART",),
-    "exactrank.rankers.rank_cosine": ("RankCosine",),
-    "exactrank.rankers.rank_svm": ("RankSVM",),
     "exactrank.rankers.rankboost": ("RankBoost",),
+    "exactrank.rankers.rankcosine": ("RankCosine",),
     "exactrank.rankers.ranknet": ("RankNet",),
+    "exactrank.rankers.ranksvm": ("RankSVM",),
     "exactrank.rankers.ridge": ("Ridge",),
-    "exactrank.rankers.smooth_rank": ("SmoothRank",),
+    "exactrank.rankers.smoothrank": ("SmoothRank",),
     "exactrank.rankers.spsarank": ("SPSARank",),
-    "exactrank.rankers.structured_rank": ("StructuredRank",),
-    "exactrank.rankers.svm_map": ("SVMMAP",),
+    "exactrank.rankers.structuredrank": ("StructuredRank",),
+    "exactrank.rankers.svmmap": ("SVMMAP",),
     "exactrank.scorers.architecture": ("LinearModel", "NetworkModel"),
     "exactrank.scorers.linear": ("Linear",),
     "exactrank.scorers.model": ("Model", "load"),
@@ -162,7 +166,7 @@ _HOME = {
     "exactrank.scorers.thresholds": ("Thresholds",),
     "exactrank.scorers.tree_ensemble": ("TreeEnsemble",),
 }  # fmt: skip
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+_MODULE_OF = {name: module for module, names in HOME.items() for name in names}
 __all__ = list(_MODULE_OF)
 
 

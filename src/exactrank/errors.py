@@ -23,3 +23,7 @@ class OutputExistsError(ExactRankError, FileExistsError):
 
 class PrecisionWarning(UserWarning):
     """Values that differ become equal where features are kept in single precision; the message names the features and the remedy."""
+
+
+class PluginWarning(UserWarning):
+    """A package adds a name that is taken, and is left out; the message names the package and who has the name."""

@@ -5,6 +5,9 @@ and terminal escapes, line ends, marks that turn the direction of writing, and b
 is already printable does not change.
 """
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 SHOWN = 2000  #: characters of a message that are shown
 
 
@@ -28,3 +31,30 @@ def shortened(text: str, most: int = SHOWN) -> str:
     """
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} ... ({len(text):,} characters) ... {text[-half:]}"
+
+
+def encoded(text: str) -> bytes:
+    r"""``text`` as UTF-8; a byte that was no UTF-8 in the data, which Python has as half a character, is written ``\udcff``."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint at the one of the ``known`` names that is most like ``name``; nothing where none is.
+
+    >>> did_you_mean("NDGC", ["nDCG", "AP"]), did_you_mean("x", ["nDCG", "AP"])
+    (' (did you mean nDCG?)', '')
+    """
+    import difflib
+
+    spelled = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), spelled, n=1)
+    return f" (did you mean {spelled[close[0]]}?)" if close else ""
+
+
+def written(settings: Mapping[str, Any]) -> str:
+    """Settings in one line, as Python has them.
+
+    >>> written({"rate": 0.1, "kind": "a"})
+    "rate=0.1, kind='a'"
+    """
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())

@@ -20,7 +20,7 @@ MODULES = (
     "train",
     "tune",
     "predict",
-    "probe",
+    "probe_optimality",
     "probe_forces",
     "probe_importance",
     "probe_smoothness",

@@ -8,7 +8,7 @@ import inspect
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,11 +64,43 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Native threads; results do not depend on it. \\[default: all cores]")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
-Missing = Annotated[bool, typer.Option("--missing", help="Text: keep nan, inf and NULL as missing values.")]
-Features = Annotated[int | None, typer.Option(min=1, help="Text: how many features there are, where the file may lack the last ones.")]
-QueryColumn = Annotated[str, typer.Option(help="Tables: the column of query ids.")]
-DocColumn = Annotated[str, typer.Option(help="Tables: the column of document ids.")]
-RelevanceColumn = Annotated[str, typer.Option(help="Tables: the column of grades.")]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options that are declared once, and that a command takes as one `ReadOptions`; its threads are those of the command."""
+
+    each: Mapping[str, tuple[Any, Any]]  #: annotation and default, by name
+    missing: bool = True  #: are missing values kept, where no option says?
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """What stands in the command's signature."""
+        return [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+            for name, (annotation, default) in self.each.items()
+        ]
+
+    def taken(self, arguments: dict[str, Any]) -> "ReadOptions":
+        """How to read, by the options among ``arguments``, which are taken out."""
+        from exactrank.data.format import Columns, ReadOptions
+
+        given = {name: arguments.pop(name) for name in self.each}
+        columns = Columns(given["query_column"], given["doc_column"], given["relevance_column"])
+        missing = given.get("missing", self.missing)
+        return ReadOptions(missing, given.get("features"), columns=columns, verify=True, threads=arguments.get("threads"))
+
+
+_COLUMNS = {
+    "query_column": (Annotated[str, typer.Option(help="Tables: the column of query ids.")], "query_id"),
+    "doc_column": (Annotated[str, typer.Option(help="Tables: the column of document ids.")], "doc_id"),
+    "relevance_column": (Annotated[str, typer.Option(help="Tables: the column of grades.")], "relevance"),
+}
+_FEATURES = Annotated[int | None, typer.Option(min=1, help="Text: how many features there are, where the file may lack the last ones.")]
+_MISSING = Annotated[bool, typer.Option("--missing", help="Text: keep nan, inf and NULL as missing values.")]
+#: How to read data for a model, which takes missing values and must have the features it was trained on.
+Reading = Annotated["ReadOptions", Options({"features": (_FEATURES, None)} | _COLUMNS)]
+#: How to read data as it is: missing values are refused unless they are asked for.
+StrictReading = Annotated["ReadOptions", Options({"missing": (_MISSING, False)} | _COLUMNS)]
 
 
 def command(to: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -83,13 +115,16 @@ def command(to: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., No
 
 
 def guarded(function: Callable[..., None]) -> Callable[..., None]:
-    """``function`` with an option ``--debug``, without which its errors are a line on stderr and an exit code."""
+    """``function`` with `Options` taken as one, and an option ``--debug``, without which errors are a line on stderr and an exit code."""
+    signature = inspect.signature(function)
+    groups = {name: group for name, given in signature.parameters.items() if (group := _group(given)) is not None}
 
     @functools.wraps(function)
     def wrapped(*, debug: bool, **arguments: Any) -> None:
         try:
             with _prints_beside(arguments.values()), plain_warnings():
-                function(**arguments)
+                taken = {name: group.taken(arguments) for name, group in groups.items()}
+                function(**arguments, **taken)
         except KeyboardInterrupt:
             if debug:
                 raise
@@ -107,10 +142,16 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(code) from None
 
     option = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-    signature = inspect.signature(function)
     flag = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=option)
-    wrapped.__signature__ = signature.replace(parameters=[*signature.parameters.values(), flag])  # type: ignore[attr-defined]
+    own = [given.replace(kind=flag.kind) for name, given in signature.parameters.items() if name not in groups]
+    own += [each for group in groups.values() for each in group.parameters()]
+    wrapped.__signature__ = signature.replace(parameters=[*own, flag])  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {each.name: each.annotation for each in (*own, flag)}
     return wrapped
+
+
+def _group(given: inspect.Parameter) -> Options | None:
+    return next((each for each in getattr(given.annotation, "__metadata__", ()) if isinstance(each, Options)), None)
 
 
 @contextmanager
@@ -145,13 +186,13 @@ def optional_file(path: Path | None, force: bool) -> AbstractContextManager[Bina
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Shows what this library warns of as it shows errors, as a line without a place in the code."""
-    from exactrank.errors import PrecisionWarning
+    from exactrank.errors import PluginWarning, PrecisionWarning
 
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
         def shown(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, PrecisionWarning):
+            if issubclass(category, PluginWarning | PrecisionWarning):
                 tell(str(message))
             else:
                 usual(message, category, *place, **more)
@@ -172,25 +213,11 @@ class Counter:
         self.advance(rows)
 
 
-def read_options(missing: bool, query: str, doc: str, relevance: str, threads: int | None, features: int | None = None) -> "ReadOptions":
-    """How to read, from the options of a command."""
-    from exactrank.data.format import Columns, ReadOptions
-
-    return ReadOptions(missing, features, columns=Columns(query, doc, relevance), verify=True, threads=threads)
-
-
 def read(path: Path, options: "ReadOptions") -> "RankingData":
     """The data at ``path``."""
     from exactrank.data import formats
 
-    return formats.read(
-        path,
-        missing=options.missing,
-        n_features=options.n_features,
-        columns=options.columns,
-        verify=options.verify,
-        threads=options.threads,
-    )
+    return formats.read_as(path, options)
 
 
 @contextmanager

@@ -9,29 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactrank.cli.common import (
-    DocColumn,
-    Features,
-    Force,
-    Json,
-    QueryColumn,
-    RelevanceColumn,
-    Seed,
-    app,
-    command,
-    print_json,
-    read,
-    read_options,
-    say,
-    tell,
-    write,
-)
+from exactrank.cli.common import Force, Json, Reading, Seed, app, command, print_json, read, say, tell, write
 from exactrank.text import printable
 
 if TYPE_CHECKING:
     from exactrank.compare.compare import Data, Method
+    from exactrank.compare.comparison import Comparison
     from exactrank.compare.race import Advance, Told
-    from exactrank.compare.results import Comparison
     from exactrank.data.format import ReadOptions
 
 Trials = Annotated[int, typer.Option(min=1, help="Settings that each method may try on validation data, its defaults among them.")]
@@ -59,6 +43,7 @@ def compare(
     ],
     methods: Annotated[str, typer.Option(help="e.g. directrank,lambdamart,'small=lambdamart(leaves=7)',lightgbm,package.module:Class")],
     report: Annotated[Path, typer.Option(help="Folder for the report, tables, models and every fit.")],
+    reading: Reading,
     measures: Annotated[str, typer.Option(help="The first is trained and tuned on; all are reported.")] = "nDCG@10",
     folds: Annotated[int, typer.Option(min=3, help="Parts into which the queries of a file are dealt.")] = 5,
     trials: Trials = 1,
@@ -80,17 +65,13 @@ def compare(
     seed: Seed = 0,
     strict: Strict = False,
     mlflow: MLflow = None,
-    features: Features = None,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
     as_json: Json = False,
 ) -> None:
     """Compare methods: tune each on validation queries, test all on the same queries, with statistics and a report."""
-    from exactrank.compare.compare import checked_budget, checked_seconds
     from exactrank.compare.compare import compare as compared
     from exactrank.compare.contenders import find_contender, split_methods
     from exactrank.compare.folder import workplace
+    from exactrank.compare.tuning import checked_budget, checked_seconds
     from exactrank.measures.parse import parse_measure
 
     contenders = [*map(find_contender, split_methods(methods)), *_others(scores or [], program or [])]
@@ -102,9 +83,8 @@ def compare(
         from exactrank.compare.tracking import check_tracking, log_comparison
 
         check_tracking(mlflow)
-    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
     with interruptible(report), workplace(report, resume, force) as place:
-        sets, sources = _datasets(data, valid, test, options)
+        sets, sources = _datasets(data, valid, test, reading)
         with bar(quiet=as_json) as told:
             found = compared(
                 sets,
@@ -144,8 +124,8 @@ def show(found: "Comparison", report: Path, as_json: bool) -> None:
 
 def _complain(found: "Comparison", report: Path) -> None:
     """One line on stderr for each method that failed, and one if not all is finished."""
-    from exactrank.compare.reasons import clipped
     from exactrank.compare.standings import efforts
+    from exactrank.reasons import clipped
 
     for data in found.datasets:
         for effort in efforts(found, data.name):

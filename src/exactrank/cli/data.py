@@ -7,21 +7,17 @@ import typer
 
 from exactrank.cli.common import (
     Counter,
-    DocColumn,
     Force,
     Json,
-    Missing,
-    QueryColumn,
-    RelevanceColumn,
     Seed,
     Source,
+    StrictReading,
     Threads,
     app,
     command,
     print_json,
     progress,
     read,
-    read_options,
     report_written,
 )
 
@@ -38,10 +34,7 @@ Target = Annotated[
 @command(app)
 def info(
     data: Annotated[Path, typer.Argument(help="Any data file, or a folder with Fold1, Fold2, ...")],
-    missing: Missing = False,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
+    reading: StrictReading,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -50,10 +43,10 @@ def info(
     from exactrank.data.folds import read_folds
 
     if data.is_dir():
-        folds = read_folds(data, missing=missing, threads=threads)
+        folds = read_folds(data, missing=reading.missing, threads=threads)
         parts = {f"{fold.name}/{part}": getattr(fold, part) for fold in folds for part in ("train", "valid", "test")}
     else:
-        parts = {str(data): read(data, read_options(missing, query_column, doc_column, relevance_column, threads))}
+        parts = {str(data): read(data, reading)}
     summaries = {name: describe(part, threads) for name, part in parts.items()}
     if as_json:
         shown = {name: _summary_json(summary) for name, summary in summaries.items()}
@@ -66,12 +59,9 @@ def info(
 def convert(
     source: Source,
     target: Target,
+    reading: StrictReading,
     run: Annotated[list[Path] | None, typer.Option(help="TREC run that becomes a feature of the qrels in SOURCE; repeatable.")] = None,
     force: Force = False,
-    missing: Missing = False,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -79,12 +69,11 @@ def convert(
     from exactrank.data import formats, trec
     from exactrank.data.stream import stream_of
 
-    options = read_options(missing, query_column, doc_column, relevance_column, threads)
     with formats.stream_writer(target, force=force) as write_to:
         if run:
             stream = stream_of(trec.from_trec(trec.read_qrels(source), [trec.read_run(path) for path in run]))
         else:
-            stream = formats.stream(source, options)
+            stream = formats.stream(source, reading)
         with progress(f"Converting {source.name}", None, quiet=as_json) as advance:
             rows = Counter(advance)
             write_to(stream, rows)

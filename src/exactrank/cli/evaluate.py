@@ -5,22 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactrank.cli.common import (
-    DocColumn,
-    Json,
-    Missing,
-    QueryColumn,
-    RelevanceColumn,
-    Seed,
-    Source,
-    Threads,
-    app,
-    command,
-    number,
-    print_json,
-    read,
-    read_options,
-)
+from exactrank.cli.common import Json, Seed, Source, StrictReading, Threads, app, command, number, print_json, read
 
 if TYPE_CHECKING:
     from exactrank.measures.evaluate import Evaluation
@@ -29,6 +14,7 @@ if TYPE_CHECKING:
 @command(app)
 def evaluate(
     data: Source,
+    reading: StrictReading,
     scores: Annotated[Path | None, typer.Argument(help="One score a line in the order of DATA, or a TREC run.")] = None,
     measure: Annotated[
         list[str] | None, typer.Option("--measure", "-m", help="e.g. nDCG@10, 'AP(rel=2)'; repeatable. \\[default: nDCG@10, AP, RR]")
@@ -39,10 +25,6 @@ def evaluate(
         bool | None, typer.Option("--complete/--retrieved-only", help="Count queries with nothing retrieved, or leave them out.")
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Also show each query.")] = False,
-    missing: Missing = False,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -59,7 +41,7 @@ def evaluate(
         parse_measure(name, preset)
     if (scores is None) == (feature is None):
         raise DataError("give a SCORES file or --feature NAME" + (", not both" if scores else " to say what ranks the documents"))
-    judged = read(data, read_options(missing, query_column, doc_column, relevance_column, threads))
+    judged = read(data, reading)
     if scores is not None:
         judged, values = read_scores(scores, judged)
     else:

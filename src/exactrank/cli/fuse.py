@@ -7,22 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import (
-    DocColumn,
-    Force,
-    Json,
-    Missing,
-    QueryColumn,
-    RelevanceColumn,
-    Seed,
-    Threads,
-    app,
-    command,
-    optional_file,
-    print_json,
-    read,
-    read_options,
-)
+from exactrank.cli.common import Force, Json, Seed, StrictReading, Threads, app, command, optional_file, print_json, read
 from exactrank.cli.probe import picture
 
 if TYPE_CHECKING:
@@ -42,6 +27,7 @@ Cells = Annotated[
 @command(app)
 def fuse(
     data: Annotated[Path, typer.Argument(help="TREC qrels, with --run; or any data with a feature a system, with --system.")],
+    reading: StrictReading,
     run: Annotated[list[Path] | None, typer.Option(help="TREC run of a system, named by its file; repeatable.")] = None,
     system: Annotated[list[str] | None, typer.Option(help="Feature or column with a system's scores; repeatable.")] = None,
     measure: Annotated[str, typer.Option("--measure", "-m", help="What to tune for, e.g. nDCG@10 or 'AP(rel=2)'.")] = "nDCG@10",
@@ -54,10 +40,6 @@ def fuse(
     out: Annotated[Path | None, typer.Option(help="Write the weights and all results to this JSON file; - is standard output.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the measure against the weight of two systems: .png, .svg or .pdf.")] = None,
     force: Force = False,
-    missing: Missing = False,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -67,7 +49,7 @@ def fuse(
 
     _check_outputs(out, plot, systems=len(run or system or []))
     with optional_file(out, force) as file, picture(plot, force) as draw:
-        judged = _systems(data, run or [], system or [], read_options(missing, query_column, doc_column, relevance_column, threads))
+        judged = _systems(data, run or [], system or [], reading)
         result = fused(
             judged, systems=system, measure=measure, normalise=normalise, missing=absent, nonnegative=not allow_negative,
             folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads,

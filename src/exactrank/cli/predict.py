@@ -6,12 +6,9 @@ from typing import Annotated
 import typer
 
 from exactrank.cli.common import (
-    DocColumn,
-    Features,
     Force,
     Json,
-    QueryColumn,
-    RelevanceColumn,
+    Reading,
     Source,
     Threads,
     app,
@@ -20,7 +17,6 @@ from exactrank.cli.common import (
     optional_file,
     print_json,
     read,
-    read_options,
     report_written,
     write,
 )
@@ -30,19 +26,15 @@ from exactrank.cli.common import (
 def predict(
     model: Annotated[Path, typer.Argument(help="A model of exactrank train, or JSON with weights by feature name.")],
     data: Source,
+    reading: Reading,
     out: Annotated[Path | None, typer.Option(help="Where the scores go; - is standard output. \\[default: stdout]")] = None,
     force: Force = False,
-    features: Features = None,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Score documents by a model: one score a line, in the order of DATA."""
-    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
     with optional_file(out, force) as file:
-        scores = load_model(model).predict(read(data, options), threads).tolist()
+        scores = load_model(model).predict(read(data, reading), threads).tolist()
         if file is not None:
             file.writelines(f"{score!r}\n".encode() for score in scores)
     if out is not None:

@@ -1,33 +1,16 @@
-"""The commands that look closely at a model or a lambda function; each of the others is in a file of its own."""
+"""What the commands that look closely at a model or a lambda function share; each has a file of its own, called as the command."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import typer
 
-from exactrank.cli.common import (
-    DocColumn,
-    Features,
-    Force,
-    Json,
-    QueryColumn,
-    RelevanceColumn,
-    Source,
-    Threads,
-    app,
-    command,
-    load_model,
-    print_json,
-    read,
-    read_options,
-)
+from exactrank.cli.common import app, print_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from exactrank.probe.optimality import Optimality
 
 Measured = Annotated[
     str | None, typer.Option("--measure", "-m", help="What to look at, e.g. nDCG@10. \\[default: what the model was trained on]")
@@ -37,33 +20,30 @@ probe = typer.Typer(no_args_is_help=True)
 app.add_typer(probe, name="probe", help="Look closely at a model or a lambda function.")
 
 
-@command(probe)
-def optimality(
-    model: Annotated[Path, typer.Argument(help="A linear model of exactrank train, or JSON with weights by feature name.")],
-    data: Source,
-    measure: Measured = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the measure against the weights that gain most: .png, .svg or .pdf.")] = None,
-    force: Force = False,
-    top: Annotated[int, typer.Option(min=1, help="How many weights the table shows.")] = 10,
-    features: Features = None,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
-    threads: Threads = None,
-    as_json: Json = False,
-) -> None:
-    """Prove or refute that no change of a single weight of a linear model raises the measure."""
-    from exactrank.probe.optimality import optimality as examined
+class Found(Protocol):
+    """What a probe finds."""
 
-    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
+    @property
+    def figure(self) -> Callable[..., "Figure"]:
+        """What draws it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it."""
+
+
+F = TypeVar("F", bound=Found)
+
+
+def report(examine: Callable[[], F], show: Callable[[F], None], as_json: bool, plot: Path | None, force: bool, **drawn: Any) -> None:
+    """Show what is found, and draw it to ``plot``, which is opened before the work, where a picture is asked for."""
     with picture(plot, force) as draw:
-        found = examined(load_model(model), read(data, options), measure=measure, threads=threads)
+        found = examine()
         if draw is not None:
-            draw(found.figure())
+            draw(found.figure(**drawn))
     if as_json:
         print_json(found.to_json())
     else:
-        _print(found, top)
+        show(found)
 
 
 def picture(plot: Path | None, force: bool) -> "AbstractContextManager[Callable[[Figure], None] | None]":
@@ -71,22 +51,3 @@ def picture(plot: Path | None, force: bool) -> "AbstractContextManager[Callable[
     from exactrank.pictures import picture_file
 
     return nullcontext() if plot is None else picture_file(plot, force=force)
-
-
-def _print(found: "Optimality", top: int) -> None:
-    from exactrank.cli.terminal import Table, show
-    from exactrank.probe.optimality import interval
-
-    hidden = len(found.per_weight) - top
-    caption = f"and {hidden:,} more weights (--top)" if hidden > 0 else None
-    table = Table("feature", "weight", "gain", "best within", "next interval", "free to move by", caption=caption)
-    for weight in found.ranked()[:top]:
-        table.row(
-            weight.feature,
-            f"{weight.weight:.4g}",
-            f"{weight.gain:+.4f}" if weight.gain else "none",
-            interval(weight.low, weight.high) if weight.gain > 0 else "",
-            f"{weight.local_gain:+.4f}",
-            f"{weight.flat_low - weight.weight:.2g} .. {weight.flat_high - weight.weight:+.2g}",
-        )
-    show(table, found.verdict)

@@ -6,21 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from exactrank.cli.common import (
-    DocColumn,
-    Features,
-    Json,
-    QueryColumn,
-    RelevanceColumn,
-    Seed,
-    Source,
-    Threads,
-    command,
-    load_model,
-    print_json,
-    read,
-    read_options,
-)
+from exactrank.cli.common import Json, Reading, Seed, Source, Threads, command, load_model, print_json, read
 from exactrank.cli.probe import probe
 
 if TYPE_CHECKING:
@@ -61,6 +47,7 @@ Truncation = Annotated[int | None, typer.Option(min=1, help="One of a pair must 
 @command(probe)
 def forces(
     data: Source,
+    reading: Reading,
     lambdas: Lambdas = LambdaName.LOGISTIC,
     measure: Measured = "nDCG",
     margin: Margin = 1.0,
@@ -68,10 +55,6 @@ def forces(
     truncation: Truncation = None,
     model: Annotated[Path | None, typer.Option(help="Look around the scores of this model. \\[default: random scores]")] = None,
     queries: Annotated[int, typer.Option(min=1, help="Look at so many queries.")] = 20,
-    features: Features = None,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -81,7 +64,7 @@ def forces(
 
     objective = _objective(lambdas, measure, margin, neighbours, truncation)
     loaded = None if model is None else load_model(model)
-    judged = read(data, read_options(True, query_column, doc_column, relevance_column, threads, features))
+    judged = read(data, reading)
     scores = None if loaded is None else loaded.predict(judged, threads)
     found = examined(objective, judged, scores, queries=queries, seed=seed, threads=threads)
     if as_json:

@@ -5,23 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import (
-    DocColumn,
-    Features,
-    Force,
-    Json,
-    QueryColumn,
-    RelevanceColumn,
-    Seed,
-    Source,
-    Threads,
-    command,
-    load_model,
-    print_json,
-    read,
-    read_options,
-)
-from exactrank.cli.probe import Measured, picture, probe
+from exactrank.cli.common import Force, Json, Reading, Seed, Source, Threads, command, load_model, read
+from exactrank.cli.probe import Measured, probe, report
 
 if TYPE_CHECKING:
     from exactrank.probe.importance import FeatureImportance, Importance
@@ -33,15 +18,12 @@ Model = Annotated[Path, typer.Argument(help="A model of exactrank train, of any 
 def importance(
     model: Model,
     data: Source,
+    reading: Reading,
     measure: Measured = None,
     repeats: Annotated[int, typer.Option(min=1, help="How many times the values of each feature are exchanged.")] = 5,
     plot: Annotated[Path | None, typer.Option(help="Draw the largest drops: .png, .svg or .pdf.")] = None,
     force: Force = False,
     top: Annotated[int, typer.Option(min=1, help="How many features the table and the picture show.")] = 20,
-    features: Features = None,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -49,15 +31,10 @@ def importance(
     """Find how far the measure falls when the values of a feature are exchanged at random within queries."""
     from exactrank.probe.importance import importance as examined
 
-    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
-    with picture(plot, force) as draw:
-        found = examined(load_model(model), read(data, options), measure, repeats=repeats, seed=seed, threads=threads)
-        if draw is not None:
-            draw(found.figure(features=top))
-    if as_json:
-        print_json(found.to_json())
-    else:
-        _print(found, top)
+    def find() -> "Importance":
+        return examined(load_model(model), read(data, reading), measure, repeats=repeats, seed=seed, threads=threads)
+
+    report(find, lambda found: _print(found, top), as_json, plot, force, features=top)
 
 
 def _print(found: "Importance", top: int) -> None:

@@ -5,23 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import (
-    DocColumn,
-    Features,
-    Force,
-    Json,
-    QueryColumn,
-    RelevanceColumn,
-    Seed,
-    Source,
-    Threads,
-    command,
-    load_model,
-    print_json,
-    read,
-    read_options,
-)
-from exactrank.cli.probe import Measured, picture, probe
+from exactrank.cli.common import Force, Json, Reading, Seed, Source, Threads, command, load_model, read
+from exactrank.cli.probe import Measured, probe, report
 
 if TYPE_CHECKING:
     from exactrank.cli.terminal import Table
@@ -38,6 +23,7 @@ Samples = Annotated[
 def smoothness(
     model: Model,
     data: Source,
+    reading: Reading,
     measure: Measured = None,
     percent: Annotated[float, typer.Option(help="Move each weight by up to so many percent of its value, up and down.")] = 100.0,
     weights: Annotated[int, typer.Option(min=1, help="How many weights of a linear model, or hidden ones of a network.")] = 5,
@@ -45,10 +31,6 @@ def smoothness(
     points: Annotated[int, typer.Option(min=3, help="Points of the grid on which curves are compared and hidden weights sampled.")] = 101,
     plot: Annotated[Path | None, typer.Option(help="Draw the curves: .png, .svg or .pdf.")] = None,
     force: Force = False,
-    features: Features = None,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -57,18 +39,13 @@ def smoothness(
     from exactrank.probe.smoothness import SAMPLES
     from exactrank.probe.smoothness import smoothness as followed
 
-    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
-    with picture(plot, force) as draw:
-        found = followed(
-            load_model(model), read(data, options), measure=measure, percent=percent, weights=weights,
+    def find() -> "Smoothness":
+        return followed(
+            load_model(model), read(data, reading), measure=measure, percent=percent, weights=weights,
             samples=sample or SAMPLES, points=points, seed=seed, threads=threads,
         )  # fmt: skip
-        if draw is not None:
-            draw(found.figure())
-    if as_json:
-        print_json(found.to_json())
-    else:
-        _print(found)
+
+    report(find, _print, as_json, plot, force)
 
 
 def _print(found: "Smoothness") -> None:

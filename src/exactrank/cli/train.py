@@ -15,22 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from exactrank.cli.common import (
-    DocColumn,
-    Features,
-    Force,
-    Json,
-    QueryColumn,
-    RelevanceColumn,
-    Source,
-    app,
-    guarded,
-    print_json,
-    read,
-    read_options,
-    say,
-    tell,
-)
+from exactrank.cli.common import Force, Json, Reading, Source, app, guarded, print_json, read, say, tell
+from exactrank.errors import ExactRankError
 from exactrank.rankers import RANKERS, find_ranker
 from exactrank.text import printable
 
@@ -56,8 +42,13 @@ class Rankers(TyperGroup):
         return list(RANKERS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command that trains one."""
-        return _command(cmd_name) if cmd_name in RANKERS else None
+        """The command that trains one; of a ranker that another package adds and that cannot be imported, one that says so."""
+        if cmd_name not in RANKERS:
+            return None
+        try:
+            return _command(cmd_name)
+        except ExactRankError as error:
+            return _broken(cmd_name, error)
 
 
 app.add_typer(typer.Typer(cls=Rankers), name="train", help="Train a ranker on the measure you report.", no_args_is_help=True)
@@ -177,10 +168,15 @@ def _no_worse(model: "Model", earlier: "Model") -> bool:
     return True
 
 
+def _broken(name: str, error: ExactRankError) -> Any:
+    def train() -> None:
+        raise error
+
+    return _made(name, str(error), train)
+
+
 def _command(name: str) -> Any:
     """The command that trains the ranker called ``name``."""
-    from typer.main import get_command
-
     from exactrank.cli.ranker_options import plain_values, ranker_options
 
     ranker = find_ranker(name)
@@ -188,22 +184,25 @@ def _command(name: str) -> Any:
     def train(
         data: Source,
         out: Out,
+        reading: Reading,
         valid: Valid = None,
         force: Force = False,
         resume: Resume = False,
-        features: Features = None,
-        query_column: QueryColumn = "query_id",
-        doc_column: DocColumn = "doc_id",
-        relevance_column: RelevanceColumn = "relevance",
         as_json: Json = False,
         **options: Any,
     ) -> None:
         job = Job(ranker(**plain_values(options)), out, force, as_json, resume)
-        job.run(data, valid, read_options(True, query_column, doc_column, relevance_column, job.ranker.threads, features))
+        job.run(data, valid, reading)
 
     _replace_catch_all(train, ranker_options(ranker))
+    return _made(name, (ranker.__doc__ or "").partition("\n")[0], train)
+
+
+def _made(name: str, about: str, function: Callable[..., None]) -> Any:
+    from typer.main import get_command
+
     alone = typer.Typer(add_completion=False)
-    alone.command(name, help=(ranker.__doc__ or "").partition("\n")[0])(guarded(train))
+    alone.command(name, help=printable(about))(guarded(function))
     return get_command(alone)
 
 
@@ -211,7 +210,7 @@ def _replace_catch_all(function: Callable[..., None], options: list[inspect.Para
     """Give ``function``, whose last parameter is ``**options``, the signature that names them."""
     signature = inspect.signature(function)
     own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    function.__signature__ = signature.replace(parameters=[*own[:5], *options, *own[5:]])  # type: ignore[attr-defined]
+    function.__signature__ = signature.replace(parameters=[*own[:6], *options, *own[6:]])  # type: ignore[attr-defined]
 
 
 @contextmanager

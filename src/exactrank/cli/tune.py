@@ -5,24 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import (
-    DocColumn,
-    Features,
-    Force,
-    Json,
-    QueryColumn,
-    RelevanceColumn,
-    Seed,
-    Source,
-    app,
-    command,
-    number,
-    print_json,
-    read,
-    read_options,
-    tell,
-    write,
-)
+from exactrank.cli.common import Force, Json, Reading, Seed, Source, app, command, number, print_json, read, tell, write
 from exactrank.cli.compare import AllThreads, MLflow, Seconds, Trials, Workers, bar
 
 if TYPE_CHECKING:
@@ -37,6 +20,7 @@ def tune(
     method: Annotated[str, typer.Argument(help="A ranker, with settings to keep if you like: 'lambdamart(trees=200)'.")],
     data: Source,
     out: Annotated[Path, typer.Option(help="Where the model goes; - is standard output.")],
+    reading: Reading,
     valid: Annotated[Path | None, typer.Option(help="Validation data. \\[default: cross-validation by query]")] = None,
     measure: Annotated[str, typer.Option("--measure", "-m", help="The measure to train and tune on.")] = "nDCG@10",
     folds: Annotated[int, typer.Option(min=2, help="Parts into which the queries are dealt, without validation data.")] = 5,
@@ -47,16 +31,12 @@ def tune(
     threads: AllThreads = None,
     seed: Seed = 0,
     mlflow: MLflow = None,
-    features: Features = None,
-    query_column: QueryColumn = "query_id",
-    doc_column: DocColumn = "doc_id",
-    relevance_column: RelevanceColumn = "relevance",
     as_json: Json = False,
 ) -> None:
     """Try settings of a method by the measure on validation queries, and write the model with the best."""
-    from exactrank.compare.compare import checked_budget
     from exactrank.compare.contenders import find_contender
     from exactrank.compare.tune import tune as tuned
+    from exactrank.compare.tuning import checked_budget
     from exactrank.files import whole_file
     from exactrank.measures.parse import parse_measure
 
@@ -68,9 +48,8 @@ def tune(
 
         _check_logged(out)
         check_tracking(mlflow)
-    options = read_options(True, query_column, doc_column, relevance_column, threads, features)
     with whole_file(out, force=force) as file:
-        train, held_out = read(data, options), None if valid is None else read(valid, options)
+        train, held_out = read(data, reading), None if valid is None else read(valid, reading)
         with bar(quiet=as_json) as told:
             found = tuned(
                 method,

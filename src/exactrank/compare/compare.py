@@ -16,30 +16,25 @@ from pathlib import Path
 from typing import Any
 
 from exactrank import __version__
+from exactrank.compare.comparison import Comparison
 from exactrank.compare.contender import Contender
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.divisions import DataSet, dealt, given
 from exactrank.compare.folder import workplace
-from exactrank.compare.race import Advance, Budget, Race, Told
-from exactrank.compare.records import read_record
-from exactrank.compare.results import RECORD, Comparison, MethodSummary
+from exactrank.compare.race import Race, Told, silent
+from exactrank.compare.records import RECORD, read_record
+from exactrank.compare.results import MethodSummary, Results
+from exactrank.compare.tuning import checked_budget, checked_seconds, workers_and_threads
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.base import Ranker
-from exactrank.threads import thread_count
 
 Data = RankingData | Sequence[Fold] | Fold
 Method = str | Ranker | Contender
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "catboost")
-#: More are a mistake.
-MOST_TRIALS, MOST_SECONDS = 1_000_000, 1e8
-
-
-def silent(advance: Advance) -> None:
-    """Tells nobody."""
 
 
 def compare(
@@ -90,16 +85,15 @@ def compare(
     budget, most = checked_budget(trials, seconds), checked_seconds("limit", limit)
     if baseline is not None and baseline not in [contender.name for contender in contenders]:
         raise DataError(f"the baseline {baseline!r} is not among the methods; they are {', '.join(c.name for c in contenders)}")
-    cores = thread_count(threads)
-    at_a_time = min(cores, thread_count(workers)) if workers is not None else cores
+    at_a_time, each = workers_and_threads(workers, threads)
     begun = time.monotonic()
     with workplace(out, resume, force) as place:
         earlier = _earlier(place.folder)
-        datasets = tuple(_dataset(name, each, folds, seed, place.scratch) for name, each in _by_name(data).items())
+        datasets = tuple(_dataset(name, own, folds, seed, place.scratch) for name, own in _by_name(data).items())
         for dataset in datasets:
             dataset.check()
         summaries = tuple(replace(dataset.summary, source=(sources or {}).get(dataset.name, "")) for dataset in datasets)
-        race = Race(datasets, contenders, named, budget, seed, at_a_time, cores // at_a_time, place.folder, most)
+        race = Race(datasets, contenders, named, budget, seed, at_a_time, each, place.folder, most)
         heats = race.run(told)
         fits = tuple(heat.fit for heat in heats if heat.fit is not None)
         found = Comparison(
@@ -133,21 +127,6 @@ def _measures(measures: Sequence[str | Measure] | str | Measure) -> dict[str, Me
     if not given:
         raise DataError("name at least one measure, e.g. nDCG@10")
     return {str(measure): parse_measure(measure) for measure in given}
-
-
-def checked_budget(trials: int, seconds: float | None) -> Budget:
-    """So many trials, or seconds; both where more than the first trial is asked for."""
-    if not 1 <= trials <= MOST_TRIALS:
-        raise DataError(f"trials must be from 1 to {MOST_TRIALS:,}; got {trials}")
-    checked_seconds("seconds", seconds)
-    return Budget(trials, seconds) if seconds is None or trials > 1 else Budget(None, seconds)
-
-
-def checked_seconds(name: str, seconds: float | None) -> float | None:
-    """``seconds``, once they are a positive number that somebody could wait for."""
-    if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:  # NaN is refused too
-        raise DataError(f"{name} must be above 0 and at most {MOST_SECONDS:g}; got {seconds:g}; leave it out for no limit")
-    return seconds
 
 
 def _by_name(data: Data | Mapping[str, Data]) -> Mapping[str, Data]:
@@ -196,4 +175,4 @@ def _versions() -> dict[str, str]:
 
 def _earlier(folder: Path) -> float:
     """Seconds that earlier runs of the same comparison took."""
-    return read_record(Comparison, folder / RECORD).seconds if (folder / RECORD).exists() else 0.0
+    return read_record(Results, folder / RECORD).seconds if (folder / RECORD).exists() else 0.0

@@ -8,17 +8,23 @@ Rankers of this library take part by their names. Others are added by
 - a file of scores (`exactrank.compare.contenders.scores`).
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
 
 from exactrank.arrays import PerDocument, Rows
 from exactrank.compare.results import Point, Weights
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.rankers.search_space import Space
+
+#: A report draws no more than so many points of a curve.
+MOST_POINTS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +38,24 @@ class Task:
     seed: int
     threads: int
     scratch: Path | None = None  #: a folder for files that are gone after the run; None: the system's
+
+
+@dataclass
+class Curve:
+    """What a contender hears of while it is trained: points as they come, and the time since it began."""
+
+    started: float = field(default_factory=time.perf_counter)
+    _heard: list[Point] = field(default_factory=list)
+
+    def add(self, step: int, train: float, valid: float | None) -> None:
+        """What training reached at ``step``, which is now."""
+        self._heard.append(Point(step, time.perf_counter() - self.started, train, valid))
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """Evenly spaced ones, the first and the last among them."""
+        kept = np.linspace(0, len(self._heard) - 1, min(len(self._heard), MOST_POINTS)).round().astype(int)
+        return tuple(self._heard[i] for i in kept)
 
 
 class Fitted(Protocol):

@@ -9,15 +9,16 @@ Parts live in memory-mapped caches, which all processes share.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import xxhash
 
 from exactrank.arrays import Rows
 from exactrank.compare.results import DataSummary, FoldSummary, PartSummary
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import aligned, check_same_features
 from exactrank.data.checksum import checksum
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.formats import read, write
@@ -25,7 +26,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 
 PARTS = ("train", "valid", "test")
-LEAST_FOLDS = 3
+TRAINING = "the training part"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +34,26 @@ class Part:
     """Some queries, or all, of the cache at ``path``."""
 
     path: Path
+    checksum: str  #: of these queries
     queries: Rows | None = None
 
     def read(self) -> RankingData:
         """The documents of these queries."""
+        return self._of(read(self.path, verify=False))
+
+    def outline(self) -> RankingData:
+        """The same without features, of which no copy is made: ids, grades and weights are all that checks and summaries ask for."""
         data = read(self.path, verify=False)
+        nothing = np.empty((data.n_documents, 0), np.float32)
+        return self._of(replace(data, X=nothing, feature_names=(), offset=None, docid=None, comment=None))
+
+    def _of(self, data: RankingData) -> RankingData:
         return data if self.queries is None else data.take_queries(self.queries)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of its features."""
+        return read(self.path, verify=False).feature_names
 
     @property
     def rows(self) -> Rows:
@@ -68,7 +83,13 @@ class Division:
         """The documents; all parts have the features of the training part."""
         train, valid, test = self.train.read(), self.valid.read(), self.test.read()
         names = train.feature_names
-        return Fold(self.name, train, aligned(valid, names, "the training part"), aligned(test, names, "the training part"))
+        return Fold(self.name, train, aligned(valid, names, TRAINING), aligned(test, names, TRAINING))
+
+    def outline(self) -> Fold:
+        """The documents without their features, once all parts are known to have the same."""
+        for path in {self.valid.path, self.test.path} - {self.train.path}:
+            check_same_features(Part(path, "").features, self.train.features, TRAINING)
+        return Fold(self.name, self.train.outline(), self.valid.outline(), self.test.outline())
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,22 +106,22 @@ class DataSet:
         grades: Counter[float] = Counter()
         folds = []
         for division in self.divisions:
-            fold = division.read()
+            fold = division.outline()
             for part in (fold.train, fold.valid, fold.test):
                 ids = part.qid.tolist()
                 new = [q for q, qid in enumerate(ids) if qid not in sizes]
                 sizes.update(zip(ids, part.sizes.tolist(), strict=True))
                 if new:
                     grades.update(part.take_queries(new).y.tolist())
-            folds.append(_fold_summary(fold))
+            folds.append(_fold_summary(fold, "-".join(getattr(division, part).checksum for part in PARTS)))
         counts = {f"{grade:g}": grades[grade] for grade in sorted(grades)}
-        return DataSummary(self.name, "", len(sizes), sum(sizes.values()), fold.train.n_features, counts, tuple(folds))
+        return DataSummary(self.name, "", len(sizes), sum(sizes.values()), len(self.divisions[0].train.features), counts, tuple(folds))
 
     def check(self) -> None:
         """Raise where divisions share queries that they must not, and where a test tests nothing."""
         tested: dict[object, str] = {}
         for division in self.divisions:
-            fold = division.read()
+            fold = division.outline()
             self._check_parts(fold)
             for qid in fold.test.qid.tolist():
                 if qid in tested:
@@ -125,19 +146,20 @@ class DataSet:
             )
 
 
-def dealt(name: str, data: RankingData, folds: int, seed: int, scratch: Path) -> DataSet:
-    """``data`` with its queries dealt into so many folds."""
-    if folds < LEAST_FOLDS:
-        raise DataError(f"folds must be at least {LEAST_FOLDS}, one to train, to choose and to test with; got {folds}")
+def dealt(name: str, data: RankingData, folds: int, seed: int, scratch: Path, *, tested: bool = True) -> DataSet:
+    """``data`` with its queries dealt into ``folds``; where nothing is ``tested`` the part that chooses stands in the place of a test."""
+    uses = ("to train", "to choose", "to test")[: 3 if tested else 2]
+    if folds < len(uses):
+        raise DataError(f"folds must be at least {len(uses)}, one each {', '.join(uses)} with; got {folds}")
     if data.n_queries < folds:
         raise DataError(f"{name} has {data.n_queries:,} queries, fewer than the {folds} folds; give more queries or fewer folds")
-    path = _written(data, scratch)
+    whole = _written(data, scratch)
     fold_of = deal_folds(data.n_queries, folds, seed)
     divisions = []
     for k in range(folds):
-        valid = (k + 1) % folds
-        parts = (np.flatnonzero((fold_of != k) & (fold_of != valid)), np.flatnonzero(fold_of == valid), np.flatnonzero(fold_of == k))
-        divisions.append(Division(f"Fold{k + 1}", *(Part(path, queries) for queries in parts)))
+        valid = (k + 1) % folds if tested else k
+        parts = ((fold_of != k) & (fold_of != valid), fold_of == valid, fold_of == k)
+        divisions.append(Division(f"Fold{k + 1}", *(_some(whole, np.flatnonzero(part)) for part in parts)))
     return DataSet(name, tuple(divisions))
 
 
@@ -147,21 +169,26 @@ def given(name: str, folds: Sequence[Fold], scratch: Path) -> DataSet:
         raise DataError(f"{name} has no folds; give at least one division into train, valid and test")
     divisions = []
     for fold in folds:
-        parts = (Part(_written(getattr(fold, part), scratch)) for part in PARTS)
+        parts = (_written(getattr(fold, part), scratch) for part in PARTS)
         divisions.append(Division(fold.name, *parts))
     return DataSet(name, tuple(divisions))
 
 
-def _written(data: RankingData, scratch: Path) -> Path:
+def _written(data: RankingData, scratch: Path) -> Part:
     """A cache of ``data``, the next in the folder ``scratch``."""
     path = scratch / f"{len(list(scratch.iterdir()))}.xr"
     write(data, path)
-    return path
+    return Part(path, checksum(data))
 
 
-def _fold_summary(fold: Fold) -> FoldSummary:
+def _some(whole: Part, queries: Rows) -> Part:
+    """These queries of a cache, by the checksum of the whole and their numbers."""
+    digest = xxhash.xxh3_128(whole.checksum.encode() + queries.tobytes())
+    return Part(whole.path, digest.hexdigest(), queries)
+
+
+def _fold_summary(fold: Fold, checksum: str) -> FoldSummary:
     parts = {part: getattr(fold, part) for part in PARTS}
     sizes = {part: PartSummary(data.n_queries, data.n_documents) for part, data in parts.items()}
     weight = None if fold.test.query_weight is None else tuple(fold.test.query_weight.tolist())
-    sums = "-".join(checksum(data) for data in parts.values())
-    return FoldSummary(fold.name, **sizes, test_qid=tuple(map(str, fold.test.qid.tolist())), test_weight=weight, checksum=sums)
+    return FoldSummary(fold.name, **sizes, test_qid=tuple(map(str, fold.test.qid.tolist())), test_weight=weight, checksum=checksum)

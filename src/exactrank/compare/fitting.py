@@ -21,7 +21,6 @@ import xxhash
 from exactrank.arrays import PerDocument
 from exactrank.compare.contender import Contender, Fitted, Task
 from exactrank.compare.divisions import PARTS, Division
-from exactrank.compare.reasons import clipped, log_traceback, reason_of
 from exactrank.compare.records import write_record
 from exactrank.compare.results import RANKS, Fit, Slice, Trial, Weights
 from exactrank.data.folds import Fold
@@ -33,6 +32,7 @@ from exactrank.measures.dcg import NDCG
 from exactrank.measures.evaluate import Result, evaluate
 from exactrank.objectives.profile import profile
 from exactrank.pictures import outline
+from exactrank.reasons import clipped, log_traceback, reason_of
 
 #: Columns of a drawn step function.
 COLUMNS = 400

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exactrank.compare.race import FITS, MODELS, RESULT
-from exactrank.compare.records import read_record
-from exactrank.compare.results import FILES, RECORD, Comparison, Fit
+from exactrank.compare.records import FILES, RECORD, read_record
+from exactrank.compare.results import Fit, Results
 from exactrank.errors import DataError, OutputExistsError
 from exactrank.files import made_folder, scratch_folder, sweep_parts
 from exactrank.locks import exclusive
@@ -98,7 +98,7 @@ def _results(folder: Path) -> Iterator[Path]:
 def _forget(folder: Path) -> None:
     """Delete what an earlier comparison left in ``folder``, and nothing else."""
     record = folder / RECORD
-    fits = list(read_record(Comparison, record).fits) if record.exists() else []
+    fits = list(read_record(Results, record).fits) if record.exists() else []
     results = list(_results(folder))
     for path in results:
         if ".final." in path.name:

@@ -20,8 +20,8 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import IO
 
-from exactrank.compare.reasons import log_traceback, reason_of
 from exactrank.compare.workers import Ended, Runnable, framed, kill_group, ready, received
+from exactrank.reasons import log_traceback, reason_of
 
 #: Imported once, before any fork.
 PRELOADED = ("exactrank.compare.fitting", "exactrank.rankers.base", "scipy.optimize", "lightgbm")

@@ -24,7 +24,7 @@ from exactrank.compare.divisions import DataSet, Division
 from exactrank.compare.fitting import Job, file_stem
 from exactrank.compare.records import read_record, to_record, write_record
 from exactrank.compare.results import Fit, Trial
-from exactrank.compare.tuning import best_trial, settings_of_trial
+from exactrank.compare.tuning import Budget, best_trial, settings_of_trial
 from exactrank.compare.workers import Ended, Server
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
@@ -34,20 +34,6 @@ FITS, MODELS = "fits", "models"
 #: How the names of results end.
 RESULT = re.compile(r"\.(trial\d+|final)\.[0-9a-f]{16}\.json$")
 SECONDS_BETWEEN_LOOKS = 0.25
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How much tuning each method is given on each division: so many trials, or trials for so many seconds."""
-
-    trials: int | None = None
-    seconds: float | None = None
-
-    def allows(self, begun: int, spent: float) -> bool:
-        """Another trial after ``begun`` ones, which took ``spent`` seconds so far? The first one is always allowed."""
-        if self.trials is None and self.seconds is None:
-            return False
-        return begun == 0 or ((self.trials is None or begun < self.trials) and (self.seconds is None or spent < self.seconds))
 
 
 @dataclass(frozen=True)
@@ -61,6 +47,10 @@ class Advance:
 
 
 Told = Callable[[Advance], None]
+
+
+def silent(advance: Advance) -> None:
+    """Tells nobody."""
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,14 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from exactrank.compare.reasons import clipped
 from exactrank.errors import DataError
 from exactrank.files import whole_file
+from exactrank.reasons import clipped
+
+#: The file of all results.
+RECORD = "comparison.json"
+#: All files that `Comparison.write` makes.
+FILES = (RECORD, "tables.md", "tables.tex", "results.csv", "report.html")
 
 T = TypeVar("T")
 #: What a value of JSON must be to stand for one of these.

@@ -4,7 +4,6 @@ The sections are made by the modules of ``page``; the template, the style and th
 set, fold) the page without a script, and on paper, shows all of it.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -30,10 +29,9 @@ from exactrank.compare.page.style import sample
 from exactrank.compare.page.svg import shown
 from exactrank.compare.page.table import Table
 from exactrank.compare.page.win_loss import WinLoss, win_loss
-from exactrank.compare.results import Comparison, DataSummary, Fit, encoded
+from exactrank.compare.results import DataSummary, Fit, Results
 from exactrank.compare.standings import LEVEL, MARKING_TEST, efforts, pairs, shared_values, standings, winning
 from exactrank.compare.statistics.pairs import letter
-from exactrank.files import whole_file
 
 PAGE = "exactrank.compare.page"  #: where the template lies
 
@@ -65,13 +63,7 @@ class DataPart:
     grades: Markup | None
 
 
-def write_report(comparison: Comparison, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write `report_html` to ``path``; ``force`` replaces a file that is there."""
-    with whole_file(path, force=force) as file:
-        file.write(encoded(report_html(comparison)))
-
-
-def report_html(comparison: Comparison) -> str:
+def report_html(comparison: Results) -> str:
     """The whole page."""
     names = [method.name for method in comparison.methods]
     boards = {
@@ -108,7 +100,7 @@ def report_html(comparison: Comparison) -> str:
     )
 
 
-def _part(comparison: Comparison, data: DataSummary, board: Board) -> DataPart:
+def _part(comparison: Results, data: DataSummary, board: Board) -> DataPart:
     first = next(iter(comparison.measures))
     shared = shared_values(comparison, data.name, first)
     by_measure = {measure: pairs(comparison, data.name, measure) for measure in comparison.measures}
@@ -137,7 +129,7 @@ def _fold_part(name: str, fits: Sequence[Fit], numbers: Mapping[str, int], measu
     )
 
 
-def _fits(comparison: Comparison, dataset: str, fold: str) -> list[Fit]:
+def _fits(comparison: Results, dataset: str, fold: str) -> list[Fit]:
     return [fit for fit in comparison.fits if (fit.dataset, fit.fold) == (dataset, fold)]
 
 

@@ -1,19 +1,13 @@
-"""What a comparison leaves behind: values that are written as JSON after every fit, and of which tables and the report are made."""
+"""What a comparison leaves behind: plain values, which are written as JSON after every fit and know nothing of how they are shown."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from exactrank.errors import DataError
 
 #: nDCG at each of these ranks is measured besides what was asked for; a report draws it.
 RANKS = range(1, 11)
-#: The file of a whole comparison.
-RECORD = "comparison.json"
-#: All files that `Comparison.write` makes.
-FILES = (RECORD, "tables.md", "tables.tex", "results.csv", "report.html")
 
 
 @dataclass(frozen=True)
@@ -131,7 +125,7 @@ class MethodSummary:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Results:
     """Methods on data sets; the first measure is the one that was trained and tuned on."""
 
     datasets: tuple[DataSummary, ...]
@@ -142,82 +136,3 @@ class Comparison:
     run: Mapping[str, Any]  #: seed, trials or seconds, workers, threads, versions, machine: whatever is needed to run it again
     complete: bool  #: False where it was interrupted: some fits are missing
     seconds: float = 0.0  #: from beginning to end, all sessions together
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def to_text(self, width: int = 120, *, colour: bool = False) -> str:
-        """The tables as a terminal shows them."""
-        from exactrank.compare.tables import result_tables
-
-        return "\n".join(table.text(width, colour) for table in result_tables(self))
-
-    def to_markdown(self) -> str:
-        """The tables for a README or an issue."""
-        from exactrank.compare.tables import result_tables
-
-        return "\n".join(f"{table.section()}\n" for table in result_tables(self))
-
-    def to_latex(self) -> str:
-        """The tables for a paper, with booktabs."""
-        from exactrank.compare.tables import result_tables
-
-        return "\n".join(table.latex() for table in result_tables(self))
-
-    def to_csv(self) -> str:
-        """One row a data set, method and measure, for a spreadsheet; numbers with all their digits."""
-        from exactrank.compare.tables import long_table
-
-        return long_table(self).csv()
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, ready for ``json.dumps``."""
-        from exactrank.compare.records import to_record
-
-        record: dict[str, Any] = to_record(self)
-        return record
-
-    def write_report(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """The report as one HTML file."""
-        from exactrank.compare.report import write_report
-
-        write_report(self, path, force=force)
-
-    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
-        """All of it to ``folder``: the record, the tables and the report; ``force`` replaces files of the same names.
-
-        The record comes first. Where something cannot be shown the rest is written all the same, and an `OSError` tells of it.
-        """
-        from exactrank.compare.reasons import reason_of
-        from exactrank.compare.records import write_record
-        from exactrank.compare.report import report_html
-        from exactrank.files import refuse_existing, whole_file
-
-        target = Path(folder)
-        for name in () if force else FILES:
-            refuse_existing(target / name)
-        write_record(target / RECORD, self)
-        made = (Comparison.to_markdown, Comparison.to_latex, Comparison.to_csv, report_html)
-        troubles = []
-        for name, make in zip(FILES[1:], made, strict=True):
-            try:
-                content = encoded(make(self))
-            except Exception as error:  # whatever the numbers did to it: what took hours to compute is not lost by it
-                troubles.append(f"{name} could not be made ({reason_of(error)})")
-                continue
-            with whole_file(target / name, force=True) as file:
-                file.write(content)
-        if troubles:
-            raise OSError(f"{target / RECORD} holds all results, but {'; '.join(troubles)}; please report this as a bug of exactrank")
-
-
-def encoded(text: str) -> bytes:
-    r"""``text`` as UTF-8; a byte that was no UTF-8 in the data, which Python has as half a character, is written ``\udcff``."""
-    return text.encode("utf-8", "backslashreplace")
-
-
-def read_comparison(folder: str | os.PathLike[str]) -> Comparison:
-    """The comparison in ``folder``, as `compare` left it."""
-    from exactrank.compare.records import read_record
-
-    return read_record(Comparison, Path(folder) / RECORD)

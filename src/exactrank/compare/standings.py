@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from exactrank.arrays import PerQuery
-from exactrank.compare.results import Comparison, DataSummary, Fit
+from exactrank.compare.results import DataSummary, Fit, Results
 from exactrank.compare.statistics.pairs import Pair, all_pairs, letter, letters
 from exactrank.compare.statistics.winning import winning_numbers
 from exactrank.measures.bootstrap import bootstrap_intervals
@@ -59,7 +59,7 @@ class Shared:
 
 
 @lru_cache(maxsize=64)
-def standings(comparison: Comparison, dataset: str, measure: str) -> tuple[Standing, ...]:
+def standings(comparison: Results, dataset: str, measure: str) -> tuple[Standing, ...]:
     """All methods by one measure, in the order they were given."""
     shared = shared_values(comparison, dataset, measure)
     names = [method.name for method in comparison.methods]
@@ -82,14 +82,14 @@ def standings(comparison: Comparison, dataset: str, measure: str) -> tuple[Stand
     )
 
 
-def efforts(comparison: Comparison, dataset: str) -> tuple[Effort, ...]:
+def efforts(comparison: Results, dataset: str) -> tuple[Effort, ...]:
     """What all methods took, in the order they were given."""
     of = len(_dataset(comparison, dataset).folds)
     return tuple(_effort(method.name, of, _fits(comparison, dataset, method.name)) for method in comparison.methods)
 
 
 @lru_cache(maxsize=64)
-def pairs(comparison: Comparison, dataset: str, measure: str) -> tuple[Pair, ...]:
+def pairs(comparison: Results, dataset: str, measure: str) -> tuple[Pair, ...]:
     """Every method against every other one that comes after it."""
     shared = shared_values(comparison, dataset, measure)
     if len(shared.values) < 2:
@@ -97,14 +97,14 @@ def pairs(comparison: Comparison, dataset: str, measure: str) -> tuple[Pair, ...
     return all_pairs(shared.values, weight=shared.weight, seed=int(comparison.run.get("seed", 0)))
 
 
-def winning(comparison: Comparison, measure: str) -> dict[str, int]:
+def winning(comparison: Results, measure: str) -> dict[str, int]:
     """How often each method beats another one, over all data sets (Liu 2009)."""
     by_set = [standings(comparison, data.name, measure) for data in comparison.datasets]
     return winning_numbers({ours[0].method: [one.mean for one in ours] for ours in zip(*by_set, strict=True)})
 
 
 @lru_cache(maxsize=64)
-def shared_values(comparison: Comparison, dataset: str, measure: str) -> Shared:
+def shared_values(comparison: Results, dataset: str, measure: str) -> Shared:
     """The values query by query of the methods that did not fail, over the divisions that all of them have finished."""
     data = _dataset(comparison, dataset)
     found = {method.name: {fit.fold: fit for fit in _fits(comparison, dataset, method.name)} for method in comparison.methods}
@@ -148,11 +148,11 @@ def _reasons(fits: list[Fit], of: int) -> str:
     return "; ".join(reason if len(where) == of else f"{', '.join(where)}: {reason}" for reason, where in folds.items())
 
 
-def _fits(comparison: Comparison, dataset: str, method: str) -> list[Fit]:
+def _fits(comparison: Results, dataset: str, method: str) -> list[Fit]:
     return [fit for fit in comparison.fits if fit.dataset == dataset and fit.method == method]
 
 
-def _dataset(comparison: Comparison, name: str) -> DataSummary:
+def _dataset(comparison: Results, name: str) -> DataSummary:
     return next(data for data in comparison.datasets if data.name == name)
 
 

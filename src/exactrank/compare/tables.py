@@ -1,19 +1,19 @@
 """The tables of a comparison: one a data set for people, winning numbers over all, and a long one for programs."""
 
-from exactrank.compare.results import Comparison
+from exactrank.compare.results import Results
 from exactrank.compare.standings import LEVEL, MARKING_TEST, Effort, Standing, efforts, shared_values, standings, winning
 from exactrank.table import Cell, Marked, Table
 
 MIB = 1 << 20
 
 
-def result_tables(comparison: Comparison) -> tuple[Table, ...]:
+def result_tables(comparison: Results) -> tuple[Table, ...]:
     """One table a data set and, where there are several, one of winning numbers."""
     tables = tuple(_of_dataset(comparison, data.name) for data in comparison.datasets)
     return (*tables, winning_table(comparison)) if len(tables) > 1 else tables
 
 
-def winning_table(comparison: Comparison) -> Table:
+def winning_table(comparison: Results) -> Table:
     """How often each method beats another one, over all data sets."""
     wins = [winning(comparison, measure) for measure in comparison.measures]
     rows: list[list[Cell]] = [[method.name, *(won[method.name] for won in wins)] for method in comparison.methods]
@@ -22,7 +22,7 @@ def winning_table(comparison: Comparison) -> Table:
     return Table("Winning numbers", ("method", *comparison.measures), rows, note)
 
 
-def long_table(comparison: Comparison) -> Table:
+def long_table(comparison: Results) -> Table:
     """A row for each data set, measure and method."""
     columns = ("dataset", "measure", "method", "mean", "low", "high", "train", "validation", "better_than")
     effort_columns = ("fit_seconds", "tuning_seconds", "memory_bytes", "folds", "failed")
@@ -36,7 +36,7 @@ def long_table(comparison: Comparison) -> Table:
     return Table("Results", (*columns, *effort_columns), rows)
 
 
-def _of_dataset(comparison: Comparison, dataset: str) -> Table:
+def _of_dataset(comparison: Results, dataset: str) -> Table:
     first, *others = comparison.measures
     by_measure = [standings(comparison, dataset, measure) for measure in comparison.measures]
     spent = efforts(comparison, dataset)
@@ -55,7 +55,7 @@ def _row(found: list[Standing], took: Effort) -> list[Cell]:
     return [first.letter, first.method, means[0], interval, *means[1:], first.train, first.valid, *effort]
 
 
-def _note(comparison: Comparison, dataset: str, first: str) -> str:
+def _note(comparison: Results, dataset: str, first: str) -> str:
     queries = len(shared_values(comparison, dataset, first).qid)
     said = (
         f"Test means over {queries:,} queries. Letters: significantly better than that method ({MARKING_TEST} test, Holm, p < {LEVEL:g})."

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exactrank.compare.race import MODELS
-from exactrank.compare.reasons import clipped
-from exactrank.compare.results import FILES, Comparison
+from exactrank.compare.records import FILES
+from exactrank.compare.results import Results
 from exactrank.compare.standings import efforts, standings
 from exactrank.errors import IncompatibleError
+from exactrank.reasons import clipped
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -36,13 +37,13 @@ LONGEST = 500
 SHORT = 400
 
 
-def log_comparison(comparison: Comparison, folder: Path, uri: str) -> None:
+def log_comparison(comparison: Results, folder: Path, uri: str) -> None:
     """Log ``comparison``, whose files are in ``folder``."""
     with _logging(uri, f"{folder} holds the comparison; the same command with --resume logs it again") as (client, experiment):
         _log_comparison(client, experiment, comparison, folder)
 
 
-def _log_comparison(client: "MlflowClient", experiment: str, comparison: Comparison, folder: Path) -> None:
+def _log_comparison(client: "MlflowClient", experiment: str, comparison: Results, folder: Path) -> None:
     with _run(client, experiment, "compare", {}) as whole:
         _log_params(client, whole, {**comparison.run, "measures": ", ".join(comparison.measures.values())})
         for name in FILES:
@@ -71,7 +72,7 @@ def check_tracking(uri: str) -> None:
         _connected(uri)
 
 
-def _log_method(client: "MlflowClient", run: str, comparison: Comparison, method: str, folder: Path) -> None:
+def _log_method(client: "MlflowClient", run: str, comparison: Results, method: str, folder: Path) -> None:
     fits = [fit for fit in comparison.fits if fit.method == method]
     for fit in fits:
         _log_params(client, run, {f"{fit.dataset}/{fit.fold}/{name}": value for name, value in fit.settings.items()})

@@ -11,20 +11,20 @@ methods that choose when to stop by it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from exactrank.compare.compare import checked_budget, silent
 from exactrank.compare.contender import Task
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.ranker import RankerContender
-from exactrank.compare.divisions import given
-from exactrank.compare.race import Race, Told
+from exactrank.compare.divisions import DataSet, dealt, given
+from exactrank.compare.race import Race, Told, silent
 from exactrank.compare.results import Trial
-from exactrank.compare.tuning import best_trial
+from exactrank.compare.tuning import best_trial, checked_budget, workers_and_threads
 from exactrank.data.alignment import aligned
-from exactrank.data.folds import Fold, deal_folds
+from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.files import scratch_folder
@@ -73,46 +73,31 @@ def tune(
         raise IncompatibleError(f"{contender.name} is no ranker of exactrank; compare tunes others too")
     if not contender.space:
         raise DataError(f"{contender.name} has nothing to tune: the settings of its space are all given")
-    budget = checked_budget(trials, seconds)
-    cores = thread_count(threads)
-    at_a_time = min(cores, thread_count(workers)) if workers is not None else cores
-    divisions = _divisions(data, valid, folds, seed)
+    budget, (at_a_time, each) = checked_budget(trials, seconds), workers_and_threads(workers, threads)
     with scratch_folder() as scratch:
         cached = scratch / "data"
         cached.mkdir()
-        race = Race(
-            (given(contender.name, divisions, cached),),
-            (contender,),
-            {name: parse_measure(measure)},
-            budget,
-            seed,
-            at_a_time,
-            cores // at_a_time,
-            scratch,
-            finals=False,
-        )
+        divided = _divided(contender.name, data, valid, folds, seed, cached)
+        named = {name: parse_measure(measure)}
+        race = Race((divided,), (contender,), named, budget, seed, at_a_time, each, scratch, finals=False)
         heats = race.run(told)
-    found = _over_folds([heat.tried for heat in heats])
-    if not found:
-        raise KeyboardInterrupt  # it came before any trial was finished
-    best = best_trial(found)
-    if best is None:
-        raise DataError(f"{contender.name} could not be fitted: {found[0].failed}")
-    last = divisions[-1]
-    task = Task(contender.name, last, np.arange(last.test.n_documents), name, seed, cores)
-    return Tuned(contender.fit(task, best.settings).ranker, best, found, all(heat.tuned for heat in heats))
+        found = _over_folds([heat.tried for heat in heats])
+        if not found:
+            raise KeyboardInterrupt  # it came before any trial was finished
+        best = best_trial(found)
+        if best is None:
+            raise DataError(f"{contender.name} could not be fitted: {found[0].failed}")
+        last = divided.divisions[-1]
+        task = Task(contender.name, last.read(), last.test.rows, name, seed, thread_count(threads))
+        return Tuned(contender.fit(task, best.settings).ranker, best, found, all(heat.tuned for heat in heats))
 
 
-def _divisions(data: RankingData, valid: RankingData | None, folds: int, seed: int) -> list[Fold]:
+def _divided(name: str, data: RankingData, valid: RankingData | None, folds: int, seed: int, scratch: Path) -> DataSet:
     """What trains and what judges; there is no test, so what judges stands in its place."""
-    if valid is not None:
-        judge = aligned(valid, data.feature_names, "the training data")
-        return [Fold("given", data, judge, judge)]
-    if not 2 <= folds <= data.n_queries:
-        raise DataError(f"folds must be from 2 to the number of queries, {data.n_queries:,}; got {folds}")
-    fold_of = deal_folds(data.n_queries, folds, seed)
-    parts = [(data.take_queries(fold_of != k), data.take_queries(fold_of == k)) for k in range(folds)]
-    return [Fold(f"Fold{k + 1}", train, judge, judge) for k, (train, judge) in enumerate(parts)]
+    if valid is None:
+        return dealt(name, data, folds, seed, scratch, tested=False)
+    judge = aligned(valid, data.feature_names, "the training data")
+    return given(name, [Fold("given", data, judge, judge)], scratch)
 
 
 def _over_folds(tried: Sequence[Sequence[Trial]]) -> tuple[Trial, ...]:

@@ -19,18 +19,23 @@ def aligned(data: RankingData, names: tuple[str, ...], owner: str = "the model")
     """
     if data.feature_names == names:
         return data
-    missing, extra = sorted(set(names) - set(data.feature_names)), sorted(set(data.feature_names) - set(names))
-    if missing or extra or len(names) != data.n_features:
-        remedy = f"; text whose last features are all 0 needs n_features={len(names)} (--features)" if missing else ""
-        raise IncompatibleError(
-            f"the data has other features than {owner}: it lacks {listed(missing)}; it has besides {listed(extra)};"
-            f" give the {len(names):,} features of {owner}, by the same names in any order{remedy}"
-        )
+    check_same_features(data.feature_names, names, owner)
     place = {name: j for j, name in enumerate(data.feature_names)}
     at = [place[name] for name in names]
     return replace(
         data, X=sealed(np.take(data.X, at, axis=1)), feature_names=names, offset=None if data.offset is None else data.offset[at]
     )
+
+
+def check_same_features(found: Sequence[str], names: Sequence[str], owner: str) -> None:
+    """Raise unless the features ``found`` are those of ``owner``, in any order."""
+    missing, extra = sorted(set(names) - set(found)), sorted(set(found) - set(names))
+    if missing or extra or len(names) != len(found):
+        remedy = f"; text whose last features are all 0 needs n_features={len(names)} (--features)" if missing else ""
+        raise IncompatibleError(
+            f"the data has other features than {owner}: it lacks {listed(missing)}; it has besides {listed(extra)};"
+            f" give the {len(names):,} features of {owner}, by the same names in any order{remedy}"
+        )
 
 
 def first_repeated(names: Iterable[str]) -> str | None:

@@ -47,7 +47,6 @@ class CacheFormat:
     """The format's reader and writer."""
 
     name = "exactrank cache"
-    suffixes: tuple[str, ...] = (".xr",)
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
         """Map a large file, so that nothing of X is read until it is used; read a small one."""

@@ -36,7 +36,6 @@ class CsvFormat:
     """Comma-separated values under a line of column names, plain or gzip."""
 
     name = "CSV"
-    suffixes: tuple[str, ...] = (".csv",)
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
         """All of the file in one pass."""

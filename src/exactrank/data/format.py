@@ -1,6 +1,6 @@
 """What a file format is: how to read it whole, as a stream, and how to write a stream to it.
 
-One file a format; `formats.py` lists them and picks one by the file's name.
+One file per format; `formats.py` lists them and picks one by the file's name.
 """
 
 from dataclasses import dataclass, field
@@ -39,7 +39,6 @@ class Format(Protocol):
     """A way to keep ranking data in a file."""
 
     name: str
-    suffixes: tuple[str, ...]
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
         """All of the file."""

@@ -8,19 +8,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from exactrank.data.cache import MAGIC, CacheFormat
-from exactrank.data.csv import CsvFormat
+from exactrank.data.cache import MAGIC
 from exactrank.data.format import Columns, Format, ReadOptions
-from exactrank.data.letor import LetorFormat
-from exactrank.data.parquet import ParquetFormat
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream, stream_of
-from exactrank.data.trec import QrelsFormat, looks_like_qrels
+from exactrank.data.trec import looks_like_qrels
 from exactrank.errors import DataError
 from exactrank.files import is_stream, open_bytes, whole_file
+from exactrank.registry import Registry
 
-FORMATS: tuple[Format, ...] = (LetorFormat(), CacheFormat(), ParquetFormat(), CsvFormat(), QrelsFormat())
-BINARY = (".xr", ".parquet", ".pq")
+_TEXT = "exactrank.data.letor:LetorFormat"
+#: Formats by the suffixes that name them; those of other packages are classes, too.
+FORMATS: Registry[type[Format]] = Registry("format", {
+    "txt": _TEXT, "letor": _TEXT, "svm": _TEXT, "dat": _TEXT, "xr": "exactrank.data.cache:CacheFormat",
+    "parquet": "exactrank.data.parquet:ParquetFormat", "pq": "exactrank.data.parquet:ParquetFormat",
+    "csv": "exactrank.data.csv:CsvFormat", "qrels": "exactrank.data.trec:QrelsFormat",
+}, "exactrank.formats", lambda value: all(callable(getattr(value, part, None)) for part in ("read", "stream", "write")))  # fmt: skip
+TEXT, UNREADABLE = ("txt", "letor", "svm", "dat"), ("xr", "parquet", "pq")  #: LETOR text; what gzip would make unreadable
+#: How files of some formats begin.
+BEGINNINGS = {MAGIC: "xr", b"PAR1": "parquet"}
 
 
 def read(
@@ -40,7 +46,11 @@ def read(
     every byte of a cache. A file with an unknown suffix is taken for LETOR text, or for qrels if its first line has four
     columns.
     """
-    options = ReadOptions(missing, n_features, first_feature, columns or Columns(), verify, threads)
+    return read_as(path, ReadOptions(missing, n_features, first_feature, columns or Columns(), verify, threads))
+
+
+def read_as(path: str | os.PathLike[str], options: ReadOptions) -> RankingData:
+    """`read`, as ``options`` say."""
     source = existing(path)
     return _input_format(source).read(source, options)
 
@@ -104,33 +114,27 @@ def existing(path: str | os.PathLike[str]) -> Path:
 
 def _suffix(path: Path) -> str:
     """The suffix that names the format: that before ``.gz``."""
-    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
-
-
-def _by_suffix(path: Path) -> Format | None:
-    return next((f for f in FORMATS if _suffix(path) in f.suffixes), None)
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower().removeprefix(".")
 
 
 def _input_format(path: Path) -> Format:
     """By what the file starts with where that is plain, else by its name."""
     with open_bytes(path) as file:
         start = file.read(1 << 16)
-    for magic, binary in ((MAGIC, CacheFormat()), (b"PAR1", ParquetFormat())):
+    for magic, binary in BEGINNINGS.items():
         if start.startswith(magic):
-            return binary
-    named = _by_suffix(path)
-    if named is not None and not isinstance(named, LetorFormat):
-        return named
+            return FORMATS[binary]()
+    suffix = _suffix(path)
+    if suffix not in TEXT and suffix in FORMATS:
+        return FORMATS[suffix]()
     first = next((line for line in start.splitlines() if line.strip()), b"")
-    return QrelsFormat() if looks_like_qrels(first) else LetorFormat()
+    return FORMATS["qrels" if looks_like_qrels(first) else "txt"]()
 
 
 def _output_format(path: Path) -> Format:
     """By the suffix; standard output, which has none, gets LETOR text."""
-    if is_stream(path):
-        return LetorFormat()
-    named = _by_suffix(path)
-    if named is None or (path.suffix == ".gz" and _suffix(path) in BINARY):
-        known = ", ".join(s for f in FORMATS if not isinstance(f, QrelsFormat) for s in f.suffixes)
+    suffix = "txt" if is_stream(path) else _suffix(path)
+    if suffix not in FORMATS or (path.suffix == ".gz" and suffix in UNREADABLE):
+        known = ", ".join(f".{each}" for each in FORMATS if each != "qrels")
         raise DataError(f"{path}: the suffix {''.join(path.suffixes)!r} names no format to write; use one of {known} (text also with .gz)")
-    return named
+    return FORMATS[suffix]()

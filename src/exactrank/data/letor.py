@@ -39,7 +39,6 @@ class LetorFormat:
     """The format's reader and writer."""
 
     name = "LETOR text"
-    suffixes: tuple[str, ...] = (".txt", ".letor", ".svm", ".dat")
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
         """Parse straight into one matrix; peak memory is that matrix and two blocks of text."""

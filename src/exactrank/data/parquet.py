@@ -21,7 +21,6 @@ class ParquetFormat:
     """Parquet files; the types of the columns are kept."""
 
     name = "Parquet"
-    suffixes: tuple[str, ...] = (".parquet", ".pq")
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
         """All of the file."""

@@ -147,7 +147,6 @@ class QrelsFormat:
     """Judgments as data without features: what evaluation of a run needs."""
 
     name = "TREC qrels"
-    suffixes: tuple[str, ...] = (".qrels",)
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
         """All of the file."""

@@ -30,6 +30,7 @@ from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import MeasureError
 from exactrank.measures.bound import BoundMeasure
+from exactrank.registry import Registry
 
 Empty = Literal[0, 1, "skip"]
 Ties = Literal["input", "pessimistic", "expected", "docid"]
@@ -47,12 +48,15 @@ class Measure(ABC):
     name: ClassVar[str]  #: in the notation of ir_measures
     aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  #: other names, with the settings they imply
     has_cutoff: ClassVar[bool] = True
-    registry: ClassVar[dict[str, tuple[type["Measure"], Mapping[str, Any]]]] = {}
+    registry: ClassVar[Registry[type["Measure"]]]  #: by all names, in small letters
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
-            for name, implied in {cls.name: {}, cls.__name__: {}, **cls.aliases}.items():
-                Measure.registry[name.lower()] = (cls, implied)
+            for name in (cls.name, cls.__name__, *cls.aliases):
+                there = Measure.registry.own.setdefault(name.lower(), cls)
+                if isinstance(there, type) and (there.__module__, there.__qualname__) != (cls.__module__, cls.__qualname__):
+                    raise MeasureError(f"{cls.__module__}: {there.__module__} has a measure {name!r} already; give yours another name")
+                Measure.registry.own[name.lower()] = cls  # it may have been defined anew
 
     def __post_init__(self) -> None:
         if self.k is not None and not self.has_cutoff:
@@ -130,6 +134,13 @@ class Measure(ABC):
         ):
             between = f" between {least:g} and {most:g}" if math.isfinite(most) else ""
             raise MeasureError(f"{self.name}: {field} must be a number{between}, got {value!r}")
+
+
+def _is_measure(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Measure)
+
+
+Measure.registry = Registry("measure", {}, "exactrank.measures", _is_measure, MeasureError, str.lower)
 
 
 def _shown(value: Any) -> str:

@@ -5,7 +5,6 @@ RankLib and the LETOR scripts. Write ``nDCG(dcg='log2')`` for linear gain.
 """
 
 import ast
-import difflib
 import re
 import reprlib
 import warnings
@@ -75,17 +74,17 @@ def _literal(name: str, node: ast.expr) -> Any:
 
 
 def known_measures() -> list[str]:
-    """The names of all measures."""
-    return sorted({kind.name for kind, _ in Measure.registry.values()}, key=str.lower)
+    """The names of all measures, those of other packages among them."""
+    own = Measure.registry.own
+    return sorted({getattr(own.get(name), "name", name) for name in Measure.registry}, key=str.lower)
 
 
 def _named(name: str) -> tuple[type[Measure], Mapping[str, Any]]:
-    try:
-        return Measure.registry[name.lower()]
-    except KeyError:
-        close = difflib.get_close_matches(name.lower(), Measure.registry, n=1)
-        hint = f" (did you mean {Measure.registry[close[0]][0].name}?)" if close else ""
-        raise MeasureError(f"unknown measure {name!r}{hint}; known: {', '.join(known_measures())}") from None
+    """The measure called ``name``, and the settings which that name implies."""
+    if name not in Measure.registry:
+        raise Measure.registry.unknown(name, known_measures())
+    kind = Measure.registry[name]
+    return kind, next((implied for alias, implied in kind.aliases.items() if alias.lower() == name.lower()), {})
 
 
 def _cutoff(text: str, k: str, stated: Mapping[str, Any]) -> int:

@@ -91,10 +91,6 @@ class Parametric:
         """Where theta comes to by a step of ``rate`` along the slope of one query after the other."""
         return self.architecture.native.pass_over(np.ascontiguousarray(theta), *self._given, order, rate, self._l2)
 
-    def pass_over_pairs(self, theta: Theta, order: Numbers, rate: float) -> Theta:
-        """The same for RankNet as it was first trained, pair by pair (V1); the objective is taken to be RankNet's."""
-        return self.architecture.native.pass_over_pairs(np.ascontiguousarray(theta), *self._given, self.data.y, order, rate, self._l2)
-
     @property
     def _given(self) -> tuple[_core.Objective, npt.NDArray[np.float32], Numbers, npt.NDArray[np.float64]]:
         return self._objective, self.data.X, self.data.indptr, self._weight

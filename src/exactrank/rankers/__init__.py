@@ -1,41 +1,38 @@
-"""Rankers: scikit-learn estimators, one file a published method.
+"""Rankers: scikit-learn estimators, one file per published method.
 
-A ranker is one file and one line in `RANKERS`, which gives it its command ``exactrank train NAME``.
+A ranker is one file, called as its command with _ for -, and one line in `exactrank.HOME`, which gives it its command ``exactrank train
+NAME`` and its place in `exactrank compare`. Other packages add theirs by entry points of the group ``exactrank.rankers``
+(`exactrank.registry`).
 """
 
-from collections.abc import Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from exactrank import HOME
+from exactrank.registry import Registry
 
 if TYPE_CHECKING:
     from exactrank.rankers.base import Ranker
 
-#: Where each ranker is, by its name on the command line; imported when asked for.
-RANKERS: Mapping[str, str] = {
-    "directrank": "exactrank.rankers.directrank:DirectRank",
-    "coordinate-ascent": "exactrank.rankers.coordinate_ascent:CoordinateAscent",
-    "ranknet": "exactrank.rankers.ranknet:RankNet",
-    "lambdarank": "exactrank.rankers.lambdarank:LambdaRank",
-    "listnet": "exactrank.rankers.listnet:ListNet",
-    "listmle": "exactrank.rankers.listmle:ListMLE",
-    "rankcosine": "exactrank.rankers.rank_cosine:RankCosine",
-    "smoothrank": "exactrank.rankers.smooth_rank:SmoothRank",
-    "approxndcg": "exactrank.rankers.approx_ndcg:ApproxNDCG",
-    "ridge": "exactrank.rankers.ridge:Ridge",
-    "structuredrank": "exactrank.rankers.structured_rank:StructuredRank",
-    "svmmap": "exactrank.rankers.svm_map:SVMMAP",
-    "ranksvm": "exactrank.rankers.rank_svm:RankSVM",
-    "spsarank": "exactrank.rankers.spsarank:SPSARank",
-    "mart": "exactrank.rankers.mart:MART",
-    "lambdamart": "exactrank.rankers.lambdamart:LambdaMART",
-    "directrank-trees": "exactrank.rankers.directrank_trees:DirectRankTrees",
-    "adarank": "exactrank.rankers.adarank:AdaRank",
-    "rankboost": "exactrank.rankers.rankboost:RankBoost",
-}
+
+def _is_ranker(value: Any) -> bool:
+    from exactrank.rankers.base import Ranker
+
+    return isinstance(value, type) and issubclass(value, Ranker)
+
+
+#: By their names on the command line; imported when asked for.
+RANKERS: "Registry[type[Ranker]]" = Registry(
+    "ranker",
+    {
+        module.removeprefix(f"{__name__}.").replace("_", "-"): f"{module}:{names[0]}"
+        for module, names in HOME.items()
+        if module.startswith(f"{__name__}.")
+    },
+    "exactrank.rankers",
+    _is_ranker,
+)
 
 
 def find_ranker(name: str) -> "type[Ranker]":
     """The class of the ranker called ``name``."""
-    module, _, found = RANKERS[name].partition(":")
-    ranker: type[Ranker] = getattr(import_module(module), found)
-    return ranker
+    return RANKERS[name]

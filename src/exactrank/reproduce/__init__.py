@@ -1,22 +1,19 @@
-"""Published experiments, run again: one file an experiment.
+"""Published experiments, run again: one file per experiment, called as the experiment with _ for -.
 
 An experiment is one file and one line in `EXPERIMENTS`; ``exactrank reproduce NAME --out FOLDER`` runs it and writes the table, the
 figure, what was published, what was found, and whether the published finding holds.
 """
 
-import difflib
-from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from exactrank.errors import DataError
+from exactrank.registry import Registry
 
 if TYPE_CHECKING:
     from exactrank.reproduce.experiment import Experiment
 
 _HERE = "exactrank.reproduce"
 #: Where each experiment is, by its name and paper after paper; imported when asked for.
-EXPERIMENTS: Mapping[str, str] = {
+EXPERIMENTS: "Registry[type[Experiment]]" = Registry("experiment", {
     "ranknet-speedup": f"{_HERE}.ranknet_speedup:RankNetSpeedup",
     "lambdarank-ranknet": f"{_HERE}.lambdarank_ranknet:LambdaRankOverRankNet",
     "lambdarank-intranet": f"{_HERE}.lambdarank_intranet:LambdaRankOnIntranet",
@@ -34,18 +31,12 @@ EXPERIMENTS: Mapping[str, str] = {
     "directrank-large": f"{_HERE}.directrank_large:DirectRankLarge",
     "directrank-err-map": f"{_HERE}.directrank_err_map:DirectRankERRMAP",
     "tree-tables": f"{_HERE}.tree_tables:TreeTables",
-    "jumping-points": f"{_HERE}.jumping_points_table:JumpingPointsTable",
+    "jumping-points": f"{_HERE}.jumping_points:JumpingPointsTable",
     "directrank-times": f"{_HERE}.directrank_times:DirectRankTimes",
     "directrank-starts": f"{_HERE}.directrank_starts:DirectRankStarts",
-}
+})  # fmt: skip
 
 
 def find_experiment(name: str) -> "type[Experiment]":
     """The class of the experiment called ``name``."""
-    if name not in EXPERIMENTS:
-        close = difflib.get_close_matches(name, EXPERIMENTS, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        raise DataError(f"there is no experiment called {name!r}{hint}; there are {', '.join(EXPERIMENTS)}")
-    module, _, found = EXPERIMENTS[name].partition(":")
-    experiment: type[Experiment] = getattr(import_module(module), found)
-    return experiment
+    return EXPERIMENTS[name]

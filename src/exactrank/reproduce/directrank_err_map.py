@@ -10,16 +10,12 @@ training (DirectRank@10). "A competitive performance compared to LambdaRank and 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
-from exactrank.data.folds import Fold
-from exactrank.data.synthetic import CubicPolynomial
 from exactrank.reproduce.artificial import Sizes, three_parts
-from exactrank.reproduce.directrank_large import NEAR, NONE, YAHOO
-from exactrank.reproduce.experiment import OnFolds, Tell, silent
+from exactrank.reproduce.directrank_large import NEAR, NONE
+from exactrank.reproduce.experiment import YAHOO, OnFolds, Tell, silent
 from exactrank.reproduce.finding import Check, Finding
-from exactrank.reproduce.linear_methods import OURS, Entries, Setting, entries
-from exactrank.reproduce.panels import Curve, Panel
+from exactrank.reproduce.linear_methods import OURS, Entries, Setting, by_part, entries, in_order
 from exactrank.table import Cell, Table
 
 CUT = f"{OURS}@10"
@@ -33,13 +29,12 @@ PUBLISHED: Mapping[str, Mapping[str, float]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectRankERRMAP(OnFolds):
+class DirectRankERRMAP(OnFolds, full={"features": 136, "queries": (19_944, 2_994, 6_983), "starts": 20}):
     """On ``queries`` queries for training, validation and test; or the folds in ``data``."""
 
-    name: ClassVar[str] = "directrank-err-map"
-    paper: ClassVar[str] = "Tan, Xia, Guo & Wang 2013"
-    where: ClassVar[str] = "Table 8"
-    published: ClassVar[str] = (
+    paper = "Tan, Xia, Guo & Wang 2013"
+    where = "Table 8"
+    published = (
         "By ERR and MAP DirectRank is above AdaRank, coordinate ascent and RankBoost, and level with LambdaRank. Cut at rank 10 it is"
         " moderately better than coordinate ascent."
     )
@@ -50,29 +45,20 @@ class DirectRankERRMAP(OnFolds):
     queries: Sizes = (800, 400, 1_000)
     starts: int = 1
 
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, features=136, queries=(19_944, 2_994, 6_983), starts=20)
-
     @property
     def stages(self) -> int:
         return sum(map(len, PUBLISHED.values())) * (len(self.data) or 1)
 
     def run(self, tell: Tell = silent) -> Finding:
-        found = {(name, measure): self._found(name, measure, folds, tell) for name, folds in self._sets() for measure in PUBLISHED}
-        checks = [check for (name, measure), each in found.items() for check in checks_of(name, measure, each)]
-        tables = [_table(*named, each) for named, each in found.items()]
-        return self._finding(
-            " ".join(_said(*named, e) for named, e in found.items()), checks, tables, [_panel(*n, e) for n, e in found.items()]
-        )
-
-    def _sets(self) -> list[tuple[str, list[Fold]]]:
-        source = CubicPolynomial(self.features, self.documents, noise=self.noise, seed=self.seed, threads=self.threads)
-        return self.given or [(YAHOO, [three_parts(source, self.queries)])]
-
-    def _found(self, name: str, measure: str, folds: list[Fold], tell: Tell) -> Entries:
-        setting = Setting(measure, self.starts, self.seed, self.threads)
-        return entries(name, PUBLISHED[measure], setting, folds, tell)
+        sets = self.given or [(YAHOO, [three_parts(self._source(noise=self.noise), self.queries)])]
+        found = []
+        for name, folds in sets:
+            for measure, methods in PUBLISHED.items():
+                setting = Setting(measure, self.starts, self.seed, self.threads)
+                found.append((name, measure, entries(name, methods, setting, folds, tell)))
+        said = (in_order(f"{name}, {measure}", each) for name, measure, each in found)
+        panels = (by_part(f"{name}, {measure}", measure, each) for name, measure, each in found)
+        return self._finding(said, (checks_of(*each) for each in found), (_table(*each) for each in found), panels)
 
 
 def checks_of(name: str, measure: str, found: Entries) -> Iterator[Check]:
@@ -86,18 +72,8 @@ def checks_of(name: str, measure: str, found: Entries) -> Iterator[Check]:
         yield Check(f"{name}: {LEVEL} is level with {OURS} ({measure}, test data, difference < {NEAR:g})", apart, NEAR)
 
 
-def _said(name: str, measure: str, found: Entries) -> str:
-    order = sorted(found, key=lambda method: -found[method].means[-1])
-    return f"{name}, {measure}, from the best to the worst: " + ", ".join(f"{m} {found[m].means[-1]:.4f}" for m in order) + "."
-
-
 def _table(name: str, measure: str, found: Entries) -> Table:
     rows: list[list[Cell]] = []
     for method, theirs in PUBLISHED[measure].items():
         rows.append([method, *found[method].means, theirs if name == YAHOO and theirs == theirs else ""])
     return Table(f"{name}, {measure}", ("method", "training", "validation", "test", "test, published"), rows)
-
-
-def _panel(name: str, measure: str, found: Entries) -> Panel:
-    curves = (Curve(method, (1.0, 2.0, 3.0), entry.means) for method, entry in found.items())
-    return Panel(f"{name}, {measure}", "training (1), validation (2) and test data (3)", measure, tuple(curves))

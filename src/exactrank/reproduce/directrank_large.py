@@ -14,21 +14,17 @@ bootstrap samples that `exactrank.rankers.directrank` is by default on little da
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
 from exactrank.data.folds import Fold
-from exactrank.data.synthetic import CubicPolynomial
-from exactrank.reproduce.artificial import Sizes, correlated_parts, three_parts
-from exactrank.reproduce.experiment import OnFolds, Tell, silent
+from exactrank.reproduce.artificial import correlated_parts
+from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, Tell, silent
 from exactrank.reproduce.finding import Check, Finding
-from exactrank.reproduce.linear_methods import METHODS, OURS, PARTS, Entries, Setting, entries
-from exactrank.reproduce.panels import Curve, Panel
+from exactrank.reproduce.linear_methods import METHODS, OURS, PARTS, Entries, Setting, by_part, entries, in_order
 from exactrank.reproduce.structured_ndcg import signed_rank
 from exactrank.table import Cell, Table
 
 MEASURE = "nDCG@10"
 NEAR = 0.005  #: of (1)
-YAHOO, MICROSOFT = "as Yahoo", "as Microsoft"
 NONE = float("nan")
 
 #: By set and method: NDCG@10 of each of `PARTS`; what is not published is NaN.
@@ -58,47 +54,35 @@ STATISTICS: Mapping[str, tuple[str, str, str, str]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectRankLarge(OnFolds):
-    """Both sets, of ``documents`` a query in Microsoft's and a third as many in Yahoo's; or the folds in ``data``."""
+class DirectRankLarge(AsYahooAndMicrosoft, full=SIZES | {"features": 136, "starts": 20}):
+    """All methods on both sets, or on the folds in ``data``."""
 
-    name: ClassVar[str] = "directrank-large"
-    paper: ClassVar[str] = "Tan, Xia, Guo & Wang 2013"
-    where: ClassVar[str] = "Tables 5, 6 and 7"
-    published: ClassVar[str] = (
+    paper = "Tan, Xia, Guo & Wang 2013"
+    where = "Tables 5, 6 and 7"
+    published = (
         "On Yahoo's and Microsoft's data linear DirectRank is above LambdaRank, SmoothGrad, AdaRank, coordinate ascent and RankBoost. The"
         " consistent RankCosine is level with it on Yahoo's and below it on Microsoft's."
     )
 
-    documents: int = 72
-    noise: float = 1.0
     mixed: bool = False
-    yahoo: Sizes = (2_000, 1_000, 2_000)
-    microsoft: Sizes = (1_000, 500, 1_000)
     starts: int = 2
-
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, features=136, yahoo=(19_944, 2_994, 6_983), microsoft=(18_919, 6_306, 6_306), starts=20)
 
     @property
     def stages(self) -> int:
         return len(METHODS) * (len(self.data) or 2)
 
     def run(self, tell: Tell = silent) -> Finding:
-        setting = Setting(MEASURE, self.starts, self.seed, self.threads)
-        sets = self.given or [(YAHOO, [self._yahoo()]), (MICROSOFT, [self._drawn(self.documents, self.microsoft)])]
+        setting, sets = Setting(MEASURE, self.starts, self.seed, self.threads), self._sets()
         found = {name: entries(name, METHODS, setting, folds, tell) for name, folds in sets}
-        checks = [check for name, each in found.items() for check in checks_of(name, each)]
-        tables = [*(_table(name, each) for name, each in found.items()), _statistics(sets)]
-        return self._finding(" ".join(_said(*each) for each in found.items()), checks, tables, [_panel(*each) for each in found.items()])
+        checks, tables = (checks_of(*each) for each in found.items()), [*(_table(*each) for each in found.items()), _statistics(sets)]
+        panels = (by_part(name, MEASURE, each) for name, each in found.items())
+        return self._finding((in_order(*each) for each in found.items()), checks, tables, panels)
 
-    def _yahoo(self) -> Fold:
-        return self._drawn(max(1, self.documents // 3), self.yahoo)
-
-    def _drawn(self, documents: int, sizes: Sizes) -> Fold:
-        source = CubicPolynomial(self.features, documents, noise=self.noise, seed=self.seed, threads=self.threads)
-        parts = three_parts(source, sizes)
-        return correlated_parts(parts, self.seed) if self.mixed else parts
+    def _sets(self) -> list[tuple[str, list[Fold]]]:
+        sets = super()._sets()
+        if self.data or not self.mixed:
+            return sets
+        return [(name, [correlated_parts(fold, self.seed) for fold in folds]) for name, folds in sets]
 
 
 def checks_of(name: str, found: Entries) -> Iterator[Check]:
@@ -111,11 +95,6 @@ def checks_of(name: str, found: Entries) -> Iterator[Check]:
     if name == YAHOO:
         apart = abs(found[OURS].means[-1] - found["RankCosine"].means[-1])
         yield Check(f"{name}: RankCosine is level with {OURS} (test data, difference < {NEAR:g})", apart, NEAR)
-
-
-def _said(name: str, found: Entries) -> str:
-    order = sorted(found, key=lambda method: -found[method].means[-1])
-    return f"{name}, test data, from the best to the worst: " + ", ".join(f"{m} {found[m].means[-1]:.4f}" for m in order) + "."
 
 
 def _table(name: str, found: Entries) -> Table:
@@ -135,8 +114,3 @@ def _statistics(sets: Sequence[tuple[str, Sequence[Fold]]]) -> Table:
         shown = train.n_features, train.n_queries, train.n_documents, train.n_documents / train.n_queries
         rows.append([name, *shown, ", ".join(STATISTICS.get(name, ()))])
     return Table("The sets", ("set", "features", "training queries", "documents", "documents a query", "published"), rows)
-
-
-def _panel(name: str, found: Entries) -> Panel:
-    curves = (Curve(method, (1.0, 2.0, 3.0), entry.means) for method, entry in found.items())
-    return Panel(name, "training (1), validation (2) and test data (3)", MEASURE, tuple(curves))

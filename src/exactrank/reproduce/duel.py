@@ -100,8 +100,8 @@ class Duels(Experiment):
     def run(self, tell: Tell = silent) -> Finding:
         by_set = [[self._duel(name, folds, hidden, tell) for hidden in self.hidden] for name, folds in self.sets]
         duels = [duel for each in by_set for duel in each]
-        checks = [check for each in by_set for check in self._checks(each)]
-        return self._finding(" ".join(d.said() for d in duels), checks, [d.table() for d in duels], [d.panel() for d in duels])
+        said, checks = (each.said() for each in duels), (self._checks(each) for each in by_set)
+        return self._finding(said, checks, (each.table() for each in duels), (each.panel() for each in duels))
 
     @cached_property
     def sets(self) -> Sequence[tuple[str, Sequence[Fold]]]:

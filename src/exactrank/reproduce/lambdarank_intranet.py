@@ -9,7 +9,6 @@ significantly better results": with linear nets every gap is above 0, but for no
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
 import numpy as np
 
@@ -24,13 +23,12 @@ GRADES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class LambdaRankOnIntranet(Duels, OnFolds):
+class LambdaRankOnIntranet(Duels, OnFolds, full={"rates": DENSE, "epochs": 200}):
     """On ``queries`` queries in five folds; or the folds in ``data``."""
 
-    name: ClassVar[str] = "lambdarank-intranet"
-    paper: ClassVar[str] = "Burges, Ragno & Le 2006"
-    where: ClassVar[str] = "Figure 2 (right)"
-    published: ClassVar[str] = (
+    paper = "Burges, Ragno & Le 2006"
+    where = "Figure 2 (right)"
+    published = (
         "On 400 queries of intranet search the means of LambdaRank are better at every k, but not significantly. With two-layer nets they"
         " are even closer."
     )
@@ -40,10 +38,6 @@ class LambdaRankOnIntranet(Duels, OnFolds):
     queries: int = 400
     noise: float = 1.0
     rates: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2)
-
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, rates=DENSE, epochs=200)
 
     def _sets(self) -> Sequence[tuple[str, Sequence[Fold]]]:
         if self.data:

@@ -14,7 +14,6 @@ RankNet, which does not know NDCG, is the control that the paper does not have.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
 import numpy as np
 
@@ -33,22 +32,17 @@ LEAST = 1e-7  #: no gain is drawn smaller
 
 
 @dataclass(frozen=True, kw_only=True)
-class LambdaRankOptimality(Experiment):
+class LambdaRankOptimality(Experiment, full={"queries": (10_000, 5_000, 1), "epochs": 300}):
     """Linear nets, trained and looked at on the first of ``queries`` queries; the second choose rate and epoch."""
 
-    name: ClassVar[str] = "lambdarank-optimality"
-    paper: ClassVar[str] = "Yue & Burges 2007"
-    where: ClassVar[str] = "section 5.4, of Figures 2 to 4"
-    published: ClassVar[str] = "A trained LambdaRank net is very close to a local optimum of NDCG."
+    paper = "Yue & Burges 2007"
+    where = "section 5.4, of Figures 2 to 4"
+    published = "A trained LambdaRank net is very close to a local optimum of NDCG."
 
     measure: str = "nDCG"
     queries: Sizes = (2_000, 1_000, 1)
     rates: tuple[float, ...] = (1e-4, 1e-3, 1e-2)
     epochs: int = 40
-
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, queries=(10_000, 5_000, 1), epochs=300)
 
     @property
     def stages(self) -> int:

@@ -7,7 +7,6 @@ shows, so there is a comparison of linear ones and one of nets with 10 hidden un
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
 from exactrank.data.folds import Fold
 from exactrank.reproduce.artificial import Sizes, three_parts
@@ -16,19 +15,14 @@ from exactrank.reproduce.finding import Check
 
 
 @dataclass(frozen=True, kw_only=True)
-class LambdaRankOverRankNet(Duels):
+class LambdaRankOverRankNet(Duels, full={"queries": (10_000, 5_000, 10_000), "rates": DENSE, "epochs": 300}):
     """On ``queries`` queries for training, validation and test."""
 
-    name: ClassVar[str] = "lambdarank-ranknet"
-    paper: ClassVar[str] = "Burges, Ragno & Le 2006"
-    where: ClassVar[str] = "Figure 2 (left)"
-    published: ClassVar[str] = "LambdaRank is clearly ahead of RankNet at NDCG@1 to NDCG@10, by more at the top ranks."
+    paper = "Burges, Ragno & Le 2006"
+    where = "Figure 2 (left)"
+    published = "LambdaRank is clearly ahead of RankNet at NDCG@1 to NDCG@10, by more at the top ranks."
 
     queries: Sizes = (4_000, 2_000, 4_000)
-
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, queries=(10_000, 5_000, 10_000), rates=DENSE, epochs=300)
 
     def _sets(self) -> Sequence[tuple[str, Sequence[Fold]]]:
         return [("artificial", [three_parts(self._source(), self.queries)])]

@@ -10,7 +10,6 @@ Their 25,000 queries, of 26 documents with 367 features, are not public: here it
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
 from exactrank.data.folds import Fold
 from exactrank.reproduce.artificial import Sizes, correlated_parts, three_parts
@@ -21,23 +20,18 @@ NEAR = 0.01  #: of (1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LambdaRankOnWeb(Duels):
+class LambdaRankOnWeb(Duels, full={"features": 367, "queries": (10_000, 5_000, 10_000), "rates": DENSE, "epochs": 300}):
     """On ``queries`` queries for training, validation and test."""
 
-    name: ClassVar[str] = "lambdarank-web"
-    paper: ClassVar[str] = "Burges, Ragno & Le 2006"
-    where: ClassVar[str] = "Figure 3"
-    published: ClassVar[str] = (
+    paper = "Burges, Ragno & Le 2006"
+    where = "Figure 3"
+    published = (
         "On web data LambdaRank is ahead of RankNet, with linear and with two-layer nets. At the larger k linear LambdaRank is level with"
         " two-layer RankNet."
     )
 
     documents: int = 26
     queries: Sizes = (3_000, 1_500, 3_000)
-
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, features=367, queries=(10_000, 5_000, 10_000), rates=DENSE, epochs=300)
 
     def _sets(self) -> Sequence[tuple[str, Sequence[Fold]]]:
         return [("as web search", [correlated_parts(three_parts(self._source(), self.queries), self.seed)])]

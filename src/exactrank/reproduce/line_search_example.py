@@ -17,7 +17,6 @@ that goes out.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import ClassVar, Self
 
 import numpy as np
 
@@ -101,17 +100,12 @@ BEFORE, AFTER = 0.889, 1.0  #: NDCG@3 of the first query, before p3 and after it
 class LineSearchExample(Experiment):
     """The example; it has one size, and nothing in it is random."""
 
-    name: ClassVar[str] = "line-search-example"
-    paper: ClassVar[str] = "Tan, Xia, Guo & Wang 2013"
-    where: ClassVar[str] = "Figure 1, Tables 1 and 2"
-    published: ClassVar[str] = (
+    paper = "Tan, Xia, Guo & Wang 2013"
+    where = "Figure 1, Tables 1 and 2"
+    published = (
         "Two queries of five documents have 5 and 7 jumping points, and NDCG@3 is largest between p3 and p5. At p3 that of the first query"
         " rises from 0.889 to 1."
     )
-
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed)
 
     @property
     def stages(self) -> int:

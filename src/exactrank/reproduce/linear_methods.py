@@ -20,11 +20,12 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.coordinate_ascent import CoordinateAscent
 from exactrank.rankers.directrank import DirectRank
 from exactrank.rankers.lambdarank import LambdaRank
-from exactrank.rankers.rank_cosine import RankCosine
 from exactrank.rankers.rankboost import RankBoost
-from exactrank.rankers.structured_rank import StructuredRank
+from exactrank.rankers.rankcosine import RankCosine
+from exactrank.rankers.structuredrank import StructuredRank
 from exactrank.reproduce.chosen import fitted
 from exactrank.reproduce.experiment import Tell
+from exactrank.reproduce.panels import Curve, Panel
 
 OURS, BAGS = "DirectRank", "DirectRank, 20 bags"
 PARTS = ("training", "validation", "test")
@@ -94,3 +95,15 @@ def entries(name: str, methods: Iterable[str], setting: Setting, folds: Sequence
         given = replace(setting, measure=f"{setting.measure}@{cutoff}") if cutoff else setting
         found[method] = Entry.pooled([Entry.of(METHODS[kind](given), fold, setting.measure) for fold in folds])
     return found
+
+
+def in_order(name: str, found: Entries) -> str:
+    """Which method is best on test data, and which come after it, in a sentence."""
+    order = sorted(found, key=lambda method: -found[method].means[-1])
+    return f"{name}, test data, from the best to the worst: " + ", ".join(f"{m} {found[m].means[-1]:.4f}" for m in order) + "."
+
+
+def by_part(name: str, measure: str, found: Entries) -> Panel:
+    """Each method on each of `PARTS`."""
+    curves = (Curve(method, (1.0, 2.0, 3.0), entry.means) for method, entry in found.items())
+    return Panel(name, "training (1), validation (2) and test data (3)", measure, tuple(curves))

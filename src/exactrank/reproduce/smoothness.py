@@ -16,7 +16,6 @@ NDCG": over all queries and for every weight
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
 import numpy as np
 
@@ -100,13 +99,12 @@ class Around:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothWithQueries(Experiment):
+class SmoothWithQueries(Experiment, full={"rates": (1e-4, 1e-3, 3e-3, 1e-2), "epochs": 300}):
     """Nets trained on ``queries`` queries, looked at on these and on ``samples`` of them."""
 
-    name: ClassVar[str] = "smoothness"
-    paper: ClassVar[str] = "Yue & Burges 2007"
-    where: ClassVar[str] = "Figures 2 and 3"
-    published: ClassVar[str] = (
+    paper = "Yue & Burges 2007"
+    where = "Figures 2 and 3"
+    published = (
         "From 100 to 1,000 and 10,000 queries NDCG becomes smoother, as a function of single weights."
         " A trained LambdaRank net is at a local optimum of NDCG."
     )
@@ -118,21 +116,15 @@ class SmoothWithQueries(Experiment):
     rates: tuple[float, ...] = (1e-3,)
     epochs: int = 30
 
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        rates = (1e-4, 1e-3, 3e-3, 1e-2)
-        return cls(seed=seed, rates=rates, epochs=300)
-
     @property
     def stages(self) -> int:
         return len(self.hidden) * (len(self.rates) + 1)
 
     def run(self, tell: Tell = silent) -> Finding:
         around = [self._around(hidden, tell) for hidden in self.hidden]
-        checks = [check for each in around for check in each.checks()]
         columns = ("net", "queries", "roughness, middle curve", "largest step / span, middle curve", "missed / span, worst curve")
         table = Table("Curves of single weights", columns, [row for each in around for row in each.rows()])
-        return self._finding(" ".join(each.said() for each in around), checks, [table], [p for each in around for p in each.panels()])
+        return self._finding((each.said() for each in around), (a.checks() for a in around), [table], (a.panels() for a in around))
 
     def _fold(self) -> Fold:
         return three_parts(self._source(), (self.queries, max(1, self.queries // 2), 1))

@@ -12,7 +12,6 @@ The workshop paper of the same year shows both as its Figure 3.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
 import numpy as np
 
@@ -62,23 +61,16 @@ class BlownUp:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothOnWeb(SmoothWithQueries):
+class SmoothOnWeb(SmoothWithQueries, full={"features": 367, "rates": (1e-4, 1e-3, 3e-3, 1e-2), "epochs": 300}):
     """A net of ``hidden`` units, trained on ``queries`` queries and looked at on these."""
 
-    name: ClassVar[str] = "smoothness-web"
-    paper: ClassVar[str] = "Yue & Burges 2007"
-    where: ClassVar[str] = "Figures 4 and 5 (workshop paper: Figure 3)"
-    published: ClassVar[str] = (
-        "On web data NDCG is relatively smooth on a macro scale, but has numerous small local optima, even with 10,000 queries."
-    )
+    paper = "Yue & Burges 2007"
+    where = "Figures 4 and 5 (workshop paper: Figure 3)"
+    published = "On web data NDCG is relatively smooth on a macro scale, but has numerous small local optima, even with 10,000 queries."
 
     documents: int = 26
     samples: tuple[int, ...] = ()
     hidden: tuple[int | None, ...] = (10,)
-
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, features=367, rates=(1e-4, 1e-3, 3e-3, 1e-2), epochs=300)
 
     def run(self, tell: Tell = silent) -> Finding:
         around = self._around(self.hidden[0], tell)

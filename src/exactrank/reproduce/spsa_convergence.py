@@ -21,7 +21,6 @@ each state counts too. Curves are means over runs.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -65,13 +64,12 @@ class Descent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SPSAConvergence(Experiment):
+class SPSAConvergence(Experiment, full={"queries": 10_000, "evaluations": 5_000, "runs": 10}):
     """``runs`` of each method from different starts, until ``evaluations`` values were asked for."""
 
-    name: ClassVar[str] = "spsa-convergence"
-    paper: ClassVar[str] = "Yue & Burges 2007"
-    where: ClassVar[str] = "Figure 1"
-    published: ClassVar[str] = (
+    paper = "Yue & Burges 2007"
+    where = "Figure 1"
+    published = (
         "On web data all variants of SPSA lower the cross entropy much faster than FDSA, by number of function evaluations."
         " Averaging more estimates (SPSA:4, SPSA:8) neither helps nor hurts."
     )
@@ -85,21 +83,16 @@ class SPSAConvergence(Experiment):
         if self.evaluations < PARTS[0]:
             raise DataError(f"evaluations must be at least {PARTS[0]}, got {self.evaluations}")
 
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, queries=10_000, evaluations=5_000, runs=10)
-
     @property
     def stages(self) -> int:
         return 2 * 2 * len(METHODS)  # on both sets, to choose a0 and to run
 
     def run(self, tell: Tell = silent) -> Finding:
         drawn = self._source().data(self.queries)
-        mixed, plain = correlated(drawn, self.seed), drawn
-        descents = {"correlated features": self._descents(mixed, tell), "independent features": self._descents(plain, tell)}
-        found = " ".join(f"With {kind}: {self._said(each)}" for kind, each in descents.items())
-        tables = [self._table(kind, each) for kind, each in descents.items()]
-        return self._finding(found, self._checks(descents["correlated features"]), tables, [_panel(*each) for each in descents.items()])
+        sets = {"correlated features": correlated(drawn, self.seed), "independent features": drawn}
+        descents = {kind: self._descents(data, tell) for kind, data in sets.items()}
+        found, tables = (f"With {kind}: {self._said(each)}" for kind, each in descents.items()), (self._table(*e) for e in descents.items())
+        return self._finding(found, self._checks(descents["correlated features"]), tables, (_panel(*each) for each in descents.items()))
 
     def _descents(self, data: RankingData, tell: Tell) -> dict[str, Descent]:
         architecture = LinearModel().on(data)

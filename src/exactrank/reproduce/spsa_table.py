@@ -7,7 +7,6 @@ rates are chosen on validation data; SPSA's gains are those that the optimizer c
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
 from exactrank.data.folds import Fold
 from exactrank.rankers.base import Ranker
@@ -26,22 +25,17 @@ SPSA_EVALUATIONS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class SPSATable(Experiment):
+class SPSATable(Experiment, full={"queries": (10_000, 5_000, 10_000), "epochs": 300, "steps": 2_000}):
     """The three rankers; SPSA makes ``steps`` steps, the others as many ``epochs`` as they need."""
 
-    name: ClassVar[str] = "spsa-table"
-    paper: ClassVar[str] = "Yue & Burges 2007"
-    where: ClassVar[str] = "Table 1"
-    published: ClassVar[str] = "On web data, with linear nets, SPSA:4 is below RankNet, and RankNet below LambdaRank, by NDCG@10."
+    paper = "Yue & Burges 2007"
+    where = "Table 1"
+    published = "On web data, with linear nets, SPSA:4 is below RankNet, and RankNet below LambdaRank, by NDCG@10."
 
     queries: Sizes = (2_000, 1_000, 2_000)
     rates: tuple[float, ...] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
     epochs: int = 40
     steps: int = 500
-
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, queries=(10_000, 5_000, 10_000), epochs=300, steps=2_000)
 
     @property
     def stages(self) -> int:

@@ -12,11 +12,11 @@ of several trainings is taken.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self, get_args
+from typing import get_args
 
 from exactrank.data.ranking_data import RankingData
 from exactrank.optimizers.base import Duality
-from exactrank.rankers.structured_rank import Solver, StructuredRank
+from exactrank.rankers.structuredrank import Solver, StructuredRank
 from exactrank.reproduce.artificial import correlated
 from exactrank.reproduce.chosen import fitted
 from exactrank.reproduce.experiment import Experiment, Tell, silent
@@ -56,13 +56,12 @@ class Solved:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StructuredTimes(Experiment):
+class StructuredTimes(Experiment, full={"features": 300}):
     """Each solver at each of ``lams``, ``repeats`` times."""
 
-    name: ClassVar[str] = "structured-times"
-    paper: ClassVar[str] = "Chapelle, Le & Smola 2007"
-    where: ClassVar[str] = "section 5.1"
-    published: ClassVar[str] = (
+    paper = "Chapelle, Le & Smola 2007"
+    where = "section 5.1"
+    published = (
         "Cutting planes, subgradients and a bundle all train in the order of 15 minutes. That is with 1,500 queries and 50,000 documents."
     )
 
@@ -72,10 +71,6 @@ class StructuredTimes(Experiment):
     repeats: int = 3
     threads: int | None = 1
 
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, features=300)
-
     @property
     def stages(self) -> int:
         return len(self.lams) * len(get_args(Solver))
@@ -84,8 +79,7 @@ class StructuredTimes(Experiment):
         data = correlated(self._source().data(self.queries), self.seed)
         by_lam = {lam: [self._solved(data, solver, lam, tell) for solver in get_args(Solver)] for lam in self.lams}
         every = [one for solved in by_lam.values() for one in solved]
-        checks = [check for solved in zip(*by_lam.values(), strict=True) for check in arrives(solved)]
-        checks += [agree(solved) for solved in by_lam.values()]
+        checks = [*map(arrives, zip(*by_lam.values(), strict=True)), map(agree, by_lam.values())]
         slowest = max(every, key=lambda one: one.taken)
         found = f"The slowest, {slowest.solver} with lam = {slowest.lam:g}, takes {slowest.taken:.2g} s."
         return self._finding(found, checks, [_table(every)], [_panel(solved) for solved in by_lam.values()])

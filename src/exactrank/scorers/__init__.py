@@ -3,11 +3,16 @@
 A scorer is one file and one line in `KINDS`, which names its class by the ``"kind"`` that stands in model files.
 """
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-KINDS: Mapping[str, str] = {
+from exactrank.registry import Registry
+
+if TYPE_CHECKING:
+    from exactrank.scorers.base import Scorer
+
+KINDS: "Registry[type[Scorer]]" = Registry("kind of scorer", {
     "linear": "exactrank.scorers.linear:Linear",
     "network": "exactrank.scorers.network:Network",
     "thresholds": "exactrank.scorers.thresholds:Thresholds",
     "trees": "exactrank.scorers.tree_ensemble:TreeEnsemble",
-}
+})  # fmt: skip

@@ -12,7 +12,6 @@ import re
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -125,8 +124,7 @@ def _from_record(record: dict[str, Any], where: str) -> Model:
     kind = scorer.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise DataError(f"{where}: the scorer's kind is {_start(kind)}; known: {', '.join(KINDS)}")
-    module, _, name = KINDS[kind].partition(":")
-    read: Scorer = getattr(import_module(module), name).from_record(scorer, where)
+    read = KINDS[kind].from_record(scorer, where)
     return Model(read, **{name: record[name] for name in _TYPES if name != "scorer"})
 
 

@@ -3,10 +3,8 @@
 A contender is one file and one line in `CONTENDERS`, or, in another package, an entry point of the group ``exactrank.contenders``.
 """
 
-import difflib
 import inspect
-from collections.abc import Iterable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from exactrank.compare.contender import Contender
@@ -14,18 +12,20 @@ from exactrank.compare.contenders.estimator import EstimatorContender
 from exactrank.compare.contenders.notation import Method, parse_method
 from exactrank.compare.contenders.notation import split_methods as split_methods
 from exactrank.compare.contenders.ranker import RankerContender
-from exactrank.compare.reasons import reason_of
 from exactrank.errors import DataError, ExactRankError
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
+from exactrank.reasons import reason_of
+from exactrank.registry import Registry, imported
+from exactrank.text import did_you_mean
 
 #: Where each peer is, by its name in the notation; imported when asked for.
-CONTENDERS: Mapping[str, str] = {
+CONTENDERS: Registry[type] = Registry("method", {
     "lightgbm": "exactrank.compare.contenders.lightgbm:LightGBM",
     "xgboost": "exactrank.compare.contenders.xgboost:XGBoost",
     "catboost": "exactrank.compare.contenders.catboost:CatBoost",
-}
-GROUP = "exactrank.contenders"
+}, "exactrank.contenders", lambda value: isinstance(value, type))  # fmt: skip
+FOUND = "write package.module:Class, of a module that Python finds: of a package that is installed, or with its folder in PYTHONPATH"
 
 
 def find_contender(text: str) -> Contender:
@@ -58,11 +58,6 @@ def as_contender(value: Any) -> Contender:
     raise DataError(f"{value!r} cannot be compared; give the name of a method, a ranker, a Contender or a scikit-learn estimator")
 
 
-def known_contenders() -> list[str]:
-    """All names that the notation knows, those of other packages too."""
-    return list(dict.fromkeys([*RANKERS, *CONTENDERS, *(point.name for point in entry_points(group=GROUP))]))
-
-
 def _name_of(kind: type) -> str:
     return kind.name if issubclass(kind, Ranker) else kind.__name__
 
@@ -78,28 +73,15 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _class_of(name: str) -> type:
-    path = RANKERS.get(name) or CONTENDERS.get(name) or (name if ":" in name else None)
-    if path is not None:
-        return _imported(EntryPoint(name, path, GROUP))
-    for point in entry_points(group=GROUP, name=name):
-        return _imported(point)
-    known = known_contenders()
-    raise DataError(
-        f"there is no method {name!r}{_hint(name, known)}; there are {', '.join(known)}, and classes written package.module:Class"
-    )
-
-
-def _imported(point: EntryPoint) -> type:
-    try:
-        found = point.load()
-    except (Exception, SystemExit) as error:  # a module of others may raise anything
-        raise DataError(
-            f"{point.name}: cannot import {point.value} ({reason_of(error)}); write package.module:Class, of a module that Python finds:"
-            " of a package that is installed, or with its folder in PYTHONPATH"
-        ) from None
-    if not isinstance(found, type):
-        raise DataError(f"{point.name} is {found!r}, not a class; give a Contender, a ranker or a scikit-learn estimator")
-    return found
+    if ":" in name:
+        found = imported(EntryPoint(name, name, ""), FOUND)
+        if not isinstance(found, type):
+            raise DataError(f"{name} is {found!r}, not a class; give a Contender, a ranker or a scikit-learn estimator")
+        return found
+    for registry in (RANKERS, CONTENDERS):
+        if name in registry:
+            return registry[name]
+    raise CONTENDERS.unknown(name, [*RANKERS, *CONTENDERS], ", and classes written package.module:Class")
 
 
 def _made(kind: type, method: Method) -> Contender:
@@ -134,9 +116,6 @@ def _check_settings(kind: type, method: Method) -> None:
     known = [given.name for given in parameters if given.name != "name"]
     for name in method.settings:
         if name not in known:
-            raise DataError(f"{method}: {method.name} has no setting {name!r}{_hint(name, known)}; it has {', '.join(known) or 'none'}")
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name.lower(), known, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
+            raise DataError(
+                f"{method}: {method.name} has no setting {name!r}{did_you_mean(name, known)}; it has {', '.join(known) or 'none'}"
+            )

@@ -17,6 +17,7 @@ from exactrank.compare.results import Point, Weights
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.scorers.model import plain
+from exactrank.text import written
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,7 +36,7 @@ class EstimatorContender(Contender):
             )
 
     def __repr__(self) -> str:
-        return f"{self.estimator.__name__}({', '.join(f'{name}={value!r}' for name, value in self.params.items())})"
+        return f"{self.estimator.__name__}({written(self.params)})"
 
     @property
     def about(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from exactrank.errors import DataError
 from exactrank.measures.parse import settings_in
+from exactrank.text import written
 
 _FORM = re.compile(
     r"\s*(?:(?P<label>[^=()\[\]{},'\"]*[^=()\[\]{},'\"\s])\s*=)?\s*(?P<name>[\w.:-]+)\s*(?:\((?P<inside>.*)\))?\s*", re.DOTALL
@@ -38,7 +39,7 @@ class Method:
 
     @property
     def _settings(self) -> str:
-        return f"({', '.join(f'{name}={value!r}' for name, value in self.settings.items())})" if self.settings else ""
+        return f"({written(self.settings)})" if self.settings else ""
 
     def __str__(self) -> str:
         return (f"{self.label}=" if self.label else "") + self.name + self._settings

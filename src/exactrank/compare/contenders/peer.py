@@ -7,7 +7,6 @@ trees without a gain training ends, and the best number of trees is kept.
 Their losses take grades that are whole and not negative; other grades are refused, for they would train on something else.
 """
 
-import difflib
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -21,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerDocument, PerQuery
-from exactrank.compare.contender import Contender, Fitted, Task
-from exactrank.compare.contenders.curve import Curve
+from exactrank.compare.contender import Contender, Curve, Fitted, Task
 from exactrank.compare.contenders.ranker import shares
 from exactrank.compare.results import Point, Weights
 from exactrank.data.alignment import aligned
@@ -31,6 +29,7 @@ from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.search_space import Space
+from exactrank.text import did_you_mean, written
 
 #: Names that all three take for features.
 _PLAIN = re.compile(r"[\w.-]+")
@@ -50,14 +49,13 @@ class Peer(Contender):
         self.name = name or self.package
         self.params = settings
         for word in settings.keys() - self.defaults.keys():
-            close = difflib.get_close_matches(word, self.defaults, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
+            hint = did_you_mean(word, self.defaults)
             raise DataError(f"{self.package} has no setting {word!r} here{hint}; it has {', '.join(self.defaults)}")
         if find_spec(self.package) is None:
             raise DataError(f"{self.title} is not installed, so it cannot be compared; pip install {self.package}, or leave it out")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.params.items())})"
+        return f"{type(self).__name__}({written(self.params)})"
 
     @property
     def libraries(self) -> tuple[str, ...]:

@@ -26,12 +26,12 @@ from exactrank.arrays import PerDocument
 from exactrank.compare.contender import Contender, Fitted, Task
 from exactrank.compare.contenders.scores import GivenScores, check_scores_file
 from exactrank.compare.forks import tie_to_parent
-from exactrank.compare.reasons import LONGEST
 from exactrank.data.formats import write
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
 from exactrank.errors import DataError
 from exactrank.files import scratch_folder
+from exactrank.reasons import LONGEST
 
 #: Of what a program that failed said, so many lines are shown.
 LAST_LINES = 5

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from exactrank.arrays import PerDocument
-from exactrank.compare.contender import Contender, Task
-from exactrank.compare.contenders.curve import Curve
+from exactrank.compare.contender import Contender, Curve, Task
 from exactrank.compare.results import Point, Weights
 from exactrank.data.moments import moments
 from exactrank.data.ranking_data import RankingData
@@ -28,6 +27,7 @@ from exactrank.scorers.missing import PerFeature, filled
 from exactrank.scorers.model import plain
 from exactrank.scorers.thresholds import Thresholds
 from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.text import written
 from exactrank.training import Progress
 
 #: The measure that rankers have by default; one that has another is made for that.
@@ -43,7 +43,7 @@ class RankerContender(Contender):
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"{self.ranker.__name__}({', '.join(f'{name}={value!r}' for name, value in self.params.items())})"
+        return f"{self.ranker.__name__}({written(self.params)})"
 
     @property
     def libraries(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from exactrank.compare.page.charts import SMALL, Dot, Line, bar_chart, best_step, line_chart, step_at, step_chart
 from exactrank.compare.page.numbers import compact, interval, plain, signed
-from exactrank.compare.results import RANKS, Comparison, Fit, Slice, Weights
+from exactrank.compare.results import RANKS, Fit, Results, Slice, Weights
 from exactrank.compare.standings import shared_values
 from exactrank.measures.bootstrap import bootstrap_intervals
 from exactrank.measures.bound import means_over_queries
@@ -36,7 +36,7 @@ class Drawing:
     chart: Markup
 
 
-def rank_curves(comparison: Comparison, dataset: str, numbers: Mapping[str, int]) -> Drawing | None:
+def rank_curves(comparison: Results, dataset: str, numbers: Mapping[str, int]) -> Drawing | None:
     """nDCG at ranks 1 to 10 with intervals; methods stand a little apart at each rank. None where there are no values."""
     shared = {k: shared_values(comparison, dataset, f"nDCG@{k}") for k in RANKS}
     names = list(shared[1].values)

@@ -15,6 +15,7 @@ from exactrank.compare.results import DataSummary, Fit, FoldSummary, Trial
 from exactrank.errors import MeasureError
 from exactrank.measures import Measure
 from exactrank.measures.parse import parse_measure
+from exactrank.text import written
 
 GRADES = 12  #: that have a bar of their own
 
@@ -72,15 +73,6 @@ def grades_chart(data: DataSummary) -> Markup | None:
 def fit_record(fit: Fit) -> FitRecord:
     """Settings as they would be written in Python."""
     return FitRecord(fit, written(fit.chosen), [(name, repr(value)) for name, value in fit.settings.items()], _trials(fit.trials))
-
-
-def written(settings: Mapping[str, Any]) -> str:
-    """Settings in one line.
-
-    >>> written({"rate": 0.1, "kind": "a"})
-    "rate=0.1, kind='a'"
-    """
-    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -1,10 +1,15 @@
-"""Differences of two rankers, one a query: those that count, and their signed ranks.
+"""Differences of two rankers, one per query: those that count, their signed ranks, and how large they are, which no p-value says.
 
     R_q = sign(d_q) * rank of |d_q| among the differences that are not 0                  (Wilcoxon 1945)  (1)
+    d_z = mean(d) / sd(d)                        Cohen's d of paired differences              (Cohen 1988)  (2)
+    r = (R+ - R-) / (R+ + R-)                    matched-pairs rank-biserial correlation      (Kerby 2014)  (3)
 
-Equal sizes share the mean of their ranks. Sizes are equal if they differ by less than about 1e-12 of the largest: 0.3 - 0.2 and
-0.2 - 0.1 are the same difference, which rounding keeps apart.
+In (1) equal sizes share the mean of their ranks. Sizes are equal if they differ by less than about 1e-12 of the largest: 0.3 - 0.2 and
+0.2 - 0.1 are the same difference, which rounding keeps apart. R+ and R- are the sums of the ranks above and below 0: r is 1 if every
+difference is above 0, -1 if every one is below, and 0 if they balance. d_z = 0.2, 0.5 and 0.8 are often called small, medium and large.
 """
+
+import math
 
 import numpy as np
 from scipy.stats import rankdata
@@ -40,3 +45,39 @@ def signed_ranks(d: PerQuery) -> PerQuery:
     size = np.abs(d) / np.abs(d).max()
     ranks: PerQuery = np.sign(d) * rankdata(np.round(size, DECIMALS))
     return ranks
+
+
+def spread(d: PerQuery) -> float:
+    """sd(d); 0 where it is no more than the rounding of the mean."""
+    deviation = float(d.std(ddof=1))
+    return deviation if deviation > 10 * np.finfo(np.float64).eps * abs(float(d.mean())) else 0.0
+
+
+def cohens_d(d: PerQuery) -> float:
+    """(2); 0 if all differences are 0, NaN if they are all the same otherwise, or fewer than 2."""
+    d = counted(d)
+    if len(d) < 2:
+        return math.nan
+    if not d.any():
+        return 0.0
+    deviation = spread(d)
+    return float(d.mean()) / deviation if deviation else math.nan
+
+
+def rank_biserial(d: PerQuery) -> float:
+    """(3); 0 if all differences are 0, NaN without any.
+
+    >>> rank_biserial(np.array([0.3, -0.1, 0.0, 0.2]))
+    0.6666666666666666
+    """
+    d = counted(d)
+    if not len(d):
+        return math.nan
+    ranks = signed_ranks(d)
+    return float(ranks.sum() / np.abs(ranks).sum()) if len(ranks) else 0.0
+
+
+def wins_ties_losses(d: PerQuery) -> tuple[int, int, int]:
+    """How many differences are above 0, 0, and below."""
+    d = counted(d)
+    return int(np.count_nonzero(d > 0)), int(np.count_nonzero(d == 0)), int(np.count_nonzero(d < 0))

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import stats
 
 from exactrank.arrays import PerQuery
-from exactrank.compare.statistics.differences import counted, signed_ranks
+from exactrank.compare.statistics.differences import counted, signed_ranks, spread
 from exactrank.errors import DataError
 
 #: Up to this many untied differences (2) is exact by its table.
@@ -43,12 +43,6 @@ def paired_t(d: PerQuery) -> float:
     if not spread(d):
         return math.nan
     return float(stats.ttest_1samp(d, 0.0).pvalue)
-
-
-def spread(d: PerQuery) -> float:
-    """sd(d); 0 where it is no more than the rounding of the mean."""
-    deviation = float(d.std(ddof=1))
-    return deviation if deviation > 10 * np.finfo(np.float64).eps * abs(float(d.mean())) else 0.0
 
 
 def wilcoxon(d: PerQuery) -> float:

@@ -6,7 +6,12 @@ With a and b the values of two methods, w the weights of the queries and n the n
 
 Tests and effects take (1), so that they speak of the difference that is reported; with equal weights it is a_q - b_q. A query counts
 if both methods have a value and its weight is above 0. Values that differ by rounding alone are equal. The bootstrap draws the same
-queries for all pairs; p-values are adjusted over all pairs by Holm, each test by itself.
+queries for all pairs. P-values p_(1) <= ... <= p_(m) of one test are adjusted over all pairs, so that the chance of even one false finding
+keeps to the level (Holm 1979):
+
+    adjusted_(i) = max over j <= i of min(1, (m - j + 1) p_(j))                                                        (2)
+
+It is never larger than Bonferroni's m p, and like it asks nothing of how the tests hang together.
 """
 
 import itertools
@@ -20,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerQuery
-from exactrank.compare.statistics.effect import cohens_d, rank_biserial, wins_ties_losses
-from exactrank.compare.statistics.holm import holm
+from exactrank.compare.statistics.differences import cohens_d, rank_biserial, wins_ties_losses
 from exactrank.compare.statistics.paired import TESTS, randomisation
 from exactrank.errors import DataError
 from exactrank.measures.bootstrap import bootstrap_intervals
@@ -135,3 +139,21 @@ def _weighted(d: PerQuery, weight: PerQuery) -> PerQuery:
     counts = ~np.isnan(d) & (weight > 0)
     own = weight[counts]
     return d[counts] * (own * (len(own) / own.sum())) if len(own) else d[counts]
+
+
+def holm(p: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """(2), in the order of ``p``. A test without an answer (NaN) stays so, and is not counted in m.
+
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    adjusted = np.array(p, np.float64)
+    if adjusted.ndim != 1:
+        raise DataError(f"p-values have the shape {adjusted.shape}; expected one number a test")
+    wrong = (adjusted < 0) | (adjusted > 1)
+    if wrong.any():
+        raise DataError(f"p-value {adjusted[wrong][0]} of test {int(wrong.argmax())} (from 0) is not between 0 and 1")
+    order = np.argsort(adjusted)[: np.count_nonzero(~np.isnan(adjusted))]  # NaN sorts last
+    stepped = adjusted[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(stepped))
+    return adjusted

@@ -12,7 +12,6 @@ where the number of documents rises by factors of 20 and 2: "mildly increase, an
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
 import numpy as np
 
@@ -35,13 +34,12 @@ SIZES = (50, 100, 200, 500, 1000)  #: of the published counts
 
 
 @dataclass(frozen=True, kw_only=True)
-class JumpingPointsTable(OnFolds):
+class JumpingPointsTable(OnFolds, full={"queries": 150, "draws": 20}):
     """Queries cut to each of ``sizes`` documents, with each of ``draws`` random weights."""
 
-    name: ClassVar[str] = "jumping-points"
-    paper: ClassVar[str] = "Tan, Xia, Guo & Wang 2013"
-    where: ClassVar[str] = "Table 12"
-    published: ClassVar[str] = (
+    paper = "Tan, Xia, Guo & Wang 2013"
+    where = "Table 12"
+    published = (
         "With the cutoff 5 the number of jumping points of a query rises mildly with its documents, and converges. From 50 to 1,000"
         " documents it is 44 to 66 on HP2003 and 41 to 65 on HP2004."
     )
@@ -51,17 +49,13 @@ class JumpingPointsTable(OnFolds):
     sizes: tuple[int, ...] = SIZES
     draws: int = 5
 
-    @classmethod
-    def full(cls, seed: int = 0) -> Self:
-        return cls(seed=seed, queries=150, draws=20)
-
     @property
     def stages(self) -> int:
         return len(self.sizes) * (len(self.data) or 2)
 
     def run(self, tell: Tell = silent) -> Finding:
         counted = {name: [self._counted(name, data, size, tell) for size in self.sizes] for name, data in self._sets()}
-        checks = [check for name, counts in counted.items() for check in self._checks(name, counts)]
+        checks = (self._checks(*each) for each in counted.items())
         found = " ".join(f"{name}: {', '.join(f'{count:.1f}' for count in counts)}." for name, counts in counted.items())
         words = f"With {', '.join(map(str, self.sizes))} documents a query the mean numbers of jumping points are: {found}"
         return self._finding(words, checks, [self._table(counted)], [self._panel(counted)])

@@ -1,13 +1,13 @@
 """SVM-MAP: the structured bound on average precision (Yue, Finley, Radlinski & Joachims 2007).
 
-The ranker is `exactrank.rankers.structured_rank`'s; the joint features are sums over pairs of a relevant and an irrelevant
+The ranker is `exactrank.rankers.structuredrank`'s; the joint features are sums over pairs of a relevant and an irrelevant
 document. With ``measure="RR"`` it is SVM-MRR (Chakrabarti, Khanna, Sawant & Bhattacharyya 2008).
 """
 
 from dataclasses import dataclass
 
 from exactrank.measures.base import Measure
-from exactrank.rankers.structured_rank import StructuredRank
+from exactrank.rankers.structuredrank import StructuredRank
 
 
 @dataclass(eq=False, repr=False)
