@@ -17,13 +17,16 @@ namespace exactrank {
 
 enum class Link { logistic, step, spring };
 
+static XR_CLONES void signs_of_differences(const double* at, std::int32_t i, std::int32_t last, double* __restrict delta) {
+    const double own = at[i];
+    for (std::int32_t j = i + 1; j < last; ++j) delta[j] = static_cast<double>(at[j] > own) - static_cast<double>(at[j] < own);
+}
+
 // Unit weights: the sign of the difference of grades.
 class UnitSwaps final : public Swaps {
 public:
     void start(const Ranked& query, Scratch&) override { at_ = query.at; }
-    void row(std::int32_t i, std::int32_t last, double* delta) override {
-        for (std::int32_t j = i + 1; j < last; ++j) delta[j] = static_cast<double>(at_[j] > at_[i]) - static_cast<double>(at_[j] < at_[i]);
-    }
+    void row(std::int32_t i, std::int32_t last, double* delta) override { signs_of_differences(at_, i, last, delta); }
 
 private:
     const double* at_ = nullptr;
@@ -149,10 +152,10 @@ static XR_CLONES double logistic_cost(const ForceRow& row) {
     };
     for (std::int32_t j = row.i + 1; j < row.last; j += 8) {
         const Doubles delta = first_lanes(load_eight(row.delta + j), row.last - j);
-        const Doubles power = load_eight(row.powers + j), gap = row.score - load_eight(row.scores + j), lead = delta < 0.0 ? gap : -gap;
-        const Doubles ratio = gap < 0.0 ? row.power / power : power / row.power;  // e^-|lead|
-        wrong -= delta != 0.0 && lead < 0.0 ? lead : Doubles{};
-        product *= delta != 0.0 ? 1.0 + ratio : Doubles{} + 1.0;
+        const Doubles power = load_eight(row.powers + j), gap = row.score - load_eight(row.scores + j), behind = delta * gap;  // -lead
+        const Doubles ratio = (gap < 0.0 ? row.power : power) / (gap < 0.0 ? power : row.power);  // e^-|lead|
+        wrong += behind > 0.0 ? behind : Doubles{};
+        product *= 1.0 + (delta != 0.0 ? ratio : Doubles{});
         if (++factors == 120) settle();
     }
     settle();
