@@ -33,7 +33,7 @@ def lines(queries: int, documents: int, grades: list[float]) -> tuple[xr.Ranking
 def measured(name: str, cores: list[int]) -> tuple[list[str], float]:
     data, scores, slopes = lines(*SHAPES[name])
     kernel, grades = xr.NDCG(k=10).kernel(data.y, data.longest)
-    search = _core.LineSearch(kernel, grades, data.indptr, None, False, np.ones(data.n_queries))
+    search = _core.LineSearch(_core.BoundMeasure(kernel, grades, data.indptr, None, False, np.ones(data.n_queries)))
     search.rank(scores, 1)
     column = slopes.astype(np.float32)
     ours, theirs = search.best(column, -np.inf, np.inf, 1), search.best_as_published(slopes, 1)

@@ -51,9 +51,12 @@ def asked(objective: _core.Objective, data: xr.RankingData = LONG) -> object:
     return _core.answers(objective, data.X[:, 1].astype(float), data.indptr, np.ones(data.n_queries), True, True, 2)
 
 
+def bound(measure: str, data: xr.RankingData, ties: bool = False) -> _core.BoundMeasure:
+    return _core.BoundMeasure(*kernel_of(measure, data), data.indptr, None, ties, W)
+
+
 def ray(measure: str, data: xr.RankingData, ties: bool) -> tuple[Any, ...]:
-    kernel, grades = kernel_of(measure, data)
-    return data.X[:, 1].astype(float), data.X[:, 2].astype(float), data.indptr, None, ties, kernel, grades
+    return bound(measure, data, ties), data.X[:, 1].astype(float), data.X[:, 2].astype(float)
 
 
 def net_pass(pairs: bool) -> object:
@@ -63,14 +66,14 @@ def net_pass(pairs: bool) -> object:
 
 
 def ranked(measure: str) -> _core.LineSearch:
-    search = _core.LineSearch(*kernel_of(measure, LONG), LONG.indptr, None, False, W)
+    search = _core.LineSearch(bound(measure, LONG))
     search.rank(LONG.X[:, 1].astype(float), 2)
     return search
 
 
 def differences() -> object:
     scores, changes = LONG.X[:, 1].astype(float), np.ones(4)
-    return _core.differences(scores, LONG.X, changes, LONG.indptr, None, False, False, *kernel_of("nDCG@10", LONG), W, 2)
+    return _core.differences(bound("nDCG@10", LONG), scores, LONG.X, changes, False, 2)
 
 
 def planes() -> object:
@@ -104,9 +107,10 @@ CASES: dict[str, Callable[[], object]] = {name: (lambda ranker: lambda: ranker()
     "evaluation over and over": lambda: forever(
         lambda: _core.evaluate(LONG.X[:, 1].astype(float), LONG.indptr, LONG.y, False, [kernel_of("PairwiseCorrect", LONG)], 2)
     ),
-    "profile": lambda: _core.profile(*ray("PairwiseCorrect", MEDIUM, False), W, -9.0, 9.0, 2),
-    "profile of ties": lambda: _core.profile(*ray("bpref", MEDIUM, True), W, -9.0, 9.0, 2),
+    "profile": lambda: _core.profile(*ray("PairwiseCorrect", MEDIUM, False), -9.0, 9.0, 2),
+    "profile of ties": lambda: _core.profile(*ray("bpref", MEDIUM, True), -9.0, 9.0, 2),
     "jumping points": lambda: ranked("nDCG").best_as_published(LONG.X[:, 2].astype(float), 2),
+    "line search of many lines": lambda: ranked("nDCG").best(LONG.X[:, 2].astype(float), -9.0, 9.0, 2),
     "line search": lambda: forever(lambda: ranked("nDCG@10").best(LONG.X[:, 2].astype(float), -9.0, 9.0, 2)),
     "planes": planes,
     "bounds at corners": lambda: _core.optimistic(RNG.standard_normal((4, 150_000)), LONG.indptr, LONG.y, np.ones(100), 2),

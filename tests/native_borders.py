@@ -101,8 +101,12 @@ def boost() -> _core.RankBoost:
     return _core.RankBoost(X, Y, INDPTR, WEIGHT, 4, 2)
 
 
+def bound(kernel: _core.Kernel, ties: bool = False) -> _core.BoundMeasure:
+    return _core.BoundMeasure(kernel, Y, INDPTR, None if ties else Y, ties, WEIGHT)
+
+
 def line_search() -> _core.LineSearch:
-    made = _core.LineSearch(ndcg(), Y, INDPTR, Y, False, WEIGHT)
+    made = _core.LineSearch(bound(ndcg()), 3, 5, 20)
     made.rank(SCORES, 2)
     return made
 
@@ -124,15 +128,14 @@ TREES: dict[str, Any] = {
     "sets": np.array([5], np.uint32),
 }
 TASK: dict[str, Any] = {"theta": np.ones(10), "objective": None, "x": X, "indptr": INDPTR, "weight": WEIGHT}
-RAY: dict[str, Any] = {"scores": SCORES, "slopes": SLOPES, "indptr": INDPTR, "tie_key": Y, "mark_ties": False, "kernel": None, "grades": Y}
 
 
 def task(**more: Any) -> dict[str, Any]:
     return {**TASK, "objective": _core.lambdas(rule()), **more}
 
 
-def ray(**more: Any) -> dict[str, Any]:
-    return {**RAY, "kernel": ndcg(), "low": -1.0, "high": 1.0, "threads": 2, **more}
+def ray() -> dict[str, Any]:
+    return {"measure": bound(ndcg()), "scores": SCORES, "slopes": SLOPES, "low": -1.0, "high": 1.0, "threads": 2}
 
 
 def asked(objective: _core.Objective, **more: Any) -> Any:
@@ -153,7 +156,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "evaluate": lambda: {
         "scores": SCORES, "indptr": INDPTR, "tie_key": Y, "mark_ties": False, "measures": [(ndcg(), Y)], "threads": 2
     },
-    "profile": lambda: ray(weight=WEIGHT),
+    "profile": ray,
     "query_jumps": ray,
     "optimistic": lambda: {
         "scores": np.ascontiguousarray(np.stack([SCORES, SLOPES])), "indptr": INDPTR, "useful": Y, "discount": DISCOUNT, "threads": 2
@@ -161,17 +164,17 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "likelihood_slope": lambda: {
         "scores": SCORES, "slopes": SLOPES, "indptr": INDPTR, "ideal": IDEAL, "top": TOP, "weight": WEIGHT, "alpha": 0.1, "threads": 2
     },
-    "LineSearch.__init__": lambda: {
+    "BoundMeasure.__init__": lambda: {
         "kernel": ndcg(), "grades": Y, "indptr": INDPTR, "tie_key": Y, "mark_ties": False, "weight": WEIGHT
     },
-    "LineSearch.serves": lambda: {"kernel": ndcg()},
+    "LineSearch.__init__": lambda: {"measure": bound(ndcg()), "lines": 3, "exchanges": 5, "events": 20},
+    "LineSearch.serves": lambda: {"measure": bound(ndcg())},
     "LineSearch.rank": lambda: {"self": line_search(), "scores": SCORES, "threads": 2},
     "LineSearch.best": lambda: {"self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "threads": 2},
     "LineSearch.best_as_published": lambda: {"self": line_search(), "slopes": SLOPES, "threads": 2},
     "products": lambda: {"x": X, "weights": np.ones((2, WIDTH)), "threads": 2},
     "differences": lambda: {
-        "scores": SCORES, "x": X, "change": np.ones(WIDTH), "indptr": INDPTR, "tie_key": Y, "mark_ties": False,
-        "single_precision": False, "kernel": ndcg(), "grades": Y, "weight": WEIGHT, "threads": 2,
+        "measure": bound(ndcg()), "scores": SCORES, "x": X, "change": np.ones(WIDTH), "single_precision": False, "threads": 2
     },
     "LambdaRule.__init__": lambda: {
         "kernel": ndcg(), "grades": Y, "tie_key": Y, "link": "logistic", "margin": 1.0, "neighbours": 3, "truncation": 3, "near": 0.0
@@ -309,9 +312,14 @@ def use(name: str, made: Any) -> None:
     if isinstance(made, _core.Kernel):
         for ties in (False, True):
             _core.evaluate(SCORES, INDPTR, None, ties, [(made, Y)], 2)
-            _core.profile(SCORES, SLOPES, INDPTR, None, ties, made, Y, WEIGHT, -9.0, 9.0, 2)
+            _core.profile(bound(made, ties), SCORES, SLOPES, -9.0, 9.0, 2)
         asked(_core.lambdas(_core.LambdaRule(made, Y, Y, "logistic", 1.0, 100, 100, 0.0)))
         asked(_core.finite_difference(made, Y, Y, 0.5))
+    if isinstance(made, _core.BoundMeasure):
+        _core.profile(made, SCORES, SLOPES, -9.0, 9.0, 2)
+    if isinstance(made, _core.LineSearch):
+        made.rank(SCORES, 2)
+        made.best(SLOPES, -9.0, 9.0, 2)
     if isinstance(made, _core.LambdaRule):
         use(name, _core.lambdas(made))
     if isinstance(made, _core.Separation):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import exactrank as xr
@@ -13,6 +13,8 @@ from exactrank import _core
 from exactrank.measures.families import Positional
 from exactrank.objectives.likelihood import IdealLikelihood
 from exactrank.objectives.line_search import LineSearch
+from exactrank.objectives.step_function import Interval
+from tests.reference import profile as reference
 from tests.strategies import MEASURES
 from tests.test_profile import rays
 
@@ -62,8 +64,9 @@ def test_many_queries_and_long_lists(measure, documents):
 @given(rays(), MEASURES)
 def test_which_measures_have_the_kernel(ray, measure):
     data, _, _ = ray
-    kernel, _ = measure.kernel(data.y, data.longest)
-    assert _core.LineSearch.serves(kernel) == (isinstance(measure, Positional) and measure.normaliser != "mean_ideal")
+    assert _core.LineSearch.serves(measure.on(data).native) == (
+        isinstance(measure, Positional) and measure.normaliser != "mean_ideal"
+    )
 
 
 def test_stays_where_it_is_unless_elsewhere_is_better():
@@ -122,3 +125,76 @@ def test_many_blocks_of_queries_on_any_number_of_threads():
     assert steps[0].value == pytest.approx(profiles[0].best().value, abs=1e-11)
     assert steps[0].value == pytest.approx(xr.evaluate("nDCG@10", data, s + steps[0].alpha * t).means["nDCG@10"], abs=1e-11)
     assert len({IdealLikelihood(xr.NDCG(k=10).on(data, threads=threads)).slope(s, t, 0.5) for threads in (1, 2)}) == 1
+
+
+# How much a search holds at once (lines, exchanges of a window, events): little, so that a few documents are many.
+ROOMS = st.sampled_from([(1, 1, 10**6), (1, 3, 10**6), (4, 8, 10**6), (1, 1, 0), (2, 4, 2), (1, 100, 5)])
+
+
+@settings(max_examples=60)
+@given(
+    rays(max_documents=12),
+    MEASURES.filter(lambda measure: isinstance(measure, Positional) and measure.normaliser != "mean_ideal"),
+    ENDS,
+    ROOMS,
+)
+def test_many_lines_are_searched_in_parts(ray, measure, ends, room):
+    """In windows, and merged as they come, against evaluation between all crossings; also where many lines meet in a point."""
+    data, s, t = ray
+    theirs = reference.profile(measure, data, s, t)
+    native = _core.LineSearch(measure.on(data).native, *room)
+    native.rank(data.grouped(s), 1)
+    low, high, value = native.best(data.grouped(t), *ends, 1)
+    best = theirs.best(*ends)
+    if math.isnan(best.value):  # every query is skipped
+        return
+    assert value == pytest.approx(best.value, abs=1e-11)
+    assert ends[0] <= low < high <= ends[1]
+    assert theirs(Interval(low, high, value).middle()) == pytest.approx(value, abs=1e-11)
+    assert native.best(data.grouped(t), *ends, 2) == (low, high, value)
+
+
+def long_list(documents, kind, seed=0):
+    """One query: (data, scores, slopes)."""
+    rng = np.random.default_rng(seed)
+    i = np.arange(documents)
+    lines = {
+        "tangents": (-((i / documents) ** 2), 2 * i / documents),  # each is on top somewhere
+        "random": (rng.normal(size=documents), rng.normal(size=documents)),
+        "through few points": (rng.integers(0, 40, documents) / 8, rng.integers(0, 40, documents) / 4),
+        "tied": (np.zeros(documents), rng.integers(-9, 9, documents).astype(float)),
+    }[kind]
+    return xr.RankingData.from_arrays(None, rng.integers(0, 3, documents), group=[documents]), *lines
+
+
+@pytest.mark.parametrize("kind", ["tangents", "random", "through few points", "tied"])
+@pytest.mark.parametrize("measure", ["nDCG@10", "nDCG", "P@3"])
+def test_long_lists_have_the_best_step_of_their_profile(measure, kind):
+    data, s, t = long_list(1300, kind)
+    ours, slopes = search(xr.parse_measure(measure), data, s, t)
+    best, profile = ours.best(slopes), xr.profile(measure, data, s, t)
+    assert best.value == pytest.approx(profile.best().value, abs=1e-11)
+    assert profile(best.middle()) == pytest.approx(best.value, abs=1e-11)
+
+
+def test_lists_of_any_length():
+    """40,000 documents, each of which is among the first ten somewhere: beyond what a list of all pairs could hold."""
+    data, s, t = long_list(40_000, "tangents")
+    ours, slopes = search(xr.NDCG(k=10), data, s, t)
+    best = ours.best(slopes)
+    assert best.value > 0.9
+    for alpha in (best.middle(), best.low + 0.01 * (best.high - best.low)):
+        assert xr.evaluate("nDCG@10", data, s + alpha * t).means["nDCG@10"] == pytest.approx(best.value, abs=1e-11)
+
+
+def test_events_that_are_not_kept_give_the_same_step():
+    """A measure without a cutoff changes at nearly every crossing of 2,400 documents; beside it a query whose events are kept."""
+    (first, s, t), (second, u, v) = long_list(2400, "random"), long_list(50, "random", seed=1)
+    data = xr.RankingData.from_arrays(None, np.concatenate([first.y, second.y]), group=[2400, 50])
+    bound = xr.NDCG().on(data).native
+    steps = []
+    for room in ((1024, 1 << 19, 1 << 20), (1024, 1 << 12, 1 << 23), (4096, 1 << 19, 1 << 20)):
+        native = _core.LineSearch(bound, *room)
+        native.rank(np.concatenate([s, u]), 1)
+        steps.append(native.best(np.concatenate([t, v]), -np.inf, np.inf, 1))
+    np.testing.assert_allclose(steps, [steps[2]] * 3, rtol=1e-9, atol=1e-12)

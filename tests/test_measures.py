@@ -94,6 +94,14 @@ def test_docid_ties_are_descending_and_single_precision():
         per_query(measure, y, ranked, qid)
 
 
+def test_ids_are_sorted_once(monkeypatch):
+    data = xr.RankingData.from_arrays(None, [0, 1, 1], qid=[1, 1, 1], docid=["b", "a", "c"])
+    measure = xr.RR(ties="docid")
+    first = xr.evaluate(measure, data, [0.0, 0.0, 0.0]).means
+    monkeypatch.setattr("exactrank.data.text_column.TextColumn.encoded", None)
+    assert xr.evaluate(measure, data, [0.0, 0.0, 0.0]).means == first == {str(measure): 1.0}
+
+
 def test_huge_grades_have_no_cap():
     data = xr.RankingData.from_arrays(None, [40, 1000, 5000, 4999], qid=[1] * 4)
     assert xr.evaluate("nDCG@2", data, [1.0, 2.0, 3.0, 4.0]).means["nDCG@2"] == pytest.approx(

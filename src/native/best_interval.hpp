@@ -18,6 +18,11 @@ struct Best {
 // Values that differ by less are the same but for rounding.
 constexpr double same_value = 1e-12;
 
+// An interval of which this is the width, relative to its place, may be there by rounding alone.
+constexpr double narrow = 0x1p-40;
+
+inline bool is_wide(double low, double high) { return std::isinf(high - low) || high - low > narrow * std::max(std::abs(low), std::abs(high)); }
+
 // Sums of events by where they are, in 64 bins an octave on either side of 0: enough to see where the optimum can be.
 class Histogram {
 public:
@@ -132,7 +137,7 @@ private:
             double value = bin.before;
             for (; i < close.size() && Histogram::bin_of(close[i].at) == bin.number; ++i) {
                 value += close[i].change;
-                if (value <= best.value + same_value || i + 1 == close.size() || !wide(close[i].at, close[i + 1].at)) continue;
+                if (value <= best.value + same_value || i + 1 == close.size() || !is_wide(close[i].at, close[i + 1].at)) continue;
                 if (Histogram::bin_of(close[i + 1].at) != bin.number) continue;  // the bin's last: an edge, seen before
                 best = {close[i].at, close[i + 1].at, value};
                 found = true;
@@ -140,8 +145,6 @@ private:
         }
         return found;
     }
-    static bool wide(double low, double high) { return high - low > 0x1p-40 * std::max(std::abs(low), std::abs(high)); }
-
     template <class Wanted>
     std::vector<Event> sorted(Wanted&& wanted) const {
         std::vector<std::vector<Event>> parts(events_.size());

@@ -74,26 +74,26 @@ OwnedKernel make_pairwise_correct(const Gain& gain, double empty) {
 
 using Measures = std::vector<std::pair<const Kernel*, In<double>>>;
 
+// Values, how many documents of each query have a rank, and which score is the first that is NaN or +inf: -1 where none is.
 nb::tuple evaluate_all(In<double> scores, In<std::int64_t> indptr, std::optional<In<double>> tie_key, bool mark_ties, const Measures& measures, int threads) {
     const Boundaries boundaries(indptr, scores.size());
     const std::size_t queries = boundaries.queries();
-    const double* keys = checked_tie_key(tie_key, scores.size());
+    const std::span<const double> keys = checked_tie_key(tie_key, scores.size());
     std::vector<MeasureOf> asked;
     for (const auto& [kernel, grades] : measures) {
         require(kernel != nullptr, "a measure is missing");
         require_length("grades", grades.size(), scores.size());
         require_measurable(*kernel, boundaries);
-        asked.push_back({kernel, grades.data()});
+        asked.push_back({kernel, spanned(grades)});
     }
     auto values = empty<double>(measures.size() * queries);
     auto retrieved = empty<std::int32_t>(queries);
     std::int64_t bad;
     {
         nb::gil_scoped_release release;
-        bad = evaluate({scores.data(), keys, mark_ties, boundaries.data(), queries}, asked, threads, values.data(), retrieved.data());
+        bad = evaluate({spanned(scores), keys, mark_ties, boundaries.all()}, asked, threads, spanned(values), spanned(retrieved));
     }
-    if (bad >= 0) throw nb::index_error(std::to_string(bad).c_str());
-    return nb::make_tuple(values, retrieved);
+    return nb::make_tuple(values, retrieved, bad);
 }
 
 void bind_measures(nb::module_& m) {
@@ -252,11 +252,10 @@ void bind_matrices(nb::module_& m) {
         "lost_by_rounding",
         [](InMatrix<double> x, In<std::int64_t> indptr, bool decimals, int threads) {
             require_starts("indptr", indptr, x.shape(0), false);
-            const std::size_t queries = indptr.size() - 1;
             std::vector<std::int64_t> counts;
             {
                 nb::gil_scoped_release release;
-                counts = lost_by_rounding(x.data(), x.shape(1), indptr.data(), queries, decimals, threads);
+                counts = lost_by_rounding(x.data(), x.shape(1), spanned(indptr), decimals, threads);
             }
             return array(std::move(counts));
         },

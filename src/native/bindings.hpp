@@ -13,6 +13,7 @@
 
 #include <limits>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -83,6 +84,19 @@ void require_finite(const char* name, const In<T>& values) {
     bool finite = true;
     for (std::size_t i = 0; i < values.size(); ++i) finite &= values.data()[i] - values.data()[i] == 0;
     require(finite, std::string(name) + " must hold finite numbers");
+}
+
+template <class T>
+std::span<const T> spanned(const In<T>& values) {
+    return {values.data(), values.size()};
+}
+template <class T>
+std::span<const T> spanned(const InMatrix<T>& values) {
+    return {values.data(), values.size()};
+}
+template <class T>
+std::span<T> spanned(Out<T>& values) {
+    return {values.data(), values.size()};
 }
 
 template <class T>

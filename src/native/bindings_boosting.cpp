@@ -25,7 +25,7 @@ void make_rank_boost(RankBoost* self, InMatrix<float> x, In<double> grades, In<s
     require(limit < std::numeric_limits<std::int32_t>::max(), "limit is too large");
     const Queries queries = Boundaries(indptr, rows).weighted(weight);
     nb::gil_scoped_release release;
-    new (self) RankBoost(Bins(x.data(), rows, x.shape(1), limit, threads), grades.data(), queries.indptr, queries.count, queries.weight);
+    new (self) RankBoost(Bins(x.data(), rows, x.shape(1), limit, threads), spanned(grades), queries);
 }
 
 nb::tuple best_edge(const RankBoost& self, In<double> scores, int threads) {
@@ -33,7 +33,7 @@ nb::tuple best_edge(const RankBoost& self, In<double> scores, int threads) {
     std::pair<double, BestEdge> found;
     {
         nb::gil_scoped_release release;
-        found = self.best(scores.data(), threads);
+        found = self.best(spanned(scores), threads);
     }
     const auto& [loss, best] = found;
     return nb::make_tuple(loss, best.edge, best.feature, best.threshold);
@@ -44,7 +44,7 @@ Out<double> moved_scores(const RankBoost& self, In<double> scores, std::size_t f
     require(feature < self.bins().width() && threshold < self.bins().thresholds(feature).size(), "there is no such threshold");
     auto moved = empty<double>(scores.size());
     nb::gil_scoped_release release;
-    self.move(scores.data(), feature, threshold, alpha, moved.data());
+    self.move(spanned(scores), feature, threshold, alpha, spanned(moved));
     return moved;
 }
 

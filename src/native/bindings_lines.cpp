@@ -9,39 +9,37 @@ namespace exactrank {
 
 namespace {
 
-Ray checked_ray(const In<double>& scores, const In<double>& slopes, const std::optional<In<double>>& tie_key, bool mark_ties, double low, double high) {
-    require_length("slopes", slopes.size(), scores.size());
-    require_finite("slopes", slopes);
-    return {scores.data(), slopes.data(), checked_tie_key(tie_key, scores.size()), mark_ties, low, high};
-}
-
-Boundaries measurable(const Kernel& kernel, const In<std::int64_t>& indptr, const In<double>& scores, const In<double>& grades) {
-    Boundaries queries(indptr, scores.size());
-    require_length("grades", grades.size(), scores.size());
+void make_bound_measure(BoundMeasure* self, const Kernel& kernel, In<double> grades, In<std::int64_t> indptr, std::optional<In<double>> tie_key, bool mark_ties,
+                        In<double> weight) {
+    const Boundaries queries(indptr, grades.size());
     require_measurable(kernel, queries);
-    return queries;
+    require_length("weight", weight.size(), queries.queries());
+    new (self) BoundMeasure{&kernel, spanned(grades), queries.all(), checked_tie_key(tie_key, grades.size()), mark_ties, spanned(weight)};
 }
 
-nb::tuple profile(In<double> scores, In<double> slopes, In<std::int64_t> indptr, std::optional<In<double>> tie_key, bool mark_ties, const Kernel& kernel,
-                  In<double> grades, In<double> weight, double low, double high, int threads) {
-    const Queries queries = measurable(kernel, indptr, scores, grades).weighted(weight);
-    const Ray ray = checked_ray(scores, slopes, tie_key, mark_ties, low, high);
+Ray checked_ray(const BoundMeasure& measure, const In<double>& scores, const In<double>& slopes, double low, double high) {
+    require_length("scores", scores.size(), measure.documents());
+    require_length("slopes", slopes.size(), measure.documents());
+    require_finite("slopes", slopes);
+    return {spanned(scores), spanned(slopes), low, high};
+}
+
+nb::tuple profile(const BoundMeasure& measure, In<double> scores, In<double> slopes, double low, double high, int threads) {
+    const Ray ray = checked_ray(measure, scores, slopes, low, high);
     Profile found;
     {
         nb::gil_scoped_release release;
-        found = profile_of(ray, queries.indptr, queries.count, kernel, grades.data(), queries.weight, threads);
+        found = profile_of(ray, measure, threads);
     }
     return nb::make_tuple(array(std::move(found.breakpoints)), array(std::move(found.values)), array(std::move(found.at)));
 }
 
-nb::tuple jumps_of_queries(In<double> scores, In<double> slopes, In<std::int64_t> indptr, std::optional<In<double>> tie_key, bool mark_ties,
-                           const Kernel& kernel, In<double> grades, double low, double high, int threads) {
-    const Boundaries queries = measurable(kernel, indptr, scores, grades);
-    const Ray ray = checked_ray(scores, slopes, tie_key, mark_ties, low, high);
+nb::tuple jumps_of_queries(const BoundMeasure& measure, In<double> scores, In<double> slopes, double low, double high, int threads) {
+    const Ray ray = checked_ray(measure, scores, slopes, low, high);
     QueryJumps found;
     {
         nb::gil_scoped_release release;
-        found = query_jumps(ray, queries.data(), queries.queries(), kernel, grades.data(), threads);
+        found = query_jumps(ray, measure, threads);
     }
     std::vector<double> at, to, from;
     for (const Jump& jump : found.jumps) at.push_back(jump.at), to.push_back(jump.to), from.push_back(jump.from);
@@ -53,9 +51,9 @@ Out<double> optimistic_bounds(InMatrix<double> scores, In<std::int64_t> indptr, 
     const Boundaries queries(indptr, n, true);  // a query of which nothing is ranked is worth 0
     require_length("useful", useful.size(), n);
     auto bound = empty<double>(queries.queries());
-    const Corners corners{scores.data(), scores.shape(0), n, queries.data(), queries.queries(), useful.data(), discount.data(), static_cast<std::int64_t>(discount.size())};
+    const Corners corners{spanned(scores), scores.shape(0), queries.all(), spanned(useful), spanned(discount)};
     nb::gil_scoped_release release;
-    optimistic(corners, threads, bound.data());
+    optimistic(corners, threads, spanned(bound));
     return bound;
 }
 
@@ -66,7 +64,7 @@ nb::tuple best_step(LineSearch& self, In<Slope> slopes, double low, double high,
     Best best;
     {
         nb::gil_scoped_release release;
-        best = self.best(slopes.data(), low, high, threads);
+        best = self.best(spanned(slopes), low, high, threads);
     }
     return nb::make_tuple(best.low, best.high, best.value);
 }
@@ -77,11 +75,11 @@ nb::tuple likelihood_slope(In<double> scores, In<double> slopes, In<std::int64_t
     const Queries queries = boundaries.weighted(weight);
     require_length("slopes", slopes.size(), scores.size());
     require_orders("ideal", ideal, boundaries);
-    require_length("top", top.size(), queries.count);
+    require_length("top", top.size(), queries.count());
     Curve curve;
     {
         nb::gil_scoped_release release;
-        curve = likelihood_curve({scores.data(), slopes.data(), queries.indptr, queries.count, ideal.data(), top.data(), queries.weight}, alpha, threads);
+        curve = likelihood_curve({spanned(scores), spanned(slopes), queries.indptr, spanned(ideal), spanned(top), queries.weight}, alpha, threads);
     }
     return nb::make_tuple(curve.slope, curve.curvature);
 }
@@ -89,30 +87,29 @@ nb::tuple likelihood_slope(In<double> scores, In<double> slopes, In<std::int64_t
 }  // namespace
 
 void bind_lines(nb::module_& m) {
-    m.def("profile", &profile, "scores"_a, "slopes"_a, "indptr"_a, "tie_key"_a.none(), "mark_ties"_a, "kernel"_a, "grades"_a, "weight"_a, "low"_a, "high"_a,
-          "threads"_a);
-    m.def("query_jumps", &jumps_of_queries, "scores"_a, "slopes"_a, "indptr"_a, "tie_key"_a.none(), "mark_ties"_a, "kernel"_a, "grades"_a, "low"_a, "high"_a,
-          "threads"_a);
+    nb::class_<BoundMeasure>(m, "BoundMeasure")
+        .def("__init__", &make_bound_measure, "kernel"_a, "grades"_a, "indptr"_a, "tie_key"_a.none(), "mark_ties"_a, "weight"_a, nb::keep_alive<1, 2>(),
+             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 7>());
+    m.def("profile", &profile, "measure"_a, "scores"_a, "slopes"_a, "low"_a, "high"_a, "threads"_a);
+    m.def("query_jumps", &jumps_of_queries, "measure"_a, "scores"_a, "slopes"_a, "low"_a, "high"_a, "threads"_a);
     m.def("optimistic", &optimistic_bounds, "scores"_a, "indptr"_a, "useful"_a, "discount"_a, "threads"_a);
     m.def("likelihood_slope", &likelihood_slope, "scores"_a, "slopes"_a, "indptr"_a, "ideal"_a, "top"_a, "weight"_a, "alpha"_a, "threads"_a);
     nb::class_<LineSearch>(m, "LineSearch")
         .def(
             "__init__",
-            [](LineSearch* self, const Kernel& kernel, In<double> grades, In<std::int64_t> indptr, std::optional<In<double>> tie_key, bool mark_ties,
-               In<double> weight) {
-                require(kernel.common_discount() != nullptr, "the measure is not positional");
-                const Queries queries = measurable(kernel, indptr, grades, grades).weighted(weight);
-                const double* keys = checked_tie_key(tie_key, grades.size());
-                new (self) LineSearch(kernel, grades.data(), keys, mark_ties, queries.indptr, queries.count, queries.weight);
+            [](LineSearch* self, const BoundMeasure& measure, std::int32_t lines, std::size_t exchanges, std::size_t events) {
+                require(measure.kernel->common_discount() != nullptr, "the measure is not positional");
+                require(lines > 0 && lines <= SearchRoom::most_lines, "lines must be above 0 and at most " + std::to_string(SearchRoom::most_lines));
+                new (self) LineSearch(measure, {lines, exchanges, events});
             },
-            "kernel"_a, "grades"_a, "indptr"_a, "tie_key"_a.none(), "mark_ties"_a, "weight"_a)
-        .def_static("serves", [](const Kernel& kernel) { return kernel.common_discount() != nullptr; }, "kernel"_a)
+            "measure"_a, "lines"_a = SearchRoom{}.lines, "exchanges"_a = SearchRoom{}.exchanges, "events"_a = SearchRoom{}.events)
+        .def_static("serves", [](const BoundMeasure& measure) { return measure.kernel->common_discount() != nullptr; }, "measure"_a)
         .def(
             "rank",
             [](LineSearch& self, In<double> scores, int threads) {
                 require_length("scores", scores.size(), self.documents());
                 nb::gil_scoped_release release;
-                return self.rank(scores.data(), threads);
+                return self.rank(spanned(scores), threads);
             },
             "scores"_a, "threads"_a)
         .def(
@@ -124,7 +121,7 @@ void bind_lines(nb::module_& m) {
                 Best best;
                 {
                     nb::gil_scoped_release release;
-                    best = self.best_as_published(slopes.data(), threads, counts.data());
+                    best = self.best_as_published(spanned(slopes), threads, spanned(counts));
                 }
                 return nb::make_tuple(best.low, best.high, best.value, counts);
             },

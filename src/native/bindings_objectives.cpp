@@ -45,8 +45,8 @@ void bind_kinds(nb::module_& m) {
             [](LambdaRule* self, const Kernel* kernel, In<double> grades, In<double> tie_key, const std::string& link, double margin, std::int32_t neighbours,
                std::int32_t truncation, double near) {
                 require(neighbours > 0 && truncation > 0, "neighbours and truncation must be above 0");
-                const double* keys = checked_tie_key(tie_key, grades.size());
-                new (self) LambdaRule{kernel, grades.data(), keys, link_called(link), margin, neighbours, truncation, near, domain_of(kernel, grades)};
+                const std::span<const double> keys = checked_tie_key(tie_key, grades.size());
+                new (self) LambdaRule{kernel, spanned(grades), keys, link_called(link), margin, neighbours, truncation, near, domain_of(kernel, grades)};
             },
             "kernel"_a.none(), "grades"_a, "tie_key"_a, "link"_a, "margin"_a, "neighbours"_a, "truncation"_a, "near"_a, nb::keep_alive<1, 2>(),
             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
@@ -63,7 +63,7 @@ void bind_kinds(nb::module_& m) {
         "finite_difference",
         [](const Kernel& kernel, In<double> grades, In<double> tie_key, double step) {
             require(step > 0, "step must be above 0");
-            return made<FiniteDifference>(domain_of(&kernel, grades), kernel, grades.data(), checked_tie_key(tie_key, grades.size()), step);
+            return made<FiniteDifference>(domain_of(&kernel, grades), kernel, spanned(grades), checked_tie_key(tie_key, grades.size()), step);
         },
         "kernel"_a, "grades"_a, "tie_key"_a, "step"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
     m.def(
@@ -88,7 +88,7 @@ Queries checked(const Objective& objective, const In<std::int64_t>& indptr, cons
 nb::tuple objective_answers(const Objective& objective, In<double> scores, In<std::int64_t> indptr, In<double> weight, bool with_slope, bool with_curvature,
                             int threads) {
     const Queries queries = checked(objective, indptr, weight, scores.size());
-    auto values = empty<double>(queries.count);
+    auto values = empty<double>(queries.count());
     auto slope = empty<double>(with_slope ? scores.size() : 0), curvature = empty<double>(with_curvature ? scores.size() : 0);
     {
         nb::gil_scoped_release release;

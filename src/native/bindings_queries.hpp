@@ -18,6 +18,7 @@ public:
         require(longest_ < std::numeric_limits<std::int32_t>::max() - 64, "a query has more documents than fit");
     }
     const std::int64_t* data() const { return indptr_.data(); }
+    std::span<const std::int64_t> all() const { return spanned(indptr_); }
     std::int64_t operator[](std::size_t q) const { return indptr_(q); }
     std::int32_t length(std::size_t q) const { return static_cast<std::int32_t>(indptr_(q + 1) - indptr_(q)); }
     std::size_t queries() const { return indptr_.size() - 1; }
@@ -25,7 +26,7 @@ public:
     std::size_t longest() const { return longest_; }
     Queries weighted(const In<double>& weight) const {
         require_length("weight", weight.size(), queries());
-        return {indptr_.data(), queries(), weight.data()};
+        return {all(), spanned(weight)};
     }
 
 private:
@@ -48,11 +49,11 @@ inline Domain domain_of(const Kernel* kernel, const In<double>& grades) { return
 
 inline void require_measurable(const Kernel& kernel, const Boundaries& queries) { require_domain({{}, kernel.longest(), {}}, queries); }
 
-// The keys by which ties are broken, or null.
-inline const double* checked_tie_key(const std::optional<In<double>>& tie_key, std::size_t documents) {
-    if (!tie_key) return nullptr;
+// The keys by which ties are broken; empty where there are none.
+inline std::span<const double> checked_tie_key(const std::optional<In<double>>& tie_key, std::size_t documents) {
+    if (!tie_key) return {};
     require_length("tie_key", tie_key->size(), documents);
-    return tie_key->data();
+    return spanned(*tie_key);
 }
 
 // Each query's documents in some order: numbers from 0, of which none may be beyond its end.

@@ -50,11 +50,11 @@ OwnedSeparation make_first_relevant(In<double> worth, In<std::uint8_t> relevant,
 nb::tuple separated(const StructuredLoss& loss, In<double> scores, In<std::int64_t> indptr, int threads) {
     const Boundaries boundaries(indptr, scores.size());
     require_domain(loss.domain, boundaries);
-    const Queries queries{boundaries.data(), boundaries.queries(), nullptr};
-    auto delta = empty<double>(queries.count), losses = empty<double>(queries.count), difference = empty<double>(scores.size());
+    const Queries queries{boundaries.all(), {}};
+    auto delta = empty<double>(queries.count()), losses = empty<double>(queries.count()), difference = empty<double>(scores.size());
     {
         nb::gil_scoped_release release;
-        for_each_query<Scratch>(indptr.data(), queries.count, threads, [&](Scratch& scratch, std::size_t q) {
+        for_each_query<Scratch>(queries.indptr, threads, [&](Scratch& scratch, std::size_t q) {
             const std::int64_t begin = indptr(q);
             const Violation found = loss.violation(queries.scored(q, scores.data() + begin), scratch, difference.data() + begin);
             delta.data()[q] = found.delta, losses.data()[q] = loss.loss(found);
@@ -67,7 +67,7 @@ nb::tuple separated(const StructuredLoss& loss, In<double> scores, In<std::int64
 Out<double> coefficients(const Separation& separation, In<double> scores, In<std::int64_t> indptr, std::optional<In<double>> tie_key) {
     const Boundaries queries(indptr, scores.size());
     require_domain(separation.domain, queries);
-    const double* keys = checked_tie_key(tie_key, scores.size());
+    const std::span<const double> keys = checked_tie_key(tie_key, scores.size());
     auto found = empty<double>(scores.size());
     Scratch scratch;
     Breath breath;
@@ -76,7 +76,7 @@ Out<double> coefficients(const Separation& separation, In<double> scores, In<std
         const std::int32_t n = queries.length(q);
         breath.after(64 * static_cast<std::size_t>(n));
         scratch.order.resize(n);
-        const QueryScores query{scores.data() + begin, keys ? keys + begin : nullptr, n};
+        const QueryScores query{scores.data() + begin, keys.empty() ? nullptr : keys.data() + begin, n};
         require(rank_query(scratch.keys, query, scratch.order.data(), nullptr) == n, "scores must be finite");
         const RankedScores ranked{q, begin, n, scratch.order.data(), nullptr};
         std::fill_n(found.data() + begin, n, 0.0);

@@ -15,22 +15,11 @@ nb::ndarray<nb::numpy, double, nb::ndim<2>> score_products(InMatrix<float> x, In
     return scores;
 }
 
-Out<double> value_differences(In<double> scores, InMatrix<float> x, In<double> change, In<std::int64_t> indptr, std::optional<In<double>> tie_key,
-                              bool mark_ties, bool single_precision, const Kernel& kernel, In<double> grades, In<double> weight, int threads) {
-    const std::size_t n = scores.size();
-    const Boundaries boundaries(indptr, n);
-    const Queries queries = boundaries.weighted(weight);
-    require_measurable(kernel, boundaries);
-    require_length("x", x.shape(0), n);
-    require_length("grades", grades.size(), n);
+Out<double> value_differences(const BoundMeasure& measure, In<double> scores, InMatrix<float> x, In<double> change, bool single_precision, int threads) {
+    require_length("scores", scores.size(), measure.documents());
+    require_length("x", x.shape(0), measure.documents());
     require_length("change", change.size(), x.shape(1));
-    const Perturbation given{{scores.data(), checked_tie_key(tie_key, n), mark_ties, queries.indptr, queries.count},
-                             {&kernel, grades.data()},
-                             queries.weight,
-                             x.data(),
-                             change.data(),
-                             change.size(),
-                             single_precision};
+    const Perturbation given{measure, spanned(scores), spanned(x), spanned(change), single_precision};
     std::vector<double> found;
     {
         nb::gil_scoped_release release;
@@ -43,8 +32,7 @@ Out<double> value_differences(In<double> scores, InMatrix<float> x, In<double> c
 
 void bind_values(nb::module_& m) {
     m.def("products", &score_products, "x"_a, "weights"_a, "threads"_a);
-    m.def("differences", &value_differences, "scores"_a, "x"_a, "change"_a, "indptr"_a, "tie_key"_a.none(), "mark_ties"_a, "single_precision"_a, "kernel"_a,
-          "grades"_a, "weight"_a, "threads"_a);
+    m.def("differences", &value_differences, "measure"_a, "scores"_a, "x"_a, "change"_a, "single_precision"_a, "threads"_a);
 }
 
 }  // namespace exactrank

@@ -4,8 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
-#include <string>
 
 #include "doubles.hpp"
 #include "jumping_points.hpp"
@@ -13,6 +11,14 @@
 #include "sort.hpp"
 
 namespace exactrank {
+
+// How much a search holds at once; more is taken in parts.
+struct SearchRoom {
+    static constexpr std::int32_t most_lines = 0x7fff;      // two numbers of lines share an int
+    std::int32_t lines = 1024;                              // all crossings of that many
+    std::size_t exchanges = std::size_t{1} << 19;           // of many lines, in one window
+    std::size_t events = std::size_t{1} << 20;              // of one side of a query
+};
 
 // One side of one query: the lines that matter in the order right beside 0, and their crossings.
 struct SideScratch {
@@ -121,12 +127,8 @@ static XR_CLONES void order_few(SideScratch& side, std::int32_t n, std::int32_t*
         for (std::int32_t d = c; d > 0 && at[sequence[d]] < at[sequence[d - 1]]; --d) std::swap(sequence[d], sequence[d - 1]);
 }
 
-// Lists the crossings before `limit` of m lines, and in side.sequence their order; returns how many.
+// Lists the crossings before `limit` of m lines, at most SearchRoom::most_lines, and in side.sequence their order; returns how many.
 inline std::int32_t sorted_crossings(SideScratch& side, std::int32_t m, double limit) {
-    constexpr std::int32_t most_lines = 0x7fff;  // two numbers of lines share an int
-    if (m > most_lines)
-        throw std::length_error("a line search takes at most 32767 documents of a query that can come to matter, and there are " + std::to_string(m) +
-                                "; give the measure a cutoff, e.g. nDCG@10");
     side.reserve_pairs(static_cast<std::size_t>(m) * (m + 1) / 2 + 8);
     constexpr std::int32_t lines_at_once = 64;
     Breath breath;

@@ -12,14 +12,14 @@ namespace exactrank {
 
 class FiniteDifference final : public Objective {
 public:
-    FiniteDifference(const Kernel& kernel, const double* grades, const double* tie_key, double step)
+    FiniteDifference(const Kernel& kernel, std::span<const double> grades, std::span<const double> tie_key, double step)
         : kernel_(kernel), grades_(grades), tie_key_(tie_key), step_(step) {}
 
     void answer(const Scored& scored, Scratch& scratch, const Answer& wanted) const override {
         const std::int32_t n = scored.count;
-        const double* grade = grades_ + scored.begin;
+        const double* grade = grades_.data() + scored.begin;
         scratch.order.resize(n);
-        if (rank_query(scratch.keys, {scored.score, tie_key_ + scored.begin, n}, scratch.order.data(), nullptr) < n) return answer_nan(n, wanted);
+        if (rank_query(scratch.keys, {scored.score, tie_key_.data() + scored.begin, n}, scratch.order.data(), nullptr) < n) return answer_nan(n, wanted);
         std::vector<double> at(n), score(n);
         for (std::int32_t r = 0; r < n; ++r) at[r] = grade[scratch.order[r]], score[r] = scored.score[scratch.order[r]];
         auto value = [&](const double* ranked) { return kernel_.value({grade, ranked, nullptr, n, n}, scratch); };
@@ -51,7 +51,7 @@ public:
 
 private:
     const Kernel& kernel_;
-    const double *grades_, *tie_key_;
+    std::span<const double> grades_, tie_key_;
     double step_;
 };
 

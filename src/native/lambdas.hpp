@@ -175,8 +175,8 @@ inline double margin_cost(const ForceRow& row, bool squared) {
 
 struct LambdaRule {
     const Kernel* kernel;  // null: unit weights
-    const double* grades;  // as the kernel reads them
-    const double* tie_key; // of equal scores, the one with the least ranks first
+    std::span<const double> grades;   // as the kernel reads them
+    std::span<const double> tie_key;  // of equal scores, the one with the least ranks first
     Link link;
     double margin;
     std::int32_t neighbours;  // documents further apart in the ranking than this do not meet
@@ -187,12 +187,12 @@ struct LambdaRule {
     // Ranks a query's documents by `score`; false where some have no rank.
     bool rank(const Scored& scored, const double* score, Scratch& scratch) const {
         scratch.order.resize(scored.count);
-        return rank_query(scratch.keys, {score, tie_key + scored.begin, scored.count}, scratch.order.data(), nullptr) == scored.count;
+        return rank_query(scratch.keys, {score, tie_key.data() + scored.begin, scored.count}, scratch.order.data(), nullptr) == scored.count;
     }
     // The grades as they were ranked last.
     Ranked ranked(const Scored& scored, Scratch& scratch) const {
         const std::int32_t n = scored.count;
-        const double* grade = grades + scored.begin;
+        const double* grade = grades.data() + scored.begin;
         scratch.ranked.resize(n);
         for (std::int32_t r = 0; r < n; ++r) scratch.ranked[r] = grade[scratch.order[r]];
         return {grade, scratch.ranked.data(), nullptr, n, n};

@@ -6,18 +6,19 @@
 #pragma once
 
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "threads.hpp"
 
 namespace exactrank {
 
 struct IdealRankings {
-    const double *score, *slope;
-    const std::int64_t* indptr;
-    std::size_t queries;
-    const std::int32_t* ideal;  // each query's documents, best first
-    const std::int32_t* top;    // how many of them count
-    const double* weight;
+    std::span<const double> score, slope;
+    std::span<const std::int64_t> indptr;
+    std::span<const std::int32_t> ideal;  // each query's documents, best first
+    std::span<const std::int32_t> top;    // how many of them count
+    std::span<const double> weight;
 };
 
 struct Curve {
@@ -25,7 +26,7 @@ struct Curve {
 };
 
 inline Curve likelihood_curve(const IdealRankings& data, double alpha, int threads) {
-    const std::vector<std::size_t> starts = query_blocks(data.indptr, data.queries);
+    const std::vector<std::size_t> starts = query_blocks(data.indptr);
     std::vector<Curve> parts(starts.size() - 1);
     parallel_for(parts.size(), threads, [&](std::size_t b) {
         for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) {

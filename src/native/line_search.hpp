@@ -3,34 +3,44 @@
 // As in sweep.hpp documents are lines, and the sweep goes right and left from 0; but only the best interval is wanted, so
 // values at the crossings themselves are not. All crossings of the lines that matter are found at once and sorted by a
 // network; then, in that order, the overtaken line loses a rank and the overtaker gains one. Where several lines meet the
-// order of their exchanges does not matter: what each moves adds up to the same. Queries are merged through a histogram
-// over alpha, and only the bins that can hold the optimum are sorted.
+// order of their exchanges does not matter: what each moves adds up to the same. Where many lines matter they are taken by
+// windows.hpp, some crossings at a time. Queries are merged through a histogram over alpha, and only the bins that can hold the
+// optimum are sorted. The events of a query that has very many are not kept: streamed_best.hpp merges them as they come.
 #pragma once
 
+#include <span>
+#include <tuple>
+
 #include "best_interval.hpp"
+#include "bound_measure.hpp"
 #include "crossings.hpp"
 #include "kernel.hpp"
+#include "streamed_best.hpp"
 
 namespace exactrank {
 
 // All queries of a fit: what does not change from step to step is worked out once.
 class LineSearch {
 public:
-    LineSearch(const Kernel& kernel, const double* grades, const double* tie_key, bool mark_ties, const std::int64_t* indptr, std::size_t queries,
-               const double* weight)
-        : indptr_(indptr, indptr + queries + 1), mark_ties_(mark_ties), cutoff_(kernel.cutoff()), starts_(query_blocks(indptr, queries)), constant_(queries) {
-        const auto documents = static_cast<std::size_t>(indptr[queries]);
-        if (tie_key) tie_key_.assign(tie_key, tie_key + documents);
-        score_.resize(documents), worth_.resize(documents), document_.resize(documents);
-        least_.resize(queries), retrieved_.resize(queries), has_ties_.resize(queries), alike_.resize(queries), left_out_.resize(queries);
-        weigh(kernel, grades, weight);
-        events_.resize(starts_.size()), histograms_.resize(starts_.size() - 1);
+    LineSearch(const BoundMeasure& measure, const SearchRoom& room)
+        : indptr_(measure.indptr.begin(), measure.indptr.end()),
+          mark_ties_(measure.mark_ties),
+          cutoff_(measure.kernel->cutoff()),
+          room_(room),
+          starts_(query_blocks(indptr_)),
+          tie_key_(measure.tie_key.begin(), measure.tie_key.end()) {
+        const std::size_t documents = measure.documents(), queries = measure.queries();
+        score_.resize(documents), worth_.resize(documents), document_.resize(documents), per_rank_.resize(documents);
+        constant_.resize(queries), least_.resize(queries), retrieved_.resize(queries);
+        has_ties_.resize(queries), alike_.resize(queries), left_out_.resize(queries);
+        weigh(measure);
+        events_.resize(starts_.size()), histograms_.resize(starts_.size() - 1), unkept_.resize(starts_.size() - 1);
     }
     std::size_t documents() const { return score_.size(); }
     std::size_t queries() const { return value_.size(); }
 
     // Takes the scores at 0 of the searches to come, and returns the value there.
-    double rank(const double* scores, int threads) {
+    double rank(std::span<const double> scores, int threads) {
         parallel_for(starts_.size() - 1, threads, [&](std::size_t b) {
             network::Buffer keys;
             std::vector<std::uint8_t> tied;
@@ -39,15 +49,15 @@ public:
         return std::accumulate(value_.begin(), value_.end(), 0.0);
     }
     template <class Slope>
-    Best best(const Slope* slopes, double low, double high, int threads) {
+    Best best(std::span<const Slope> slopes, double low, double high, int threads) {
         const std::size_t blocks = starts_.size() - 1;
         std::vector<double> right(blocks), left(blocks);
         parallel_for(blocks, threads, [&](std::size_t b) {
             SideScratch side;
-            events_[b].clear();
+            events_[b].clear(), unkept_[b].clear();
             for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) {
-                right[b] += high > 0 ? search(slopes, q, +1, high, side, events_[b]) : value_[q];
-                left[b] += low < 0 ? search(slopes, q, -1, -low, side, events_[b]) : value_[q];
+                right[b] += high > 0 ? search(slopes, q, +1, high, side, b) : value_[q];
+                left[b] += low < 0 ? search(slopes, q, -1, -low, side, b) : value_[q];
             }
             histograms_[b].clear();
             histograms_[b].add(events_[b]);
@@ -55,6 +65,10 @@ public:
         double right_of_zero = 0, left_of_zero = 0;
         for (std::size_t b = 0; b < blocks; ++b) right_of_zero += right[b], left_of_zero += left[b];
         const bool ties = std::any_of(has_ties_.begin(), has_ties_.end(), [](std::uint8_t t) { return t != 0; });
+        if (std::any_of(unkept_.begin(), unkept_.end(), [](const auto& sides) { return !sides.empty(); })) {
+            Outwards leftwards{sources(slopes, -1, -low), -1, left_of_zero, -low}, rightwards{sources(slopes, +1, high), +1, right_of_zero, high};
+            return streamed_best(leftwards, rightwards, ties);
+        }
         events_[blocks].assign(ties, {0.0, right_of_zero - left_of_zero});
         total_.clear();
         for (std::size_t b = 0; b < blocks; ++b) total_.add(histograms_[b]);
@@ -63,7 +77,7 @@ public:
     }
     // The same by Algorithm 2 as published: all jumping points of all queries, sorted and added up. Fills how many each has.
     template <class Slope>
-    Best best_as_published(const Slope* slopes, int threads, std::int64_t* counts) {
+    Best best_as_published(std::span<const Slope> slopes, int threads, std::span<std::int64_t> counts) {
         const std::size_t blocks = starts_.size() - 1;
         std::vector<double> leftmost(blocks);
         parallel_for(blocks, threads, [&](std::size_t b) {
@@ -96,17 +110,18 @@ public:
 
 private:
     // What each document is worth at rank 1 (with a discount of 1) to the mean over all queries.
-    void weigh(const Kernel& kernel, const double* grades, const double* weight) {
+    void weigh(const BoundMeasure& measure) {
+        const Kernel& kernel = *measure.kernel;
+        const std::span<const double> weight = measure.weight;
         const std::vector<double>& discount = *kernel.common_discount();
-        per_rank_.resize(static_cast<std::size_t>(indptr_.back()));
         Scratch scratch;
         double total = 0;
         std::size_t longest = 0;
         Breath breath;
         for (std::size_t q = 0; q + 1 < indptr_.size(); ++q) {
-            const auto count = static_cast<std::int32_t>(indptr_[q + 1] - indptr_[q]);
+            const std::int32_t count = measure.count(q);
             breath.after(16 * static_cast<std::size_t>(count));
-            const Ranked query{grades + indptr_[q], nullptr, nullptr, count, count};
+            const Ranked query{measure.grades.data() + indptr_[q], nullptr, nullptr, count, count};
             const double empty = kernel.is_empty(query) ? kernel.value(query, scratch) : 0.0;
             total += std::isnan(empty) ? 0.0 : weight[q];
             constant_[q] = std::isnan(empty) ? 0.0 : empty * weight[q];
@@ -124,13 +139,13 @@ private:
         drop_.resize(longest);
         for (std::size_t r = 0; r < longest; ++r) drop_[r] = discount_[r] - discount_[r + 1];
     }
-    void rank_one(const double* scores, std::size_t q, network::Buffer& keys, std::vector<std::uint8_t>& tied) {
+    void rank_one(std::span<const double> scores, std::size_t q, network::Buffer& keys, std::vector<std::uint8_t>& tied) {
         if (left_out_[q]) return;
         const std::int64_t begin = indptr_[q];
         const auto count = static_cast<std::int32_t>(indptr_[q + 1] - begin);
         std::int32_t* order = document_.data() + begin;
         tied.resize(count);
-        const QueryScores query{scores + begin, tie_key_.empty() ? nullptr : tie_key_.data() + begin, count};
+        const QueryScores query{scores.data() + begin, tie_key_.empty() ? nullptr : tie_key_.data() + begin, count};
         retrieved_[q] = ranked_count(rank_query(keys, query, order, tied.data()));
         has_ties_[q] = std::any_of(tied.begin(), tied.begin() + retrieved_[q], [](std::uint8_t t) { return t != 0; });
         for (std::int32_t p = 0; p < retrieved_[q]; ++p) score_[begin + p] = query.score[order[p]], worth_[begin + p] = per_rank_[begin + order[p]];
@@ -144,12 +159,22 @@ private:
         }
         alike_[q] = std::all_of(worth, worth + retrieved_[q], [&](double w) { return w == worth[0]; });
     }
-    // Appends the events of one side of a query and returns its value right beside 0.
+    // Lines that matter on one side of a query, and its value right beside 0.
+    struct LaidOut {
+        std::int32_t lines;
+        double beside;
+    };
+    // One side of a query whose events are too many to be kept.
+    struct Unkept {
+        std::size_t query;
+        double sign;
+    };
+
     template <class Slope>
-    double search(const Slope* slopes, std::size_t q, double sign, double limit, SideScratch& side, std::vector<Event>& events) {
+    LaidOut lay_out(std::span<const Slope> slopes, std::size_t q, double sign, double limit, SideScratch& side) const {
         const std::int32_t n = retrieved_[q];
         const std::int64_t begin = indptr_[q];
-        if (alike_[q]) return value_[q];
+        if (alike_[q]) return {0, value_[q]};
         side.reserve(n);
         double least = HUGE_VAL, most = -HUGE_VAL;
         for (std::int32_t p = 0; p < n; ++p) {
@@ -157,7 +182,7 @@ private:
             least = slope < least ? slope : least;
             most = slope > most ? slope : most;
         }
-        if (least == most) return value_[q];
+        if (least == most) return {0, value_[q]};
         std::copy(score_.begin() + begin, score_.begin() + begin + n, side.score.begin());
         for (std::int32_t p = 0; p < n; ++p) side.worth[p] = worth_[begin + p] - least_[q];
         double value = value_[q];
@@ -167,19 +192,76 @@ private:
             for (std::int32_t p = 0; p < n; ++p) value += (side.worth[p] + least_[q]) * discount_[p];
         }
         for (std::int32_t p = 0; p < n; ++p) side.end[p] = std::isinf(limit) ? side.slope[p] : side.score[p] + limit * side.slope[p];
-        const std::int32_t m = keep_those_that_matter(side, n, cutoff_), crossings = sorted_crossings(side, m, limit);
-        events.insert(events.end(), side.events.data(), exchanged(side, m, crossings, drop_.data(), sign, side.events.data()));
-        return value;
+        return {keep_those_that_matter(side, n, cutoff_), value};
     }
-    // Of equal scores the steeper comes first; lines that coincide share what they are worth where ties count as a mean.
-    void order_ties(SideScratch& side, std::int32_t n) const {
-        for (std::int32_t first = 0, last; first < n; first = last) {
-            for (last = first + 1; last < n && side.score[last] == side.score[first];) ++last;
+    // Appends the events of one side of a query to those of block b, and returns its value right beside 0.
+    template <class Slope>
+    double search(std::span<const Slope> slopes, std::size_t q, double sign, double limit, SideScratch& side, std::size_t b) {
+        const auto [m, beside] = lay_out(slopes, q, sign, limit, side);
+        if (m > room_.lines) {
+            if (!keep_all(windows(side, m, limit), sign, events_[b])) unkept_[b].push_back({q, sign});
+        } else if (m > 0) {
+            const std::int32_t crossings = sorted_crossings(side, m, limit);
+            events_[b].insert(events_[b].end(), side.events.data(), exchanged(side, m, crossings, drop_.data(), sign, side.events.data()));
+        }
+        return beside;
+    }
+    Windows windows(const SideScratch& side, std::int32_t m, double limit) const {
+        auto lines = [&](const std::vector<double>& numbers) { return std::span(numbers).first(m); };
+        return Windows(lines(side.score), lines(side.slope), lines(side.worth), {discount_, drop_, cutoff_}, room_.exchanges, limit);
+    }
+    // Appends the events of a side, unless they are too many: then it appends none, and is false.
+    bool keep_all(Windows windows, double sign, std::vector<Event>& events) const {
+        const std::size_t before = events.size();
+        for (std::vector<Event> some; windows.next(some);) {
+            for (const Event& event : some) events.push_back({sign * event.at, sign * event.change});
+            if (events.size() - before <= room_.events) continue;
+            events.resize(before);
+            events.shrink_to_fit();
+            return false;
+        }
+        return true;
+    }
+    // Those of one side of 0: all that were kept, and of other queries as they come.
+    template <class Slope>
+    std::vector<Source> sources(std::span<const Slope> slopes, double sign, double limit) const {
+        std::vector<Source> found;
+        std::vector<Event> kept;
+        SideScratch side;
+        for (std::size_t b = 0; b < unkept_.size(); ++b) {
+            for (const Event& event : events_[b])
+                if (std::signbit(event.at) == (sign < 0)) kept.push_back({sign * event.at, sign * event.change});
+            for (const Unkept& unkept : unkept_[b]) {
+                if (unkept.sign != sign) continue;
+                const std::int32_t m = lay_out(slopes, unkept.query, sign, limit, side).lines;
+                found.emplace_back(windows(side, m, limit));
+            }
+        }
+        sort_long(kept.begin(), kept.end(), [](const Event& a, const Event& b) { return a.at != b.at ? a.at < b.at : a.change < b.change; });
+        found.emplace_back(std::move(kept));
+        return found;
+    }
+    // Orders lines of equal scores; those of equal slopes, too, stay as they are.
+    static void steepest_first(SideScratch& side, std::int32_t first, std::int32_t last) {
+        constexpr std::int32_t few = 64;
+        if (last - first <= few) {
             for (std::int32_t p = first + 1; p < last; ++p)
                 for (std::int32_t i = p; i > first && side.slope[i] > side.slope[i - 1]; --i) {
                     std::swap(side.slope[i], side.slope[i - 1]);
                     std::swap(side.worth[i], side.worth[i - 1]);
                 }
+            return;
+        }
+        std::vector<std::pair<double, double>> lines;
+        for (std::int32_t p = first; p < last; ++p) lines.emplace_back(side.slope[p], side.worth[p]);
+        std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+        for (std::int32_t p = first; p < last; ++p) std::tie(side.slope[p], side.worth[p]) = lines[p - first];
+    }
+    // Of equal scores the steeper comes first; lines that coincide share what they are worth where ties count as a mean.
+    void order_ties(SideScratch& side, std::int32_t n) const {
+        for (std::int32_t first = 0, last; first < n; first = last) {
+            for (last = first + 1; last < n && side.score[last] == side.score[first];) ++last;
+            steepest_first(side, first, last);
             for (std::int32_t a = first, b; mark_ties_ && a < last; a = b) {
                 for (b = a + 1; b < last && side.slope[b] == side.slope[a];) ++b;
                 std::fill(side.worth.begin() + a, side.worth.begin() + b,
@@ -190,9 +272,10 @@ private:
     std::vector<std::int64_t> indptr_;
     bool mark_ties_;
     std::int32_t cutoff_;
+    SearchRoom room_;
     std::vector<std::size_t> starts_;
-    std::vector<double> constant_;           // of a query, whatever its order
     std::vector<double> tie_key_, per_rank_;  // by document
+    std::vector<double> constant_;            // of a query, whatever its order
     std::vector<double> discount_, drop_;     // by position
     std::vector<double> score_, worth_;       // by position in the ranking at 0
     std::vector<std::int32_t> document_;
@@ -202,6 +285,7 @@ private:
     std::vector<std::uint8_t> has_ties_, alike_;  // is the value the same whatever the order?
     std::vector<double> value_;  // at 0, by query
     std::vector<std::vector<Event>> events_;  // by block, and at last what happens at 0 itself
+    std::vector<std::vector<Unkept>> unkept_;  // by block
     std::vector<Histogram> histograms_;
     Histogram total_;
 };

@@ -49,16 +49,16 @@ inline void answer_nan(std::int32_t n, const Answer& wanted) {
 }
 
 struct Queries {
-    const std::int64_t* indptr;
-    std::size_t count;
-    const double* weight;  // one a query
+    std::span<const std::int64_t> indptr;
+    std::span<const double> weight;  // one per query
 
+    std::size_t count() const { return indptr.size() - 1; }
     Scored scored(std::size_t q, const double* score) const { return {q, indptr[q], static_cast<std::int32_t>(indptr[q + 1] - indptr[q]), score}; }
 };
 
 // The answers for all queries, each times the weight of its query: values by query, slopes and curvatures by document.
 inline void answers(const Objective& objective, const Queries& queries, const double* score, int threads, const Answer& wanted) {
-    for_each_query<Scratch>(queries.indptr, queries.count, objective.is_parallel() ? threads : 1, [&](Scratch& scratch, std::size_t q) {
+    for_each_query<Scratch>(queries.indptr, objective.is_parallel() ? threads : 1, [&](Scratch& scratch, std::size_t q) {
         const std::int64_t begin = queries.indptr[q];
         auto from = [&](double* all, std::int64_t offset) { return all ? all + offset : nullptr; };
         const Answer own{from(wanted.value, static_cast<std::int64_t>(q)), from(wanted.slope, begin), from(wanted.curvature, begin)};

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "dispatch.hpp"
@@ -14,13 +15,11 @@
 namespace exactrank {
 
 struct Corners {
-    const double* score;  // corners x documents
-    std::size_t corners, documents;
-    const std::int64_t* indptr;
-    std::size_t queries;
-    const double* useful;
-    const double* discount;  // falling; nothing beyond `ranks`
-    std::int64_t ranks;
+    std::span<const double> score;  // corners x documents
+    std::size_t corners;
+    std::span<const std::int64_t> indptr;
+    std::span<const double> useful;    // one per document
+    std::span<const double> discount;  // falling, and nothing beyond its end
 };
 
 // How many of n documents have a larger score than document i at every corner.
@@ -36,7 +35,7 @@ static XR_CLONES std::int64_t certainly_above(const double* score, std::size_t c
     return count;
 }
 
-inline void optimistic(const Corners& data, int threads, double* bound) {
+inline void optimistic(const Corners& data, int threads, std::span<double> bound) {
     struct Wanted {
         std::int64_t above;
         double useful;
@@ -46,7 +45,8 @@ inline void optimistic(const Corners& data, int threads, double* bound) {
         std::vector<double> levels;
         std::vector<std::uint8_t> above;
     };
-    for_each_query<Room>(data.indptr, data.queries, threads, [&](Room& room, std::size_t q) {
+    const auto ranks = static_cast<std::int64_t>(data.discount.size());
+    for_each_query<Room>(data.indptr, threads, [&](Room& room, std::size_t q) {
         const std::int64_t begin = data.indptr[q], n = data.indptr[q + 1] - begin;
         room.wanted.clear();
         room.levels.clear();
@@ -56,7 +56,7 @@ inline void optimistic(const Corners& data, int threads, double* bound) {
             const double useful = data.useful[begin + i];
             if (!(useful > 0)) continue;
             breath.after(data.corners * static_cast<std::size_t>(n));
-            room.wanted.push_back({certainly_above(data.score + begin, data.corners, data.documents, n, i, room.above.data()), useful});
+            room.wanted.push_back({certainly_above(data.score.data() + begin, data.corners, data.useful.size(), n, i, room.above.data()), useful});
             room.levels.push_back(useful);
         }
         std::sort(room.wanted.begin(), room.wanted.end(), [](const Wanted& a, const Wanted& b) { return a.above < b.above; });
@@ -69,7 +69,7 @@ inline void optimistic(const Corners& data, int threads, double* bound) {
             for (const Wanted& each : room.wanted) {
                 if (each.useful < level) continue;
                 rank = std::max(each.above, rank + 1);
-                if (rank < data.ranks) sum += data.discount[rank];
+                if (rank < ranks) sum += data.discount[rank];
             }
             total += (level - below) * sum;
             below = level;

@@ -6,32 +6,35 @@
 // documents of a query moves their scores alike, and so does nothing there.
 #pragma once
 
-#include "evaluate.hpp"
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "bound_measure.hpp"
+#include "interrupt.hpp"
+#include "threads.hpp"
 
 namespace exactrank {
 
 struct Perturbation {
-    Scores scores;          // s
-    MeasureOf measure;      // M
-    const double* weight;   // w, one a query
-    const float* x;         // a row a document
-    const double* change;   // c, one a feature
-    std::size_t features;
-    bool single_precision;  // scores are compared as floats
+    const BoundMeasure& measure;     // M, and w
+    std::span<const double> scores;  // s
+    std::span<const float> x;        // one row per document
+    std::span<const double> change;  // c, one per feature
+    bool single_precision;           // scores are compared as floats
 };
 
 // One query's candidates, one after the other.
 class Candidates {
 public:
-    explicit Candidates(const Perturbation& given) : given_(given), discount_(given.scores.mark_ties ? nullptr : given.measure.kernel->common_discount()) {}
+    explicit Candidates(const Perturbation& given) : given_(given), discount_(given.measure.mark_ties ? nullptr : given.measure.kernel->common_discount()) {}
 
     // Adds the query's part of (1) to sums.
     void add(std::size_t q, double* sums) {
-        const std::int64_t begin = given_.scores.indptr[q];
-        count_ = static_cast<std::int32_t>(given_.scores.indptr[q + 1] - begin);
-        score_ = given_.scores.score + begin;
-        tie_key_ = given_.scores.tie_key ? given_.scores.tie_key + begin : nullptr;
-        grade_ = given_.measure.grades + begin;
+        const std::int64_t begin = given_.measure.begin(q);
+        const QueryScores scored = given_.measure.scored(q, given_.scores);
+        count_ = scored.count, score_ = scored.score, tie_key_ = scored.tie_key;
+        grade_ = given_.measure.grades.data() + begin;
         const Ranked query{grade_, grade_, nullptr, count_, count_};
         if (given_.measure.kernel->is_empty(query)) return;
         moved_.resize(count_), column_.resize(count_), scratch_.order.resize(count_), scratch_.ranked.resize(count_), scratch_.tied.resize(count_);
@@ -39,10 +42,11 @@ public:
             worth_.resize(count_);
             given_.measure.kernel->worths(query, scratch_, worth_.data());
         }
-        const float* const rows = given_.x + static_cast<std::size_t>(begin) * given_.features;
-        for (std::size_t j = 0; j < given_.features; ++j) {
+        const std::size_t features = given_.change.size();
+        const float* const rows = given_.x.data() + static_cast<std::size_t>(begin) * features;
+        for (std::size_t j = 0; j < features; ++j) {
             breath_.after(32 * static_cast<std::size_t>(count_));
-            if (take_up(rows + j, given_.change[j])) sums[j] += given_.weight[q] * (value(+1.0) - value(-1.0));
+            if (take_up(rows + j, given_.change[j])) sums[j] += given_.measure.weight[q] * (value(+1.0) - value(-1.0));
         }
     }
 
@@ -50,8 +54,9 @@ private:
     // Reads a column, which begins at x, times its change; false: all alike.
     bool take_up(const float* x, double change) {
         bool differs = false;
+        const std::size_t features = given_.change.size();
         for (std::int32_t i = 0; i < count_; ++i) {
-            const float own = x[static_cast<std::size_t>(i) * given_.features];
+            const float own = x[static_cast<std::size_t>(i) * features];
             differs |= own != x[0];
             column_[i] = change * static_cast<double>(own);
         }
@@ -62,7 +67,7 @@ private:
         for (std::int32_t i = 0; i < count_; ++i) moved_[i] = score_[i] + sign * column_[i];
         if (given_.single_precision)
             for (double& score : moved_) score = static_cast<double>(static_cast<float>(score));
-        std::uint8_t* const tied = given_.scores.mark_ties ? scratch_.tied.data() : nullptr;
+        std::uint8_t* const tied = given_.measure.mark_ties ? scratch_.tied.data() : nullptr;
         const std::int32_t* order = scratch_.order.data();
         if (rank_query(scratch_.keys, {moved_.data(), tie_key_, count_}, scratch_.order.data(), tied) < count_) return std::numeric_limits<double>::quiet_NaN();
         if (discount_) {
@@ -85,14 +90,14 @@ private:
 
 // (1) for every feature. Each block of queries adds up its own, and the blocks are added in order.
 inline std::vector<double> differences(const Perturbation& given, int threads) {
-    const std::vector<std::size_t> starts = query_blocks(given.scores.indptr, given.scores.queries);
+    const std::vector<std::size_t> starts = query_blocks(given.measure.indptr);
     std::vector<std::vector<double>> parts(starts.size() - 1);
     parallel_for(parts.size(), threads, [&](std::size_t b) {
         Candidates candidates(given);
-        parts[b].assign(given.features, 0.0);
+        parts[b].assign(given.change.size(), 0.0);
         for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) candidates.add(q, parts[b].data());
     });
-    std::vector<double> total(given.features);
+    std::vector<double> total(given.change.size());
     for (const auto& part : parts)
         for (std::size_t j = 0; j < total.size(); ++j) total[j] += part[j];
     return total;

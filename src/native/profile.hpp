@@ -69,15 +69,15 @@ struct QueryJumps {
     std::vector<double> here;
 };
 
-inline QueryJumps query_jumps(const Ray& ray, const std::int64_t* indptr, std::size_t queries, const Kernel& kernel, const double* grades, int threads) {
-    const std::vector<std::size_t> starts = query_blocks(indptr, queries);
+inline QueryJumps query_jumps(const Ray& ray, const BoundMeasure& measure, int threads) {
+    const std::vector<std::size_t> starts = query_blocks(measure.indptr);
     std::vector<std::vector<Jump>> parts(starts.size() - 1);
-    QueryJumps found{{}, std::vector<std::int64_t>(queries), std::vector<double>(queries)};
+    QueryJumps found{{}, std::vector<std::int64_t>(measure.queries()), std::vector<double>(measure.queries())};
     parallel_for(parts.size(), threads, [&](std::size_t b) {
-        Sweep sweep(ray, kernel, grades);
+        Sweep sweep(ray, measure);
         for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) {
             const std::size_t first = parts[b].size();
-            found.here[q] = sweep.query(indptr[q], static_cast<std::int32_t>(indptr[q + 1] - indptr[q]), parts[b]);
+            found.here[q] = sweep.query(q, parts[b]);
             found.counts[q] = static_cast<std::int64_t>(parts[b].size() - first);
         }
     });
@@ -85,18 +85,19 @@ inline QueryJumps query_jumps(const Ray& ray, const std::int64_t* indptr, std::s
     return found;
 }
 
-// The mean is weighted by `weight`, one a query; queries whose value is NaN are left out.
-inline Profile profile_of(const Ray& ray, const std::int64_t* indptr, std::size_t queries, const Kernel& kernel, const double* grades, const double* weight,
-                          int threads) {
-    const std::vector<std::size_t> starts = query_blocks(indptr, queries);
+// The weighted mean; queries whose value is NaN are left out.
+inline Profile profile_of(const Ray& ray, const BoundMeasure& measure, int threads) {
+    const std::vector<std::size_t> starts = query_blocks(measure.indptr);
+    const std::span<const double> weight = measure.weight;
+    const std::size_t queries = measure.queries();
     std::vector<std::vector<Jump>> jumps(starts.size() - 1);
     std::vector<double> here(queries);
     parallel_for(jumps.size(), threads, [&](std::size_t b) {
-        Sweep sweep(ray, kernel, grades);
+        Sweep sweep(ray, measure);
         for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) {
             const std::size_t first = jumps[b].size();
             if (weight[q] == 0) continue;
-            here[q] = sweep.query(indptr[q], static_cast<std::int32_t>(indptr[q + 1] - indptr[q]), jumps[b]);
+            here[q] = sweep.query(q, jumps[b]);
             for (std::size_t i = first; i < jumps[b].size(); ++i) jumps[b][i].to *= weight[q], jumps[b][i].from *= weight[q];
         }
     });

@@ -10,6 +10,7 @@
 // a round takes O(documents x features) for all thresholds.
 #pragma once
 
+#include "objective.hpp"
 #include "thresholds.hpp"
 #include "vector_math.hpp"
 
@@ -66,13 +67,18 @@ BestEdge best_threshold(const Bin* bin, const double* force, std::size_t n, std:
 
 class RankBoost {
 public:
-    RankBoost(Bins&& bins, const double* grades, const std::int64_t* indptr, std::size_t queries, const double* weight)
-        : bins_(std::move(bins)), indptr_(indptr, indptr + queries + 1), share_(weight, weight + queries), levels_(queries), level_(bins_.rows()) {
+    RankBoost(Bins&& bins, std::span<const double> grades, const Queries& queries)
+        : bins_(std::move(bins)),
+          indptr_(queries.indptr.begin(), queries.indptr.end()),
+          share_(queries.weight.begin(), queries.weight.end()),
+          levels_(queries.count()),
+          level_(bins_.rows()) {
         double all = 0;
         Breath breath;
-        for (std::size_t q = 0; q < queries; ++q) {
-            all += share_[q] * place(q, grades + indptr[q]);
-            breath.after(64 * static_cast<std::size_t>(indptr[q + 1] - indptr[q]));
+        for (std::size_t q = 0; q < share_.size(); ++q) {
+            const auto begin = static_cast<std::size_t>(indptr_[q]), count = static_cast<std::size_t>(indptr_[q + 1]) - begin;
+            all += share_[q] * place(q, grades.subspan(begin, count));
+            breath.after(64 * count);
         }
         for (double& share : share_) share /= all;
     }
@@ -80,11 +86,11 @@ public:
     const Bins& bins() const { return bins_; }
 
     // (1), and the largest (3).
-    std::pair<double, BestEdge> best(const double* score, int threads) const {
+    std::pair<double, BestEdge> best(std::span<const double> score, int threads) const {
         std::vector<double> force(bins_.rows()), losses(share_.size());
-        for_each_query<LevelSums>(indptr_.data(), share_.size(), threads, [&](LevelSums& sums, std::size_t q) {
+        for_each_query<LevelSums>(indptr_, threads, [&](LevelSums& sums, std::size_t q) {
             const std::int64_t begin = indptr_[q], end = indptr_[q + 1];
-            losses[q] = share_[q] * pair_forces(score + begin, &level_[begin], end - begin, levels_[q], sums, &force[begin]);
+            losses[q] = share_[q] * pair_forces(score.data() + begin, &level_[begin], end - begin, levels_[q], sums, &force[begin]);
             for (std::int64_t i = begin; i < end; ++i) force[i] *= share_[q];
         });
         double loss = 0;
@@ -95,7 +101,7 @@ public:
     }
 
     // The scores after `alpha` was added to those of the documents beyond a threshold.
-    void move(const double* score, std::size_t feature, std::size_t threshold, double alpha, double* out) const {
+    void move(std::span<const double> score, std::size_t feature, std::size_t threshold, double alpha, std::span<double> out) const {
         bins_.with_column(feature, [&](const auto* bin) {
             for (std::size_t i = 0; i < bins_.rows(); ++i) out[i] = score[i] + (bin[i] > threshold ? alpha : 0.0);
         });
@@ -103,9 +109,9 @@ public:
 
 private:
     // Numbers the grades of a query from the least up, and gives the number of its pairs.
-    double place(std::size_t q, const double* grade) {
-        const std::size_t begin = indptr_[q], n = indptr_[q + 1] - indptr_[q];
-        std::vector<double> rising(grade, grade + n);
+    double place(std::size_t q, std::span<const double> grade) {
+        const std::size_t begin = indptr_[q], n = grade.size();
+        std::vector<double> rising(grade.begin(), grade.end());
         std::sort(rising.begin(), rising.end());
         double pairs = 0;
         for (std::size_t i = 0; i < n; ++i) pairs += std::lower_bound(rising.begin(), rising.end(), grade[i]) - rising.begin();

@@ -104,8 +104,7 @@ private:
 };
 
 // Of each column how many values are lost, in all queries.
-inline std::vector<std::int64_t> lost_by_rounding(const double* x, std::size_t width, const std::int64_t* indptr, std::size_t queries, bool decimals,
-                                                  int threads) {
+inline std::vector<std::int64_t> lost_by_rounding(const double* x, std::size_t width, std::span<const std::int64_t> indptr, bool decimals, int threads) {
     constexpr std::size_t at_once = 8;  // columns, which share cache lines
     struct Scratch {
         RoundedValues values;
@@ -113,7 +112,7 @@ inline std::vector<std::int64_t> lost_by_rounding(const double* x, std::size_t w
     };
     std::vector<std::int64_t> total(width, 0);
     std::mutex lock;
-    for_each_query<Scratch>(indptr, queries, threads, [&](Scratch& scratch, std::size_t q) {
+    for_each_query<Scratch>(indptr, threads, [&](Scratch& scratch, std::size_t q) {
         const auto first = static_cast<std::size_t>(indptr[q]), n = static_cast<std::size_t>(indptr[q + 1]) - first;
         scratch.columns.resize(at_once * n);
         for (std::size_t low = 0; low < width; low += at_once) {

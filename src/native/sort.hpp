@@ -18,6 +18,11 @@ namespace exactrank::network {
 constexpr std::size_t lanes = 8;
 using Keys = std::int32_t __attribute__((vector_size(4 * lanes), may_alias));
 
+// One of them as it lies in memory; a type that templates may name.
+struct Vector {
+    Keys keys;
+};
+
 XR_INLINE void exchange(Keys& upper, Keys& lower) {
     const Keys larger = upper > lower ? upper : lower;
     lower = upper > lower ? lower : upper;
@@ -46,28 +51,28 @@ XR_INLINE Keys reversed(const Keys& v) { return XR_LANES(v, v, 7, 6, 5, 4, 3, 2,
 #undef XR_LANES
 
 // Sorts `blocks` (a power of two) vectors as one descending list.
-XR_INLINE void sort_descending(Keys* v, std::size_t blocks) {
+XR_INLINE void sort_descending(Vector* v, std::size_t blocks) {
     for (std::size_t i = 0; i < blocks; ++i) {
-        Keys x = v[i];
+        Keys x = v[i].keys;
         within<1>(x);
         within<-4>(x), within<1>(x);
         within<-8>(x), within<2>(x), within<1>(x);
-        v[i] = x;
+        v[i].keys = x;
     }
     for (std::size_t size = 2; size <= blocks; size *= 2) {
         for (std::size_t base = 0; base < blocks; base += size) {
             for (std::size_t i = base, j = base + size - 1; i < j; ++i, --j) {
-                Keys flipped = reversed(v[j]);
-                exchange(v[i], flipped);
-                v[j] = reversed(flipped);
+                Keys flipped = reversed(v[j].keys);
+                exchange(v[i].keys, flipped);
+                v[j].keys = reversed(flipped);
             }
             for (std::size_t apart = size / 4; apart > 0; apart /= 2)
                 for (std::size_t group = base; group < base + size; group += 2 * apart)
-                    for (std::size_t i = group; i < group + apart; ++i) exchange(v[i], v[i + apart]);
+                    for (std::size_t i = group; i < group + apart; ++i) exchange(v[i].keys, v[i + apart].keys);
             for (std::size_t i = base; i < base + size; ++i) {
-                Keys x = v[i];
+                Keys x = v[i].keys;
                 within<4>(x), within<2>(x), within<1>(x);
-                v[i] = x;
+                v[i].keys = x;
             }
         }
     }
@@ -79,7 +84,7 @@ public:
     std::int32_t* keys(std::size_t n) {
         blocks_ = std::bit_ceil(std::max<std::size_t>(1, (n + lanes - 1) / lanes));
         if (blocks_ > room_) {
-            vectors_ = std::make_unique<Keys[]>(blocks_);
+            vectors_ = std::make_unique<Vector[]>(blocks_);
             room_ = blocks_;
         }
         filled_ = n;
@@ -103,7 +108,7 @@ private:
         return false;
 #endif
     }
-    std::unique_ptr<Keys[]> vectors_;
+    std::unique_ptr<Vector[]> vectors_;
     std::size_t room_ = 0, blocks_ = 0, filled_ = 0;
 };
 

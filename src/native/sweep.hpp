@@ -9,18 +9,16 @@
 #include <cfloat>
 #include <functional>
 
+#include "bound_measure.hpp"
 #include "decimals.hpp"
-#include "kernel.hpp"
-#include "ranking.hpp"
+#include "interrupt.hpp"
 
 namespace exactrank {
 
 // The rays of all queries' documents, and the part of them that is asked for.
 struct Ray {
-    const double *score, *slope;
-    const double* tie_key;  // null: ties in input order
-    bool mark_ties;         // ties count as the mean over their orders
-    double low, high;       // low <= 0 <= high
+    std::span<const double> score, slope;
+    double low, high;  // low <= 0 <= high
 };
 
 // Where the value changes: from left of `at` to there, and from there to right of it.
@@ -30,17 +28,16 @@ struct Jump {
 
 class Sweep {
 public:
-    Sweep(const Ray& ray, const Kernel& kernel, const double* grades) : ray_(ray), kernel_(kernel), grades_(grades), walk_(kernel.walk()) {}
+    Sweep(const Ray& ray, const BoundMeasure& measure) : ray_(ray), measure_(measure), kernel_(*measure.kernel), walk_(kernel_.walk()) {}
 
-    // Appends the jumps of the query with documents [begin, begin + count) and returns its value at 0.
-    double query(std::int64_t begin, std::int32_t count, std::vector<Jump>& jumps) {
-        begin_ = begin;
-        count_ = count;
-        order_.resize(count);
-        tied_.resize(count);
-        const QueryScores scores{ray_.score + begin, ray_.tie_key ? ray_.tie_key + begin : nullptr, count};
-        retrieved_ = ranked_count(rank_query(scratch_.keys, scores, order_.data(), ray_.mark_ties ? tied_.data() : nullptr));
-        at_.resize(count);
+    // Appends the jumps of a query and returns its value at 0.
+    double query(std::size_t q, std::vector<Jump>& jumps) {
+        begin_ = measure_.begin(q);
+        count_ = measure_.count(q);
+        order_.resize(count_);
+        tied_.resize(count_);
+        retrieved_ = ranked_count(rank_query(scratch_.keys, measure_.scored(q, ray_.score), order_.data(), measure_.mark_ties ? tied_.data() : nullptr));
+        at_.resize(count_);
         for (std::int32_t p = 0; p < retrieved_; ++p) at_[p] = grade(order_[p]);
         const double here = value();
         if (kernel_.is_empty(ranked())) return here;
@@ -62,9 +59,9 @@ private:
         std::int32_t first, last;  // positions, both inclusive
     };
 
-    double grade(std::int32_t document) const { return grades_[begin_ + document]; }
-    double key(std::int32_t document) const { return ray_.tie_key ? ray_.tie_key[begin_ + document] : 0.0; }
-    Ranked ranked() const { return {grades_ + begin_, at_.data(), ray_.mark_ties ? tied_.data() : nullptr, count_, retrieved_}; }
+    double grade(std::int32_t document) const { return measure_.grades[begin_ + document]; }
+    double key(std::int32_t document) const { return measure_.tie_key.empty() ? 0.0 : measure_.tie_key[begin_ + document]; }
+    Ranked ranked() const { return {measure_.grades.data() + begin_, at_.data(), measure_.mark_ties ? tied_.data() : nullptr, count_, retrieved_}; }
     double value() { return kernel_.value(ranked(), scratch_); }
 
     bool before_in_ties(const Line& a, const Line& b) const {
@@ -79,13 +76,13 @@ private:
         lay_out(sign, limit);
         double current = value();
         const double beside = current;
-        if (!ray_.mark_ties) walk_->start(ranked(), scratch_);
+        if (!measure_.mark_ties) walk_->start(ranked(), scratch_);
         exchanges_ = 0;
         find_crossings(limit);
         for (std::size_t first = 0, last; first < crossings_.size(); first = last) {
             for (last = first + 1; last < crossings_.size() && crossings_[last].at == crossings_[first].at;) ++last;
             const double alpha = sign * crossings_[first].at;
-            breath_.after(16 * (last - first) + (ray_.mark_ties ? static_cast<std::size_t>(retrieved_) : 0));
+            breath_.after(16 * (last - first) + (measure_.mark_ties ? static_cast<std::size_t>(retrieved_) : 0));
             find_blocks(first, last);
             if (blocks_.empty()) continue;
             const double there = current + rearrange(current, alpha, false);
@@ -133,7 +130,7 @@ private:
             alike = kept > 0 && same(line, lines_[kept - 1]) ? alike + 1 : 0;
             const bool full = highest_.size() == cutoff;
             const bool below = full && (highest_.front() > end(line) || (std::isinf(limit) && alike == 0 && highest_.front() == end(line)));
-            if (below || (alike >= cutoff && !ray_.mark_ties)) {
+            if (below || (alike >= cutoff && !measure_.mark_ties)) {
                 dropped_.push_back(line.document);
                 continue;
             }
@@ -190,9 +187,9 @@ private:
                 change += sort_block(block, [&](std::int32_t a, std::int32_t b) { return steeper(lines_[a], lines_[b]); });
             else
                 change += sort_block(block, [&](std::int32_t a, std::int32_t b) { return above_at(alpha, a, b); });
-            if (ray_.mark_ties) mark_ties(block, alpha, after);
+            if (measure_.mark_ties) mark_ties(block, alpha, after);
         }
-        return ray_.mark_ties ? value() - current : change;
+        return measure_.mark_ties ? value() - current : change;
     }
     double score_at(double alpha, std::int32_t line) const {
         const std::int64_t i = begin_ + lines_[line].document;
@@ -217,7 +214,7 @@ private:
     }
     // Exchanges the lines at positions p and p + 1.
     double exchange(std::int32_t p) {
-        const double change = ray_.mark_ties ? 0.0 : walk_->exchange(at_.data(), p);
+        const double change = measure_.mark_ties ? 0.0 : walk_->exchange(at_.data(), p);
         std::swap(standing_[p], standing_[p + 1]);
         std::swap(at_[p], at_[p + 1]);
         position_[standing_[p]] = p;
@@ -227,8 +224,8 @@ private:
     }
 
     const Ray ray_;
+    const BoundMeasure& measure_;
     const Kernel& kernel_;
-    const double* grades_;
     std::unique_ptr<Walk> walk_;
     Scratch scratch_;
     std::int64_t begin_ = 0;

@@ -13,6 +13,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -107,8 +108,9 @@ void for_each_block(std::size_t count, std::size_t weight, int threads, Body&& b
 }
 
 // Where blocks of queries of about 16k documents begin, and at last where they end: one block is one task.
-inline std::vector<std::size_t> query_blocks(const std::int64_t* indptr, std::size_t queries) {
+inline std::vector<std::size_t> query_blocks(std::span<const std::int64_t> indptr) {
     constexpr std::int64_t documents_per_block = 16384;
+    const std::size_t queries = indptr.size() - 1;
     std::vector<std::size_t> starts{0};
     for (std::size_t q = 0; q < queries; ++q)
         if (indptr[q + 1] - indptr[starts.back()] >= documents_per_block) starts.push_back(q + 1);
@@ -118,8 +120,8 @@ inline std::vector<std::size_t> query_blocks(const std::int64_t* indptr, std::si
 
 // Calls body(scratch, q) for every query of `indptr`, with one Scratch per block.
 template <class Scratch, class Body>
-void for_each_query(const std::int64_t* indptr, std::size_t queries, int threads, Body&& body) {
-    const std::vector<std::size_t> starts = query_blocks(indptr, queries);
+void for_each_query(std::span<const std::int64_t> indptr, int threads, Body&& body) {
+    const std::vector<std::size_t> starts = query_blocks(indptr);
     parallel_for(starts.size() - 1, threads, [&](std::size_t b) {
         Scratch scratch;
         Breath breath;

@@ -51,6 +51,11 @@ class BoundMeasure:
         """Whether all orders of tied documents count."""
         return self.measure.ties == "expected"
 
+    @cached_property
+    def native(self) -> _core.BoundMeasure:
+        """Itself as the kernels take it."""
+        return _core.BoundMeasure(self.kernel, self.grades, self.data.indptr, self.tie_key, self.marks_ties, self.weights)
+
     def values(self, scores: PerDocument) -> PerQuery:
         """The measure of each query; NaN where it is skipped."""
         return np.asarray(values_of([self], scores)[0][0])
@@ -66,10 +71,7 @@ class BoundMeasure:
 
     def differences(self, scores: PerDocument, X: Matrix, steps: Floats) -> Floats:
         """mean(s + steps_j x_j) - mean(s - steps_j x_j) for each column x_j of ``X``: each query is read once for all of them."""
-        sums = _core.differences(
-            scores, X, steps, self.data.indptr, self.tie_key, self.marks_ties, self.measure.ties == "docid",
-            self.kernel, self.grades, self.weights, thread_count(self.threads),
-        )  # fmt: skip
+        sums = _core.differences(self.native, scores, X, steps, self.measure.ties == "docid", thread_count(self.threads))
         with np.errstate(invalid="ignore"):
             return self._checked(sums / self._counted)
 
@@ -104,12 +106,11 @@ def values_of(bound: Sequence[BoundMeasure], scores: PerDocument) -> tuple[Float
     data, kernels = first.data, [(each.kernel, each.grades) for each in bound]
     if first.measure.ties == "docid":
         scores = scores.astype(np.float32).astype(np.float64)
-    try:
-        values, retrieved = _core.evaluate(scores, data.indptr, first.tie_key, first.marks_ties, kernels, thread_count(first.threads))
-    except IndexError as error:
-        at = int(str(error))
-        row = at if data.order is None else int(data.order[at])
-        raise DataError(f"score of row {row} is {scores[at]}; scores must be numbers, or -inf for a document not retrieved") from None
+    found = _core.evaluate(scores, data.indptr, first.tie_key, first.marks_ties, kernels, thread_count(first.threads))
+    values, retrieved, bad = found
+    if bad >= 0:
+        row = bad if data.order is None else int(data.order[bad])
+        raise DataError(f"score of row {row} is {scores[bad]}; scores must be numbers, or -inf for a document not retrieved")
     return values.reshape(len(kernels), data.n_queries), retrieved
 
 

@@ -18,7 +18,7 @@ from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, means_over_queries
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.likelihood import IdealLikelihood, Point
-from exactrank.objectives.profile import conventions, profile, query_weights, ray_of
+from exactrank.objectives.profile import check_pairs, profile, query_weights, ray_of
 from exactrank.objectives.step_function import Interval, StepFunction
 from exactrank.threads import thread_count
 
@@ -31,13 +31,9 @@ class LineSearch:
 
     def __init__(self, bound: BoundMeasure) -> None:
         self._bound = bound
-        self._indptr = bound.data.indptr
         self._threads = thread_count(bound.threads)
-        self._conventions = tie_key, mark_ties, kernel, grades = conventions(bound)
         self._scores: PerDocument = np.zeros(bound.data.n_documents)
-        self._native = None
-        if _core.LineSearch.serves(kernel):
-            self._native = _core.LineSearch(kernel, grades, self._indptr, tie_key, mark_ties, bound.weights)
+        self._native = _core.LineSearch(bound.native) if _core.LineSearch.serves(bound.native) else None
 
     def start(self, scores: PerDocument) -> float:
         """Take the scores at alpha = 0, and return the measure's mean there; NaN where no query counts."""
@@ -54,10 +50,9 @@ class LineSearch:
 
     def profile(self, slopes: PerDocument | Matrix, low: float = -math.inf, high: float = math.inf) -> StepFunction:
         """The whole step function."""
+        check_pairs(self._bound)
         t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
-        return StepFunction(
-            *_core.profile(self._scores, t, self._indptr, *self._conventions, self._bound.weights, low, high, self._threads)
-        )
+        return StepFunction(*_core.profile(self._bound.native, self._scores, t, low, high, self._threads))
 
 
 @dataclass(frozen=True)

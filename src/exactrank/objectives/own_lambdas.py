@@ -128,7 +128,7 @@ def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery],
         y = data.y[rows]
         if not np.all(np.isfinite(scores)):
             return float("nan"), np.full(len(y), np.nan), np.zeros(len(y))
-        values, _ = _core.evaluate(scores, np.array([0, len(y)]), y, False, [(kernel, grades[rows])], 1)
+        values, _, _ = _core.evaluate(scores, np.array([0, len(y)]), y, False, [(kernel, grades[rows])], 1)
         order = np.lexsort((np.arange(len(y)), y, -scores))
         slope = np.empty(len(y))
         slope[order] = forces(RankedQuery(scores[order], y[order], asked, exponents[rows][order]))

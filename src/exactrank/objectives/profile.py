@@ -24,7 +24,7 @@ from exactrank.measures.parse import parse_measure
 from exactrank.objectives.step_function import Floats, StepFunction
 from exactrank.threads import thread_count
 
-#: All pairs of so many documents are looked at, at most.
+#: The maximum number of documents of which all pairs are looked at.
 MOST_CROSSING = 20_000
 
 
@@ -54,10 +54,9 @@ def profile(
     parsed = parse_measure(measure, preset)
     if not low < high:
         raise DataError(f"a ray needs low < high, got {low} and {high}")
-    (s, t), weights = ray_of(data, scores, direction), query_weights(data, weight)
-    breakpoints, values, at = _core.profile(
-        s, t, data.indptr, *conventions(parsed.on(data)), weights, min(low, 0.0), max(high, 0.0), thread_count(threads)
-    )
+    bound, ends = parsed.on(data, query_weights(data, weight)), (min(low, 0.0), max(high, 0.0))
+    check_pairs(bound)
+    breakpoints, values, at = _core.profile(bound.native, *ray_of(data, scores, direction), *ends, thread_count(threads))
     first, last = np.searchsorted(breakpoints, low, "left"), np.searchsorted(breakpoints, high, "right")
     return StepFunction(breakpoints[first:last], values[first : last + 1], at[first:last])
 
@@ -83,8 +82,9 @@ def query_jumps(
     >>> jumps.at.tolist(), (jumps.to + jumps.beyond).tolist(), jumps.query.tolist(), jumps.here.tolist()
     ([2.0, 0.5], [-1.0, 1.0], [0, 1], [1.0, 0.0])
     """
-    s, t = ray_of(data, scores, direction)
-    found = _core.query_jumps(s, t, data.indptr, *conventions(measure.on(data)), 0.0, high, thread_count(threads))
+    bound = measure.on(data)
+    check_pairs(bound)
+    found = _core.query_jumps(bound.native, *ray_of(data, scores, direction), 0.0, high, thread_count(threads))
     at, to, beyond, counts, here = found
     return Jumps(at, to, beyond, np.repeat(np.arange(data.n_queries), counts), here)
 
@@ -97,15 +97,14 @@ def query_weights(data: RankingData, weight: npt.ArrayLike | None) -> PerQuery:
     return weights
 
 
-def conventions(bound: BoundMeasure) -> tuple[PerDocument | None, bool, _core.Kernel, PerDocument]:
-    """What ranks tied documents, whether all their orders count, and the measure's kernel with the grades it reads."""
+def check_pairs(bound: BoundMeasure) -> None:
+    """Refuse a whole profile where all pairs of very many documents would have to be looked at."""
     measure, data = bound.measure, bound.data
     if min(data.longest, measure.cutoff) > MOST_CROSSING:
         raise IncompatibleError(
             f"{measure} counts every rank, and a query has {data.longest:,} documents: too many to look at all pairs;"
             f" give the measure a cutoff, or leave out documents beyond {MOST_CROSSING:,}"
         )
-    return bound.tie_key, bound.marks_ties, bound.kernel, bound.grades
 
 
 def ray_of(data: RankingData, scores: npt.ArrayLike, direction: npt.ArrayLike) -> tuple[PerDocument, PerDocument]:

@@ -9,6 +9,8 @@ query of m documents has at most m (m - 1) / 2; their finding is that with a cut
 number stops growing with m, since most documents are never at the top.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,7 +19,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.profile import conventions, ray_of
+from exactrank.objectives.profile import check_pairs, ray_of
 from exactrank.threads import thread_count
 
 Counts = npt.NDArray[np.int64]  #: one number a query
@@ -37,10 +39,11 @@ def jumping_points(
     [[1, 0], [3, 0]]
     """
     parsed = parse_measure(measure)
-    _, _, kernel, grades = conventions(parsed.on(data))
-    if not _core.LineSearch.serves(kernel):
+    bound = replace(parsed, ties="input").on(data, np.ones(data.n_queries))
+    check_pairs(bound)
+    if not _core.LineSearch.serves(bound.native):
         raise IncompatibleError(f"{parsed} is not positional, so every exchange may change it; use nDCG, DCG, P, R or RBP")
     s, t = ray_of(data, scores, direction)
-    search = _core.LineSearch(kernel, grades, data.indptr, None, False, np.ones(data.n_queries))
+    search = _core.LineSearch(bound.native)
     search.rank(s, thread_count(threads))
     return search.best_as_published(t, thread_count(threads))[3]
