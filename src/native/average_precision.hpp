@@ -19,7 +19,8 @@ struct PrecisionSum {
     std::int32_t found;  // relevant documents down to the cutoff, and to the end of the ties there
 };
 
-// The ranks of the relevant documents come first, for which there is room, and for eight more; without a branch on which those are; then eight precisions at a time.
+// The ranks of the relevant documents come first, for which there is room, and for eight more; without a branch on which those are; then eight precisions at a
+// time.
 static XR_CLONES PrecisionSum precision_sum(const double* at, std::int32_t top, double rel, std::int32_t* ranks) {
     using Ranks = std::int32_t __attribute__((vector_size(32)));
     std::int32_t found = 0;

@@ -148,7 +148,8 @@ private:
     template <class Wanted>
     std::vector<Event> sorted(Wanted&& wanted) const {
         std::vector<std::vector<Event>> parts(events_.size());
-        parallel_for(events_.size(), threads_, [&](std::size_t b) { std::copy_if(events_[b].begin(), events_[b].end(), std::back_inserter(parts[b]), wanted); });
+        parallel_for(events_.size(), threads_,
+                     [&](std::size_t b) { std::copy_if(events_[b].begin(), events_[b].end(), std::back_inserter(parts[b]), wanted); });
         std::vector<Event> all;
         for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
         sort_long(all.begin(), all.end(), [](const Event& a, const Event& b) { return a.at != b.at ? a.at < b.at : a.change < b.change; });

@@ -160,11 +160,19 @@ nb::bytes written_rows(InMatrix<float> x, std::optional<In<double>> offset, In<d
         require_length("start", start->size(), rows);
         require_length("stop", stop->size(), rows);
         for (std::size_t i = 0; i < rows; ++i)
-            require(0 <= (*start)(i) && (*start)(i) <= (*stop)(i) && static_cast<std::size_t>((*stop)(i)) <= comments->size(), "a comment lies outside the text");
+            require(0 <= (*start)(i) && (*start)(i) <= (*stop)(i) && static_cast<std::size_t>((*stop)(i)) <= comments->size(),
+                    "a comment lies outside the text");
     }
-    const LetorTable table{x.data(), offset ? offset->data() : nullptr, y.data(), query.data(), rows, x.shape(1), names,
+    const LetorTable table{x.data(),
+                           offset ? offset->data() : nullptr,
+                           y.data(),
+                           query.data(),
+                           rows,
+                           x.shape(1),
+                           names,
                            comments ? reinterpret_cast<const char*>(comments->data()) : nullptr,
-                           start ? start->data() : nullptr, stop ? stop->data() : nullptr};
+                           start ? start->data() : nullptr,
+                           stop ? stop->data() : nullptr};
     std::string text;
     {
         nb::gil_scoped_release release;

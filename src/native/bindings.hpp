@@ -60,12 +60,14 @@ inline void require(bool holds, const std::string& what) {
 }
 
 inline void require_length(const char* name, std::size_t length, std::size_t expected) {
-    if (length != expected) throw std::invalid_argument(std::string(name) + " has a length of " + std::to_string(length) + "; expected " + std::to_string(expected));
+    if (length != expected)
+        throw std::invalid_argument(std::string(name) + " has a length of " + std::to_string(length) + "; expected " + std::to_string(expected));
 }
 
 inline void require_below(const char* name, std::int64_t index, std::size_t count) {
     if (index < 0 || static_cast<std::size_t>(index) >= count)
-        throw std::invalid_argument(std::string(name) + " holds " + std::to_string(index) + "; expected whole numbers from 0 and below " + std::to_string(count));
+        throw std::invalid_argument(std::string(name) + " holds " + std::to_string(index) + "; expected whole numbers from 0 and below " +
+                                    std::to_string(count));
 }
 
 // Each of `items` things belongs to one of the parts between neighbours of `starts`; a part without any is wrong, unless it `may_be_empty`.

@@ -103,7 +103,8 @@ void bind_lines(nb::module_& m) {
                 new (self) LineSearch(measure, {lines, exchanges, events});
             },
             "measure"_a, "lines"_a = SearchRoom{}.lines, "exchanges"_a = SearchRoom{}.exchanges, "events"_a = SearchRoom{}.events)
-        .def_static("serves", [](const BoundMeasure& measure) { return measure.kernel->common_discount() != nullptr; }, "measure"_a)
+        .def_static(
+            "serves", [](const BoundMeasure& measure) { return measure.kernel->common_discount() != nullptr; }, "measure"_a)
         .def(
             "rank",
             [](LineSearch& self, In<double> scores, int threads) {

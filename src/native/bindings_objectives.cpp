@@ -50,8 +50,7 @@ void bind_kinds(nb::module_& m) {
             },
             "kernel"_a.none(), "grades"_a, "tie_key"_a, "link"_a, "margin"_a, "neighbours"_a, "truncation"_a, "near"_a, nb::keep_alive<1, 2>(),
             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
-    m.def(
-        "lambdas", [](const LambdaRule& rule) { return made<Lambdas>(rule.domain, rule); }, "rule"_a, nb::keep_alive<0, 1>());
+    m.def("lambdas", [](const LambdaRule& rule) { return made<Lambdas>(rule.domain, rule); }, "rule"_a, nb::keep_alive<0, 1>());
     m.def(
         "sampled_lambdas",
         [](const LambdaRule& rule, std::int32_t samples, double noise, std::uint64_t seed, std::uint64_t draw) {
@@ -74,8 +73,7 @@ void bind_kinds(nb::module_& m) {
             return made<PairHinge>(domain_of(queries), grades.data(), queries.data(), queries.queries(), squared, by_query);
         },
         "grades"_a, "indptr"_a, "squared"_a, "by_query"_a);
-    m.def(
-        "called", [](nb::callable function) { return made<Called>({}, std::move(function)); }, "function"_a);
+    m.def("called", [](nb::callable function) { return made<Called>({}, std::move(function)); }, "function"_a);
 }
 
 // Queries that the objective may be asked about.
@@ -188,8 +186,8 @@ void bind_net(nb::module_& m) {
             "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "order"_a, "rate"_a, "decay"_a)
         .def(
             "pass_over_pairs",
-            [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
-               In<double> grades, In<std::int64_t> order, double rate, double decay) {
+            [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight, In<double> grades,
+               In<std::int64_t> order, double rate, double decay) {
                 const GivenTask given(self, theta, objective, x, indptr, weight, order);
                 require_length("grades", grades.size(), x.shape(0));
                 std::vector<double> found;

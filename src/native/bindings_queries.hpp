@@ -38,11 +38,14 @@ inline void require_domain(const Domain& domain, const Boundaries& asked) {
     if (domain.documents) require_length("what is asked about", asked.documents(), *domain.documents);
     require(asked.longest() <= domain.longest, "a query has more documents than the measure has discounts for");
     const auto& made_for = domain.indptr;
-    require(made_for.empty() || std::equal(made_for.begin(), made_for.end(), asked.data(), asked.data() + asked.queries() + 1), "indptr is not the one that this was made for");
+    require(made_for.empty() || std::equal(made_for.begin(), made_for.end(), asked.data(), asked.data() + asked.queries() + 1),
+            "indptr is not the one that this was made for");
 }
 
 // A domain of these very queries.
-inline Domain domain_of(const Boundaries& queries) { return {queries.documents(), queries.longest(), {queries.data(), queries.data() + queries.queries() + 1}}; }
+inline Domain domain_of(const Boundaries& queries) {
+    return {queries.documents(), queries.longest(), {queries.data(), queries.data() + queries.queries() + 1}};
+}
 
 // The domain of the documents with these grades, none of whose queries may be too long for the kernel, where there is one.
 inline Domain domain_of(const Kernel* kernel, const In<double>& grades) { return {grades.size(), kernel ? kernel->longest() : Domain{}.longest, {}}; }
@@ -61,7 +64,8 @@ inline void require_orders(const char* name, const In<std::int32_t>& order, cons
     require_length(name, order.size(), queries.documents());
     bool within = true;
     for (std::size_t q = 0; q < queries.queries(); ++q)
-        for (std::int64_t i = queries[q]; i < queries[q + 1]; ++i) within &= static_cast<std::uint32_t>(order.data()[i]) < static_cast<std::uint32_t>(queries.length(q));
+        for (std::int64_t i = queries[q]; i < queries[q + 1]; ++i)
+            within &= static_cast<std::uint32_t>(order.data()[i]) < static_cast<std::uint32_t>(queries.length(q));
     require(within, std::string(name) + " must number the documents of each query from 0");
 }
 

@@ -35,8 +35,8 @@ void make_trees(Trees* self, std::size_t width, In<std::int64_t> start, In<std::
     require(nodes + trees < std::size_t{1} << 31, "there are too many leaves");
     require(threshold.size() == nodes && decision.size() == nodes && left.size() == nodes && right.size() == nodes, "the nodes' arrays differ in length");
     require(leaf_value.size() == nodes + trees, "a tree has one leaf more than nodes");
-    const TreeTable table{start.data(),      trees,          feature.data(),    left.data(),      right.data(), threshold.data(),
-                          decision.data(), leaf_value.data(), set_start.data(), set_count, sets.data()};
+    const TreeTable table{start.data(),     trees,     feature.data(), left.data(), right.data(), threshold.data(), decision.data(), leaf_value.data(),
+                          set_start.data(), set_count, sets.data()};
     check(table, width);
     nb::gil_scoped_release release;
     new (self) Trees(table, width);

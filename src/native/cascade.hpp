@@ -3,6 +3,7 @@
 //   sum_r c_r u_r prod_{t<r} (1 - u_t)                                                                              (1)
 #pragma once
 
+#include "interrupt.hpp"
 #include "kernel.hpp"
 
 namespace exactrank {

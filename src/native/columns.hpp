@@ -10,9 +10,9 @@
 namespace exactrank {
 
 struct ColumnSummary {
-    std::vector<float> least, most;        // over the numbers; least > most where there are none
+    std::vector<float> least, most;  // over the numbers; least > most where there are none
     std::vector<std::int64_t> nans;
-    std::int64_t first_infinite = -1;      // row * width + column
+    std::int64_t first_infinite = -1;  // row * width + column
 };
 
 inline ColumnSummary summarise_columns(const float* x, std::size_t rows, std::size_t width, int threads) {

@@ -14,10 +14,10 @@ namespace exactrank {
 
 // How much a search holds at once; more is taken in parts.
 struct SearchRoom {
-    static constexpr std::int32_t most_lines = 0x7fff;      // two numbers of lines share an int
-    std::int32_t lines = 1024;                              // all crossings of that many
-    std::size_t exchanges = std::size_t{1} << 19;           // of many lines, in one window
-    std::size_t events = std::size_t{1} << 20;              // of one side of a query
+    static constexpr std::int32_t most_lines = 0x7fff;  // two numbers of lines share an int
+    std::int32_t lines = 1024;                          // all crossings of that many
+    std::size_t exchanges = std::size_t{1} << 19;       // of many lines, in one window
+    std::size_t events = std::size_t{1} << 20;          // of one side of a query
 };
 
 // One side of one query: the lines that matter in the order right beside 0, and their crossings.

@@ -82,7 +82,8 @@ inline Steepness steepness(const Task& task, const double* theta, const std::int
 }
 
 // The value and the slope by the parameters of each of `chosen` queries: a row a query.
-inline void steepness_by_query(const Task& task, const double* theta, const std::int64_t* chosen, std::size_t count, int threads, double* values, double* slopes) {
+inline void steepness_by_query(const Task& task, const double* theta, const std::int64_t* chosen, std::size_t count, int threads, double* values,
+                               double* slopes) {
     constexpr std::size_t queries_per_block = 64;
     Layers layers(task.net);
     layers.load(task.net, theta);

@@ -27,7 +27,8 @@ struct Scores {
 
 // Fills values[m * queries + q], and retrieved[q] with how many documents have a rank. Returns the
 // index of the first score that is NaN or +inf, or -1 when all are sound.
-inline std::int64_t evaluate(const Scores& scores, std::span<const MeasureOf> measures, int threads, std::span<double> values, std::span<std::int32_t> retrieved) {
+inline std::int64_t evaluate(const Scores& scores, std::span<const MeasureOf> measures, int threads, std::span<double> values,
+                             std::span<std::int32_t> retrieved) {
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     std::atomic<std::int64_t> first_bad{none};
     for_each_query<Scratch>(scores.indptr, threads, [&](Scratch& scratch, std::size_t q) {

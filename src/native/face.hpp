@@ -18,8 +18,7 @@ public:
     // Climbs by at most `steps` steps, until the slope is a thousandth of what it was; how many they were.
     std::int64_t climb(std::int64_t steps) {
         std::int64_t done = 0;
-        while (done < steps && collect() && blocked(done, steps)) {
-        }
+        while (done < steps && collect() && blocked(done, steps)) {}
         return done;
     }
 

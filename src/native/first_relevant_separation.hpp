@@ -39,9 +39,7 @@ private:
         while (!relevant_[ranked.begin + ranking[r]]) ++r;
         return r;
     }
-    double loss(const RankedScores& ranked, const std::int32_t* ranking) const override {
-        return worth_[0] - worth_at(position_of_first(ranked, ranking));
-    }
+    double loss(const RankedScores& ranked, const std::int32_t* ranking) const override { return worth_[0] - worth_at(position_of_first(ranked, ranking)); }
     // How many others the most violated ranking has above all relevant documents; `first` is the position of f by score.
     std::int32_t others_ahead(const RankedScores& ranked, double weight, std::int32_t first) const {
         const double found = count_[ranked.query], per_score = 2 / (found * (ranked.count - found));

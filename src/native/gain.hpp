@@ -14,7 +14,8 @@ namespace exactrank {
 // 2^y, by the exponent's bits where y is whole.
 XR_INLINE double power_of_two(double y) {
     const auto whole = static_cast<std::int64_t>(y > -1000 && y < 1000 ? y : 0.5);
-    if (static_cast<double>(whole) == y) [[likely]] return std::bit_cast<double>((whole + 1023) << 52);
+    if (static_cast<double>(whole) == y) [[likely]]
+        return std::bit_cast<double>((whole + 1023) << 52);
     return std::exp2(y);
 }
 

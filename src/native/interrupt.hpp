@@ -53,7 +53,8 @@ class Breath {
 public:
     void after(std::size_t work) {
         done_ += work;
-        if (done_ < worth_a_breath) [[likely]] return;
+        if (done_ < worth_a_breath) [[likely]]
+            return;
         done_ = 0;
         breathe();
     }

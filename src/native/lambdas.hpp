@@ -35,9 +35,9 @@ private:
 // One upper document i and those below it; arrays by position, with room for eight more.
 struct ForceRow {
     std::int32_t i, last;
-    double score, power;                  // s_i, and E_i
-    const double *scores, *powers;        // s, E
-    const double* delta;                  // from i + 1 on
+    double score, power;            // s_i, and E_i
+    const double *scores, *powers;  // s, E
+    const double* delta;            // from i + 1 on
     double margin, near;
 };
 
@@ -153,7 +153,7 @@ static XR_CLONES double logistic_cost(const ForceRow& row) {
     for (std::int32_t j = row.i + 1; j < row.last; j += 8) {
         const Doubles delta = first_lanes(load_eight(row.delta + j), row.last - j);
         const Doubles power = load_eight(row.powers + j), gap = row.score - load_eight(row.scores + j), behind = delta * gap;  // -lead
-        const Doubles ratio = (gap < 0.0 ? row.power : power) / (gap < 0.0 ? power : row.power);  // e^-|lead|
+        const Doubles ratio = (gap < 0.0 ? row.power : power) / (gap < 0.0 ? power : row.power);                               // e^-|lead|
         wrong += behind > 0.0 ? behind : Doubles{};
         product *= 1.0 + (delta != 0.0 ? ratio : Doubles{});
         if (++factors == 120) settle();
@@ -174,7 +174,7 @@ inline double margin_cost(const ForceRow& row, bool squared) {
 }
 
 struct LambdaRule {
-    const Kernel* kernel;  // null: unit weights
+    const Kernel* kernel;             // null: unit weights
     std::span<const double> grades;   // as the kernel reads them
     std::span<const double> tie_key;  // of equal scores, the one with the least ranks first
     Link link;

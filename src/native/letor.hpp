@@ -154,7 +154,8 @@ private:
 
     std::vector<Piece> cut(std::string_view text) const {
         constexpr std::size_t least = 32768;
-        const std::size_t count = options_.threads == 1 ? 1 : std::clamp<std::size_t>(text.size() / least, 1, 32 * static_cast<std::size_t>(std::max(options_.threads, 1)));
+        const std::size_t count =
+            options_.threads == 1 ? 1 : std::clamp<std::size_t>(text.size() / least, 1, 32 * static_cast<std::size_t>(std::max(options_.threads, 1)));
         std::vector<Piece> pieces;
         for (std::size_t i = 1; !text.empty(); ++i) {
             const std::size_t near = i < count ? std::min(text.size() - 1, text.size() / (count - i + 1)) : text.size() - 1;
@@ -193,8 +194,7 @@ private:
     bool parse_row(Piece& piece, const char*& p) {
         double y;
         const char* end = read_number(p, y);
-        if (!end || !ends_token(*end))
-            return fail(piece, "grade '" + token(p) + "' is not a finite number; expected e.g. '2 qid:7 1:0.5'");
+        if (!end || !ends_token(*end)) return fail(piece, "grade '" + token(p) + "' is not a finite number; expected e.g. '2 qid:7 1:0.5'");
         if (!options_.queries) {
             p = end;
             if (!parse_features(piece, p)) return false;
@@ -225,11 +225,12 @@ private:
             const char* start = p;
             std::uint64_t id = 0;
             while (digit(*p) < 10 && p - start < 19) id = 10 * id + digit(*p++);
-            if (p == start || *p != ':')
-                return fail(piece, "'" + token(start) + "' is not a feature; expected id:value with a whole id, e.g. 7:0.5");
+            if (p == start || *p != ':') return fail(piece, "'" + token(start) + "' is not a feature; expected id:value with a whole id, e.g. 7:0.5");
             const std::size_t at = id - static_cast<std::uint64_t>(base_);
-            if (at >= stride) [[unlikely]] return no_column(piece, start, id);
-            if (at < column) [[unlikely]] return not_ascending(piece, start, id, at + 1 == column);
+            if (at >= stride) [[unlikely]]
+                return no_column(piece, start, id);
+            if (at < column) [[unlikely]]
+                return not_ascending(piece, start, id, at + 1 == column);
             std::fill(cells + column, cells + at, 0.0f);
             double value;
             const char* end = read_number(++p, value);
@@ -265,8 +266,8 @@ private:
         if (id == 0 && options_.first_feature < 0) return stop(piece, Stop::zero_based, 0);
         if (id == 0) return fail(piece, "feature id 0 lies below first_feature=1 ('" + token(start) + "')");
         if (options_.features >= 0)
-            return fail(piece, "feature id " + std::to_string(id) + " lies outside " + std::to_string(base_) + ".." +
-                                   std::to_string(width_ + base_ - 1) + ", the ids asked for");
+            return fail(piece, "feature id " + std::to_string(id) + " lies outside " + std::to_string(base_) + ".." + std::to_string(width_ + base_ - 1) +
+                                   ", the ids asked for");
         // Ids ascend, so the last of the line tells how wide it is.
         std::uint64_t last = id;
         for (const char* p = start; *p != '\n' && *p != '#'; ++p)
@@ -284,12 +285,11 @@ private:
         return false;
     }
     static bool not_ascending(Piece& piece, const char* start, std::uint64_t id, bool repeated) {
-        return fail(piece, "feature id " + std::to_string(id) + (repeated ? " is repeated" : " comes after a larger one") + " ('" +
-                               token(start) + "'); ids must increase along the line");
+        return fail(piece, "feature id " + std::to_string(id) + (repeated ? " is repeated" : " comes after a larger one") + " ('" + token(start) +
+                               "'); ids must increase along the line");
     }
     static bool bad_value(Piece& piece, const char* start, bool is_missing) {
-        if (is_missing)
-            return fail(piece, "value of '" + token(start) + "' is missing or infinite; pass missing=True (--missing) to keep it as NaN");
+        if (is_missing) return fail(piece, "value of '" + token(start) + "' is missing or infinite; pass missing=True (--missing) to keep it as NaN");
         return fail(piece, "value of '" + token(start) + "' is not a number that fits float32");
     }
 
@@ -324,8 +324,9 @@ private:
         constexpr double cell = 4, name = 128;  // bytes; every column has a name, in Python
         const double needed = static_cast<double>(width) * (cell * static_cast<double>(rows) + name);
         if (options_.features >= 0 || needed <= always_allowed || needed <= allowed_per_byte * static_cast<double>(bytes_)) return;
-        throw ParseError(widest_.line, "feature id " + std::to_string(widest_.feature) + " would need " + std::to_string(width) +
-                                           " columns for " + std::to_string(rows) + " rows, nearly all of them empty; correct the id, "
+        throw ParseError(widest_.line, "feature id " + std::to_string(widest_.feature) + " would need " + std::to_string(width) + " columns for " +
+                                           std::to_string(rows) +
+                                           " rows, nearly all of them empty; correct the id, "
                                            "or renumber the features that occur from 1");
     }
 

@@ -264,8 +264,7 @@ private:
             steepest_first(side, first, last);
             for (std::int32_t a = first, b; mark_ties_ && a < last; a = b) {
                 for (b = a + 1; b < last && side.slope[b] == side.slope[a];) ++b;
-                std::fill(side.worth.begin() + a, side.worth.begin() + b,
-                          std::accumulate(side.worth.begin() + a, side.worth.begin() + b, 0.0) / (b - a));
+                std::fill(side.worth.begin() + a, side.worth.begin() + b, std::accumulate(side.worth.begin() + a, side.worth.begin() + b, 0.0) / (b - a));
             }
         }
     }
@@ -283,9 +282,9 @@ private:
     std::vector<double> least_;                   // that a document of the query is worth
     std::vector<std::uint8_t> left_out_;          // has the query no weight?
     std::vector<std::uint8_t> has_ties_, alike_;  // is the value the same whatever the order?
-    std::vector<double> value_;  // at 0, by query
-    std::vector<std::vector<Event>> events_;  // by block, and at last what happens at 0 itself
-    std::vector<std::vector<Unkept>> unkept_;  // by block
+    std::vector<double> value_;                   // at 0, by query
+    std::vector<std::vector<Event>> events_;      // by block, and at last what happens at 0 itself
+    std::vector<std::vector<Unkept>> unkept_;     // by block
     std::vector<Histogram> histograms_;
     Histogram total_;
 };

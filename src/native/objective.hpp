@@ -25,9 +25,9 @@ struct Answer {
 
 // Which queries an objective may be asked about. The bindings see to it; kernels rely on it.
 struct Domain {
-    std::optional<std::size_t> documents = std::nullopt;                     // in all
-    std::size_t longest = std::numeric_limits<std::int32_t>::max();          // query
-    std::vector<std::int64_t> indptr = {};                                   // of the queries that it was made for; empty: any
+    std::optional<std::size_t> documents = std::nullopt;             // in all
+    std::size_t longest = std::numeric_limits<std::int32_t>::max();  // query
+    std::vector<std::int64_t> indptr = {};                           // of the queries that it was made for; empty: any
 };
 
 class Objective {

@@ -23,7 +23,8 @@ struct Corners {
 };
 
 // How many of n documents have a larger score than document i at every corner.
-static XR_CLONES std::int64_t certainly_above(const double* score, std::size_t corners, std::size_t stride, std::int64_t n, std::int64_t i, std::uint8_t* above) {
+static XR_CLONES std::int64_t certainly_above(const double* score, std::size_t corners, std::size_t stride, std::int64_t n, std::int64_t i,
+                                              std::uint8_t* above) {
     std::fill(above, above + n, std::uint8_t{1});
     for (std::size_t c = 0; c < corners; ++c) {
         const double* s = score + c * stride;

@@ -18,7 +18,8 @@ namespace exactrank {
 
 class Planes {
 public:
-    Planes(std::size_t parts, double strength, const double* centre, std::size_t dimension) : dimension_(dimension), width_((dimension + 7) / 8 * 8), parts_(parts) {
+    Planes(std::size_t parts, double strength, const double* centre, std::size_t dimension)
+        : dimension_(dimension), width_((dimension + 7) / 8 * 8), parts_(parts) {
         pose(strength, centre);
     }
 

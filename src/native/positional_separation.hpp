@@ -14,8 +14,7 @@ class PositionalSeparation final : public Separation {
 public:
     // A and d are by position, equally many; worths one a document.
     PositionalSeparation(std::vector<double> a, std::vector<double> d, const double* worths, const std::int64_t* indptr, std::size_t queries)
-        : positions_(static_cast<std::int32_t>(a.size())), a_(std::move(a)), d_(std::move(d)), worths_(worths), level_of_(indptr[queries]),
-          first_level_{0} {
+        : positions_(static_cast<std::int32_t>(a.size())), a_(std::move(a)), d_(std::move(d)), worths_(worths), level_of_(indptr[queries]), first_level_{0} {
         a_.resize(positions_ + 8), d_.resize(positions_ + 8);
         std::vector<Level> levels;
         Breath breath;
@@ -86,7 +85,7 @@ private:
     std::vector<std::int64_t> first_level_;  // by query
     std::vector<double> worth_;              // by level
     std::vector<std::int32_t> size_;
-    std::vector<double> ideal_;              // by query
+    std::vector<double> ideal_;  // by query
     std::vector<std::uint8_t> tells_apart_;
 };
 

@@ -14,8 +14,8 @@ namespace exactrank {
 // Scores of either kind, best first, and where the others go among the relevant ones.
 struct Places {
     const double *relevant, *other;
-    std::int64_t* above;          // o_j
-    double gain, per_score;       // weight / R; 2 / (R N)
+    std::int64_t* above;     // o_j
+    double gain, per_score;  // weight / R; 2 / (R N)
 };
 
 // Fills above[first] to above[last], which lie between `low` and `high`.

@@ -137,9 +137,9 @@ private:
 
     Bins bins_;
     std::vector<std::int64_t> indptr_;
-    std::vector<double> share_;          // w of (1)
-    std::vector<std::size_t> levels_;    // how many grades a query has
-    std::vector<std::int32_t> level_;    // of each document
+    std::vector<double> share_;        // w of (1)
+    std::vector<std::size_t> levels_;  // how many grades a query has
+    std::vector<std::int32_t> level_;  // of each document
 };
 
 }  // namespace exactrank

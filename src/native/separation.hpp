@@ -97,7 +97,7 @@ private:
         const double* target;  // t
         Scratch& scratch;
     };
-    static constexpr std::int32_t blocks = 4;    // numbers a document: its score, a target, and the differences of two rankings
+    static constexpr std::int32_t blocks = 4;  // numbers a document: its score, a target, and the differences of two rankings
     static constexpr int rounds = 8;
 
     // Ranks by score; false for scores that cannot be.

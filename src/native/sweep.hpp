@@ -91,7 +91,8 @@ private:
                 after = value();
                 exchanges_ = 0;
             }
-            if (there != current || after != there) jumps.push_back(sign > 0 ? Jump{alpha, there - current, after - there} : Jump{alpha, there - after, current - there});
+            if (there != current || after != there)
+                jumps.push_back(sign > 0 ? Jump{alpha, there - current, after - there} : Jump{alpha, there - after, current - there});
             current = after;
         }
         return beside;
@@ -100,8 +101,7 @@ private:
     // The lines that matter, in the order right beside 0, and behind them the rest.
     void lay_out(int sign, double limit) {
         lines_.clear();
-        for (std::int32_t p = 0; p < retrieved_; ++p)
-            lines_.push_back({ray_.score[begin_ + order_[p]], sign * ray_.slope[begin_ + order_[p]], order_[p]});
+        for (std::int32_t p = 0; p < retrieved_; ++p) lines_.push_back({ray_.score[begin_ + order_[p]], sign * ray_.slope[begin_ + order_[p]], order_[p]});
         for (std::size_t first = 0, last; first < lines_.size(); first = last) {
             for (last = first + 1; last < lines_.size() && lines_[last].score == lines_[first].score;) ++last;
             std::sort(lines_.begin() + first, lines_.begin() + last, [&](const Line& a, const Line& b) { return steeper(a, b); });
@@ -231,10 +231,10 @@ private:
     std::int64_t begin_ = 0;
     std::int32_t count_ = 0, retrieved_ = 0, exchanges_ = 0;
     std::vector<std::int32_t> order_, dropped_;
-    std::vector<std::uint8_t> tied_;                // by position
-    std::vector<double> at_;                        // grades by position
-    std::vector<Line> lines_;                       // numbered in the order beside 0
-    std::vector<std::int32_t> standing_, position_; // line by position, and back
+    std::vector<std::uint8_t> tied_;                 // by position
+    std::vector<double> at_;                         // grades by position
+    std::vector<Line> lines_;                        // numbered in the order beside 0
+    std::vector<std::int32_t> standing_, position_;  // line by position, and back
     std::vector<double> highest_;
     std::vector<Crossing> crossings_;
     std::vector<Block> blocks_;

@@ -125,7 +125,7 @@ XR_INLINE Floats load(const float* p) {
 template <class Vector, class Bits = typename Vector::Bits>
 XR_INLINE Bits first_alive(Bits alive, std::int32_t first, Bits later) {
     const Bits lowest = alive & (Bits)(-(typename Vector::Unsigned)alive);
-    const Bits bit = (((Bits)__builtin_convertvector(lowest, typename Vector::Floats) >> 23) & 0xff) - 127, none = bit >> 31;
+    const Bits bit = (((Bits) __builtin_convertvector(lowest, typename Vector::Floats) >> 23) & 0xff) - 127, none = bit >> 31;
     return (none & later) | (~none & (bit + first));
 }
 

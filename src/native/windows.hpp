@@ -31,7 +31,8 @@ struct Places {
 class Windows {
 public:
     // Lines are numbered in their order right beside 0. `worth` is more than the least of the query.
-    Windows(std::span<const double> score, std::span<const double> slope, std::span<const double> worth, const Places& places, std::size_t exchanges, double limit)
+    Windows(std::span<const double> score, std::span<const double> slope, std::span<const double> worth, const Places& places, std::size_t exchanges,
+            double limit)
         : score_(score.begin(), score.end()),
           slope_(slope.begin(), slope.end()),
           worth_(worth.begin(), worth.end()),
