@@ -9,7 +9,7 @@ BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-browser check docs bench bench-compare trace mutate fuzz faults sanitize sanitize-threads clean
+.PHONY: demo test test-browser check headers docs bench bench-compare trace mutate fuzz faults sanitize sanitize-threads clean
 
 demo: $(VENV)/.installed
 	exactrank demo --report build/demo --force
@@ -23,13 +23,20 @@ test-browser: $(VENV)/.tested
 	command -v chromium || { s=$$([ $$(id -u) = 0 ] || echo sudo); $$s apt-get update && $$s apt-get install --yes --no-install-recommends chromium; }
 	$(BIN)/python -m pytest tests/test_browser.py
 
-# Format, lint, types, direction of imports, strict docs.
-check: $(VENV)/.checked
+# Format, lint, types, direction of imports, headers that stand alone, strict docs; the core was built without a warning.
+check: $(VENV)/.checked headers
 	ruff format --check .
+	clang-format --dry-run --Werror src/native/*
 	ruff check .
 	mypy
 	lint-imports
 	mkdocs build --strict --quiet --site-dir build/site
+
+# Each header compiles by itself: it includes what it uses.
+headers: $(VENV)/.checked
+	include="-I$$(python -m nanobind --include_dir) -I$$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')"; \
+	ls src/native/*.hpp | xargs -P $$(getconf _NPROCESSORS_ONLN) -I HEADER $${CXX:-c++} -std=c++20 -fsyntax-only -fvisibility=hidden -Wall -Wextra -Wno-psabi -Werror \
+	  $$include -include HEADER -x c++ /dev/null
 
 docs: $(VENV)/.checked
 	mkdocs build --strict --site-dir build/site
@@ -107,7 +114,7 @@ $(VENV)/.tested: $(VENV)/.tools $(SOURCES)
 	touch $@
 
 $(VENV)/.checked: $(VENV)/.tools $(SOURCES)
-	$(PIP) --no-build-isolation '.[all,check]'
+	$(PIP) --no-build-isolation '.[all,check]' -C cmake.define.EXACTRANK_WERROR=ON
 	touch $@
 
 $(VENV)/.benched: $(VENV)/.tools $(SOURCES)
