@@ -64,9 +64,7 @@ def test_many_queries_and_long_lists(measure, documents):
 @given(rays(), MEASURES)
 def test_which_measures_have_the_kernel(ray, measure):
     data, _, _ = ray
-    assert _core.LineSearch.serves(measure.on(data).native) == (
-        isinstance(measure, Positional) and measure.normaliser != "mean_ideal"
-    )
+    assert _core.LineSearch.serves(measure.on(data).native) == (isinstance(measure, Positional) and measure.normaliser != "mean_ideal")
 
 
 def test_stays_where_it_is_unless_elsewhere_is_better():

@@ -251,7 +251,7 @@ void bind_matrices(nb::module_& m) {
             ColumnSummary summary;
             {
                 nb::gil_scoped_release release;
-                summary = summarise_columns(x.data(), x.shape(0), x.shape(1), threads);
+                summary = summarise_columns(viewed(x), threads);
             }
             return nb::make_tuple(array(std::move(summary.least)), array(std::move(summary.most)), array(std::move(summary.nans)), summary.first_infinite);
         },
@@ -263,7 +263,7 @@ void bind_matrices(nb::module_& m) {
             std::vector<std::int64_t> counts;
             {
                 nb::gil_scoped_release release;
-                counts = lost_by_rounding(x.data(), x.shape(1), spanned(indptr), decimals, threads);
+                counts = lost_by_rounding(viewed(x), spanned(indptr), decimals, threads);
             }
             return array(std::move(counts));
         },
@@ -273,7 +273,7 @@ void bind_matrices(nb::module_& m) {
         [](nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, In<std::int64_t> order) {
             require_permutation(order, x.shape(0));
             nb::gil_scoped_release release;
-            permute_rows(x.data(), x.shape(0), x.shape(1), order.data());
+            permute_rows({{x.data(), x.size()}, x.shape(0), x.shape(1)}, spanned(order));
         },
         "x"_a, "order"_a);
     m.def(
@@ -281,7 +281,7 @@ void bind_matrices(nb::module_& m) {
         [](InMatrix<float> x, int threads) {
             auto columns = empty<float>(x.shape(1), x.shape(0));
             nb::gil_scoped_release release;
-            transpose(x.data(), x.shape(0), x.shape(1), threads, columns.data());
+            transpose(viewed(x), threads, {columns.data(), columns.size()});
             return columns;
         },
         "x"_a, "threads"_a);
@@ -291,7 +291,7 @@ void bind_matrices(nb::module_& m) {
             require_length("weights", weights.size(), x.shape(1));
             Out<double> out = empty<double>(x.shape(0));
             nb::gil_scoped_release release;
-            linear_scores(x.data(), x.shape(0), x.shape(1), weights.data(), threads, out.data());
+            linear_scores(viewed(x), spanned(weights), threads, spanned(out));
             return out;
         },
         "x"_a, "weights"_a, "threads"_a);
@@ -302,7 +302,7 @@ void bind_matrices(nb::module_& m) {
             std::vector<double> gradient;
             {
                 nb::gil_scoped_release release;
-                gradient = pulled_back(x.data(), x.shape(0), x.shape(1), slope.data(), threads);
+                gradient = pulled_back(viewed(x), spanned(slope), threads);
             }
             return array(std::move(gradient));
         },
@@ -314,7 +314,7 @@ void bind_matrices(nb::module_& m) {
             require_length("coefficients", coefficients.size(), cubic_terms(points.shape(1)));
             Out<double> out = empty<double>(points.shape(0));
             nb::gil_scoped_release release;
-            cubic(points.data(), points.shape(0), points.shape(1), coefficients.data(), threads, out.data());
+            cubic(viewed(points), spanned(coefficients), threads, spanned(out));
             return out;
         },
         "points"_a, "coefficients"_a, "threads"_a);

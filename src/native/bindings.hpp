@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "matrix.hpp"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -93,8 +95,8 @@ std::span<const T> spanned(const In<T>& values) {
     return {values.data(), values.size()};
 }
 template <class T>
-std::span<const T> spanned(const InMatrix<T>& values) {
-    return {values.data(), values.size()};
+MatrixView<const T> viewed(const InMatrix<T>& values) {
+    return {{values.data(), values.size()}, values.shape(0), values.shape(1)};
 }
 template <class T>
 std::span<T> spanned(Out<T>& values) {

@@ -13,7 +13,7 @@ Out<double> scores_by_steps(InMatrix<float> x, In<std::int64_t> start, In<double
     require_length("levels", levels.size(), thresholds.size() + width);
     auto scores = empty<double>(x.shape(0));
     nb::gil_scoped_release release;
-    step_scores(x.data(), x.shape(0), {start.data(), thresholds.data(), levels.data(), width}, threads, scores.data());
+    step_scores(viewed(x), {spanned(start), spanned(thresholds), spanned(levels)}, threads, spanned(scores));
     return scores;
 }
 
@@ -25,7 +25,7 @@ void make_rank_boost(RankBoost* self, InMatrix<float> x, In<double> grades, In<s
     require(limit < std::numeric_limits<std::int32_t>::max(), "limit is too large");
     const Queries queries = Boundaries(indptr, rows).weighted(weight);
     nb::gil_scoped_release release;
-    new (self) RankBoost(Bins(x.data(), rows, x.shape(1), limit, threads), spanned(grades), queries);
+    new (self) RankBoost(Bins(viewed(x), limit, threads), spanned(grades), queries);
 }
 
 nb::tuple best_edge(const RankBoost& self, In<double> scores, int threads) {

@@ -51,7 +51,7 @@ Out<double> optimistic_bounds(InMatrix<double> scores, In<std::int64_t> indptr, 
     const Boundaries queries(indptr, n, true);  // a query of which nothing is ranked is worth 0
     require_length("useful", useful.size(), n);
     auto bound = empty<double>(queries.queries());
-    const Corners corners{spanned(scores), scores.shape(0), queries.all(), spanned(useful), spanned(discount)};
+    const Corners corners{viewed(scores).cells, scores.shape(0), queries.all(), spanned(useful), spanned(discount)};
     nb::gil_scoped_release release;
     optimistic(corners, threads, spanned(bound));
     return bound;

@@ -99,7 +99,7 @@ nb::tuple objective_answers(const Objective& objective, In<double> scores, In<st
 struct GivenTask {
     GivenTask(const Net& net, const In<double>& theta, const Objective& objective, const InMatrix<float>& x, const In<std::int64_t>& indptr,
               const In<double>& weight, const In<std::int64_t>& order)
-        : task{net, objective, x.data(), checked(objective, indptr, weight, x.shape(0))} {
+        : task{net, objective, viewed(x), checked(objective, indptr, weight, x.shape(0))} {
         require(x.shape(1) == net.width(), "the net reads another number of features");
         require_length("theta", theta.size(), net.size());
         for (std::size_t i = 0; i < order.size(); ++i) require_below("the order of queries", order(i), weight.size());
@@ -128,7 +128,7 @@ void bind_net(nb::module_& m) {
                 require_length("theta", theta.size(), self.size());
                 auto score = empty<double>(x.shape(0));
                 nb::gil_scoped_release release;
-                net_scores(self, theta.data(), x.data(), x.shape(0), threads, score.data(), nullptr);
+                net_scores(self, spanned(theta), viewed(x), threads, spanned(score), {});
                 return score;
             },
             "theta"_a, "x"_a, "threads"_a)
@@ -140,7 +140,7 @@ void bind_net(nb::module_& m) {
                 std::vector<double> score(x.shape(0));
                 auto active = empty<double>(x.shape(0) * self.hidden);
                 nb::gil_scoped_release release;
-                net_scores(self, theta.data(), x.data(), x.shape(0), threads, score.data(), active.data());
+                net_scores(self, spanned(theta), viewed(x), threads, {score.data(), score.size()}, {active.data(), active.size()});
                 return active;
             },
             "theta"_a, "x"_a, "threads"_a)
@@ -152,7 +152,7 @@ void bind_net(nb::module_& m) {
                 Steepness found;
                 {
                     nb::gil_scoped_release release;
-                    found = steepness(given.task, theta.data(), chosen.data(), chosen.size(), threads);
+                    found = steepness(given.task, spanned(theta), spanned(chosen), threads);
                 }
                 return nb::make_tuple(found.value, array(std::move(found.slope)));
             },
@@ -166,7 +166,7 @@ void bind_net(nb::module_& m) {
                 auto slopes = empty<double>(chosen.size() * self.size());
                 {
                     nb::gil_scoped_release release;
-                    steepness_by_query(given.task, theta.data(), chosen.data(), chosen.size(), threads, values.data(), slopes.data());
+                    steepness_by_query(given.task, spanned(theta), spanned(chosen), threads, {values.data(), values.size()}, {slopes.data(), slopes.size()});
                 }
                 return nb::make_tuple(values, slopes);
             },
@@ -179,7 +179,7 @@ void bind_net(nb::module_& m) {
                 std::vector<double> found;
                 {
                     nb::gil_scoped_release release;
-                    found = pass_over(given.task, theta.data(), {order.data(), order.size(), rate, decay});
+                    found = pass_over(given.task, spanned(theta), {spanned(order), rate, decay});
                 }
                 return array(std::move(found));
             },
@@ -193,7 +193,7 @@ void bind_net(nb::module_& m) {
                 std::vector<double> found;
                 {
                     nb::gil_scoped_release release;
-                    found = pass_over_pairs(given.task, grades.data(), theta.data(), {order.data(), order.size(), rate, decay});
+                    found = pass_over_pairs(given.task, spanned(grades), spanned(theta), {spanned(order), rate, decay});
                 }
                 return array(std::move(found));
             },

@@ -47,7 +47,7 @@ Out<double> tree_scores(const Trees& self, InMatrix<float> x, int threads, std::
     require(x.shape(1) == self.width(), "trees and rows differ in features");
     auto scores = empty<double>(x.shape(0));
     nb::gil_scoped_release release;
-    self.score(x.data(), x.shape(0), threads, lanes, scores.data());
+    self.score(viewed(x), threads, lanes, spanned(scores));
     return scores;
 }
 

@@ -11,7 +11,7 @@ nb::ndarray<nb::numpy, double, nb::ndim<2>> score_products(InMatrix<float> x, In
     require(weights.shape(1) == x.shape(1), "weights and features differ in number");
     auto scores = empty<double>(weights.shape(0), x.shape(0));
     nb::gil_scoped_release release;
-    products(x.data(), x.shape(0), x.shape(1), weights.data(), weights.shape(0), threads, scores.data());
+    products(viewed(x), viewed(weights), threads, {scores.data(), scores.size()});
     return scores;
 }
 
@@ -19,7 +19,7 @@ Out<double> value_differences(const BoundMeasure& measure, In<double> scores, In
     require_length("scores", scores.size(), measure.documents());
     require_length("x", x.shape(0), measure.documents());
     require_length("change", change.size(), x.shape(1));
-    const Perturbation given{measure, spanned(scores), spanned(x), spanned(change), single_precision};
+    const Perturbation given{measure, spanned(scores), viewed(x).cells, spanned(change), single_precision};
     std::vector<double> found;
     {
         nb::gil_scoped_release release;

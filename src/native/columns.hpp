@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
+#include "matrix.hpp"
 #include "threads.hpp"
 
 namespace exactrank {
@@ -15,7 +17,8 @@ struct ColumnSummary {
     std::int64_t first_infinite = -1;  // row * width + column
 };
 
-inline ColumnSummary summarise_columns(const float* x, std::size_t rows, std::size_t width, int threads) {
+inline ColumnSummary summarise_columns(const MatrixView<const float>& x, int threads) {
+    const std::size_t rows = x.rows, width = x.width;
     constexpr float infinity = std::numeric_limits<float>::infinity();
     const std::size_t weight = std::max<std::size_t>(1, (std::size_t{1} << 20) / std::max<std::size_t>(width, 1));
     std::vector<ColumnSummary> parts((rows + weight - 1) / weight);
@@ -26,7 +29,7 @@ inline ColumnSummary summarise_columns(const float* x, std::size_t rows, std::si
         ColumnSummary part = fresh();
         for (std::size_t i = first; i < last; ++i)
             for (std::size_t j = 0; j < width; ++j) {
-                const float value = x[i * width + j];
+                const float value = x.cells[i * width + j];
                 part.least[j] = value < part.least[j] ? value : part.least[j];
                 part.most[j] = value > part.most[j] ? value : part.most[j];
                 part.nans[j] += value != value;
@@ -34,7 +37,7 @@ inline ColumnSummary summarise_columns(const float* x, std::size_t rows, std::si
         for (std::size_t j = 0; j < width; ++j)
             if (part.most[j] == infinity || part.least[j] == -infinity)
                 for (std::size_t at = first * width + j; at < last * width; at += width)
-                    if (std::isinf(x[at]) && (part.first_infinite < 0 || static_cast<std::int64_t>(at) < part.first_infinite))
+                    if (std::isinf(x.cells[at]) && (part.first_infinite < 0 || static_cast<std::int64_t>(at) < part.first_infinite))
                         part.first_infinite = static_cast<std::int64_t>(at);
         parts[first / weight] = std::move(part);
     });
@@ -51,30 +54,32 @@ inline ColumnSummary summarise_columns(const float* x, std::size_t rows, std::si
 }
 
 // Row i becomes what row order[i] was, following each cycle of the permutation with one row of room.
-inline void permute_rows(float* x, std::size_t rows, std::size_t width, const std::int64_t* order) {
-    std::vector<bool> placed(rows, false);
+inline void permute_rows(const MatrixView<float>& x, std::span<const std::int64_t> order) {
+    const std::size_t width = x.width;
+    std::vector<bool> placed(x.rows, false);
     std::vector<float> held(width);
     Breath breath;
-    for (std::size_t start = 0; start < rows; ++start) {
+    for (std::size_t start = 0; start < x.rows; ++start) {
         if (placed[start]) continue;
-        std::copy_n(x + start * width, width, held.begin());
+        std::copy_n(x.row(start), width, held.begin());
         std::size_t to = start;
         for (std::size_t from; placed[to] = true, (from = order[to]) != start; to = from) {
-            std::copy_n(x + from * width, width, x + to * width);
+            std::copy_n(x.row(from), width, x.row(to));
             breath.after(width + 16);
         }
-        std::copy_n(held.begin(), width, x + to * width);
+        std::copy_n(held.begin(), width, x.row(to));
     }
 }
 
 // Writes the columns of a row-major matrix one after the other, a block that fits in cache at a time.
-inline void transpose(const float* x, std::size_t rows, std::size_t width, int threads, float* out) {
+inline void transpose(const MatrixView<const float>& x, int threads, std::span<float> out) {
+    const std::size_t rows = x.rows, width = x.width;
     constexpr std::size_t block = 64;
     for_each_block(rows, 16 * block, threads, [&](std::size_t first, std::size_t last) {
         for (std::size_t i0 = first; i0 < last; i0 += block)
             for (std::size_t j0 = 0; j0 < width; j0 += block)
                 for (std::size_t j = j0; j < std::min(width, j0 + block); ++j)
-                    for (std::size_t i = i0; i < std::min(last, i0 + block); ++i) out[j * rows + i] = x[i * width + j];
+                    for (std::size_t i = i0; i < std::min(last, i0 + block); ++i) out[j * rows + i] = x.cells[i * width + j];
     });
 }
 

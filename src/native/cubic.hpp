@@ -6,7 +6,10 @@
 // the same order whatever the instruction set.
 #pragma once
 
+#include <span>
+
 #include "dispatch.hpp"
+#include "matrix.hpp"
 #include "threads.hpp"
 
 namespace exactrank {
@@ -29,15 +32,16 @@ static XR_CLONES void cubic_block(const EightPoints* x, std::size_t d, const dou
     out = cubic;
 }
 
-inline void cubic(const float* points, std::size_t count, std::size_t d, const double* coefficients, int threads, double* out) {
-    for_each_block(count, 512, threads, [&](std::size_t first, std::size_t last) {
+inline void cubic(const MatrixView<const float>& points, std::span<const double> coefficients, int threads, std::span<double> out) {
+    const std::size_t d = points.width;
+    for_each_block(points.rows, 512, threads, [&](std::size_t first, std::size_t last) {
         std::vector<EightPoints> x(d);
         for (std::size_t eight = first; eight < last; eight += 8) {
             const std::size_t here = std::min<std::size_t>(8, last - eight);
             for (std::size_t j = 0; j < d; ++j)
-                for (std::size_t p = 0; p < here; ++p) x[j][p] = points[(eight + p) * d + j];
+                for (std::size_t p = 0; p < here; ++p) x[j][p] = points.cells[(eight + p) * d + j];
             EightPoints value;
-            cubic_block(x.data(), d, coefficients, value);
+            cubic_block(x.data(), d, coefficients.data(), value);
             for (std::size_t p = 0; p < here; ++p) out[eight + p] = value[p];
         }
     });

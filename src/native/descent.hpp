@@ -1,6 +1,8 @@
 // An objective as a function of a net's parameters: its value and slope, and a pass of updates query by query.
 #pragma once
 
+#include <span>
+
 #include "net.hpp"
 #include "objective.hpp"
 
@@ -9,10 +11,10 @@ namespace exactrank {
 struct Task {
     const Net& net;
     const Objective& objective;
-    const float* x;
+    MatrixView<const float> x;
     Queries queries;
 
-    const float* rows(std::size_t q) const { return x + static_cast<std::size_t>(queries.indptr[q]) * net.width(); }
+    const float* rows(std::size_t q) const { return x.row(static_cast<std::size_t>(queries.indptr[q])); }
     std::size_t documents(std::size_t q) const { return static_cast<std::size_t>(queries.indptr[q + 1] - queries.indptr[q]); }
 };
 
@@ -57,15 +59,15 @@ struct Steepness {
 };
 
 // The sums over `chosen` queries. Each block of queries adds up its own, and the blocks are added in order.
-inline Steepness steepness(const Task& task, const double* theta, const std::int64_t* chosen, std::size_t count, int threads) {
+inline Steepness steepness(const Task& task, std::span<const double> theta, std::span<const std::int64_t> chosen, int threads) {
     constexpr std::size_t documents_per_block = 4096;
     std::vector<std::size_t> starts{0};
-    for (std::size_t i = 0, held = 0; i < count; ++i) {
+    for (std::size_t i = 0, held = 0; i < chosen.size(); ++i) {
         held += task.documents(static_cast<std::size_t>(chosen[i]));
-        if (held >= documents_per_block || i + 1 == count) starts.push_back(i + 1), held = 0;
+        if (held >= documents_per_block || i + 1 == chosen.size()) starts.push_back(i + 1), held = 0;
     }
     Layers layers(task.net);
-    layers.load(task.net, theta);
+    layers.load(task.net, theta.data());
     std::vector<Steepness> parts(starts.size() - 1);
     parallel_for(parts.size(), task.objective.is_parallel() ? threads : 1, [&](std::size_t b) {
         QueryPass pass(task);
@@ -82,18 +84,18 @@ inline Steepness steepness(const Task& task, const double* theta, const std::int
 }
 
 // The value and the slope by the parameters of each of `chosen` queries: a row a query.
-inline void steepness_by_query(const Task& task, const double* theta, const std::int64_t* chosen, std::size_t count, int threads, double* values,
-                               double* slopes) {
+inline void steepness_by_query(const Task& task, std::span<const double> theta, std::span<const std::int64_t> chosen, int threads, std::span<double> values,
+                               std::span<double> slopes) {
     constexpr std::size_t queries_per_block = 64;
     Layers layers(task.net);
-    layers.load(task.net, theta);
-    for_each_block(count, queries_per_block, task.objective.is_parallel() ? threads : 1, [&](std::size_t first, std::size_t last) {
+    layers.load(task.net, theta.data());
+    for_each_block(chosen.size(), queries_per_block, task.objective.is_parallel() ? threads : 1, [&](std::size_t first, std::size_t last) {
         QueryPass pass(task);
         for (std::size_t i = first; i < last; ++i) {
             pass.begin(layers);
             values[i] = pass.add(static_cast<std::size_t>(chosen[i]), true);
             const std::vector<double> slope = pass.end().flat(task.net);
-            std::copy(slope.begin(), slope.end(), slopes + i * slope.size());
+            std::copy(slope.begin(), slope.end(), slopes.data() + i * slope.size());
         }
     });
 }
@@ -109,18 +111,17 @@ inline void step_along(const Layers& slope, double rate, double keep, Layers& la
 }
 
 struct Updates {
-    const std::int64_t* order;  // of the queries
-    std::size_t count;
+    std::span<const std::int64_t> order;  // of the queries
     double rate, decay;
 };
 
 // theta <- (1 - rate decay) theta + rate slope_q for one query q after the other.
-inline std::vector<double> pass_over(const Task& task, const double* theta, const Updates& updates) {
+inline std::vector<double> pass_over(const Task& task, std::span<const double> theta, const Updates& updates) {
     Layers layers(task.net);
-    layers.load(task.net, theta);
+    layers.load(task.net, theta.data());
     QueryPass pass(task);
     Breath breath;
-    for (std::size_t i = 0; i < updates.count; ++i) {
+    for (std::size_t i = 0; i < updates.order.size(); ++i) {
         breath.after(64 * task.documents(static_cast<std::size_t>(updates.order[i])));
         pass.begin(layers);
         pass.add(static_cast<std::size_t>(updates.order[i]), false);
@@ -131,15 +132,15 @@ inline std::vector<double> pass_over(const Task& task, const double* theta, cons
 
 // The same for RankNet as it was first trained (V1): each pair of unlike grade goes forwards and backwards by itself, and the
 // sum over a query's pairs makes its update.
-inline std::vector<double> pass_over_pairs(const Task& task, const double* grades, const double* theta, const Updates& updates) {
+inline std::vector<double> pass_over_pairs(const Task& task, std::span<const double> grades, std::span<const double> theta, const Updates& updates) {
     Layers layers(task.net), slope(task.net);
-    layers.load(task.net, theta);
+    layers.load(task.net, theta.data());
     Pass upper(task.net), lower(task.net);
     Breath breath;
-    for (std::size_t i = 0; i < updates.count; ++i) {
+    for (std::size_t i = 0; i < updates.order.size(); ++i) {
         const auto q = static_cast<std::size_t>(updates.order[i]);
         const std::size_t n = task.documents(q), width = task.net.width();
-        const double* grade = grades + task.queries.indptr[q];
+        const double* grade = grades.data() + task.queries.indptr[q];
         slope.clear();
         upper.take_up(layers);
         lower.take_up(layers);

@@ -5,6 +5,8 @@
 // A shift of all scores changes no measure, so a true slope sums to nothing; taking off the mean makes (1) do so.
 #pragma once
 
+#include <span>
+
 #include "objective.hpp"
 #include "ranking.hpp"
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cmath>
+#include <span>
 
 #include "objective.hpp"
 #include "ranking.hpp"

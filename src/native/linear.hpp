@@ -1,7 +1,10 @@
 // Linear scores and their pullback: each row's products are added in one fixed order, so equal rows have equal scores to the bit.
 #pragma once
 
+#include <span>
+
 #include "dispatch.hpp"
+#include "matrix.hpp"
 #include "threads.hpp"
 
 namespace exactrank {
@@ -20,20 +23,21 @@ static XR_CLONES void add_scaled(double* sum, const float* x, double factor, std
     for (std::size_t j = 0; j < n; ++j) sum[j] += factor * static_cast<double>(x[j]);
 }
 
-inline void linear_scores(const float* x, std::size_t rows, std::size_t width, const double* w, int threads, double* out) {
-    for_each_block(rows, std::max<std::size_t>(1, (1 << 18) / std::max<std::size_t>(1, width)), threads, [&](std::size_t first, std::size_t last) {
-        for (std::size_t i = first; i < last; ++i) out[i] = dot(x + i * width, w, width);
+inline void linear_scores(const MatrixView<const float>& x, std::span<const double> w, int threads, std::span<double> out) {
+    for_each_block(x.rows, std::max<std::size_t>(1, (1 << 18) / std::max<std::size_t>(1, x.width)), threads, [&](std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; ++i) out[i] = dot(x.row(i), w.data(), x.width);
     });
 }
 
 // The gradient of a function of linear scores: the rows' sum, each times its slope. Blocks are added in order.
-inline std::vector<double> pulled_back(const float* x, std::size_t rows, std::size_t width, const double* slope, int threads) {
+inline std::vector<double> pulled_back(const MatrixView<const float>& x, std::span<const double> slope, int threads) {
+    const std::size_t rows = x.rows, width = x.width;
     constexpr std::size_t rows_per_block = 4096;
     std::vector<std::vector<double>> parts((rows + rows_per_block - 1) / rows_per_block);
     for_each_block(rows, rows_per_block, threads, [&](std::size_t first, std::size_t last) {
         std::vector<double>& sum = parts[first / rows_per_block];
         sum.assign(width, 0.0);
-        for (std::size_t i = first; i < last; ++i) add_scaled(sum.data(), x + i * width, slope[i], width);
+        for (std::size_t i = first; i < last; ++i) add_scaled(sum.data(), x.row(i), slope[i], width);
     });
     std::vector<double> total(width);
     for (const auto& part : parts)

@@ -8,7 +8,10 @@
 // score does not depend on what is scored beside it.
 #pragma once
 
+#include <span>
+
 #include "linear.hpp"
+#include "matrix.hpp"
 #include "vector_math.hpp"
 
 namespace exactrank {
@@ -178,17 +181,18 @@ private:
 constexpr std::size_t rows_per_pass = 256;
 
 // Scores of all documents; `active`, unless null, gets the activations of (2), a row a document.
-inline void net_scores(const Net& net, const double* theta, const float* x, std::size_t rows, int threads, double* score, double* active) {
+inline void net_scores(const Net& net, std::span<const double> theta, const MatrixView<const float>& x, int threads, std::span<double> score,
+                       std::span<double> active) {
     Layers layers(net);
-    layers.load(net, theta);
-    for_each_block(rows, rows_per_pass * 16, threads, [&](std::size_t first, std::size_t last) {
+    layers.load(net, theta.data());
+    for_each_block(x.rows, rows_per_pass * 16, threads, [&](std::size_t first, std::size_t last) {
         Pass pass(net);
         pass.take_up(layers);
         for (std::size_t i = first; i < last; i += rows_per_pass) {
             const std::size_t count = std::min(rows_per_pass, last - i);
-            pass.score(x + i * net.width(), count, score + i);
-            for (std::size_t r = 0; active && r < count; ++r)
-                std::copy_n(pass.activations().data() + r * net.padded(), net.hidden, active + (i + r) * net.hidden);
+            pass.score(x.row(i), count, score.data() + i);
+            for (std::size_t r = 0; !active.empty() && r < count; ++r)
+                std::copy_n(pass.activations().data() + r * net.padded(), net.hidden, active.data() + (i + r) * net.hidden);
         }
     });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "kernel.hpp"
 #include "threads.hpp"

@@ -4,8 +4,11 @@
 // up with zeros to whole vectors, which adds 0 to sums that are never -0: no bit changes.
 #pragma once
 
+#include <span>
+
 #include "doubles.hpp"
 #include "linear.hpp"
+#include "matrix.hpp"
 
 namespace exactrank {
 
@@ -14,10 +17,10 @@ using Floats = float __attribute__((vector_size(32)));
 // Weight vectors, filled up; eight weights of each model in turn, where whole vectors lie within cache lines.
 class Models {
 public:
-    Models(const double* w, std::size_t models, std::size_t width) : models_(models), width_(width), cells_((width + 7) / 8 * models * 8 + 7) {
+    explicit Models(const MatrixView<const double>& w) : models_(w.rows), width_(w.width), cells_((width_ + 7) / 8 * models_ * 8 + 7) {
         eights_ = cells_.data() + (64 - reinterpret_cast<std::uintptr_t>(cells_.data()) % 64) % 64 / sizeof(double);
-        for (std::size_t m = 0; m < models; ++m)
-            for (std::size_t j = 0; j < width; ++j) eights_[(j / 8 * models + m) * 8 + j % 8] = w[m * width + j];
+        for (std::size_t m = 0; m < models_; ++m)
+            for (std::size_t j = 0; j < width_; ++j) eights_[(j / 8 * models_ + m) * 8 + j % 8] = w.row(m)[j];
     }
     Models(const Models&) = delete;
     std::size_t count() const { return models_; }
@@ -65,11 +68,11 @@ static XR_CLONES void row_products(const float* x, const Models& models, double*
     for (; m < models.count(); ++m) dots<1>(x, models, m, out + m * stride, stride);
 }
 
-// out[m * rows + i]: the score of row i by the weights w[m * width ...].
-inline void products(const float* x, std::size_t rows, std::size_t width, const double* w, std::size_t count, int threads, double* out) {
-    const Models models(w, count, width);
-    for_each_block(rows, std::max<std::size_t>(1, (1 << 18) / std::max<std::size_t>(1, width)), threads, [&](std::size_t first, std::size_t last) {
-        for (std::size_t i = first; i < last; ++i) row_products(x + i * width, models, out + i, rows);
+// out[m * rows + i]: the score of row i by row m of the weights.
+inline void products(const MatrixView<const float>& x, const MatrixView<const double>& weights, int threads, std::span<double> out) {
+    const Models models(weights);
+    for_each_block(x.rows, std::max<std::size_t>(1, (1 << 18) / std::max<std::size_t>(1, x.width)), threads, [&](std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; ++i) row_products(x.row(i), models, out.data() + i, x.rows);
     });
 }
 

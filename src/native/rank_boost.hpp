@@ -10,6 +10,8 @@
 // a round takes O(documents x features) for all thresholds.
 #pragma once
 
+#include <span>
+
 #include "objective.hpp"
 #include "thresholds.hpp"
 #include "vector_math.hpp"

@@ -9,9 +9,11 @@
 #include <cmath>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "dispatch.hpp"
+#include "matrix.hpp"
 #include "threads.hpp"
 
 namespace exactrank {
@@ -104,12 +106,13 @@ private:
 };
 
 // Of each column how many values are lost, in all queries.
-inline std::vector<std::int64_t> lost_by_rounding(const double* x, std::size_t width, std::span<const std::int64_t> indptr, bool decimals, int threads) {
+inline std::vector<std::int64_t> lost_by_rounding(const MatrixView<const double>& x, std::span<const std::int64_t> indptr, bool decimals, int threads) {
     constexpr std::size_t at_once = 8;  // columns, which share cache lines
     struct Scratch {
         RoundedValues values;
         std::vector<double> columns;
     };
+    const std::size_t width = x.width;
     std::vector<std::int64_t> total(width, 0);
     std::mutex lock;
     for_each_query<Scratch>(indptr, threads, [&](Scratch& scratch, std::size_t q) {
@@ -118,7 +121,7 @@ inline std::vector<std::int64_t> lost_by_rounding(const double* x, std::size_t w
         for (std::size_t low = 0; low < width; low += at_once) {
             const std::size_t high = std::min(width, low + at_once);
             for (std::size_t i = 0; i < n; ++i)
-                for (std::size_t j = low; j < high; ++j) scratch.columns[(j - low) * n + i] = x[(first + i) * width + j];
+                for (std::size_t j = low; j < high; ++j) scratch.columns[(j - low) * n + i] = x.row(first + i)[j];
             for (std::size_t j = low; j < high; ++j) {
                 const std::int64_t count = scratch.values.lost(scratch.columns.data() + (j - low) * n, n, decimals);
                 if (count == 0) continue;

@@ -6,11 +6,13 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "dispatch.hpp"
+#include "matrix.hpp"
 #include "threads.hpp"
 
 namespace exactrank {
@@ -70,12 +72,12 @@ inline std::vector<double> thresholds_between(const std::vector<float>& values, 
 // Of every feature the thresholds, and of every document how many of them it passes: its bin.
 class Bins {
 public:
-    Bins(const float* x, std::size_t rows, std::size_t width, std::size_t limit, int threads) : rows_(rows), thresholds_(width) {
+    Bins(const MatrixView<const float>& x, std::size_t limit, int threads) : rows_(x.rows), thresholds_(x.width) {
         constexpr std::size_t at_once = 8;  // columns, which share cache lines
-        for_each_block(width, at_once, threads, [&](std::size_t first, std::size_t last) {
-            std::vector<std::vector<float>> values(last - first, std::vector<float>(rows));
-            for (std::size_t i = 0; i < rows; ++i)
-                for (std::size_t j = first; j < last; ++j) values[j - first][i] = x[i * width + j];
+        for_each_block(x.width, at_once, threads, [&](std::size_t first, std::size_t last) {
+            std::vector<std::vector<float>> values(last - first, std::vector<float>(rows_));
+            for (std::size_t i = 0; i < rows_; ++i)
+                for (std::size_t j = first; j < last; ++j) values[j - first][i] = x.row(i)[j];
             std::vector<float> room;
             for (std::size_t j = first; j < last; ++j) {
                 breathe();
@@ -102,12 +104,12 @@ public:
 
 private:
     template <class Bin>
-    void fill(const float* x, int threads) {
+    void fill(const MatrixView<const float>& x, int threads) {
         std::vector<Bin>& columns = columns_.emplace<std::vector<Bin>>(rows_ * width());
         for_each_block(rows_, 1024, threads, [&](std::size_t first, std::size_t last) {
             for (std::size_t j = 0; j < width(); ++j)
                 for (std::size_t i = first; i < last; ++i)
-                    columns[j * rows_ + i] = static_cast<Bin>(passed(thresholds_[j].data(), thresholds_[j].size(), static_cast<double>(x[i * width() + j])));
+                    columns[j * rows_ + i] = static_cast<Bin>(passed(thresholds_[j].data(), thresholds_[j].size(), static_cast<double>(x.row(i)[j])));
         });
     }
 
@@ -118,25 +120,24 @@ private:
 
 // (1): feature j has the thresholds from start[j] to start[j + 1] and, one more, the levels from start[j] + j on.
 struct Steps {
-    const std::int64_t* start;
-    const double *threshold, *level;
-    std::size_t width;
+    std::span<const std::int64_t> start;
+    std::span<const double> threshold, level;
 };
 
 // (1) of a row; NaN where a value is missing.
 inline double step_score(const float* x, const Steps& steps) {
     double sum = 0;
-    for (std::size_t j = 0; j < steps.width; ++j) {
+    for (std::size_t j = 0; j + 1 < steps.start.size(); ++j) {
         if (x[j] != x[j]) return std::numeric_limits<double>::quiet_NaN();
         const std::int64_t start = steps.start[j], count = steps.start[j + 1] - start;
-        if (count > 0) sum += steps.level[start + static_cast<std::int64_t>(j + passed(steps.threshold + start, count, static_cast<double>(x[j])))];
+        if (count > 0) sum += steps.level[start + static_cast<std::int64_t>(j + passed(steps.threshold.data() + start, count, static_cast<double>(x[j])))];
     }
     return sum;
 }
 
-inline void step_scores(const float* x, std::size_t rows, const Steps& steps, int threads, double* out) {
-    for_each_block(rows, 4096, threads, [&](std::size_t first, std::size_t last) {
-        for (std::size_t i = first; i < last; ++i) out[i] = step_score(x + i * steps.width, steps);
+inline void step_scores(const MatrixView<const float>& x, const Steps& steps, int threads, std::span<double> out) {
+    for_each_block(x.rows, 4096, threads, [&](std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; ++i) out[i] = step_score(x.row(i), steps);
     });
 }
 

@@ -16,9 +16,11 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "dispatch.hpp"
+#include "matrix.hpp"
 #include "threads.hpp"
 
 namespace exactrank {
@@ -196,12 +198,12 @@ public:
     std::size_t width() const { return width_; }
 
     // The result does not depend on the lanes: 4, 8 or 16.
-    void score(const float* x, std::size_t rows, int threads, std::size_t lanes, double* out) const {
+    void score(const MatrixView<const float>& x, int threads, std::size_t lanes, std::span<double> out) const {
         const std::size_t strip = lanes * most_groups;
         const std::size_t strips = 1 + (1 << 21) / (strip * (trees_.splits.size() + 1));  // worth a thread
-        for_each_block(rows, strips * strip, threads, [&](std::size_t first, std::size_t last) {
+        for_each_block(x.rows, strips * strip, threads, [&](std::size_t first, std::size_t last) {
             std::vector<CacheLine> columns(1 + inputs_.size() * strip / 16);
-            for (std::size_t i = first; i < last; i += strip) score_strip(x + i * width_, std::min(strip, last - i), lanes, columns[0].x, out + i);
+            for (std::size_t i = first; i < last; i += strip) score_strip(x.row(i), std::min(strip, last - i), lanes, columns[0].x, out.data() + i);
         });
     }
 
