@@ -135,7 +135,7 @@ def test_threads_and_folders_reach_the_experiment(ran, tmp_path):
     ("arguments", "says"),
     [
         (["jumping-points", "--out", "."], "jumping-points.json already exists"),
-        (["jumping-point", "--out", "new"], "no experiment called 'jumping-point' (did you mean jumping-points?)"),
+        (["jumping-point", "--out", "new"], "no experiment 'jumping-point' (did you mean jumping-points?)"),
         (["jumping-points"], "give --out FOLDER for the report of jumping-points"),
         (["ranknet-speedup", "--out", "new", "--data", "."], "ranknet-speedup is run on artificial data alone; leave --data out"),
         (["jumping-points", "--out", "new", "--data", "nowhere"], "nowhere holds neither folders named Fold1"),
