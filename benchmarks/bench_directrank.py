@@ -94,7 +94,7 @@ def small_fits(folder: Path | None) -> None:
         "DirectRank": lambda: xr.DirectRank().fit(train).weights_,
         "DirectRank, one run (bags=0)": lambda: xr.DirectRank(bags=0).fit(train).weights_,
         "DirectRank, one run, likeliest point": lambda: xr.DirectRank(bags=0, point="likelihood").fit(train).weights_,
-        "DirectRank, one run, Powell": lambda: xr.DirectRank(bags=0, directions="powell").fit(train).weights_,
+        "DirectRank, one run, Powell": lambda: xr.DirectRank(bags=0, solver="powell").fit(train).weights_,
         "ridge regression": lambda: ridge_weights(train),
         "CoordinateAscent (ours)": lambda: xr.CoordinateAscent().fit(train).weights_,
         "fastrank coordinate ascent": lambda: fastrank_weights(train),

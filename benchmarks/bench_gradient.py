@@ -193,7 +193,7 @@ def starts() -> None:
     made = CubicPolynomial()
     given = [made.data(queries, first) for queries, first in ((3000, 1), (1000, 20_001), (2000, 40_001))]
     names = ("RankNet", "LambdaRank", "LambdaRank, random start")
-    rows = [[name, *fitted(METHODS[name], given, hidden=HIDDEN, epochs=100)] for name in names]
+    rows = [[name, *fitted(METHODS[name], given, hidden=HIDDEN, max_iter=100)] for name in names]
     title = f"nDCG@10 without noise, 3,000 queries x 50 documents x 50 features, {HIDDEN} hidden units, mean of {SEEDS} seeds"
     table("starts", title, ["", "training", "validation", "test", "fit, s"], rows)
 

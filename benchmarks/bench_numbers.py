@@ -24,7 +24,7 @@ from exactrank.rankers import RANKERS, find_ranker
 #: Enough for the small data, so that the whole table takes minutes.
 SETTINGS = {
     "directrank": {"bags": 5},
-    "coordinate-ascent": {"restarts": 2, "max_rounds": 5},
+    "coordinate-ascent": {"restarts": 2, "max_iter": 5},
     "spsarank": {"steps": 200},
     "mart": {"trees": 50},
     "lambdamart": {"trees": 50},

@@ -34,7 +34,7 @@ def changes(split: Split, hidden: int | None, *, validated: bool) -> list[float]
     train, valid, test = split
     found = []
     for polish in (None, "directrank"):
-        model = xr.LambdaRank(MEASURE, hidden=hidden, polish=polish, epochs=100).fit(train, valid=valid if validated else None)
+        model = xr.LambdaRank(MEASURE, hidden=hidden, polish=polish, max_iter=100).fit(train, valid=valid if validated else None)
         found.append([model.score(train), model.score(test)])
     return [after - before for before, after in zip(*found, strict=True)]
 

@@ -51,7 +51,7 @@ def ranking(queries: int, documents: int, features: int) -> RegularisedRisk:
     goodness = X @ rng.normal(size=features) / np.sqrt(features) + 0.3 * rng.normal(size=len(X))
     y = np.searchsorted(np.quantile(goodness, [0.5, 0.8, 0.92, 0.98]), goodness)
     data = xr.RankingData.from_arrays(X, y, group=np.full(queries, documents))
-    problem = RegularisedRisk.of(Structured(xr.NDCG(k=10)), LinearModel().on(data), data, threads=1)
+    problem = RegularisedRisk(Structured(xr.NDCG(k=10)), LinearModel().on(data), data, threads=1)
     risk, slope = problem.risk(np.zeros(features))
     return problem.at(float(1e-3 * slope @ slope / risk))
 
@@ -66,7 +66,7 @@ def programs(name: str, optimizer: Any, problem: RegularisedRisk) -> Iterator[Pr
         for kind, pull in (("", state.pull), (", no pull", 0.0)):
             term, hot = Pulled(problem, pull, state.theta), state.planes.copy()
             hot.pose(term.strength, term.centre)
-            parts, offsets, normals, _ = hot.held()
+            parts, offsets, normals, *_ = hot.held()
             yield Program(f"{name}, {when}{kind}", term.strength, term.centre, parts, offsets, normals, hot)
 
 

@@ -17,8 +17,8 @@ import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.reproduce.artificial import correlated
 
-SOLVERS = ("cutting_plane", "bundle", "subgradient", "conjugate")
-LAMS = (10.0, 1.0, 0.1)
+SOLVERS = ("cutting-plane", "bundle", "subgradient", "conjugate")
+STRENGTHS = (10.0, 1.0, 0.1)
 
 #: Prints the megabytes of the data and the most that the process ever held above what it held before it had them.
 MEMORY = """
@@ -32,7 +32,7 @@ y = np.digitize(X[:, :20].sum(axis=1) + 3 * rng.standard_normal(len(X)), [2, 5, 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - X.nbytes / 2**20
 data = xr.RankingData.from_arrays(X, y, group=[33] * 1500)
 del X
-xr.StructuredRank(lam=1.0, bound="convex", solver=sys.argv[1], tolerance=1e-3, threads=1).fit(data)
+xr.StructuredRank(l2=1.0, bound="convex", solver=sys.argv[1], tolerance=1e-3, threads=1).fit(data)
 print(data.X.nbytes / 2**20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before)
 """
 
@@ -44,16 +44,16 @@ def web_search() -> xr.RankingData:
 def solvers(data: xr.RankingData) -> None:
     pin(1)
     rows, costs = [], {}
-    for lam in LAMS:
-        fitted = {s: xr.StructuredRank(lam=lam, bound="convex", solver=s, tolerance=1e-3, max_passes=5000, threads=1) for s in SOLVERS}
+    for l2 in STRENGTHS:
+        fitted = {s: xr.StructuredRank(l2=l2, bound="convex", solver=s, tolerance=1e-3, max_iter=5000, threads=1) for s in SOLVERS}
         times = interleaved({s: lambda ranker=ranker: ranker.fit(data) for s, ranker in fitted.items()}, 2)
-        costs |= in_yards({f"lam {lam:g}, {solver}": seconds for solver, seconds in times.items()})
-        exact = xr.StructuredRank(lam=lam, bound="convex", tolerance=1e-6, threads=1).fit(data).history_[-1].duality.primal
+        costs |= in_yards({f"l2 {l2:g}, {solver}": seconds for solver, seconds in times.items()})
+        exact = xr.StructuredRank(l2=l2, bound="convex", tolerance=1e-6, threads=1).fit(data).history_[-1].duality.primal
         for solver, ranker in fitted.items():
             last = ranker.history_[-1]
             away = last.duality.primal / exact - 1
-            rows.append([f"{lam:g}", solver, str(last.step), f"{times[solver]:.2f}", f"{last.duality.gap:.1e}", f"{away:.1e}"])
-    header = ["lam", "solver", "passes", "s", "gap", "above the optimum"]
+            rows.append([f"{l2:g}", solver, str(last.step), f"{times[solver]:.2f}", f"{last.duality.gap:.1e}", f"{away:.1e}"])
+    header = ["l2", "solver", "passes", "s", "gap", "above the optimum"]
     table("solvers", f"{data}: the convex bound on nDCG@10 to a gap of 1e-3, one core", header, rows, costs)
 
 

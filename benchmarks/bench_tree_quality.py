@@ -36,7 +36,7 @@ def value(data: xr.RankingData, scores: np.ndarray) -> np.ndarray:
 def ours(make: type, **more):
     def scores(sets: Sets, rate: float, leaves: int, threads: int) -> tuple[float, np.ndarray]:
         train, valid, test = sets
-        ranker = make(MEASURE, trees=TREES, patience=PATIENCE, leaves=leaves, threads=threads, **({"rate": rate} | more))
+        ranker = make(MEASURE, trees=TREES, patience=PATIENCE, leaves=leaves, threads=threads, **({"learning_rate": rate} | more))
         ranker.fit(train, valid=valid)
         return ranker.model_.training["valid"], ranker.predict(test)
 

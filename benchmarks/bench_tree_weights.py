@@ -19,6 +19,8 @@ import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers.leverage import leveraged
 from exactrank.reproduce.artificial import three_parts
+from exactrank.training.recorder import Recorder
+from exactrank.training.task import Task
 
 MEASURE = "nDCG@10"
 PUBLISHED = {"search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0, "query_fraction": 1.0}
@@ -65,7 +67,7 @@ def rankers(follow: str, size: str) -> dict[str, dict]:
     found = {}
     for rate in RATES[size]:
         for fraction in (1.0, 0.7):
-            found[f"{rate}, {fraction:.0%} of the queries"] = (fixed, {"rate": rate, "query_fraction": fraction})
+            found[f"{rate}, {fraction:.0%} of the queries"] = (fixed, {"learning_rate": rate, "query_fraction": fraction})
     return found | {name: (xr.DirectRankTrees, rule | {"follow": follow}) for name, rule in RULES.items()}
 
 
@@ -78,7 +80,7 @@ def study(title: str, size: str, folds: list[Sets], follow: str, trees: int, thr
         rows.append(row(name, [fit.model_.scorer for fit in fits], folds, seconds))
     start = time.perf_counter()
     anew = [
-        leveraged(fit.model_.scorer, train, xr.parse_measure(MEASURE), bags=10, seed=0, threads=threads)
+        leveraged(fit.model_.scorer, Task(xr.parse_measure(MEASURE), train, threads=threads), bags=10, seed=0, recorder=Recorder())
         for fit, (train, _, _) in zip(fits, folds, strict=True)
     ]
     rows.append(row("the default, then leveraged", anew, folds, seconds + (time.perf_counter() - start) / len(folds)))

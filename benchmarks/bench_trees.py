@@ -20,7 +20,7 @@ from exactrank.data.synthetic import CubicPolynomial
 MEASURE = "nDCG(empty='skip')@10"
 LEAVES, RATE, BINS = 31, 0.1, 255
 #: DirectRank's trees as Tan et al. (2013) describe them.
-PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "rate": 1.0, "smoothing": 1.0, "query_fraction": 1.0}
+PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0, "query_fraction": 1.0}
 
 #: Trains one of the two on the arrays of a file, and prints the most memory, in MiB, that the process held.
 MEMORY = """
@@ -77,13 +77,14 @@ def scores(model: object, X: np.ndarray) -> np.ndarray:
 
 
 def speed(train: xr.RankingData, test: xr.RankingData, trees: int, threads: int, repeats: int, with_xgboost: bool) -> None:
-    ours = {"trees": trees, "rate": RATE, "leaves": LEAVES, "bins": BINS, "threads": threads}
+    sizes = {"trees": trees, "leaves": LEAVES, "bins": BINS, "threads": threads}
+    ours = {"learning_rate": RATE} | sizes
     fits = {
         "LightGBM lambdarank": lambda: lightgbm(train, trees, threads),
         "LambdaMART": lambda: xr.LambdaMART(**ours).fit(train),
         "MART": lambda: xr.MART(**ours).fit(train),
         "DirectRankTrees on the grades": lambda: xr.DirectRankTrees(**ours, follow="grades").fit(train),
-        "DirectRankTrees, as published": lambda: xr.DirectRankTrees(**(ours | PUBLISHED)).fit(train),
+        "DirectRankTrees, as published": lambda: xr.DirectRankTrees(**(sizes | PUBLISHED)).fit(train),
     } | ({"XGBoost rank:ndcg": lambda: xgboost(train, trees, threads)} if with_xgboost else {})
     times, found = dict.fromkeys(fits, float("inf")), {}
     for _ in range(repeats):

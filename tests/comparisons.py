@@ -96,7 +96,7 @@ def _fold(i, queries, weighted, rng):
 
 
 def _method(name, trials):
-    space = {"rate": "0.02 to 0.3, logarithmic", "leaves": "4 to 63, logarithmic"} if trials else {}
+    space = {"learning_rate": "0.02 to 0.3, logarithmic", "leaves": "4 to 63, logarithmic"} if trials else {}
     return MethodSummary(name=name, about=f"What {name} does in one line.", configuration=f"Ranker({name!r})", space=space)
 
 
@@ -108,8 +108,8 @@ def _fit(dataset, fold, i, method, measures, trials, rng):
         dataset=dataset,
         fold=fold.name,
         method=method,
-        settings={"rate": 0.1 + i / 100, "leaves": 31, "seed": 7 + i, "hidden": None, "names": ["<a>", "b"]},
-        chosen={"rate": 0.1 + i / 100} if trials else {},
+        settings={"learning_rate": 0.1 + i / 100, "leaves": 31, "seed": 7 + i, "hidden": None, "names": ["<a>", "b"]},
+        chosen={"learning_rate": 0.1 + i / 100} if trials else {},
         trials=tuple(_trial(t, i, level[measures[0]]) for t in range(trials)),
         seconds=float(rng.uniform(0.05, 90)),
         memory=int(rng.integers(10**8, 10**9)),
@@ -131,8 +131,8 @@ def _per_query(level, hard, rng):
 
 def _trial(t, i, level):
     if t == 2:
-        return Trial({"rate": 1e9, "leaves": 4}, None, 0.2, failed="DataError: diverged & stopped")
-    return Trial({"rate": 0.1 + i / 100 + t / 10, "leaves": 31}, level + 0.01 - t / 100, 1.5 * (t + 1))
+        return Trial({"learning_rate": 1e9, "leaves": 4}, None, 0.2, failed="DataError: diverged & stopped")
+    return Trial({"learning_rate": 0.1 + i / 100 + t / 10, "leaves": 31}, level + 0.01 - t / 100, 1.5 * (t + 1))
 
 
 def _curve(level, rng):

@@ -34,6 +34,6 @@ def random_systems(n, queries=20, documents=15, seed=0):
 
 def value_at(data, weights, measure, **policies):
     """The measure of the weighted sum, by xr.evaluate on all documents."""
-    values, ranked = normalised(data.X, data.indptr, policies.get("normalise", "min-max"), policies.get("missing", "worst"))
+    values, ranked = normalised(data.X, data.indptr, policies.get("normalise", "min-max"), policies.get("absent", "worst"))
     scores = sum(w * v for w, v in zip(weights, values, strict=True))
     return xr.evaluate([measure], data, np.where(ranked, scores, -np.inf)).means[measure]

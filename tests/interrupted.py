@@ -102,10 +102,10 @@ CASES: dict[str, Callable[[], object]] = {name: (lambda ranker: lambda: ranker()
     "helpers at work": lambda: with_helpers([40_000, 40_000, 40_000]),
     "helpers awaited": lambda: with_helpers([20, 17_000, 100_000]),
     "evaluation of ties": lambda: _core.evaluate(
-        np.zeros(LONG.n_documents), LONG.indptr, None, True, [kernel_of("ERR", LONG)], 2
+        np.zeros(LONG.n_documents), LONG.indptr, [(*kernel_of("ERR", LONG), None, True)], 2
     ),
     "evaluation over and over": lambda: forever(
-        lambda: _core.evaluate(LONG.X[:, 1].astype(float), LONG.indptr, LONG.y, False, [kernel_of("PairwiseCorrect", LONG)], 2)
+        lambda: _core.evaluate(LONG.X[:, 1].astype(float), LONG.indptr, [(*kernel_of("PairwiseCorrect", LONG), LONG.y, False)], 2)
     ),
     "profile": lambda: _core.profile(*ray("PairwiseCorrect", MEDIUM, False), -9.0, 9.0, 2),
     "profile of ties": lambda: _core.profile(*ray("bpref", MEDIUM, True), -9.0, 9.0, 2),

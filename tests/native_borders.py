@@ -91,9 +91,14 @@ def net() -> _core.Net:
     return _core.Net(np.zeros(WIDTH), np.ones(WIDTH), 2)
 
 
+#: What `Planes.held` gives, by the names that `Planes.from_held` has for it.
+HELD = ("parts", "offsets", "normals", "alphas", "idle", "working", "strength", "centre", "theta")
+
+
 def planes() -> _core.Planes:
     made = _core.Planes(2, 1.0, np.zeros(WIDTH))
     made.add(np.array([0, 1]), np.zeros(2), np.eye(2, WIDTH))
+    made.improve(np.array([0, 1]))
     return made
 
 
@@ -154,7 +159,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "bpref": lambda: {"rel": 1.0, "empty": 0.0},
     "pairwise_correct": lambda: {"gain": _core.Gain("identity"), "empty": 0.0},
     "evaluate": lambda: {
-        "scores": SCORES, "indptr": INDPTR, "tie_key": Y, "mark_ties": False, "measures": [(ndcg(), Y)], "threads": 2
+        "scores": SCORES, "indptr": INDPTR, "measures": [(made, Y, key, False) for made in (ndcg(),) for key in (Y, None)], "threads": 2
     },
     "profile": ray,
     "query_jumps": ray,
@@ -182,7 +187,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "lambdas": lambda: {"rule": rule()},
     "sampled_lambdas": lambda: {"rule": rule(), "samples": 2, "noise": 1.0, "seed": 1, "draw": 1},
     "finite_difference": lambda: {"kernel": ndcg(), "grades": Y, "tie_key": Y, "step": 0.5},
-    "pair_hinge": lambda: {"grades": Y, "indptr": INDPTR, "squared": True, "by_query": True},
+    "pair_hinge": lambda: {"grades": Y, "indptr": INDPTR, "weight": WEIGHT, "squared": True, "by_query": True},
     "called": lambda: {"function": lambda number, scores: (0.0, scores, scores)},
     "answers": lambda: {
         "objective": _core.lambdas(rule()), "scores": SCORES, "indptr": INDPTR, "weight": WEIGHT, "with_slope": True,
@@ -191,7 +196,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "listnet": lambda: {"targets": Y},
     "listmle": lambda: {"ideal": IDEAL, "top": TOP, "indptr": INDPTR},
     "rank_cosine": lambda: {"targets": Y},
-    "squared_error": lambda: {"targets": Y, "within": True},
+    "squared_error": lambda: {"targets": Y, "parts": np.full(len(Y), 3.0)},
     "worths": lambda: {"kernel": ndcg(), "grades": Y, "indptr": INDPTR},
     "smooth_measure": lambda: {"kernel": ndcg(), "worths": Y, "sigma": 1.0},
     "approx_ndcg": lambda: {"worths": Y, "alpha": 1.0},
@@ -221,6 +226,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "Planes.height": lambda: {"self": planes()},
     "Planes.dual": lambda: {"self": planes()},
     "Planes.held": lambda: {"self": planes()},
+    "Planes.from_held": lambda: dict(zip(HELD, planes().held(), strict=True)),
     "Planes.theta": lambda: {"self": planes()},
     "step_scores": lambda: {
         "x": X, "start": np.array([0, 1, 1, 3]), "thresholds": np.array([0.0, -1.0, 1.0]), "levels": np.arange(6.0), "threads": 2
@@ -295,7 +301,7 @@ def wrong(name: str, argument: str, value: Any) -> Iterator[tuple[str, Any, bool
 def odd_values(argument: str, value: Any) -> Iterator[tuple[str, Any, bool]]:
     """Arrays of the same length with odd values at one place or everywhere."""
     whole = value.dtype.kind in "iu"
-    index = argument in ("indptr", "order", "chosen", "ideal", "query", "parts", "left", "right", "feature", "relevant")
+    index = whole and argument in ("indptr", "order", "chosen", "ideal", "query", "parts", "left", "right", "feature", "relevant")
     largest = np.iinfo(value.dtype).max if whole else np.inf
     odd = [largest, largest // 2 + 1, 100] if whole else [np.nan, np.inf, -np.inf]
     odd += [-1, -largest] if value.dtype.kind == "i" else []
@@ -311,7 +317,7 @@ def use(name: str, made: Any) -> None:
     """Ask what a call made, with arrays that it must fit."""
     if isinstance(made, _core.Kernel):
         for ties in (False, True):
-            _core.evaluate(SCORES, INDPTR, None, ties, [(made, Y)], 2)
+            _core.evaluate(SCORES, INDPTR, [(made, Y, Y, False), (made, Y, None, ties)], 2)
             _core.profile(bound(made, ties), SCORES, SLOPES, -9.0, 9.0, 2)
         asked(_core.lambdas(_core.LambdaRule(made, Y, Y, "logistic", 1.0, 100, 100, 0.0)))
         asked(_core.finite_difference(made, Y, Y, 0.5))
@@ -333,6 +339,10 @@ def use(name: str, made: Any) -> None:
         made.scores(np.ones(made.size), X, 2)
     if isinstance(made, _core.RankBoost):
         made.best(SCORES, 2)
+    if isinstance(made, _core.Planes):
+        made.solve(1e-9, 5)
+        made.drop(1)
+        made.held()
     if isinstance(made, _core.LetorParser):
         made.feed(TEXT)
         made.finish()

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from exactrank.compare.contender import Contender
-from exactrank.rankers.search_space import Range
+from exactrank.settings import Range
 
 
 @dataclass(frozen=True, eq=False)

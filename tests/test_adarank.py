@@ -11,6 +11,7 @@ import exactrank as xr
 from exactrank.objectives.measured import Measured
 from exactrank.objectives.query_performance import QueryPerformance
 from exactrank.optimizers.ada_rank import AdaRank
+from exactrank.rankers.content_order import in_content_order
 from exactrank.scorers.architecture import LinearModel
 
 from .reference import adarank as reference
@@ -125,13 +126,13 @@ def test_units_do_not_matter(seed, powers):
     """To the bit, where they are powers of two."""
     data = judged(seed, queries=8)
     units = (2.0 ** np.array(powers)).astype(np.float32)
-    ours, theirs = (xr.AdaRank("nDCG@3", rounds=10).fit(X, data.y, group=[5] * 8).predict(X) for X in (data.X * units, data.X))
+    ours, theirs = (xr.AdaRank("nDCG@3", max_iter=10).fit(X, data.y, group=[5] * 8).predict(X) for X in (data.X * units, data.X))
     assert np.array_equal(ours, theirs)
 
 
 def test_without_standardising_units_do_matter():
     data, units = judged(3, queries=30), np.array([1, 100, 1, 1], np.float32)
-    plain, other = (xr.AdaRank("nDCG@3", rounds=10, standardise=False).fit(X, data.y, group=[5] * 30) for X in (data.X, data.X * units))
+    plain, other = (xr.AdaRank("nDCG@3", max_iter=10, standardise=False).fit(X, data.y, group=[5] * 30) for X in (data.X, data.X * units))
     assert not np.allclose(plain.predict(data.X), other.predict(data.X * units))
     best = max(run(performance("nDCG(ties='pessimistic')@3", data, True), None, 10), key=lambda state: state.value)
     assert np.array_equal(plain.weights_, best.theta)
@@ -142,7 +143,7 @@ def test_the_order_of_rows_is_no_merit():
     rng = np.random.default_rng(0)
     y = np.tile([2, 1, 0, 0], 10)
     X = np.c_[np.zeros(40), y + 3 * rng.standard_normal(40)]
-    first = xr.AdaRank("nDCG", rounds=1).fit(X, y, group=[4] * 10)
+    first = xr.AdaRank("nDCG", max_iter=1).fit(X, y, group=[4] * 10)
     assert first.weights_[0] == 0 != first.weights_[1]
     assert first.model_.training["value"] < 1
 
@@ -172,7 +173,22 @@ def test_queries_that_count_need_a_weight():
         xr.AdaRank("nDCG(empty='skip')").fit([[1.0], [0.0], [0.0], [1.0]], [0, 1, 0, -1], group=[2, 2], query_weight=[0.0, 1.0])
 
 
-@pytest.mark.parametrize("bad", [{"rounds": 0}, {"patience": 0}, {"rest": -1}])
+@pytest.mark.parametrize("bad", [{"max_iter": 0}, {"patience": 0}, {"rest": -1}])
 def test_bad_settings_are_refused(bad):
-    with pytest.raises(xr.DataError, match=rf"{next(iter(bad))} must be .*at least [01].*got {next(iter(bad.values()))}"):
+    with pytest.raises(xr.SettingError, match=rf"{next(iter(bad))}={next(iter(bad.values()))} is out of range"):
         xr.AdaRank(**bad).fit(judged(0))
+
+
+@pytest.mark.parametrize("ties", ["input", "pessimistic", "expected"])
+def test_the_history_has_the_measure_as_asked_of_every_round(ties):
+    """Also of those that are worse than one before, and with validation data; what is climbed counts ties severely."""
+    data, valid = in_content_order(judged(0, queries=40)), judged(1, queries=20)
+    measure = xr.parse_measure(f"nDCG(ties='{ties}')@3")
+    severe = measure if ties == "expected" else "nDCG(ties='pessimistic')@3"
+    states = run(performance(severe, data, turned=True), None, 60)
+    values = [[measure.on(part).mean(part.X @ state.theta) for state in states] for part in (data, valid)]
+    for held_out in (None, valid):
+        history = xr.AdaRank(measure, max_iter=60, patience=None, standardise=False).fit(data, valid=held_out).history_
+        np.testing.assert_allclose([progress.value for progress in history], values[0], rtol=1e-12)
+        assert held_out is None or np.allclose([progress.valid for progress in history], values[1], rtol=1e-12)
+    assert np.any(np.diff(values[0]) < 0)

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactrank as xr
-from exactrank.measures.bound import means_over_queries
+from exactrank.measures.bound import mean_over_queries, means_over_queries, values_of, values_of_both
 
-from .strategies import MEASURES
+from .strategies import MEASURES, queries
+
+TIES = st.sampled_from(["input", "pessimistic", "expected"])
 
 
 def judged(seed, weighted=True):
@@ -35,6 +37,40 @@ def test_values_and_means_are_the_evaluations_to_the_bit(measure, by_docid, seed
         return
     assert [bound.mean(scores) for scores in rows] == [each.mean for each in theirs] == bound.means(rows).tolist()
     assert bound.most >= max(each.mean for each in theirs)
+
+
+@given(queries(max_documents=12), st.lists(st.tuples(MEASURES, st.lists(TIES, max_size=2)), min_size=1, max_size=3))
+def test_measures_that_break_ties_in_different_ways_rank_once_with_the_bits_of_each_alone(rows, asked):
+    y, scores, qid = rows
+    data = xr.RankingData.from_arrays(None, y, qid=qid)
+    bound = [each for measure, ties in asked for one in [measure.on(data, threads=1)] for each in (one, *map(one.with_ties, ties))]
+    together, retrieved = values_of(bound, data.grouped(scores))
+    for each, values in zip(bound, together, strict=True):
+        alone = each.measure.on(data, threads=1)
+        assert values.tobytes() == alone.values(data.grouped(scores)).tobytes()
+        assert np.array_equal(retrieved, values_of([alone], data.grouped(scores))[1])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_long_queries_with_ties_near_ties_and_documents_without_a_rank(threads):
+    """Beyond the sorting network's limit too, and where ties reach over the cutoff; some queries have no ties."""
+    rng = np.random.default_rng(4)
+    groups = [5000, 300, 40, 3, 1, 700] * 3
+    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, sum(groups)), group=groups)
+    tied = rng.choice([-np.inf, 0.0, -0.0, 1.0, 1.0 + 2**-40, 2.0], sum(groups))
+    scores = np.where(np.repeat(np.arange(18) % 4 == 0, groups), rng.permutation(sum(groups)), tied)
+    kinds = [xr.parse_measure(name).on(data, threads=threads) for name in ("nDCG@10", "AP", "RR@200", "bpref", "ERR")]
+    bound = [kind.with_ties(ties) for kind in kinds for ties in ("pessimistic", "input", "expected", "pessimistic")]
+    assert values_of(bound, scores)[0].tobytes() == b"".join(each.values(scores).tobytes() for each in bound)
+    assert not np.array_equal(bound[0].values(scores), bound[1].values(scores))
+
+
+@given(MEASURES, st.sampled_from(["input", "pessimistic", "expected", "docid"]), st.integers(0, 200))
+def test_two_measures_at_once_are_each_alone(measure, ties, seed):
+    data, scores = judged(seed), np.random.default_rng(seed).integers(-1, 2, 20) * (1 + 2.0**-30)
+    one, other = replace(measure, empty=0).on(data), replace(measure, empty=0, ties=ties).on(data)
+    assert [each.tobytes() for each in values_of_both(one, other, scores)] == [each.values(scores).tobytes() for each in (one, other)]
+    assert one.with_ties(ties).mean(scores) == other.mean(scores)
 
 
 def test_other_weights_count_and_what_was_made_is_shared():
@@ -72,4 +108,13 @@ def test_a_score_that_is_no_number_names_the_row_as_it_was_given():
 def test_weights_near_the_largest_number_do_not_overflow():
     values, weight = np.array([[0.0, 1.0, np.nan], [1.0, 1.0, 1.0]]), np.array([1e308, 1e308, 1e308])
     assert means_over_queries(values, weight).tolist() == [0.5, 1.0]
-    assert float(means_over_queries(values[0], weight)) == 0.5
+    assert mean_over_queries(values[0], weight) == 0.5
+
+
+def test_means_of_any_number_of_rows_are_those_of_each():
+    rng = np.random.default_rng(0)
+    data = xr.RankingData.from_arrays(None, rng.integers(0, 3, 12), group=[4, 3, 5], query_weight=[1.0, 2.0, 0.5])
+    bound = xr.NDCG(k=3, ties="pessimistic").on(data)
+    for rows in (2, 3, 2, 1, 3):
+        scores = rng.integers(0, 4, (rows, 12)).astype(float)
+        assert bound.means(scores).tolist() == [bound.mean(each) for each in scores]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.optimizers.bundle import Bundle
 from exactrank.optimizers.cutting_plane import CuttingPlane
 from exactrank.optimizers.subgradient import Subgradient
@@ -80,5 +80,5 @@ def test_a_pull_saves_questions_where_the_strength_is_small():
 
 
 def test_settings_are_checked():
-    with pytest.raises(DataError, match="level must be above 0"):
+    with pytest.raises(SettingError, match="level must be above 0"):
         Bundle(level=0)

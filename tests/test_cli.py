@@ -218,7 +218,7 @@ def test_qrels_and_runs(tmp_path):
         (["generate", "short.txt"], "short.txt already exists"),
         (["generate", "out.txt", "--noise", "-1"], "noise must be"),
         (["info", "bad.txt"], "bad.txt:1: grade 'x' is not a finite number"),
-        (["info", "missing.txt"], "--missing"),
+        (["info", "missing.txt"], "--keep-missing"),
         (["evaluate", "--no-such-option"], "No such option"),
         (["generate", "out.txt", "--queries", "0"], "--queries"),
     ],
@@ -250,7 +250,7 @@ def test_files_are_known_by_their_content(letor, tmp_path):
 
 def test_missing_values_are_accepted_when_asked(tmp_path):
     (tmp_path / "missing.txt").write_text("1 qid:1 1:NULL 2:3\n")
-    assert json.loads(ok("info", tmp_path / "missing.txt", "--missing", "--json"))["missing_values"] == {"1": 1}
+    assert json.loads(ok("info", tmp_path / "missing.txt", "--keep-missing", "--json"))["missing_values"] == {"1": 1}
 
 
 def test_an_output_that_cannot_be_written_exits_1(letor, tmp_path):
@@ -371,11 +371,11 @@ def test_what_training_reports(made, tmp_path, monkeypatch):
 def test_a_strength_is_a_number_or_left_to_the_data(made, tmp_path, monkeypatch):
     monkeypatch.chdir(made)
     data = xr.read(made / "train.txt")
-    for given, lam in (((), "auto"), (("--lam", "auto"), "auto"), (("--lam", "0.5"), 0.5)):
+    for given, l2 in (((), "auto"), (("--l2", "auto"), "auto"), (("--l2", "0.5"), 0.5)):
         called(0, "train", "ranksvm", "train.txt", "--out", tmp_path / "m.json", "--force", *given)
         model = xr.load(tmp_path / "m.json")
-        assert model.params["lam"] == lam
-        assert np.array_equal(model.scorer.weights, xr.RankSVM(lam=lam).fit(data).weights_)
+        assert model.params["l2"] == l2
+        assert np.array_equal(model.scorer.weights, xr.RankSVM(l2=l2).fit(data).weights_)
 
 
 def test_predictions_are_in_the_order_of_the_rows(letor, tmp_path):
@@ -425,9 +425,9 @@ def test_missing_values_in_training_and_prediction(tmp_path):
         ),
         ((*QUICK, "single.txt", "--out", "new.json"), "nothing to learn: every query has documents of a single grade"),
         ((*QUICK, "constant.txt", "--out", "new.json"), "nothing to learn: all 2 features are constant"),
-        ((*QUICK, "train.txt", "--out", "new.json", "--growth", "1"), "growth must be a number above 1"),
-        (("train", "ranksvm", "train.txt", "--out", "new.json", "--lam", "large"), "'large' is neither a number nor auto"),
-        (("train", "ranksvm", "train.txt", "--out", "new.json", "--lam", "0"), "lam must be a number above 0"),
+        ((*QUICK, "train.txt", "--out", "new.json", "--growth", "1"), "growth=1.0 is out of range; give a number above 1"),
+        (("train", "ranksvm", "train.txt", "--out", "new.json", "--l2", "large"), "is not"),
+        (("train", "ranksvm", "train.txt", "--out", "new.json", "--l2", "0"), "l2=0.0 is out of range"),
         (("train", "structuredrank", "train.txt", "--out", "new.json", "-m", "Bpref"), "use nDCG, DCG, P, R, RBP"),
         ((*QUICK, "train.txt"), "Missing option '--out'"),
         (("train", "directrang", "train.txt", "--out", "new.json"), "No such command 'directrang'"),

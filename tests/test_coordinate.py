@@ -1,5 +1,6 @@
 """Exact coordinate ascent and Powell's method on functions that have nothing to do with ranking."""
 
+import json
 import math
 from dataclasses import dataclass
 
@@ -8,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.objectives.step_function import Interval
 from exactrank.optimizers.coordinate import CoordinateSearch, Limits, rescaled
 from exactrank.optimizers.guarded import Guarded
 from exactrank.optimizers.powell import Powell
-from exactrank.training import train
+from exactrank.stored import from_record, to_record
+from exactrank.training.judge import unheard
+from exactrank.training.loop import Run
+from exactrank.training.recorder import Recorder
 
 WHOLE = st.integers(-9, 9).map(float)
 PEAKS = st.lists(WHOLE, min_size=2, max_size=4).map(np.array)
@@ -72,21 +76,34 @@ def tilted(peak):
 
 
 def run(search, problem, start, steps=60, seed=0):
-    return train(search, problem, start, rng=np.random.default_rng(seed), max_steps=steps)
+    return Run(search, problem, start, unheard, steps, seed)(Recorder())
 
 
 @given(PEAKS, st.sampled_from(["cyclic", "random"]))
 def test_one_round_finds_the_peak_of_a_separable_function(peak, order):
     found = run(CoordinateSearch(order, ANYWHERE), separable(peak), np.zeros(len(peak)), steps=1)
-    np.testing.assert_allclose(found.theta, peak, atol=1e-9)
+    np.testing.assert_allclose(found.iterate, peak, atol=1e-9)
 
 
 def test_a_round_may_visit_a_share_of_the_coordinates():
     peak = np.arange(1.0, 11.0)
     found = run(CoordinateSearch("random", ANYWHERE, share=0.35), separable(peak), np.zeros(10), steps=1)
-    assert np.count_nonzero(found.theta) == 4
-    with pytest.raises(DataError, match="share must be above 0"):
+    assert np.count_nonzero(found.iterate) == 4
+    with pytest.raises(SettingError, match="share must be above 0"):
         CoordinateSearch(share=0.0)
+
+
+def test_every_random_round_has_an_order_of_its_own():
+    peak = np.arange(1.0, 11.0)
+    found = run(CoordinateSearch("random", ANYWHERE, share=0.35), separable(peak), np.zeros(10), steps=12)
+    assert np.count_nonzero(found.iterate) > 4
+
+
+def test_powell_replaces_the_direction_that_gained_the_most_by_where_the_round_led():
+    problem, search = separable(np.array([1.0, 5.0, 2.0])), Powell(ANYWHERE)  # gains of 1, 50 and 12
+    state = search.step(problem, search.init(problem, np.zeros(3), np.random.default_rng(0)))
+    assert state.directions[:2] == (0, 2)
+    np.testing.assert_allclose(state.directions[2], [1.0, 5.0, 2.0])
 
 
 @given(PEAKS)
@@ -94,17 +111,18 @@ def test_a_greedy_step_moves_the_coordinate_that_gains_most(peak):
     problem = separable(peak)
     found = run(CoordinateSearch("greedy", ANYWHERE), problem, np.zeros(len(peak)), steps=1)
     gains = np.arange(1.0, 1 + len(peak)) * peak**2
-    assert found.value - problem.value(np.zeros(len(peak))) == pytest.approx(gains.max())
-    assert np.count_nonzero(found.theta) <= 1
+    assert found.verdict.value - problem.value(np.zeros(len(peak))) == pytest.approx(gains.max())
+    assert np.count_nonzero(found.iterate) <= 1
 
 
 @given(PEAKS, st.sampled_from([CoordinateSearch(limits=ANYWHERE), CoordinateSearch("random", ANYWHERE), Powell(ANYWHERE)]))
 def test_the_value_never_falls_and_is_that_of_the_parameters(peak, search):
     problem = tilted(peak)
-    history = run(search, problem, np.zeros(len(peak)), steps=8).history
-    values = [progress.value for progress in history]
-    assert values == sorted(values)
-    assert values[-1] == problem.value(history[-1].theta)
+    heard = []
+    recorder = Recorder(above=lambda progress, new, verdict, best, *_: heard.append((progress.value, best())))
+    Run(search, problem, np.zeros(len(peak)), unheard, 8)(recorder)
+    assert [value for value, _ in heard] == sorted(value for value, _ in heard)
+    assert all(value == problem.value(theta) for value, theta in heard)
 
 
 def test_powell_goes_where_coordinates_zigzag():
@@ -113,8 +131,8 @@ def test_powell_goes_where_coordinates_zigzag():
         run(search, tilted(peak), np.zeros(3), steps=6)
         for search in (Powell(ANYWHERE, 0.0), CoordinateSearch(limits=ANYWHERE, tolerance=0.0))
     )
-    assert ours.value > theirs.value
-    assert ours.value > -1e-9
+    assert ours.verdict.value > theirs.verdict.value
+    assert ours.verdict.value > -1e-9
 
 
 def test_powell_gives_up_the_direction_that_gained_most():
@@ -129,9 +147,9 @@ def test_powell_gives_up_the_direction_that_gained_most():
 def test_limits_are_kept(peak, high):
     limits = Limits(low=-0.5, high=high)
     found = run(CoordinateSearch(limits=limits), separable(peak), np.zeros(len(peak)))
-    np.testing.assert_allclose(found.theta, np.clip(peak, -0.5, high), atol=1e-9)
+    np.testing.assert_allclose(found.iterate, np.clip(peak, -0.5, high), atol=1e-9)
     outside = run(CoordinateSearch(limits=limits), separable(peak), np.full(len(peak), 99.0), steps=1)
-    assert np.all(outside.theta <= high)
+    assert np.all(outside.iterate <= high)
 
 
 def test_a_window_bounds_each_step_by_the_largest_weight():
@@ -168,7 +186,7 @@ def test_a_state_can_be_taken_up_again_to_the_bit(search):
     states = [state]
     for _ in range(4):
         states.append(search.step(problem, states[-1]))
-    again = states[2]
+    again = from_record(json.loads(json.dumps(to_record(states[2]))), "here")
     for theirs in states[3:]:
         again = search.step(problem, again)
         assert again.theta.tolist() == theirs.theta.tolist()
@@ -184,15 +202,15 @@ def test_rescaling_changes_no_digit():
 def test_a_guard_forbids_steps_that_harm_it():
     ours, guard = separable(np.array([4.0, 4.0])), separable(np.array([4.0, -4.0]))
     found = run(CoordinateSearch(limits=ANYWHERE), Guarded(ours, guard), np.array([1.0, 1.0]))
-    np.testing.assert_allclose(found.theta, [4.0, 1.0])
-    assert found.value == ours.value(found.theta)
+    np.testing.assert_allclose(found.iterate, [4.0, 1.0])
+    assert found.verdict.value == ours.value(found.iterate)
     free = run(CoordinateSearch(limits=ANYWHERE), Guarded(ours, guard), np.zeros(2), steps=1)
-    assert free.theta[0] == 4.0
+    assert free.iterate[0] == 4.0
     indifferent = Quadratic(np.zeros(2), np.zeros((2, 2)))
-    assert run(CoordinateSearch(limits=ANYWHERE), Guarded(ours, indifferent), np.ones(2)).theta.tolist() == [4.0, 4.0]
+    assert run(CoordinateSearch(limits=ANYWHERE), Guarded(ours, indifferent), np.ones(2)).iterate.tolist() == [4.0, 4.0]
 
 
 @pytest.mark.parametrize("bad", [{"low": 1.0, "high": 1.0}, {"window": 0.0}, {"low": math.nan}])
 def test_impossible_limits(bad):
-    with pytest.raises(DataError, match="low < high"):
+    with pytest.raises(SettingError, match="low < high"):
         Limits(**bad)

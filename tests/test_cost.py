@@ -59,7 +59,7 @@ def test_an_objective_says_it_when_it_meets_the_data() -> None:
 
 
 @pytest.mark.parametrize(
-    "ranker", [xr.RankNet(epochs=1), xr.SmoothRank(epochs=1), xr.ApproxNDCG(epochs=1), xr.LambdaMART(trees=1)], ids=str
+    "ranker", [xr.RankNet(max_iter=1), xr.SmoothRank(max_iter=1), xr.ApproxNDCG(max_iter=1), xr.LambdaMART(trees=1)], ids=str
 )
 def test_every_fit_says_it(ranker: xr.RankNet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("exactrank.objectives.cost.MANY_PAIRS", 10)
@@ -71,5 +71,5 @@ def test_every_fit_says_it(ranker: xr.RankNet, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("name", ["truncation", "neighbours"])
 @pytest.mark.parametrize("limit", [0, 1.5, 2**40, float("nan")])
 def test_limits_are_whole_numbers(name: str, limit: float) -> None:
-    with pytest.raises(xr.DataError, match=f"{name} must be a whole number of at least 1"):
+    with pytest.raises(xr.SettingError, match=f"{name} must be a whole number of at least 1"):
         xr.Lambdas(**{name: limit})  # type: ignore[arg-type]

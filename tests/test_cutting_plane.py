@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactrank._core import Planes
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.optimizers.bundle import Bundle
 from exactrank.optimizers.cutting_plane import CuttingPlane
+from exactrank.stored import from_record, to_record
 from tests import convex_problems as problems
 from tests.convex_problems import rng, states
 from tests.reference import planes as reference
@@ -44,12 +46,38 @@ def scale(program):
     return 1 + np.abs(offsets).sum() + np.sum(np.abs(normals)) ** 2 / strength
 
 
+def same(one, other):
+    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(one.held(), other.held(), strict=True))
+
+
+@given(programs(), st.lists(st.sampled_from(["solve", "improve", "drop", "pose", "restart"]), min_size=1, max_size=6), st.integers(0, 6))
+def test_planes_that_were_written_and_read_go_on_to_the_bit(program, moves, when):
+    """What is kept on the way counts too: theta, which has rounded, the order of the planes and how long each has been idle."""
+    strength, centre, parts, *_ = program
+    ask = {
+        "solve": lambda planes: planes.solve(1e-3, 3),
+        "improve": lambda planes: planes.improve(parts[:2]),
+        "drop": lambda planes: planes.drop(2),
+        "pose": lambda planes: planes.pose(2 * strength, centre + 1),
+        "restart": lambda planes: planes.restart(),
+    }
+    planes = made(*program)
+    for move in moves[:when]:
+        ask[move](planes)
+    again = from_record(json.loads(json.dumps(to_record(planes))), "here")
+    assert same(planes, again)
+    for move in [*moves[when:], "solve", "drop", "solve", "drop", "improve"]:
+        assert ask[move](planes) == ask[move](again)
+        assert same(planes, again)
+    assert planes.dual() == again.dual()
+
+
 @given(programs())
 def test_the_solution_comes_with_its_proof(program):
     strength, centre, *_ = program
     planes, rounding = made(*program), 1e-11 * scale(program)
     gap = planes.solve(rounding, SOLVED)
-    parts, offsets, normals, alpha = planes.held()
+    parts, offsets, normals, alpha, *_ = planes.held()
     assert gap <= rounding
     assert np.all(alpha >= 0)
     assert np.bincount(parts, alpha) == pytest.approx(1.0)
@@ -337,5 +365,5 @@ def test_a_risk_that_ceases_to_be_finite_is_named():
     ],
 )
 def test_settings_are_checked(settings, said):
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(SettingError, match=said):
         CuttingPlane(**settings)

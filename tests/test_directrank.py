@@ -17,6 +17,7 @@ from exactrank.objectives.softmax import SoftmaxLikelihood
 from exactrank.objectives.step_function import Interval
 from exactrank.objectives.within_query import centred, deviation
 from exactrank.rankers.training_data import check_measure_tells_apart
+from exactrank.training.combinators import bootstrap
 
 from .strategies import MEASURES
 from .test_rankers import judged, mean, rows
@@ -34,12 +35,12 @@ def tells_apart(measure, data):
 
 
 @settings(max_examples=40)
-@given(measure=MEASURES, seed=st.integers(0, 99), start=st.sampled_from(["softmax", "zero", "random", "regression"]))
+@given(measure=MEASURES, seed=st.integers(0, 99), start=st.sampled_from(["softmax", "zero", "random", "ridge"]))
 def test_the_training_measure_never_falls(measure, seed, start):
     X, y, qid = rows(seed=seed, queries=5, documents=9, features=3)
     data = xr.RankingData.from_arrays(X, np.where(np.arange(45) % 9 == 0, 3, y), qid=qid)  # something to find in every query
     assume(tells_apart(measure, data))
-    history = one_run(measure=measure, start=start, seed=seed, max_rounds=4).fit(data).history_
+    history = one_run(measure=measure, start=start, seed=seed, max_iter=4).fit(data).history_
     values = [progress.value for progress in history]
     assert values == sorted(values)
 
@@ -53,9 +54,7 @@ def test_it_ends_where_no_single_weight_can_be_bettered(measure):
         assert xr.profile(measure, data, model.predict(data), column).best().value <= here + 1e-9
 
 
-@pytest.mark.parametrize(
-    "more", [{"order": "random"}, {"order": "greedy"}, {"directions": "powell"}, {"point": "likelihood"}, {"restarts": 3}]
-)
+@pytest.mark.parametrize("more", [{"order": "random"}, {"order": "greedy"}, {"solver": "powell"}, {"point": "likelihood"}, {"restarts": 3}])
 def test_every_way_learns_and_is_the_same_for_any_number_of_threads(more):
     data = judged(queries=40, noise=0.1)
     ours, theirs = (one_run(**more, threads=threads, seed=2).fit(data) for threads in (1, 2))
@@ -80,9 +79,9 @@ def test_limits_and_a_start_of_ones_own():
     again = one_run(start=done.weights_).fit(data)
     assert again.history_[0].value == pytest.approx(done.score(data))
     assert again.score(data) >= done.score(data)
-    with pytest.raises(xr.DataError, match=r"x1 starts at -2, which is not between 0 and inf"):
+    with pytest.raises(xr.SettingError, match=r"x1 starts at -2, which is not between 0 and inf"):
         one_run(start=[1, -2, 0, 0], nonnegative=True).fit(data)
-    with pytest.raises(xr.DataError, match="4 finite weights"):
+    with pytest.raises(xr.SettingError, match="start has 2 weights for 4 features"):
         one_run(start=[1, 2]).fit(data)
 
 
@@ -99,8 +98,39 @@ def test_documents_left_in_the_order_of_their_grades_teach_nothing():
 def test_more_bags_go_on_where_fewer_ended():
     data = judged()
     few, many = (xr.DirectRank(measure="nDCG@5", bags=bags).fit(data).history_ for bags in (2, 4))
-    assert [p.theta.tolist() for p in few] == [p.theta.tolist() for p in many[:2]]
-    assert [p.step for p in many] == [1, 2, 3, 4]
+    assert [p.value for p in few] == [p.value for p in many[:2]]
+    assert [(p.step, p.steps) for p in many] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_a_model_of_a_bag_does_no_harm_to_the_queries_that_its_sample_left_out():
+    data, start = judged(queries=12, noise=2.0), np.linspace(-1, 1.5, 4)
+    for seed in range(8):
+        model = xr.DirectRank("nDCG(ties='pessimistic')@5", bags=1, start=start, share=1.0, max_iter=3, seed=seed).fit(data)
+        _, left_out = bootstrap(data, np.random.default_rng([seed, 0]))
+        unseen = xr.parse_measure("nDCG(ties='pessimistic')@5").on(data, left_out)
+        assert unseen.mean(data.X @ model.weights_) >= unseen.mean(data.X @ start) - 1e-12
+
+
+def test_a_round_in_a_bag_moves_a_share_of_the_weights():
+    data = judged(queries=12, noise=2.0)
+
+    def most_alike(share):
+        """The number of weights that stayed as they were, or one more."""
+        models = (xr.DirectRank("nDCG@5", bags=1, start=np.ones(4), share=share, seed=seed).fit(data) for seed in range(5))
+        return [max(np.unique(model.weights_, return_counts=True)[1]) for model in models]
+
+    assert min(most_alike(0.5)) == 2 > min(most_alike(1.0))
+
+
+def test_bags_that_are_cross_fitted_have_unit_deviation_and_scores_of_queries_they_have_not_seen():
+    data = judged(queries=20, noise=0.1)
+    ours, theirs = (xr.DirectRank("nDCG@5", bags=4, bagging="cross-fit", threads=threads).fit(data) for threads in (1, 2))
+    assert ours.weights_.tolist() == theirs.weights_.tolist()
+    assert ours.score(judged(queries=20, noise=0.1, seed=2)) > 0.9
+    assert mean("nDCG@5", data, ours.out_of_fold_) > 0.9
+    alone = xr.DirectRank("nDCG@5", bags=1, bagging="bootstrap").fit(data)
+    assert deviation(alone.predict(data), data.indptr) == pytest.approx(1.0)
+    assert 0.9 < deviation(ours.predict(data), data.indptr) <= 1.0 + 1e-12  # the mean of four that are nearly the same
 
 
 def test_validation_chooses_between_starts():
@@ -119,10 +149,36 @@ def test_query_weights_say_which_queries_count():
     assert mean("nDCG@5", judged(queries=30, noise=0.0, seed=4), model.predict(judged(queries=30, noise=0.0, seed=4))) > 0.9
 
 
-@pytest.mark.parametrize("bad", [{"bags": -1}, {"restarts": 0}, {"max_rounds": 0}, {"start": "nowhere"}, {"window": 0.0}])
-def test_bad_settings(bad):
-    with pytest.raises(xr.DataError):
-        one_run(**bad).fit(judged())
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"bags": -1}, "bags=-1 is out of range"),
+        ({"max_iter": 0}, "max_iter=0 is out of range"),
+        ({"start": "nowhere"}, "start='nowhere' is not"),
+        ({"start": [1.0, np.inf, 0.0, 0.0]}, "start=.* is not"),
+        ({"order": "cyclc"}, 'did you mean "cyclic"'),
+        ({"window": 0.0}, "window=0.0 is out of range"),
+        ({"low": 1.0, "high": 1.0}, "low < high"),
+        ({"nonnegative": True, "low": 0.5}, "nonnegative=True has no effect with low=0.5"),
+        ({"solver": "powell", "order": "random"}, "order='random' has no effect with solver='powell'"),
+        ({"share": 0.5}, "share=0.5 has no effect with bags=0; leave it out, or give bags"),
+        ({"bagging": "cross-fit"}, "bagging='cross-fit' has no effect with bags=0"),
+        ({"bags": None, "restarts": 2}, r"restarts=2 has no effect with bags=20 \(what it comes to here\)"),
+        ({"bags": 3, "solver": "powell"}, "solver='powell' has no effect with bags=3; leave it out, or give bags=0"),
+        ({"bags": 3, "tolerance": 0.1}, "tolerance=0.1 has no effect with a single round"),
+    ],
+)
+def test_settings_that_are_wrong_or_without_effect_are_refused(given, said):
+    with pytest.raises(xr.SettingError, match=said):
+        one_run(**given).fit(judged())
+
+
+def test_what_is_said_of_bags_depends_on_the_data(monkeypatch):
+    monkeypatch.setattr("exactrank.rankers.directrank.MANY_QUERIES", 10)
+    assert xr.DirectRank("nDCG@5", restarts=2).fit(judged(queries=12)).model_.training["steps"] > 2
+    with pytest.raises(xr.SettingError, match="restarts=2 has no effect with bags=20"):
+        xr.DirectRank("nDCG@5", restarts=2).fit(judged(queries=9))
+    assert xr.DirectRank("nDCG@5", bags=2, max_iter=3, tolerance=0.1).fit(judged()).model_.training["steps"] == 2
 
 
 @pytest.mark.parametrize("measure", ["AP(rel=9)", "nDCG(short='zero')@99", "AP(rel=9, empty='skip')"])

@@ -4,7 +4,9 @@ A page is one sitting: its blocks share a namespace and a folder of their own. A
 is what it prints; the lines under a command are what the command prints. ``...`` stands for anything. A command ends
 with code 0 unless it carries the comment ``# exit code N``.
 
-``python -m tests.test_docs`` writes what is printed now into the pages, except where they have ``...``.
+The table of settings on a method's page is that of the ranker's declarations.
+
+``python -m tests.test_docs`` writes what is printed now into the pages, except where they have ``...``, and the tables of settings.
 """
 
 import contextlib
@@ -24,7 +26,9 @@ import exactrank as xr
 from exactrank.cli import app
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import known_measures
-from exactrank.rankers import RANKERS
+from exactrank.rankers import RANKERS, find_ranker
+from exactrank.rankers.base import Ranker
+from exactrank.settings import Setting
 from tests.driver import commands
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -122,10 +126,39 @@ def test_every_public_name_is_in_the_reference():
 def test_every_ranker_has_a_page_of_the_same_structure():
     folder = ROOT / "docs" / "methods"
     assert {page.stem for page in folder.glob("*.md")} == set(RANKERS)
-    asked = ["Equations", "Example", "When to use it", "Cost", "Published", "Measured", "Options", "See also"]
+    asked = ["Equations", "Example", "When to use it", "Cost", "Published", "Measured", "Settings", "See also"]
     for name in RANKERS:
         headings = re.findall(r"^## (.+)$", (folder / f"{name}.md").read_text(), re.MULTILINE)
         assert [heading for heading in headings if heading in asked] == asked, f"{name}.md has the headings {headings}"
+
+
+def settings_table(name: str) -> str:
+    """The settings of a ranker as Markdown, its own first."""
+    ranker = find_ranker(name)
+    own = [one for one in ranker.settings.values() if one.name not in Ranker.settings]
+    shared = [ranker.settings[name] for name in Ranker.settings]
+    rows = "\n".join(f"| `{one.name}` | `{written(one.default)}` | {meaning(one)} |" for one in (*own, *shared))
+    return f"| setting | default | meaning |\n|---|---|---|\n{rows}\n"
+
+
+def written(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def meaning(one: Setting) -> str:
+    condition = f" {one.condition[0].upper()}{one.condition[1:]}." if one.condition else ""
+    return f"{one.help}{condition} *{one.expected[0].upper()}{one.expected[1:]}.*".replace("|", "\\|")
+
+
+SETTINGS = re.compile(r"(?<=## Settings\n\n)\| setting .*?\n(?=\n)", re.DOTALL)
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_the_table_of_settings_is_what_is_declared(name):
+    page = (ROOT / "docs" / "methods" / f"{name}.md").read_text()
+    shown = SETTINGS.search(page)
+    assert shown is not None
+    assert shown[0] == settings_table(name), "python -m tests.test_docs writes it anew"
 
 
 def test_every_measure_has_a_heading():
@@ -149,9 +182,11 @@ def test_every_command_and_option_is_described():
             own = ROOT / "docs" / "methods" / f"{command.name}.md"  # of a ranker
             text = common + (own.read_text() if own.exists() else "")
             assert f"## {name}\n" in text
-            assert found is command or f"`exactrank {name} {command.name}" in text
-            for option in (o for p in command.params for o in (*p.opts, *p.secondary_opts) if o.startswith("-")):
-                assert f"`{option}" in text, f"{name} {option} is neither in docs/cli.md nor on a page of its own"
+            assert found is command or name == "train" or f"`exactrank {name} {command.name}" in text
+            declared = find_ranker(command.name).settings if name == "train" else {}  # on the page of the method
+            given = (parameter for parameter in command.params if parameter.name not in declared)
+            for option in (o for p in given for o in (*p.opts, *p.secondary_opts) if o.startswith("-")):
+                assert f"`{option}" in text, f"{name} {option} is not in docs/cli.md"
 
 
 def test_links_lead_somewhere():
@@ -162,7 +197,9 @@ def test_links_lead_somewhere():
 
 
 def refresh(page: Path) -> None:
-    """Write what the page's blocks print now over what it shows."""
+    """Write what the page's blocks print now over what it shows, and the table of settings."""
+    if page.parent.name == "methods":
+        page.write_text(SETTINGS.sub(lambda _: settings_table(page.stem), page.read_text()))
     text, namespace = page.read_text(), {"__name__": "__main__"}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         printed = [(step.shown, step.output(namespace)) for step in steps(page)]

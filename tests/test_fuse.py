@@ -14,7 +14,7 @@ from exactrank._core import optimistic
 from exactrank.fuse import search
 from exactrank.fuse.certificate import certified
 from exactrank.fuse.contenders import Fusing
-from exactrank.fuse.normalise import MISSING, NORMALISATIONS, normalised
+from exactrank.fuse.normalise import ABSENT, NORMALISATIONS, normalised
 from exactrank.fuse.query_steps import QuerySteps
 from exactrank.fuse.search import ascended, sides, tuned
 from tests.fuse_data import NAMES, random_systems, systems, value_at
@@ -43,13 +43,13 @@ def test_two_systems_equal_brute_force(data, measure, nonnegative):
 
 
 @settings(max_examples=30)
-@given(systems(), st.sampled_from(list(NORMALISATIONS)), st.sampled_from(MISSING))
+@given(systems(), st.sampled_from(list(NORMALISATIONS)), st.sampled_from(ABSENT))
 def test_two_systems_beat_every_point_of_a_grid(data, normalise, missing):
     """Pessimistic about ties, the value at a crossing is no more than beside it, so grid points may be crossings."""
     measure = "nDCG(ties='pessimistic')@3"
-    fusion = fuse(data, measure=measure, normalise=normalise, missing=missing, folds=0, bootstrap=0)
+    fusion = fuse(data, measure=measure, normalise=normalise, absent=missing, folds=0, bootstrap=0)
     for w in np.linspace(0, 1, 101):
-        assert value_at(data, (1 - w, w), measure, normalise=normalise, missing=missing) <= fusion.value + 1e-12
+        assert value_at(data, (1 - w, w), measure, normalise=normalise, absent=missing) <= fusion.value + 1e-12
 
 
 @given(systems())

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 import exactrank as xr
 from exactrank.fuse import contenders, tables
 from exactrank.fuse.contenders import Fusing
-from exactrank.fuse.normalise import MISSING, NORMALISATIONS, normalised
+from exactrank.fuse.normalise import ABSENT, NORMALISATIONS, normalised
 from exactrank.fuse.tables import kth_largest, mean_ranks
 from tests.fuse_data import NAMES, random_systems, systems, value_at
 from tests.reference import fuse as reference
 
 
-@given(systems(anchored=False), st.sampled_from(list(NORMALISATIONS)), st.sampled_from(MISSING))
+@given(systems(anchored=False), st.sampled_from(list(NORMALISATIONS)), st.sampled_from(ABSENT))
 def test_normalisation_equals_its_definition(data, how, missing):
     ours, ranked = normalised(data.X, data.indptr, how, missing)
     for begin, end in pairwise(data.indptr):

@@ -15,7 +15,7 @@ from exactrank import Fusion, fuse, systems_from_frame, systems_from_runs
 from exactrank.cli import app
 from exactrank.data.format import Columns
 from exactrank.errors import DataError, IncompatibleError, MeasureError
-from exactrank.fuse.normalise import MISSING, NORMALISATIONS
+from exactrank.fuse.normalise import ABSENT, NORMALISATIONS
 from tests.fuse_data import NAMES, random_systems, systems, value_at
 
 # ---- the result
@@ -30,19 +30,19 @@ def test_the_comparison_by_hand():
         alone = np.nan_to_num(data.feature(name), nan=-np.inf)
         assert rows[name].mean == pytest.approx(xr.evaluate(["nDCG@5"], data, alone).means["nDCG@5"])
     assert rows["CombSUM"].mean == pytest.approx(value_at(data, (0.5, 0.5), "nDCG@5"))
-    assert rows["RRF (k=60)"].mean == pytest.approx(value_at(data, (0.5, 0.5), "nDCG@5", normalise="reciprocal-rank", missing="zero"))
+    assert rows["RRF (k=60)"].mean == pytest.approx(value_at(data, (0.5, 0.5), "nDCG@5", normalise="reciprocal-rank", absent="zero"))
     assert rows["tuned, in sample"].mean == fusion.value
     assert rows["tuned, held out"].mean == fusion.cross_validated
     assert rows["bm25"].gain == pytest.approx(fusion.cross_validated - rows["bm25"].mean)
 
 
-@given(systems(max_queries=3), st.sampled_from(list(NORMALISATIONS)), st.sampled_from(MISSING), st.randoms(use_true_random=False))
+@given(systems(max_queries=3), st.sampled_from(list(NORMALISATIONS)), st.sampled_from(ABSENT), st.randoms(use_true_random=False))
 def test_predict_gives_the_reported_value_in_any_row_order(data, normalise, missing, random):
     rows = list(range(data.n_documents))
     random.shuffle(rows)
     qid = np.repeat(np.arange(data.n_queries), data.sizes)
     shuffled = xr.RankingData.from_arrays(data.X[rows], data.y[rows], qid=qid[rows], feature_names=NAMES[:2])
-    fusion = fuse(shuffled, measure="nDCG@3", normalise=normalise, missing=missing, folds=0, bootstrap=0)
+    fusion = fuse(shuffled, measure="nDCG@3", normalise=normalise, absent=missing, folds=0, bootstrap=0)
     value = xr.evaluate("nDCG@3", shuffled, fusion.predict(shuffled)).means["nDCG@3"]
     assert value == pytest.approx(fusion.value, abs=1e-12)
 
@@ -109,7 +109,7 @@ def test_systems_that_cannot_be_fused(X, message):
     ("settings", "error", "message"),
     [
         ({"normalise": "softmax"}, DataError, "normalise='softmax' is not one of none, min-max, z-score, rank, reciprocal-rank"),
-        ({"missing": "mean"}, DataError, "missing='mean' is not one of worst, zero, drop"),
+        ({"absent": "mean"}, DataError, "absent='mean' is not one of worst, zero, drop"),
         ({"folds": 1}, DataError, "folds=1 leaves nothing to tune on"),
         ({"folds": 9}, DataError, r"5 queries cannot be dealt into 9 folds; give folds=5 or less, or 0"),
         ({"cells": 0}, DataError, "cells must be at least 1, got 0"),
@@ -173,7 +173,7 @@ def test_command_on_a_table(files):
     done = command("a.parquet", *systems, "--json", "--cells", 5, "--bootstrap", 2, "--absent", "zero", "--allow-negative")
     assert done.exit_code == 0, done.stderr
     shown = json.loads(done.stdout)
-    assert (shown["missing"], shown["optimum"]) == ("zero", "certified")
+    assert (shown["absent"], shown["optimum"]) == ("zero", "certified")
     for measure, said in (("P@3", "is within"), ("AP", "local optimum")):
         done = command("a.parquet", *systems, "--cells", 5, "--bootstrap", 0, "--folds", 0, "-m", measure)
         assert said in done.stdout, done.stderr

@@ -169,9 +169,9 @@ def test_scores_that_are_no_numbers_have_no_slope(bad):
     ],
 )
 def test_settings_are_checked(settings, said):
-    with pytest.raises(xr.DataError, match=said):
+    with pytest.raises(xr.SettingError, match=said):
         Lambdas(**({"measure": xr.NDCG()} | settings))
-    with pytest.raises(xr.DataError, match="above 0, got 0"):
+    with pytest.raises(xr.SettingError, match="above 0, got 0"):
         FiniteDifference(xr.NDCG(), 0.0)
 
 

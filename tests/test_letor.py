@@ -212,7 +212,7 @@ def test_gzip_crlf_and_strange_bytes_are_fine(tmp_path):
         ("1 qid:1 1:1,5\n", 1, "value of '1:1,5' is not a number"),
         ("1 qid:1 1:1e39\n", 1, "fits float32"),
         ("1 qid:1 1:0x10\n", 1, "not a number"),
-        ("1 qid:1 1:nan\n", 1, r"missing or infinite; pass missing=True \(--missing\)"),
+        ("1 qid:1 1:nan\n", 1, r"missing or infinite; pass keep_missing=True \(--keep-missing\)"),
         ("1 qid:1 1:-inf\n", 1, "missing or infinite"),
         ("1 qid:1 1:NULL\n", 1, "missing or infinite"),
         ("1 qid:1 1:1:2\n", 1, "not a number"),
@@ -237,7 +237,7 @@ def test_the_first_bad_line_of_a_long_file_is_named(tmp_path):
 
 def test_missing_values_are_kept_when_asked(tmp_path):
     path = write(tmp_path, "1 qid:1 1:nan 2:NULL 3:1\n0 qid:1 1:-inf 2:2 3:Infinity\n")
-    data = xr.read(path, missing=True)
+    data = xr.read(path, keep_missing=True)
     assert np.isnan(data.X).tolist() == [[True, True, False], [True, False, True]]
     assert xr.describe(data).missing_values == {"1": 2, "2": 1, "3": 1}
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import IncompatibleError, SettingError
 from exactrank.objectives.approx_ndcg import ApproxNDCG
 from exactrank.objectives.listmle import ListMLE
 from exactrank.objectives.listnet import ListNet
@@ -323,11 +323,11 @@ def test_only_sums_over_ranks_are_smoothed(measure):
 @pytest.mark.parametrize(
     ("wrong", "error", "match"),
     [
-        (lambda: ListNet("hard"), DataError, "'hard' is not one of"),
-        (lambda: ListMLE(k=0), DataError, "k must be at least 1.*got 0"),
-        (lambda: ListMLE(seed=-1), DataError, "at least 0, got -1"),
-        (lambda: SmoothMeasure(xr.NDCG(), sigma=0.0), DataError, "above 0, got 0"),
-        (lambda: ApproxNDCG(xr.NDCG(), alpha=math.inf), DataError, "above 0, got inf"),
+        (lambda: ListNet("hard"), SettingError, "'hard' is not one of"),
+        (lambda: ListMLE(k=0), SettingError, "k must be at least 1.*got 0"),
+        (lambda: ListMLE(seed=-1), SettingError, "at least 0, got -1"),
+        (lambda: SmoothMeasure(xr.NDCG(), sigma=0.0), SettingError, "above 0, got 0"),
+        (lambda: ApproxNDCG(xr.NDCG(), alpha=math.inf), SettingError, "above 0, got inf"),
         (lambda: ApproxNDCG(xr.DCG()), IncompatibleError, "not DCG; use nDCG"),
         (lambda: ApproxNDCG(xr.NDCG(discount="letor")), IncompatibleError, "use discount='log2'"),
     ],

@@ -358,12 +358,15 @@ def test_a_checkpoint_is_not_replaced_by_a_worse_one(folder, monkeypatch):
     (folder / "m.json.checkpoint").write_text(json.dumps(record))
     ended = CoordinateAscent._fit
 
-    def soon(self, data, valid, listener):
-        def heard(progress):
-            listener(progress)
+    def soon(self, task, recorder):
+        hear = recorder.heard
+
+        def heard(*step):
+            hear(*step)
             raise KeyboardInterrupt
 
-        return ended(self, data, valid, heard)
+        recorder.heard = heard
+        return ended(self, task, recorder)
 
     monkeypatch.setattr(CoordinateAscent, "_fit", soon)
     done = invoke("train", "coordinate-ascent", "web.txt", "--out", "m.json", "--restarts", 3, "--tries", 8, "--resume")
@@ -445,14 +448,14 @@ def test_a_second_comparison_is_refused_and_a_signal_leaves_nothing_behind(folde
 
 def test_every_label_keeps_its_model(folder, data):
     long = "l" * 300
-    methods = ["a b=ridge", "a.b=ridge(ridge=1e6)", "A b=ridge(ridge=10.0)", f"{long}=ridge"]
+    methods = ["a b=ridge", "a.b=ridge(l2=1e6)", "A b=ridge(l2=10.0)", f"{long}=ridge"]
     found = xr.compare(data, methods, folds=3, out=folder / "out")
     assert not any(fit.failed for fit in found.fits)
     kept = [model for fit in found.fits for model in fit.models]
     assert len({model.casefold() for model in kept}) == len(found.fits) == 12
     assert names(folder / "out" / "models") == sorted(kept)
     for fit in found.fits:
-        assert xr.load(folder / "out" / "models" / fit.models[0]).params["ridge"] == fit.settings["ridge"]
+        assert xr.load(folder / "out" / "models" / fit.models[0]).params["l2"] == fit.settings["l2"]
 
 
 def test_no_two_labels_share_a_name_even_where_case_and_composition_are_ignored():

@@ -14,7 +14,7 @@ from exactrank.objectives.finite_difference import FiniteDifference
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.listmle import ListMLE
 from exactrank.objectives.listnet import ListNet
-from exactrank.objectives.parametric import Parametric
+from exactrank.objectives.parametric import Forces, Parametric
 from exactrank.objectives.rank_cosine import RankCosine
 from exactrank.objectives.score_space import slopes
 from exactrank.objectives.smooth_measure import SmoothMeasure
@@ -126,9 +126,13 @@ def test_ranknet_pair_by_pair_and_factorised_are_one(hidden, seed):
 
 def test_a_judge_stands_for_the_value():
     data = judged()
-    problem = Parametric(Lambdas(xr.NDCG()), LinearModel().on(data), data, judge=lambda theta: 7.0)
+    objective = Lambdas(xr.NDCG())
+    parametric = Parametric(objective, LinearModel().on(data), data)
+    problem, order = Forces(objective, parametric, lambda theta: 7.0), np.arange(7)
     assert problem.value(np.zeros(5)) == 7.0
-    with pytest.raises(xr.DataError, match="l2 must be"):
+    assert problem.pass_over(np.ones(5), order, 0.1).tobytes() == parametric.pass_over(np.ones(5), order, 0.1).tobytes()
+    assert problem.drawn(3) is problem
+    with pytest.raises(xr.SettingError, match="l2 must be"):
         Parametric(Lambdas(), LinearModel().on(data), data, l2=-1.0)
 
 

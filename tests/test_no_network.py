@@ -19,7 +19,7 @@ COMMANDS = [
     "generate a.xr --queries 5",
     "evaluate {data} --feature 1 -m nDCG@10",
     "train lambdamart {data} --out a.json --trees 2",
-    "train ranknet {data} --out b.json --epochs 1",
+    "train ranknet {data} --out b.json --max-iter 1",
     "predict {model} {data} --out scores.txt",
     "fuse {data} --system 1 --system 2 --folds 2 --bootstrap 5 --plot a.svg",
     "tune ridge {data} --out c.json --trials 2 --folds 2",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
+from exactrank.rankers import find_ranker
 from exactrank.rankers.content_order import in_content_order
 
 from . import test_rankers
@@ -19,9 +20,9 @@ from .test_rankers import EVERY_RANKER, judged, mean
 
 #: Settings that need no folds.
 QUICKER = {
-    "structuredrank": {"lam": 1.0, "bound": "ramp"},
-    "svmmap": {"lam": 1.0, "bound": "convex"},
-    "ranksvm": {"lam": 1.0},
+    "structuredrank": {"l2": 1.0, "bound": "ramp"},
+    "svmmap": {"l2": 1.0, "bound": "convex"},
+    "ranksvm": {"l2": 1.0},
     "coordinate-ascent": {"restarts": 1},
 }
 
@@ -30,7 +31,7 @@ def quick(name, **more):
     return test_rankers.quick(name, **QUICKER.get(name, {}), **more)
 
 
-def odd_data(seed: int, holes: float = 0.02) -> xr.RankingData:
+def odd_data(seed: int, holes: float = 0.02, weighs_documents: bool = True) -> xr.RankingData:
     """Queries of 1 to 9 documents with few grades, some documents twice in a query, missing values, weights of both kinds."""
     rng = np.random.default_rng(seed)
     sizes = np.append(rng.integers(1, 10, 14), 5)
@@ -40,7 +41,7 @@ def odd_data(seed: int, holes: float = 0.02) -> xr.RankingData:
     X[rng.random(X.shape) < holes] = np.nan
     number, first = np.arange(len(X)), np.repeat(np.cumsum(sizes) - sizes, sizes)
     source = np.where(rng.random(len(X)) < 0.3, np.maximum(number - 1, first), number)
-    given = {"sample_weight": weight[source], "query_weight": rng.choice([0.5, 1.0, 4.0], len(sizes))}
+    given = {"sample_weight": weight[source] if weighs_documents else None, "query_weight": rng.choice([0.5, 1.0, 4.0], len(sizes))}
     return xr.RankingData.from_arrays(X[source], y[source], group=sizes, **given)
 
 
@@ -48,7 +49,7 @@ def shuffled(data: xr.RankingData, seed: int) -> xr.RankingData:
     """The documents of each query in another order."""
     query = np.repeat(np.arange(data.n_queries), data.sizes)
     rows = np.lexsort((np.random.default_rng(seed).random(data.n_documents), query))
-    return replace(data, X=data.X[rows], y=data.y[rows], sample_weight=data.sample_weight[rows])
+    return replace(data, X=data.X[rows], y=data.y[rows], sample_weight=None if data.sample_weight is None else data.sample_weight[rows])
 
 
 @EVERY_RANKER
@@ -64,7 +65,7 @@ def test_features_far_from_zero_are_learnt_as_their_differences_are(name):
 @EVERY_RANKER
 @pytest.mark.parametrize("seed", range(2))
 def test_the_order_of_rows_within_queries_changes_no_bit_of_a_model(name, seed):
-    train, valid = odd_data(seed), odd_data(seed + 100)
+    train, valid = (odd_data(drawn, weighs_documents=find_ranker(name).weighs_documents) for drawn in (seed, seed + 100))
     ours, theirs = (
         [
             quick(name, missing="mean").fit(shuffled(train, draw)).model_.scorer.to_record(),
@@ -148,7 +149,7 @@ def test_a_fit_that_fails_leaves_the_ranker_as_it_was():
 
 
 def weighed(data, of_queries, of_documents):
-    return replace(data, query_weight=of_queries, sample_weight=of_documents)
+    return replace(data, query_weight=of_queries, sample_weight=None if np.ptp(of_documents) == 0 else of_documents)
 
 
 @EVERY_RANKER
@@ -156,6 +157,10 @@ def test_units_of_weights_do_not_matter(name):
     rng = np.random.default_rng(0)
     data, valid = judged(), judged(seed=1)
     of_queries, of_documents = np.append(0.0, rng.random(11)), np.append(0.0, rng.random(95))
+    if not find_ranker(name).weighs_documents:
+        with pytest.raises(xr.SettingError, match="cannot weigh single documents"):
+            quick(name).fit(weighed(data, of_queries, of_documents))
+        of_documents = np.ones(96)
     plain = quick(name).fit(weighed(data, of_queries, of_documents), valid=weighed(valid, of_queries, of_documents)).model_
     for factor in (2.0**-1000, 2.0**1000):
         unit = weighed(data, factor * of_queries, factor * of_documents), weighed(valid, factor * of_queries, factor * of_documents)

@@ -132,7 +132,7 @@ def test_the_promised_gain_is_had_by_making_the_change(weights, measure):
 def converged(request):
     """(ranker, data) after coordinate ascent by exact line search, which ends in a coordinatewise maximum."""
     data = smooth_data(seed=5)
-    return xr.DirectRank(measure=request.param, bags=0, max_rounds=200).fit(data), data
+    return xr.DirectRank(measure=request.param, bags=0, max_iter=200).fit(data), data
 
 
 def test_a_converged_model_is_certified(converged):

@@ -25,11 +25,11 @@ from exactrank.scorers.tree_text import ModelText, TreeTable, moved
 
 SECONDS = 1.7e9  # since 1970, in 2023
 RANKERS = {
-    "linear": xr.Ridge(ridge=0.1),
-    "slope": xr.ListNet(epochs=10, trial_epochs=2),
+    "linear": xr.Ridge(l2=0.1),
+    "slope": xr.ListNet(max_iter=10),
     "coordinates": xr.DirectRank(bags=0),
-    "network": xr.LambdaRank(hidden=3, epochs=5, trial_epochs=2),
-    "thresholds": xr.RankBoost(rounds=20),
+    "network": xr.LambdaRank(hidden=3, max_iter=5, trial_iter=2),
+    "thresholds": xr.RankBoost(max_iter=20),
     "lambdamart": xr.LambdaMART(trees=8, min_documents=2, leaves=6),
     "mart": xr.MART(trees=8, min_documents=2, leaves=6),
 }
@@ -216,7 +216,7 @@ def test_what_stands_for_missing_values_is_of_whole_features(kind, missing):
 
 def test_a_category_cannot_lie_far_from_zero():
     X, grades, group = columns(values=2**18)
-    with pytest.raises(xr.DataError, match="'x0' cannot be categorical: its values are too large"):
+    with pytest.raises(xr.SettingError, match="'x0' cannot be categorical: its values are too large"):
         xr.LambdaMART(categorical=["x0"]).fit(shifted(X, SECONDS), grades, group=group)
 
 
@@ -302,11 +302,11 @@ def interleaved(seed: int = 0) -> xr.RankingData:
 @pytest.mark.parametrize("last", [".txt", ".csv", ".parquet", ".xr"])
 @pytest.mark.parametrize("first", [".txt", ".txt.gz", ".csv", ".parquet", ".xr"])
 def test_files_keep_what_was_given_whole_and_as_streams(first, last, tmp_path):
-    data, options = interleaved(), ReadOptions(missing=True)
+    data, options = interleaved(), ReadOptions(keep_missing=True)
     xr.write(data, tmp_path / f"a{first}")
     formats.write_stream(formats.stream(tmp_path / f"a{first}", options), tmp_path / f"b{last}")
     for path in (tmp_path / f"a{first}", tmp_path / f"b{last}"):
-        found = xr.read(path, missing=True)
+        found = xr.read(path, keep_missing=True)
         assert np.array_equal(found.offset, data.offset)
         for name in ("1", "2"):
             assert np.array_equal(found.feature(name), data.feature(name), equal_nan=True)

@@ -43,7 +43,7 @@ def digest(threads: int) -> str:
     text = "".join(f"{int(grade)} qid:{row // 9} 1:{row}\n" for row, grade in enumerate(y[:50_000]))
     parser.feed(np.frombuffer(text.encode(), np.uint8))
     found = [
-        *_core.evaluate(scores, indptr, None, False, [(kernel, y)], threads),
+        *_core.evaluate(scores, indptr, [(kernel, y, None, False)], threads),
         *_core.answers(forces, scores, indptr, np.ones(queries), True, True, threads),
         _core.linear_scores(X, np.ones(5), threads),
         parser.take()[0],

@@ -1,6 +1,7 @@
 """The regularised risk of large-margin methods: its planes lie below it, touch it, and add up to its slope."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ def thetas(seed, count=1, size=4):
 
 
 def risk_of(loss, data, strength=0.3):
-    return RegularisedRisk.of(loss, LinearModel().on(data), data, strength)
+    return RegularisedRisk(loss, LinearModel().on(data), data, strength)
 
 
 @given(name=st.sampled_from(list(LOSSES)), seed=SEEDS)
@@ -57,7 +58,7 @@ def test_planes_of_some_parts_are_those_of_all(seed):
 @given(seed=SEEDS)
 def test_value_and_slope_are_those_of_risk_and_penalty(seed):
     data, (theta, centre) = data_of(seed), thetas(seed, 2)
-    problem = RegularisedRisk(risk_of(PairHinge(), data).gain, 0.7, centre)
+    problem = RegularisedRisk(PairHinge(), LinearModel().on(data), data, 0.7, centre)
     value, slope = problem.value_and_slope(theta)
     risk, steep = problem.risk(theta)
     np.testing.assert_allclose(-value, risk + 0.35 * np.sum((theta - centre) ** 2), rtol=1e-12)
@@ -66,13 +67,16 @@ def test_value_and_slope_are_those_of_risk_and_penalty(seed):
     np.testing.assert_allclose(slope, numeric, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(-slope, steep + 0.7 * (theta - centre), rtol=1e-12, atol=1e-12)
     assert problem.at(2.0).value_and_slope(theta)[0] < value
+    with pytest.raises(xr.IncompatibleError, match="has another centre"):
+        problem.pass_over(theta, np.arange(5), 0.1)
+    assert not np.array_equal(risk_of(PairHinge(), data).pass_over(theta, np.arange(5), 0.1), theta)
 
 
 @given(seed=SEEDS)
 def test_the_convexified_ramp_touches_it_and_lies_above(seed):
     data, (here, there) = data_of(seed), thetas(seed, 2)
     ramp = Structured(MEASURE, bound="ramp")
-    problem = RampRisk(risk_of(ramp, data).gain, 0.1, here, ramp)
+    problem = RampRisk(ramp, LinearModel().on(data), data, 0.1, here)
     convex = problem.convexified(here)
     np.testing.assert_allclose(convex.risk(here)[0], problem.risk(here)[0], rtol=1e-9)
     np.testing.assert_allclose(convex.risk(here)[1], problem.risk(here)[1], rtol=1e-9, atol=1e-12)

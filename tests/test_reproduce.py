@@ -45,9 +45,9 @@ TINY = {
     "ranknet-speedup": {"queries": 10, "lists": (4, 8), "hidden": (None, 2), "repeats": 2, "epochs": 2},
     "spsa-convergence": {"queries": 10, "evaluations": 64, "runs": 2, "factors": (1, 2)},
     "spsa-table": {"queries": (30, 20, 30), "rates": (1e-3, 1e-2), "epochs": 3, "steps": 10},
-    "structured-bounds": {"features": 2, "queries": 20, "noises": (1.0,), "lams": (1.0,)},
+    "structured-bounds": {"features": 2, "queries": 20, "noises": (1.0,), "strengths": (1.0,)},
     "structured-ndcg": {"web_1": (8, 5, 5), "web_2": (8, 5, 5), "bound": "convex"},
-    "structured-times": {"queries": 10, "lams": (10.0, 1.0), "repeats": 1},
+    "structured-times": {"queries": 10, "strengths": (10.0, 1.0), "repeats": 1},
     "tree-tables": {"yahoo": (60, 20, 20), "microsoft": (30, 20, 20), "leaves": (3, 5), "trees": 5},
     "smoothness": {"queries": 60, "samples": (10, 20), "hidden": (None, 2), "rates": (1e-3,), "epochs": 3},
     "smoothness-web": {"queries": 60, "hidden": (2,), "rates": (1e-3,), "epochs": 3},
@@ -148,7 +148,7 @@ def test_ctrl_c_in_a_training_ends_the_experiment(monkeypatch):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fitted(xr.RankNet(optimizer="sgd", rate=1e-3, epochs=9), data, listener=interrupted)
+        fitted(xr.RankNet(solver="sgd", learning_rate=1e-3, max_iter=9), data, listener=interrupted)
     fit = xr.RankBoost.fit
 
     def stopped_in_between(self, *given, **more):
@@ -235,7 +235,7 @@ def test_mixed_features_say_the_same_but_are_correlated():
 
 def test_validation_data_chooses():
     fold = three_parts(CubicPolynomial(features=4, documents=8, seed=2), (40, 40, 1))
-    rankers = [xr.RankNet(optimizer="sgd", rate=rate, epochs=2) for rate in (1e-6, 1e-2, 1e-4)]
+    rankers = [xr.RankNet(solver="sgd", learning_rate=rate, max_iter=2) for rate in (1e-6, 1e-2, 1e-4)]
     best = chosen(rankers, fold, lambda line: None)
     assert best.score(fold.valid) == max(ranker.score(fold.valid) for ranker in rankers)
     assert len({ranker.score(fold.valid) for ranker in rankers}) > 1
@@ -281,10 +281,10 @@ def test_linear_lambdarank_is_level_with_two_layer_ranknet(apart, holds):
 
 def test_what_duels_show_is_what_rankers_score():
     fold = three_parts(CubicPolynomial(5, 10), TINY["lambdarank-ranknet"]["queries"])
-    settings = {"optimizer": "sgd", "l2": 0.0, "epochs": 3}
+    settings = {"solver": "sgd", "l2": 0.0, "max_iter": 3}
     for column, kind in (
-        (1, lambda rate: xr.LambdaRank(start="random", rate=rate, **settings)),
-        (2, lambda rate: xr.RankNet(rate=rate, **settings)),
+        (1, lambda rate: xr.LambdaRank(start="random", learning_rate=rate, **settings)),
+        (2, lambda rate: xr.RankNet(learning_rate=rate, **settings)),
     ):
         best = max((kind(rate).fit(fold.train, valid=fold.valid) for rate in (1e-3, 1e-2)), key=lambda ranker: ranker.score(fold.valid))
         shown = [row[column] for row in finding("lambdarank-ranknet").tables[0].rows]

@@ -73,7 +73,7 @@ def test_what_is_shown_is_what_rankers_trained_for_each_k_score():
     for measure in ("nDCG@2", "nDCG@5", "nDCG@10"):
         rankers = xr.StructuredRank(measure=measure, bound="convex"), xr.RankSVM(measure=measure, loss="hinge")
         ours, svm = (ranker.fit(train, valid=valid).score(test) for ranker in rankers)
-        ridges = [xr.Ridge(measure=measure, ridge=ridge).fit(train) for ridge in RIDGES]
+        ridges = [xr.Ridge(measure=measure, l2=ridge).fit(train) for ridge in RIDGES]
         regression = max(ridges, key=lambda ranker: ranker.score(valid)).score(test)
         assert rows[measure] == pytest.approx([ours, regression, svm])
     assert found.tables[0].rows[9][4] == found.tables[0].rows[9][1]
@@ -119,7 +119,9 @@ def test_each_inequality_of_the_bounds_can_fail(broken):
 
 
 def test_bounds_bound():
-    panels = find_experiment("structured-bounds")(features=5, documents=12, queries=20, noises=(1.0,), lams=(1.0,), threads=1).run().panels
+    panels = (
+        find_experiment("structured-bounds")(features=5, documents=12, queries=20, noises=(1.0,), strengths=(1.0,), threads=1).run().panels
+    )
     for panel in panels[1::2]:
         convex, ramp, loss = (np.array(curve.y) for curve in panel.curves)
         assert np.all(convex > ramp)
@@ -136,7 +138,7 @@ def test_the_convex_bound_collapses_only_where_there_is_nothing_to_learn(tmp_pat
     data = xr.RankingData.from_arrays(X, y, qid=np.tile(np.arange(50), 30))
     split = five_splits(data, 0)[0]
     fold_of(tmp_path, 1, (split.train, split.valid, split.test))
-    collapsed, better, *_ = find_experiment("structured-bounds")(data=(str(tmp_path),), lams=(0.1,)).run().checks
+    collapsed, better, *_ = find_experiment("structured-bounds")(data=(str(tmp_path),), strengths=(0.1,)).run().checks
     assert collapsed.holds != learnable
     assert collapsed.more <= 1 + 1e-9
     if learnable:
@@ -146,8 +148,8 @@ def test_the_convex_bound_collapses_only_where_there_is_nothing_to_learn(tmp_pat
 # ---- times
 
 
-def solved(solver="bundle", lam=1.0, taken=2.0, primal=1.0, gap=5e-4):
-    return Solved(solver, lam, (0.5 * taken, taken), (Duality(9.0, 0.0), Duality(primal, primal * (1 - gap))))
+def solved(solver="bundle", l2=1.0, taken=2.0, primal=1.0, gap=5e-4):
+    return Solved(solver, l2, (0.5 * taken, taken), (Duality(9.0, 0.0), Duality(primal, primal * (1 - gap))))
 
 
 @pytest.mark.parametrize("broken", [None, 0, 1, 2])
@@ -159,9 +161,9 @@ def test_each_inequality_of_the_times_can_fail(broken):
 
 
 def test_all_solvers_are_followed_to_the_gap():
-    found = find_experiment("structured-times")(features=5, documents=10, queries=20, lams=(10.0, 1.0), repeats=2).run()
+    found = find_experiment("structured-times")(features=5, documents=10, queries=20, strengths=(10.0, 1.0), repeats=2).run()
     assert [[curve.label for curve in panel.curves] for panel in found.panels] == [
-        ["cutting_plane", "bundle", "subgradient", "conjugate"]
+        ["cutting-plane", "bundle", "subgradient", "conjugate"]
     ] * 2
     for curve in (curve for panel in found.panels for curve in panel.curves):
         assert np.all(np.diff(curve.x) > 0)

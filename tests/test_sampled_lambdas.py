@@ -117,5 +117,5 @@ def test_scores_that_are_no_numbers_have_no_slope(bad):
     ],
 )
 def test_settings_are_checked(settings, said):
-    with pytest.raises(xr.DataError, match=said):
+    with pytest.raises(xr.SettingError, match=said):
         SampledLambdas(xr.NDCG(), **settings)

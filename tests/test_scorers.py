@@ -321,7 +321,8 @@ def _records():
     trees = xr.MART(trees=2, leaves=2, min_documents=1).fit(data).model_.scorer
     steps = xr.Thresholds((np.array([0.5]), np.array([])), (np.array([1.0]), np.array([])), ("a", "b"))
     net = xr.Network(np.ones((1, 2)), np.zeros(1), np.ones(1), np.zeros(2), np.ones(2), ("a", "b"), "mean", np.zeros(2))
-    scorers = (xr.Linear(np.ones(2), ("a", "b"), "mean", np.zeros(2)), net, steps, trees)
+    both = xr.Sum((steps, net), np.array([0.5, 2.0]))
+    scorers = (xr.Linear(np.ones(2), ("a", "b"), "mean", np.zeros(2)), net, steps, trees, both)
     assert {scorer.kind for scorer in scorers} == set(KINDS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"

@@ -1,16 +1,23 @@
-"""SGD, Adam and L-BFGS on classic functions: they know nothing of ranking."""
+"""SGD, Adam and L-BFGS on classic functions: they know nothing of ranking; and what optimizers ask of problems."""
 
-import dataclasses
+import json
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from exactrank.errors import DataError
+from exactrank import optimizers
+from exactrank.errors import IncompatibleError, SettingError
 from exactrank.optimizers.adam import Adam
+from exactrank.optimizers.base import State, fitting, questions
 from exactrank.optimizers.lbfgs import LBFGS
 from exactrank.optimizers.sgd import SGD
-from exactrank.training import train
+from exactrank.stored import from_record, to_record
+from exactrank.training.judge import unheard
+from exactrank.training.loop import Run
+from exactrank.training.recorder import Journal, Recorder
 
 from .reference.slopes import adam, bfgs_direction
 
@@ -55,28 +62,35 @@ class Rosenbrock:
         return -rosen(theta), -rosen_der(theta)
 
 
-OPTIMIZERS = [SGD(0.02), Adam(0.05, batch=8), LBFGS()]
+OPTIMIZERS = [SGD(0.02), Adam(0.05, batch_size=8), LBFGS()]
 
 
 def rng():
     return np.random.default_rng(7)
 
 
+def climbed(optimizer, problem, start, max_steps):
+    """What a run by the problem's value leaves behind, and all that is told of it."""
+    history = []
+    recorder = Recorder(Journal(), lambda progress, *_: history.append(progress))
+    return Run(optimizer, problem, start, unheard, max_steps, 7)(recorder), history
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
 def test_the_solution_is_found(optimizer):
     problem = LeastSquares()
-    found = train(optimizer, problem, np.zeros(5), rng=rng(), max_steps=400)
-    assert found.theta == pytest.approx(problem.solution, abs=1e-3)
-    assert found.value == problem.value(found.theta)
+    found, _ = climbed(optimizer, problem, np.zeros(5), 400)
+    assert found.iterate == pytest.approx(problem.solution, abs=1e-3)
+    assert found.verdict.value == problem.value(found.iterate)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
-def test_a_state_taken_up_again_goes_the_same_way(optimizer):
+def test_a_state_that_was_written_and_read_goes_the_same_way(optimizer):
     problem = LeastSquares()
     state = optimizer.init(problem, np.zeros(5), rng())
     for _ in range(3):
         state = optimizer.step(problem, state)
-    copy = dataclasses.replace(state)
+    copy = from_record(json.loads(json.dumps(to_record(state))), "here")
     for _ in range(3):
         state, copy = optimizer.step(problem, state), optimizer.step(problem, copy)
     assert state.theta.tobytes() == copy.theta.tobytes()
@@ -112,19 +126,19 @@ def test_lbfgs_first_tries_the_direction_of_bfgs():
 
 def test_lbfgs_crosses_the_banana_valley_as_fast_as_scipys():
     start = np.array([-1.2, 1.0, -0.5, 0.8])
-    found = train(LBFGS(), Rosenbrock(), start, rng=rng(), max_steps=200)
+    found, history = climbed(LBFGS(), Rosenbrock(), start, 200)
     theirs = minimize(rosen, start, jac=rosen_der, method="L-BFGS-B")
-    assert found.theta == pytest.approx(np.ones(4), abs=1e-3)
-    assert found.history[-1].step <= 2 * theirs.nit
-    values = [progress.value for progress in found.history]
+    assert found.iterate == pytest.approx(np.ones(4), abs=1e-3)
+    assert found.steps <= 2 * theirs.nit
+    values = [progress.value for progress in history]
     assert values == sorted(values)
 
 
 def test_lbfgs_is_done_where_there_is_nowhere_to_go():
     problem = LeastSquares()
-    found = train(LBFGS(), problem, problem.solution, rng=rng(), max_steps=50)
-    assert found.history[-1].step <= 2
-    assert np.array_equal(found.theta, problem.solution)
+    found, _ = climbed(LBFGS(), problem, problem.solution, 50)
+    assert found.steps <= 2
+    assert np.array_equal(found.iterate, problem.solution)
 
 
 def test_lbfgs_says_when_it_cannot_start():
@@ -132,18 +146,50 @@ def test_lbfgs_says_when_it_cannot_start():
         def value_and_slope(self, theta):
             return np.nan, theta
 
-    assert "not finite at the start" in train(LBFGS(), Infinite(), np.ones(2), rng=rng(), max_steps=5).trouble
+    assert "not finite at the start" in climbed(LBFGS(), Infinite(), np.ones(2), 5)[0].trouble
 
 
-@pytest.mark.parametrize("optimizer", [SGD(50.0), Adam(1e300, batch=8)], ids=repr)
+@pytest.mark.parametrize("optimizer", [SGD(50.0), Adam(1e300, batch_size=8)], ids=repr)
 def test_a_rate_that_diverges_is_named_and_the_best_so_far_kept(optimizer):
     problem = LeastSquares()
     with np.errstate(all="ignore"):
-        found = train(optimizer, problem, np.zeros(5), rng=rng(), max_steps=400)
-    assert "diverged in epoch" in found.trouble
-    assert "take a smaller one" in found.trouble
-    assert np.all(np.isfinite(found.theta))
-    assert found.value == max(progress.value for progress in found.history)
+        found, history = climbed(optimizer, problem, np.zeros(5), 400)
+    assert "diverged in iteration" in found.trouble
+    assert "take a smaller learning_rate" in found.trouble
+    assert np.all(np.isfinite(found.iterate))
+    assert found.verdict.value == max(progress.value for progress in history)
+
+
+def test_adam_corrects_the_bias_of_its_means():
+    """The first step is the rate long in every coordinate with a slope, whatever the slope; the next follow (1) and (2) to the digit."""
+    problem, optimizer = LeastSquares(), Adam(0.05, batch_size=100)
+    theta, first, second, state = np.zeros(5), np.zeros(5), np.zeros(5), optimizer.init(LeastSquares(), np.zeros(5), rng())
+    for t in range(1, 6):
+        slope = problem.value_and_slope(theta)[1]
+        first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
+        theta = theta + 0.05 * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
+        state = optimizer.step(problem, state)
+        assert state.theta == pytest.approx(theta, rel=1e-12)
+        assert t > 1 or np.abs(state.theta) == pytest.approx(np.full(5, 0.05), rel=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", [SGD(0.02), Adam(0.05, batch_size=8)], ids=repr)
+def test_every_epoch_visits_all_parts_in_an_order_of_its_own(optimizer):
+    class Watched(LeastSquares):
+        visited: ClassVar[list] = []
+
+        def pass_over(self, theta, order, rate):
+            self.visited.extend(order)
+            return super().pass_over(theta, order, rate)
+
+        def slope_of(self, theta, parts):
+            self.visited.extend(parts)
+            return super().slope_of(theta, parts)
+
+    climbed(optimizer, Watched(), np.zeros(5), 3)
+    epochs = np.reshape(Watched.visited, (3, 40))
+    assert all(sorted(epoch) == list(range(40)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 3
 
 
 def test_the_rate_falls_when_the_value_does():
@@ -181,13 +227,81 @@ def test_training_starts_anew_after_epochs_without_progress():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: SGD(0.0), "learning rate must be a number above 0"),
+        (lambda: SGD(0.0), "learning_rate must be a number above 0"),
         (lambda: SGD(1.0, decay=1.5), "decay"),
-        (lambda: Adam(-1.0), "learning rate must be a number above 0"),
-        (lambda: Adam(batch=0), "at least 1 query"),
+        (lambda: Adam(-1.0), "learning_rate must be a number above 0"),
+        (lambda: Adam(batch_size=0), "batch_size must be at least 1"),
         (lambda: LBFGS(memory=0), "memory of at least 1"),
     ],
 )
 def test_settings_are_checked(make, said):
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(SettingError, match=said):
         make()
+
+
+# ---- what optimizers ask ----
+
+
+class Valley:
+    """A problem with a value, and many at once."""
+
+    def value(self, theta):
+        return -float(theta @ theta)
+
+    def values(self, thetas):
+        return -(thetas**2).sum(axis=1)
+
+
+def test_an_optimizer_that_asks_for_what_there_is_not_is_refused_with_those_that_would_do():
+    with pytest.raises(IncompatibleError) as refused:
+        Run(SGD(0.1), Valley(), np.ones(2), unheard, 5)
+    assert str(refused.value) == "SGD asks for parts, pass_over and start; Valley has value and values; use StepSearch, SPSA or FDSA"
+
+
+def test_where_no_optimizer_would_do_that_is_said():
+    with pytest.raises(IncompatibleError, match=r"LBFGS asks for value_and_slope; object has nothing that any optimizer asks for; no"):
+        fitting(LBFGS(), object())
+
+
+def test_answers_are_looked_for_and_not_asked():
+    class Expensive(LeastSquares):
+        @property
+        def parts(self):
+            raise AssertionError("asked")
+
+        @parts.setter
+        def parts(self, count):
+            pass
+
+    assert fitting(SGD(0.1), Expensive()) == SGD(0.1)
+
+
+@pytest.mark.parametrize("name", optimizers.OPTIMIZERS)
+def test_every_optimizer_declares_what_it_asks(name):
+    asked = questions(getattr(optimizers, name).asks)
+    assert asked
+    assert set(asked) <= {
+        "alone", "at", "best", "centre", "convexified", "dimension", "moved", "parts", "pass_over", "performance", "planes", "risk",
+        "scores", "slope", "slope_of", "start", "strength", "value", "value_and_slope", "weight",
+    }  # fmt: skip
+
+
+def test_a_problem_with_draws_gets_those_of_each_step():
+    @dataclass(frozen=True)
+    class Noisy:
+        number: int = -1
+
+        def drawn(self, number):
+            return Noisy(number)
+
+    @dataclass(frozen=True)
+    class Follow:
+        asks: ClassVar[type] = object
+
+        def init(self, problem, theta, rng):
+            return State((problem.number,), 0.0)
+
+        def step(self, problem, state):
+            return State((*state.theta, problem.number), float(state.steps + 1), state.steps + 1)
+
+    assert climbed(Follow(), Noisy(), (), 3)[0].iterate == (0, 0, 1, 2)

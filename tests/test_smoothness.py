@@ -304,7 +304,7 @@ def test_json_has_everything(model):
 
 def test_a_model_at_the_top_is_said_to_be():
     data = judged()
-    ranker = xr.DirectRank(measure="nDCG@5", bags=0, max_rounds=100).fit(data)
+    ranker = xr.DirectRank(measure="nDCG@5", bags=0, max_iter=100).fit(data)
     found = smoothness(ranker, data)
     assert all(curve.gain == pytest.approx(0, abs=1e-12) for curve in found.curves)
     assert "no weight has a better value within 100% of its own" in found.verdict

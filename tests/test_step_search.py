@@ -1,13 +1,18 @@
 """The step search on functions that have nothing to do with ranking."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.optimizers.step_search import StepSearch
-from exactrank.training import train
+from exactrank.stored import from_record, to_record
+from exactrank.training.judge import unheard
+from exactrank.training.loop import Run
+from exactrank.training.recorder import Recorder
 
 NUMBERS = st.floats(-10, 10, allow_nan=False).map(lambda x: round(x, 3))
 VECTORS = st.lists(NUMBERS, min_size=1, max_size=4).map(np.array)
@@ -146,13 +151,13 @@ def test_values_at_once_are_asked_for_where_offered():
 
 
 def test_a_state_is_a_value():
-    """Going on twice from one state gives the same states: nothing outside it, its generator included, has changed."""
+    """Going on from it, or from what JSON made of it, gives the same states: nothing outside it has changed, the generator neither."""
     search, problem = StepSearch(normalise=False), Quadratic(np.arange(4.0))
     rng = np.random.default_rng(3)
     middle = search.step(problem, search.init(problem, np.ones(4), rng))
     again = []
-    for _ in range(2):
-        state = middle
+    for start in (middle, from_record(json.loads(json.dumps(to_record(middle))), "here")):
+        state = start
         for _ in range(10):
             state = search.step(problem, state)
         again.append((state.theta.tolist(), state.order.tolist(), state.value))
@@ -173,12 +178,12 @@ def test_it_stops_when_a_round_gains_little():
 
 
 def test_the_loop_ends_with_it():
-    trained = train(StepSearch(normalise=False), Quadratic(np.zeros(2)), np.ones(2), rng=np.random.default_rng(0), max_steps=1000)
-    assert trained.value == 0.0
-    assert trained.history[-1].step < 1000
+    trained = Run(StepSearch(normalise=False), Quadratic(np.zeros(2)), np.ones(2), unheard, 1000)(Recorder())
+    assert trained.verdict.value == 0.0
+    assert trained.steps < 1000
 
 
 @pytest.mark.parametrize("bad", [{"first": 0.0}, {"first": np.nan}, {"growth": 1.0}, {"tries": 0}, {"tolerance": -1.0}])
 def test_settings_are_checked(bad):
-    with pytest.raises(DataError, match=next(iter(bad))):
+    with pytest.raises(SettingError, match=next(iter(bad))):
         StepSearch(**bad)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.optimizers.subgradient import Subgradient, least_norm
 from tests import convex_problems as problems
 from tests.convex_problems import check, rng, states
@@ -151,5 +151,5 @@ def test_nowhere_to_go_is_the_end():
 
 
 def test_settings_are_checked():
-    with pytest.raises(DataError, match="tolerance must be a number above 0"):
+    with pytest.raises(SettingError, match="tolerance must be a number above 0"):
         Subgradient(tolerance=0.0)

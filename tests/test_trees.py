@@ -3,9 +3,7 @@
 import json
 import subprocess
 import sys
-import time
 from dataclasses import replace
-from pathlib import Path
 
 import lightgbm as lgb
 import numpy as np
@@ -16,8 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 import exactrank as xr
 from exactrank.objectives.squared_error import SquaredError
-from exactrank.rankers.forest import Forest
+from exactrank.rankers.forest import Bins, Trees
+from exactrank.rankers.training_data import training_data
 from exactrank.scorers.tree_text import first_trees
+from exactrank.stored import from_record, to_record
+from tests import killed
 
 from .test_rankers import judged, mean, rows
 
@@ -27,7 +28,7 @@ KINDS = {
     "LambdaMART": lambda **more: xr.LambdaMART("nDCG@5", **(SMALL | more)),
     "DirectRankTrees": lambda **more: xr.DirectRankTrees("nDCG@5", **(SMALL | more)),
 }
-PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "rate": 1.0, "smoothing": 1.0, "query_fraction": 1.0}
+PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0, "query_fraction": 1.0}
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 SCORED_BY_LIGHTGBM = """
 import json, sys
@@ -52,38 +53,50 @@ def test_lightgbm_alone_scores_the_same(kind, tmp_path):
     assert ranker.model_.scorer.booster.num_trees() == ranker.model_.scorer.n_trees
 
 
-def grown(data, valid=None, seed=0, weights=(1.0, 1.0, 1.0), start=None):
-    """A forest of as many trees as weights, along random slopes."""
+def grown(data, valid=None, seed=0, weights=(1.0, 1.0, 1.0)):
+    """As many trees as weights, along random slopes."""
     rng = np.random.default_rng(seed)
-    forest = Forest(data, valid, {"num_leaves": 4, "min_data_in_leaf": 2, "learning_rate": 0.3}, start=start)
+    trees = Trees().rooted(Bins(data, valid, {"num_leaves": 4, "min_data_in_leaf": 2, "learning_rate": 0.3}))
     for weight in weights:
-        tree = forest.grow(rng.standard_normal(data.n_documents), np.ones(data.n_documents))
-        forest.add(tree, weight)
-    return forest
+        trees = trees.plus(trees.grow(rng.standard_normal(data.n_documents), np.ones(data.n_documents)), weight)
+    return trees
 
 
 @given(seed=st.integers(0, 50), weights=st.lists(st.just(1.0) | st.floats(0.01, 2), min_size=1, max_size=4))
 @settings(max_examples=25)
 def test_the_text_scores_as_the_forest_to_the_bit(seed, weights):
-    """So weights are in the leaves exactly, and a forest that is taken up again has the scores it had."""
+    """So weights are in the leaves exactly, and trees that are read again have the scores they had."""
     data = judged(seed=seed)
-    forest = grown(data, data, seed, weights)
-    for scores in forest.scores:
-        assert np.array_equal(xr.TreeEnsemble(forest.text(len(weights))).score(data.X), scores)
-    assert xr.TreeEnsemble(forest.text(1)).n_trees == 1
+    trees = grown(data, data, seed, weights)
+    read = from_record(json.loads(json.dumps(to_record(trees))), "here")
+    for scores in (*trees.kept, trees.scores(data)):
+        assert np.array_equal(read.scores(data), scores)
+    assert (read.count, read.forest, read.text) == (len(weights), None, trees.text)
 
 
 @given(seed=st.integers(0, 50))
 @settings(max_examples=10)
 def test_a_tree_says_its_leaf_values(seed):
     data, rng = judged(seed=seed), np.random.default_rng(seed)
-    forest = grown(data, data, seed)
-    before = forest.scores
-    tree = forest.grow(rng.standard_normal(data.n_documents), np.ones(data.n_documents))
-    for output, after, earlier in zip(tree.outputs, tree.sums, before, strict=True):
+    trees = grown(data, data, seed)
+    tree = trees.grow(rng.standard_normal(data.n_documents), np.ones(data.n_documents))
+    for output, after, earlier in zip(tree.outputs, tree.sums, trees.kept, strict=True):
         assert set(output) <= set(tree.values)
         np.testing.assert_allclose(output, after - earlier, atol=1e-12)
-    assert forest.scores is before, "a tree that was not added does not count"
+
+
+@pytest.mark.parametrize("drawn", [{}, {"feature_fraction_seed": 5}])
+def test_trees_are_values_that_may_grow_in_two_ways(drawn):
+    """What has grown since changes nothing: the second way is rebuilt from the text, to the same bits."""
+    data, rng = judged(), np.random.default_rng(0)
+    slope, flat = rng.standard_normal(data.n_documents), np.ones(data.n_documents)
+    trees = Trees().rooted(Bins(data, None, {"num_leaves": 4, "min_data_in_leaf": 2, "feature_fraction": 0.5 if drawn else 1.0}))
+    trees = trees.plus(trees.grow(slope, flat, dict.fromkeys(drawn, 1)))
+    before, bins = trees.text.partition("parameters")[0], trees.forest.bins
+    first, second, third = (each.plus(each.grow(-slope, flat, drawn), 0.7) for each in map(Trees.rooted, [trees] * 3, [bins] * 3))
+    assert len({each.text.partition("parameters")[0] for each in (first, second, third)}) == 1
+    assert np.array_equal(first.kept[0], third.kept[0])
+    assert trees.text.partition("parameters")[0] == before
 
 
 @given(seed=st.integers(0, 50), follow=st.sampled_from(["grades", "lambdas"]))
@@ -98,7 +111,7 @@ def test_the_line_search_never_falls_below_the_least_weight(seed, follow):
 
 def test_the_first_tree_of_mart_is_least_squares():
     data = judged(queries=20)
-    tree = KINDS["MART"](trees=1, rate=1.0, leaves=4).fit(data).model_.scorer
+    tree = KINDS["MART"](trees=1, learning_rate=1.0, leaves=4).fit(data).model_.scorer
     leaf = tree.booster.predict(data.X, pred_leaf=True).ravel()
     left = data.y - data.y.mean()
     for number in np.unique(leaf):
@@ -157,7 +170,7 @@ def test_settings_reach_the_trees():
     plain = KINDS["MART"]().fit(data)
     X = np.tile(data.X[0], (50, 1))
     X[:, 3] = np.linspace(-3, 3, 50)
-    falling = KINDS["MART"](falling=["x3"]).fit(data)
+    falling = KINDS["MART"](monotone={"x3": -1, "x0": 0}).fit(data)
     assert np.any(np.diff(plain.predict(X)) > 1e-9)
     assert np.all(np.diff(falling.predict(X)) <= 1e-12)
     assert KINDS["MART"](leaves=2, trees=3).fit(data).model_.scorer.booster.trees_to_dataframe()["node_depth"].max() == 2
@@ -186,26 +199,13 @@ def test_a_break_changes_nothing(kind, drawn, held_out):
         if progress.step == 6:
             raise KeyboardInterrupt
 
-    part = KINDS[kind](**settings).fit(data, valid=valid, listener=interrupt)
+    with pytest.warns(xr.InterruptedWarning, match="interrupted"):
+        part = KINDS[kind](**settings).fit(data, valid=valid, listener=interrupt)
     assert part.model_.training["interrupted"]
     assert part.model_.scorer.n_trees <= 6
     again = KINDS[kind](**settings).fit(data, valid=valid, resume=part.model_)
     assert again.model_.scorer.n_trees == whole.model_.scorer.n_trees
     assert np.array_equal(again.predict(data), whole.predict(data))
-
-
-def test_a_break_between_two_bags_keeps_the_first(monkeypatch):
-    data, settings = judged(queries=40), {"query_fraction": 0.6}
-    first, anew = KINDS["MART"](**settings).fit(data), Forest.anew
-
-    def interrupted(forest):
-        monkeypatch.setattr(Forest, "anew", anew)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Forest, "anew", interrupted)
-    part = KINDS["MART"](bags=2, **settings).fit(data)
-    assert part.model_.training["interrupted"]
-    assert np.array_equal(part.predict(data), first.predict(data))
 
 
 @pytest.mark.parametrize("other", [{"leaves": 5}, {"measure": "AP"}, {"seed": 4}])
@@ -218,6 +218,9 @@ def test_only_what_was_begun_is_resumed(other):
         KINDS["MART"]().fit(judged(queries=21), resume=part.model_)
     with pytest.raises(xr.IncompatibleError, match="the model was trained with"):
         KINDS["LambdaMART"]().fit(data, resume=part.model_)
+    with pytest.raises(xr.IncompatibleError, match="trees=3, not 5, which can change only for a single forest"):
+        bags = {"bags": 2, "query_fraction": 0.6}
+        KINDS["MART"](trees=5, **bags).fit(data, resume=KINDS["MART"](trees=3, **bags).fit(data).model_)
     more = KINDS["MART"](trees=5).fit(data, resume=part.model_)
     assert np.array_equal(more.predict(data), KINDS["MART"](trees=5).fit(data).predict(data)), "how many trees there are may change"
 
@@ -250,11 +253,49 @@ def test_rows_and_queries_weigh(kind):
 def test_documents_weigh_in_least_squares():
     X, y, qid = rows(queries=20)
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    tree = KINDS["MART"](trees=1, rate=1.0, leaves=4).fit(X, y, qid=qid, sample_weight=weight).model_.scorer
+    tree = KINDS["MART"](trees=1, learning_rate=1.0, leaves=4).fit(X, y, qid=qid, sample_weight=weight).model_.scorer
     leaf = tree.booster.predict(X, pred_leaf=True).ravel()
     for number in np.unique(leaf):
         held = leaf == number
-        np.testing.assert_allclose(tree.score(X)[held], np.average((y - y.mean())[held], weights=weight[held]), atol=1e-6)
+        np.testing.assert_allclose(
+            tree.score(X)[held], np.average(y[held], weights=weight[held]) - np.average(y, weights=weight), atol=1e-6
+        )
+
+
+@given(seed=st.integers(0, 99), within=st.booleans(), of_queries=st.booleans())
+@settings(max_examples=15)
+def test_a_weight_of_two_is_a_copy(seed, within, of_queries):
+    """Of a document, or of a whole query: trees that are fitted by squared errors are the same, but for rounding.
+
+    Grades are continuous, so that no two splits gain the same; and leaves are large, since LightGBM guesses from the sum of weights how
+    many documents are left, and so does not get to the last ones.
+    """
+    (X, y, qid), valid, rng = rows(queries=20, seed=seed), judged(seed=seed + 100), np.random.default_rng(seed)
+    y = y + rng.random(len(y))
+    twice = (np.arange(20) == rng.integers(20))[qid] if of_queries else rng.random(len(y)) < 0.05
+    copies = np.concatenate([np.arange(len(y)), np.flatnonzero(twice)])
+    names = np.concatenate([qid, qid[twice] + (100 if of_queries else 0)])
+    weight = {"query_weight": 1.0 + twice[::8]} if of_queries else {"sample_weight": 1.0 + twice}
+    few = {"min_documents": 1, "min_curvature": 20.0, "leaves": 4, "trees": 6, "within": within}
+    weighed = KINDS["MART"](**few).fit(X, y, qid=qid, valid=valid, **weight)
+    copied = KINDS["MART"](**(few | {"min_curvature": 20.0 * len(copies) / len(y)})).fit(X[copies], y[copies], qid=names, valid=valid)
+    np.testing.assert_allclose(weighed.predict(valid), copied.predict(valid), atol=1e-6)
+    plain = KINDS["MART"](**few).fit(X, y, qid=qid, valid=valid)
+    assert np.abs(weighed.predict(valid) - plain.predict(valid)).max() > 1e-4
+
+
+def test_a_force_is_multiplied_by_the_weight_of_its_document():
+    """So a document of weight 0 is not followed, though it pushes others."""
+    X, y, qid = rows(queries=20)
+    weight = np.where(np.arange(len(y)) % 8 == 0, 0.0, 1.0)
+    ranker = KINDS["LambdaMART"](trees=1, learning_rate=1.0, leaves=3, near=0.0)
+    tree = ranker.fit(X, y, qid=qid, sample_weight=weight).model_.scorer
+    as_trained = training_data(xr.RankingData.from_arrays(X, y, qid=qid, sample_weight=weight), None, "keep", 1).data
+    forces = xr.slopes(xr.Lambdas(xr.NDCG()), as_trained, np.zeros(len(y)))
+    leaf = tree.booster.predict(X, pred_leaf=True).ravel()
+    for number in np.unique(leaf):
+        held = (leaf == number) & (weight > 0)
+        np.testing.assert_allclose(tree.score(X)[held], forces.slope[held].sum() / forces.curvature[held].sum(), rtol=1e-5)
 
 
 def test_validation_data_must_have_the_features():
@@ -289,11 +330,11 @@ def test_ties_in_the_order_of_grades_do_not_choose_few_trees(kind):
 
 @EVERY_KIND
 @pytest.mark.parametrize("held_out", [False, True])
-@pytest.mark.parametrize("seed", [0, 1, 14])
-def test_every_checkpoint_leads_to_the_same_end(kind, held_out, seed, monkeypatch):
+def test_every_checkpoint_leads_to_the_same_end(kind, held_out, monkeypatch):
     """Ties make what is reported prefer other numbers of trees than what chooses; checkpoints go by the latter."""
-    monkeypatch.setattr("exactrank.rankers.base.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
-    sets = [rows(queries=30, noise=2.0, seed=number) for number in (seed, seed + 50)]
+    monkeypatch.setattr("exactrank.training.recorder.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("exactrank.training.recorder.TIMES_BETWEEN_CHECKPOINTS", 0)
+    sets = [rows(queries=30, noise=2.0, seed=number) for number in (14, 64)]
     train, valid = (xr.RankingData.from_arrays(X, y, qid=qid) for X, y, qid in sets)
     kept, settings = [], {"trees": 15, "leaves": 3, "patience": 15}
     chosen_by = valid if held_out else None
@@ -307,16 +348,17 @@ def test_every_checkpoint_leads_to_the_same_end(kind, held_out, seed, monkeypatc
 @EVERY_KIND
 def test_bags_are_a_mean_of_forests(kind):
     data, valid = judged(queries=40, noise=1.0), judged(queries=40, noise=1.0, seed=1)
-    one, three = (KINDS[kind](query_fraction=0.6, bags=bags).fit(data, valid=valid) for bags in (1, 3))
+    one, three = (KINDS[kind](query_fraction=0.6, bags=bags).fit(data, valid=valid) for bags in (0, 3))
     assert np.allclose(
         one.predict(data), 3 * xr.TreeEnsemble(first_trees(three.model_.scorer.text, one.model_.scorer.n_trees)).score(data.X)
     )
     assert three.model_.scorer.n_trees > one.model_.scorer.n_trees
+    assert not np.allclose(one.predict(data), three.predict(data)), "each forest has draws of its own"
     for part, measured in ((data, "value"), (valid, "valid")):
         assert three.model_.training[measured] == pytest.approx(three.score(part), abs=1e-12)
-    assert [progress.step for progress in three.history_ if progress.step <= 20] == [progress.step for progress in one.history_]
-    assert three.history_[-1].step > 40
-    assert three.history_[-1].steps == 60
+    steps = [progress.step for progress in three.history_]
+    assert steps == [*range(1, 21), *range(20, 41), *range(40, 61), 60], "after each forest the mean of all so far is told"
+    assert {progress.steps for progress in three.history_} == {60}
 
 
 def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
@@ -327,7 +369,8 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
             raise KeyboardInterrupt
 
     kept = []
-    part = KINDS["LambdaMART"](**settings).fit(data, listener=interrupt, checkpoint=kept.append)
+    with pytest.warns(xr.InterruptedWarning, match="interrupted"):
+        part = KINDS["LambdaMART"](**settings).fit(data, listener=interrupt, checkpoint=kept.append)
     assert part.model_.training["interrupted"]
     assert part.model_.training["value"] == pytest.approx(part.score(data), abs=1e-12)
     for model in kept:
@@ -339,38 +382,49 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"trees": 0}, "trees must be at least 1"),
-        ({"leaves": 1}, "leaves must be at least 2"),
-        ({"rate": 0.0}, "rate must be above 0"),
-        ({"query_fraction": 1.5}, "query_fraction must be above 0 and at most 1"),
-        ({"categorical": ["colour"]}, "categorical names 'colour', which is no feature"),
-        ({"rising": ["x0"], "falling": ["x0"]}, "'x0' can be only one of"),
-        ({"depth": 0}, "depth must be at least 1"),
-        ({"bags": 0}, "bags must be at least 1"),
-        ({"bags": 2}, "2 bags would be the same; give query_fraction"),
-        ({"l2": -1.0}, "l2 must be at least 0"),
-        ({"patience": 0}, "patience must be at least 1"),
+        ({"categorical": ["colour"]}, "categorical names 'colour', which is no feature; there are x0"),
+        ({"monotone": {"price": -1}}, "monotone names 'price', which is no feature"),
+        ({"monotone": {"x0": 2}}, "monotone={'x0': 2} is not a mapping of text to -1, 0 or 1"),
+        ({"monotone": {"x0": 1}, "categorical": ["x0"]}, "'x0' cannot be categorical and monotone"),
+        ({"bags": 2}, "the forests of 2 bags would be the same; give query_fraction"),
+        ({"bagging": "bootstrap"}, "bagging='bootstrap' has no effect with bags=0"),
     ],
 )
 def test_bad_settings_are_named(given, says):
-    with pytest.raises(xr.DataError, match=says):
+    with pytest.raises(xr.SettingError, match=says):
         xr.MART("nDCG@5", **given).fit(judged())
 
 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"low": 0.0}, "low and high must be numbers above 0"),
-        ({"low": 0.5, "high": 0.4}, "low no more than high"),
-        ({"follow": "stars"}, "follow='stars' is not one of"),
-        ({"search": "some"}, "search='some' is not one of"),
+        ({"samples": 3}, "samples=3 has no effect with lambdas='logistic'"),
+        ({"noise": 0.5}, "noise=0.5 has no effect with lambdas='logistic'"),
+        ({"margin": 2.0}, "margin=2.0 has no effect with lambdas='logistic'"),
+        ({"lambdas": "sampled", "near": 0.1}, "near=0.1 has no effect with lambdas='sampled'"),
+        ({"lambdas": "finite-difference", "truncation": 5}, "truncation=5 has no effect with lambdas='finite-difference'"),
+        ({"lambdas": lambda pairs: pairs.delta, "neighbours": 5}, "neighbours=5 has no effect with lambdas='a function'"),
+        ({"lambdas": xr.PairHinge(), "weighted_by": "AP"}, "weighted_by='AP' has no effect with lambdas=PairHinge"),
+        ({"lambdas": "springs"}, 'did you mean "spring"'),
+    ],
+)
+def test_settings_of_other_lambda_functions_are_refused(given, says):
+    with pytest.raises(xr.SettingError, match=says):
+        xr.LambdaMART("nDCG@5", **given).fit(judged())
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"low": 0.5, "high": 0.4}, "low=0.5 is above high=0.4"),
         ({"query_fraction": 1.0}, "give a query_fraction below 1"),
-        ({"smoothing": 0.0}, "smoothing must be above 0"),
-        ({"leverage": -1}, "leverage must be a number of samples"),
+        ({"smoothing": 1.0, "learning_rate": 0.2}, "learning_rate=0.2 has no effect with smoothing=1"),
+        ({"follow": "grades", "lambdas": "step"}, "lambdas='step' has no effect with follow='grades'"),
+        ({"follow": "grades", "truncation": 5}, "truncation=5 has no effect with lambdas=None"),
     ],
 )
 def test_bad_settings_of_the_search_are_named(given, says):
-    with pytest.raises(xr.DataError, match=says):
+    with pytest.raises(xr.SettingError, match=says):
         xr.DirectRankTrees("nDCG@5", **given).fit(judged())
 
 
@@ -388,23 +442,29 @@ def test_models_of_lightgbm_are_read(named, tmp_path):
         xr.load(tmp_path / "cut.txt")
 
 
-def test_a_killed_process_is_taken_up_again(tmp_path):
-    """A real process, killed while it grows trees; what it left goes on to the result of a run without a break."""
-    data = judged(queries=100)
-    xr.write(data, tmp_path / "data.xr")
-    program = str(Path(sys.executable).parent / "exactrank")
-    command = [program, "train", "lambdamart", "data.xr", "-m", "nDCG@5", "--leaves", "5", "--threads", "1"]
-    endless = subprocess.Popen([*command, "--trees", "100000", "--out", "m.json"], cwd=tmp_path, stderr=subprocess.PIPE)
-    until = time.monotonic() + 60
-    while not (tmp_path / "m.json.checkpoint").exists() and endless.poll() is None and time.monotonic() < until:
-        time.sleep(0.01)
-    endless.kill()
-    endless.communicate(timeout=20)
-    trees = xr.load(tmp_path / "m.json.checkpoint").scorer.n_trees + 20
-    for more in (["--out", "m.json", "--resume"], ["--out", "whole.json"]):
-        subprocess.run([*command, "--trees", str(trees), *more], cwd=tmp_path, check=True, capture_output=True)
-    again, whole = (xr.load(tmp_path / name) for name in ("m.json", "whole.json"))
-    assert not again.training["interrupted"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.xr", "m.json", "whole.json"]
-    assert again.scorer.n_trees == whole.scorer.n_trees
-    assert np.array_equal(again.predict(data), whole.predict(data))
+def cases():
+    """Each tree ranker, with and without validation data, draws and bags of every kind."""
+    data, valid = judged(queries=20, noise=1.0), judged(queries=20, noise=1.0, seed=1)
+    drawn = {"feature_fraction": 0.5, "query_fraction": 0.6, "extra": True}
+    kinds = {
+        **{f"{kind} drawn": (make(trees=8, **drawn), None) for kind, make in KINDS.items()},
+        **{f"{kind} stopped": (make(trees=40, patience=4), valid) for kind, make in KINDS.items()},
+        "draws": (KINDS["DirectRankTrees"](trees=5, bags=3), valid),
+        "cross-fit": (KINDS["LambdaMART"](trees=30, patience=3, bags=3, bagging="cross-fit"), None),
+        "bootstrap": (KINDS["MART"](trees=5, bags=3, bagging="bootstrap"), valid),
+        "leverage": (KINDS["DirectRankTrees"](trees=5, leverage=2), valid),
+    }
+    return {name: (ranker, data, held_out) for name, (ranker, held_out) in kinds.items()}
+
+
+@pytest.fixture(scope="module")
+def broken_off(tmp_path_factory):
+    folder, fitted = tmp_path_factory.mktemp("killed"), killed.unbroken(cases())
+    killed.killed(__name__, fitted, folder, seed=45)  # bags after their first forest
+    return folder, fitted
+
+
+@pytest.mark.parametrize("name", cases())
+def test_training_killed_at_a_random_moment_resumes_to_the_bit(name, broken_off):
+    folder, fitted = broken_off
+    killed.assert_resumed(fitted[name], cases()[name], folder / f"{name}.json")

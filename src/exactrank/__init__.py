@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from exactrank.errors import DataError as DataError
     from exactrank.errors import ExactRankError as ExactRankError
     from exactrank.errors import IncompatibleError as IncompatibleError
+    from exactrank.errors import InterruptedWarning as InterruptedWarning
     from exactrank.errors import MeasureError as MeasureError
     from exactrank.errors import OutputExistsError as OutputExistsError
     from exactrank.errors import PluginWarning as PluginWarning
     from exactrank.errors import PrecisionWarning as PrecisionWarning
+    from exactrank.errors import SettingError as SettingError
     from exactrank.fuse.fuse import Fusion as Fusion
     from exactrank.fuse.fuse import fuse as fuse
     from exactrank.fuse.fuse import systems_from_frame as systems_from_frame
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
     from exactrank.probe.smoothness import smoothness as smoothness
     from exactrank.rankers.adarank import AdaRank as AdaRank
     from exactrank.rankers.approxndcg import ApproxNDCG as ApproxNDCG
+    from exactrank.rankers.composed import Composed as Composed
     from exactrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from exactrank.rankers.directrank import DirectRank as DirectRank
     from exactrank.rankers.directrank_trees import DirectRankTrees as DirectRankTrees
@@ -100,6 +103,7 @@ if TYPE_CHECKING:
     from exactrank.scorers.model import Model as Model
     from exactrank.scorers.model import load as load
     from exactrank.scorers.network import Network as Network
+    from exactrank.scorers.sum import Sum as Sum
     from exactrank.scorers.thresholds import Thresholds as Thresholds
     from exactrank.scorers.tree_ensemble import TreeEnsemble as TreeEnsemble
 
@@ -117,7 +121,8 @@ HOME = {
     "exactrank.data.ranking_data": ("RankingData",),
     "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
     "exactrank.errors": (
-        "DataError", "ExactRankError", "IncompatibleError", "MeasureError", "OutputExistsError", "PluginWarning", "PrecisionWarning",
+        "DataError", "ExactRankError", "IncompatibleError", "InterruptedWarning", "MeasureError", "OutputExistsError", "PluginWarning",
+        "PrecisionWarning", "SettingError",
     ),
     "exactrank.fuse.fuse": ("Fusion", "fuse", "systems_from_frame", "systems_from_runs"),
     "exactrank.measures": (
@@ -142,6 +147,7 @@ HOME = {
     "exactrank.probe.smoothness": ("Smoothness", "smoothness"),
     "exactrank.rankers.adarank": ("AdaRank",),
     "exactrank.rankers.approxndcg": ("ApproxNDCG",),
+    "exactrank.rankers.composed": ("Composed",),
     "exactrank.rankers.coordinate_ascent": ("CoordinateAscent",),
     "exactrank.rankers.directrank": ("DirectRank",),
     "exactrank.rankers.directrank_trees": ("DirectRankTrees",),
@@ -163,6 +169,7 @@ HOME = {
     "exactrank.scorers.linear": ("Linear",),
     "exactrank.scorers.model": ("Model", "load"),
     "exactrank.scorers.network": ("Network",),
+    "exactrank.scorers.sum": ("Sum",),
     "exactrank.scorers.thresholds": ("Thresholds",),
     "exactrank.scorers.tree_ensemble": ("TreeEnsemble",),
 }  # fmt: skip

@@ -12,3 +12,4 @@ Boundaries: TypeAlias = npt.NDArray[np.int64]  #: query q holds documents bounda
 Rows: TypeAlias = npt.NDArray[np.int64]  #: row numbers
 Ids: TypeAlias = npt.NDArray[Any]  #: ids of any dtype
 Floats: TypeAlias = npt.NDArray[np.float64]  #: numbers of any meaning
+Table: TypeAlias = Any  #: rows of features: a matrix, or a frame of pandas, polars or Arrow, which share no type

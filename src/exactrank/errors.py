@@ -9,6 +9,10 @@ class DataError(ExactRankError, ValueError):
     """Data that cannot be used as it is: a bad value, a wrong length, a damaged file."""
 
 
+class SettingError(ExactRankError, ValueError):
+    """A setting that does not exist, cannot have the given value, or has no effect beside the others."""
+
+
 class MeasureError(ExactRankError, ValueError):
     """A measure that does not exist or cannot have the given settings."""
 
@@ -19,6 +23,10 @@ class IncompatibleError(ExactRankError, TypeError):
 
 class OutputExistsError(ExactRankError, FileExistsError):
     """An output path that is already taken."""
+
+
+class InterruptedWarning(UserWarning):
+    """Training ended by Ctrl-C; the model is the best until then."""
 
 
 class PrecisionWarning(UserWarning):

@@ -72,26 +72,26 @@ OwnedKernel make_pairwise_correct(const Gain& gain, double empty) {
     return with_gain(gain, [&](auto function) -> OwnedKernel { return std::make_unique<PairwiseCorrectKernel<decltype(function)>>(function, empty); });
 }
 
-using Measures = std::vector<std::pair<const Kernel*, In<double>>>;
+// Kernels with the grades that they read, what breaks their ties, and whether ties count as the mean over their orders.
+using Measures = std::vector<std::tuple<const Kernel*, In<double>, std::optional<In<double>>, bool>>;
 
 // Values, how many documents of each query have a rank, and which score is the first that is NaN or +inf: -1 where none is.
-nb::tuple evaluate_all(In<double> scores, In<std::int64_t> indptr, std::optional<In<double>> tie_key, bool mark_ties, const Measures& measures, int threads) {
+nb::tuple evaluate_all(In<double> scores, In<std::int64_t> indptr, const Measures& measures, int threads) {
     const Boundaries boundaries(indptr, scores.size());
     const std::size_t queries = boundaries.queries();
-    const std::span<const double> keys = checked_tie_key(tie_key, scores.size());
     std::vector<MeasureOf> asked;
-    for (const auto& [kernel, grades] : measures) {
+    for (const auto& [kernel, grades, tie_key, mark_ties] : measures) {
         require(kernel != nullptr, "a measure is missing");
         require_length("grades", grades.size(), scores.size());
         require_measurable(*kernel, boundaries);
-        asked.push_back({kernel, spanned(grades)});
+        asked.push_back({kernel, spanned(grades), checked_tie_key(tie_key, scores.size()), mark_ties});
     }
     auto values = empty<double>(measures.size() * queries);
     auto retrieved = empty<std::int32_t>(queries);
     std::int64_t bad;
     {
         nb::gil_scoped_release release;
-        bad = evaluate({spanned(scores), keys, mark_ties, boundaries.all()}, asked, threads, spanned(values), spanned(retrieved));
+        bad = evaluate({spanned(scores), boundaries.all()}, asked, threads, spanned(values), spanned(retrieved));
     }
     return nb::make_tuple(values, retrieved, bad);
 }
@@ -104,7 +104,7 @@ void bind_measures(nb::module_& m) {
     m.def("average_precision", &make_average_precision, "rel"_a, "cutoff"_a, "limit_to_cutoff"_a, "empty"_a);
     m.def("bpref", &make_bpref, "rel"_a, "empty"_a);
     m.def("pairwise_correct", &make_pairwise_correct, "gain"_a, "empty"_a);
-    m.def("evaluate", &evaluate_all, "scores"_a, "indptr"_a, "tie_key"_a.none(), "mark_ties"_a, "measures"_a, "threads"_a);
+    m.def("evaluate", &evaluate_all, "scores"_a, "indptr"_a, "measures"_a, "threads"_a);
 }
 
 // ---- LETOR text ----

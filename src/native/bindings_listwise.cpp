@@ -47,8 +47,12 @@ void bind_listwise(nb::module_& m) {
     m.def("listmle", &make_listmle, "ideal"_a, "top"_a, "indptr"_a);
     m.def("rank_cosine", [](In<double> targets) { return made<RankCosine>({targets.size()}, targets.data()); }, "targets"_a, keep_alive<0, 1>());
     m.def(
-        "squared_error", [](In<double> targets, bool within) { return made<SquaredError>({targets.size()}, targets.data(), within); }, "targets"_a, "within"_a,
-        keep_alive<0, 1>());
+        "squared_error",
+        [](In<double> targets, std::optional<In<double>> parts) {
+            if (parts) require(parts->size() == targets.size(), "parts must hold one number per target");
+            return made<SquaredError>({targets.size()}, targets.data(), parts ? parts->data() : nullptr);
+        },
+        "targets"_a, "parts"_a.none(), keep_alive<0, 1>(), keep_alive<0, 2>());
     m.def("worths", &worths, "kernel"_a, "grades"_a, "indptr"_a);
     m.def("smooth_measure", &make_smooth_measure, "kernel"_a, "worths"_a, "sigma"_a, keep_alive<0, 2>());
     m.def(

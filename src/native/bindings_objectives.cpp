@@ -67,12 +67,13 @@ void bind_kinds(nb::module_& m) {
         "kernel"_a, "grades"_a, "tie_key"_a, "step"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
     m.def(
         "pair_hinge",
-        [](In<double> grades, In<std::int64_t> indptr, bool squared, bool by_query) {
+        [](In<double> grades, In<std::int64_t> indptr, In<double> weight, bool squared, bool by_query) {
             const Boundaries queries(indptr, grades.size());
             require_finite("grades", grades);
-            return made<PairHinge>(domain_of(queries), grades.data(), queries.data(), queries.queries(), squared, by_query);
+            require_length("weight", weight.size(), queries.queries());
+            return made<PairHinge>(domain_of(queries), grades.data(), queries.data(), weight.data(), queries.queries(), squared, by_query);
         },
-        "grades"_a, "indptr"_a, "squared"_a, "by_query"_a);
+        "grades"_a, "indptr"_a, "weight"_a, "squared"_a, "by_query"_a);
     m.def("called", [](nb::callable function) { return made<Called>({}, std::move(function)); }, "function"_a);
 }
 

@@ -34,22 +34,53 @@ void improve_parts(Planes& self, In<std::int64_t> parts) {
     for (std::size_t i = 0; i < parts.size(); ++i) self.improve(static_cast<std::size_t>(parts(i)), 0.0);
 }
 
-// Of every plane the part, the offset, the normal and alpha.
+// All that there is to go on from: of every plane the part, the offset, the normal, alpha and how long it has been idle; of every part how
+// many planes come first that had weight; strength, centre and theta.
 nb::tuple held_planes(const Planes& self) {
-    std::vector<std::int64_t> part;
+    std::vector<std::int64_t> working, part, idle;
     std::vector<double> offset, alpha;
     std::vector<const double*> normal;
-    for (std::size_t p = 0; p < self.parts().size(); ++p) {
-        const Part& held = self.parts()[p];
-        part.insert(part.end(), held.size(), static_cast<std::int64_t>(p));
+    for (const Part& held : self.parts()) {
+        part.insert(part.end(), held.size(), static_cast<std::int64_t>(working.size()));
+        working.push_back(static_cast<std::int64_t>(held.working));
         offset.insert(offset.end(), held.offset.begin(), held.offset.end());
         alpha.insert(alpha.end(), held.alpha.begin(), held.alpha.end());
+        idle.insert(idle.end(), held.idle.begin(), held.idle.end());
         for (const auto& cells : held.normal) normal.push_back(cells.get());
     }
     const std::size_t d = self.dimension();
     auto normals = empty<double>(normal.size(), d);
     for (std::size_t i = 0; i < normal.size(); ++i) std::copy(normal[i], normal[i] + d, normals.data() + i * d);
-    return nb::make_tuple(array(std::move(part)), array(std::move(offset)), normals, array(std::move(alpha)));
+    auto vector = [d](const double* values) { return array(std::vector<double>(values, values + d)); };
+    return nb::make_tuple(array(std::move(part)), array(std::move(offset)), normals, array(std::move(alpha)), array(std::move(idle)), array(std::move(working)),
+                          self.strength(), vector(self.centre()), vector(self.theta()));
+}
+
+// The planes that `held_planes` told of, to the bit.
+Planes from_held(In<std::int64_t> parts, In<double> offsets, InMatrix<double> normals, In<double> alphas, In<std::int64_t> idle, In<std::int64_t> working,
+                 double strength, In<double> centre, In<double> theta) {
+    const std::size_t d = centre.size(), count = parts.size();
+    require_centre(strength, centre, d);
+    require_length("theta", theta.size(), d);
+    require_length("offsets", offsets.size(), count);
+    require_length("normals", normals.shape(0), count);
+    require(normals.shape(1) == d, "the normals have another dimension");
+    require_length("alphas", alphas.size(), count);
+    require_length("idle", idle.size(), count);
+    std::vector<Part> made(working.size());
+    for (std::size_t i = 0; i < count; ++i) {
+        require_below("parts", parts(i), made.size());
+        require_below("idle", idle(i), std::numeric_limits<std::int32_t>::max());
+        require(alphas(i) >= 0, "alphas must be at least 0");
+        Part& part = made[static_cast<std::size_t>(parts(i))];
+        part.add(offsets(i), Planes::padded_normal(normals.data() + i * d, d), Planes::width_of(d));
+        part.alpha.back() = alphas(i), part.idle.back() = static_cast<std::int32_t>(idle(i));
+    }
+    for (std::size_t p = 0; p < made.size(); ++p) {
+        require_below("working", working(p), made[p].size() + 1);
+        made[p].working = static_cast<std::size_t>(working(p));
+    }
+    return Planes(strength, centre.data(), theta.data(), d, std::move(made));
 }
 
 }  // namespace
@@ -85,6 +116,7 @@ void bind_planes(nb::module_& m) {
         .def("height", &Planes::height)
         .def("dual", &Planes::dual)
         .def("held", &held_planes)
+        .def_static("from_held", &from_held, "parts"_a, "offsets"_a, "normals"_a, "alphas"_a, "idle"_a, "working"_a, "strength"_a, "centre"_a, "theta"_a)
         .def("theta", [](const Planes& self) { return array(std::vector<double>(self.theta(), self.theta() + self.dimension())); })
         .def_prop_ro("count", [](const Planes& self) {
             std::size_t count = 0;

@@ -1,6 +1,8 @@
-// All measures of all queries: each query is ranked once, and every kernel reads the ranking while it is at hand.
+// All measures of all queries: each query is ranked once, and every kernel reads the ranking while it is at hand. Where measures break ties in
+// different ways only tied documents change places, as far down as any of the measures looks.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <span>
@@ -13,17 +15,56 @@ namespace exactrank {
 
 struct MeasureOf {
     const Kernel* kernel;
-    std::span<const double> grades;  // of all documents
+    std::span<const double> grades;   // of all documents
+    std::span<const double> tie_key;  // empty: ties in input order
+    bool mark_ties;                   // ties count as the mean over their orders
+
+    const double* key(std::int64_t begin) const { return tie_key.empty() ? nullptr : tie_key.data() + begin; }
+    // Positions from here on do not matter.
+    std::int32_t cutoff() const { return mark_ties ? no_cutoff : kernel->cutoff(); }
+    // Does it have the value of `other`, whatever the ranking?
+    bool same_value(const MeasureOf& other) const { return kernel == other.kernel && grades.data() == other.grades.data() && mark_ties == other.mark_ties; }
 };
 
 struct Scores {
     std::span<const double> score;
-    std::span<const double> tie_key;  // empty: ties in input order
-    bool mark_ties;                   // ties count as the mean over their orders
     std::span<const std::int64_t> indptr;
 
     std::size_t queries() const { return indptr.size() - 1; }
 };
+
+// Fills value[m * stride] for every measure of one query, whose documents begin at `begin`, and returns how many of them have a rank; or
+// -1 - i if score i is NaN or +inf.
+inline std::int64_t query_values(const double* score, std::int64_t begin, std::int32_t count, std::span<const MeasureOf> measures, Scratch& scratch,
+                                 double* value, std::size_t stride) {
+    scratch.order.resize(count);
+    scratch.ranked.resize(count);
+    scratch.tied.resize(count);
+    const bool mark_ties = std::any_of(measures.begin(), measures.end(), [](const MeasureOf& each) { return each.mark_ties; });
+    QueryScores query{score, measures.empty() ? nullptr : measures[0].key(begin), count};
+    const std::int64_t ranked = rank_query(scratch.keys, query, scratch.order.data(), mark_ties ? scratch.tied.data() : nullptr);
+    const auto retrieved = static_cast<std::int32_t>(ranked);
+    std::int32_t cutoff = 0;
+    for (const MeasureOf& each : measures) cutoff = std::max(cutoff, std::min(each.cutoff(), retrieved));
+    const double* gathered = nullptr;
+    for (std::size_t m = 0; ranked >= 0 && m < measures.size(); ++m) {
+        const MeasureOf& each = measures[m];
+        const double* grade = each.grades.data() + begin;
+        if (const double* key = each.key(begin); key != query.tie_key) {
+            query.tie_key = key;
+            if (break_ties(query, scratch.order.data(), retrieved, cutoff)) gathered = nullptr;
+        }
+        if (gathered && each.same_value(measures[m - 1])) {
+            value[m * stride] = value[(m - 1) * stride];
+            continue;
+        }
+        if (grade != gathered)
+            for (std::int32_t r = 0; r < retrieved; ++r) scratch.ranked[r] = grade[scratch.order[r]];
+        gathered = grade;
+        value[m * stride] = each.kernel->value({grade, scratch.ranked.data(), each.mark_ties ? scratch.tied.data() : nullptr, count, retrieved}, scratch);
+    }
+    return ranked;
+}
 
 // Fills values[m * queries + q], and retrieved[q] with how many documents have a rank. Returns the
 // index of the first score that is NaN or +inf, or -1 when all are sound.
@@ -34,26 +75,12 @@ inline std::int64_t evaluate(const Scores& scores, std::span<const MeasureOf> me
     for_each_query<Scratch>(scores.indptr, threads, [&](Scratch& scratch, std::size_t q) {
         const std::int64_t begin = scores.indptr[q];
         const auto count = static_cast<std::int32_t>(scores.indptr[q + 1] - begin);
-        scratch.order.resize(count);
-        scratch.ranked.resize(count);
-        scratch.tied.resize(count);
-        std::uint8_t* const tied = scores.mark_ties ? scratch.tied.data() : nullptr;
-        const QueryScores query{scores.score.data() + begin, scores.tie_key.empty() ? nullptr : scores.tie_key.data() + begin, count};
-        const std::int64_t ranked = rank_query(scratch.keys, query, scratch.order.data(), tied);
+        const std::int64_t ranked = query_values(scores.score.data() + begin, begin, count, measures, scratch, values.data() + q, scores.queries());
         if (ranked < 0) {
             const std::int64_t bad = begin - 1 - ranked;
             for (auto seen = first_bad.load(); bad < seen && !first_bad.compare_exchange_weak(seen, bad);) {}
-            return;
         }
-        retrieved[q] = static_cast<std::int32_t>(ranked);
-        const double* gathered = nullptr;
-        for (std::size_t m = 0; m < measures.size(); ++m) {
-            const double* grade = measures[m].grades.data() + begin;
-            if (grade != gathered)
-                for (std::int32_t r = 0; r < retrieved[q]; ++r) scratch.ranked[r] = grade[scratch.order[r]];
-            gathered = grade;
-            values[m * scores.queries() + q] = measures[m].kernel->value({grade, scratch.ranked.data(), tied, count, retrieved[q]}, scratch);
-        }
+        retrieved[q] = static_cast<std::int32_t>(std::max<std::int64_t>(ranked, 0));
     });
     return first_bad == none ? -1 : first_bad.load();
 }

@@ -159,8 +159,8 @@ private:
 
 class PairHinge final : public Objective {
 public:
-    // Each query's share is 1 / its pairs, or for all queries 1 / the mean number of pairs.
-    PairHinge(const double* grades, const std::int64_t* indptr, std::size_t queries, bool squared, bool by_query)
+    // Each query's share is 1 / its pairs, or for all queries 1 / the mean number of pairs; in that mean queries have weights of mean 1.
+    PairHinge(const double* grades, const std::int64_t* indptr, const double* weight, std::size_t queries, bool squared, bool by_query)
         : squared_(squared), ideal_(indptr[queries]), above_(indptr[queries]), share_(queries) {
         network::Buffer keys;
         double all = 0;
@@ -170,7 +170,7 @@ public:
             const double pairs = place(keys, grades + begin, static_cast<std::int32_t>(indptr[q + 1] - begin), &ideal_[begin], &above_[begin]);
             share_[q] = 1 / std::max(pairs, 1.0);
             breath.after(64 * static_cast<std::size_t>(indptr[q + 1] - begin));
-            all += pairs;
+            all += weight[q] * pairs;
         }
         if (!by_query) share_.assign(queries, static_cast<double>(queries) / std::max(all, 1.0));
     }

@@ -18,10 +18,22 @@ namespace exactrank {
 
 class Planes {
 public:
+    static std::size_t width_of(std::size_t dimension) { return (dimension + 7) / 8 * 8; }
+    // A copy of a plane's normal, filled up with zeros.
+    static std::shared_ptr<double[]> padded_normal(const double* normal, std::size_t dimension) {
+        std::shared_ptr<double[]> kept(new double[width_of(dimension)]());
+        std::copy(normal, normal + dimension, kept.get());
+        return kept;
+    }
+
     Planes(std::size_t parts, double strength, const double* centre, std::size_t dimension)
-        : dimension_(dimension), width_((dimension + 7) / 8 * 8), parts_(parts) {
+        : dimension_(dimension), width_(width_of(dimension)), parts_(parts) {
         pose(strength, centre);
     }
+
+    // As another left off: with its theta, which has rounded on the way, and of each part how many planes were ordered first.
+    Planes(double strength, const double* centre, const double* theta, std::size_t dimension, std::vector<Part>&& parts)
+        : strength_(strength), dimension_(dimension), width_(width_of(dimension)), parts_(std::move(parts)), centre_(padded(centre)), theta_(padded(theta)) {}
 
     // The same planes and alphas in a problem (1) of another strength and centre.
     void pose(double strength, const double* centre) {
@@ -39,8 +51,7 @@ public:
             part.offset[i] = std::max(part.offset[i], offset);
             return false;
         }
-        std::shared_ptr<double[]> kept(new double[width_]());
-        std::copy(normal, normal + dimension_, kept.get());
+        auto kept = padded_normal(normal, dimension_);
         if (n == 0) add_share(-1.0 / strength_, kept.get(), width_, theta_.data());
         part.add(offset, std::move(kept), width_);
         return true;
@@ -114,6 +125,8 @@ public:
     }
 
     const std::vector<Part>& parts() const { return parts_; }
+    double strength() const { return strength_; }
+    const double* centre() const { return centre_.data(); }
     const double* theta() const { return theta_.data(); }
     std::size_t dimension() const { return dimension_; }
 

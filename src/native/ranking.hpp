@@ -90,6 +90,21 @@ inline std::int64_t rank_query(network::Buffer& buffer, const QueryScores& query
     return count_ranked(query, range, order, tied);
 }
 
+// Puts tied documents of a ranking into the order that `query` asks for, whatever broke their ties before. Ties that begin at `cutoff` or
+// below, which is at most `ranked`, stay. Says whether any document moved.
+inline bool break_ties(const QueryScores& query, std::int32_t* order, std::int32_t ranked, std::int32_t cutoff) {
+    const double* s = query.score;
+    const Before before{query};
+    bool moved = false;
+    for (std::int32_t first = 0, last; first < cutoff; first = last) {
+        for (last = first + 1; last < ranked && s[order[last]] == s[order[first]]; ++last) {}
+        if (last == first + 1 || std::is_sorted(order + first, order + last, before)) continue;
+        sort_long(order + first, order + last, before);
+        moved = true;
+    }
+    return moved;
+}
+
 // How many documents have a rank, from what rank_query returned for scores that must be sound.
 inline std::int32_t ranked_count(std::int64_t returned) {
     if (returned < 0) throw std::invalid_argument("scores must hold neither NaN nor +inf");

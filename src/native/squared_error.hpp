@@ -1,6 +1,9 @@
 // Squared error against targets t, with left_i = t_i - s_i, or that less its mean over the query:
 //
 //   value = -1/2 sum_i left_i^2,    slope_i = left_i,    curvature 1 (of the mean's part no account is taken)               (1)
+//   mean = sum_i left_i / parts_i                                                                                           (2)
+//
+// where the query is so many parts as large as document i: as many as there are documents where all weigh the same.
 #pragma once
 
 #include "objective.hpp"
@@ -9,12 +12,12 @@ namespace exactrank {
 
 class SquaredError final : public Objective {
 public:
-    SquaredError(const double* targets, bool within) : targets_(targets), within_(within) {}
+    SquaredError(const double* targets, const double* parts) : targets_(targets), parts_(parts) {}
 
     void answer(const Scored& scored, Scratch&, const Answer& wanted) const override {
         const double* target = targets_ + scored.begin;
         double mean = 0;
-        for (std::int32_t i = 0; within_ && i < scored.count; ++i) mean += (target[i] - scored.score[i]) / scored.count;
+        for (std::int32_t i = 0; parts_ && i < scored.count; ++i) mean += (target[i] - scored.score[i]) / parts_[scored.begin + i];
         double sum = 0;
         for (std::int32_t i = 0; i < scored.count; ++i) {
             const double left = target[i] - scored.score[i] - mean;
@@ -26,8 +29,8 @@ public:
     }
 
 private:
-    const double* targets_;  // one a document
-    bool within_;
+    const double* targets_;  // one per document
+    const double* parts_;    // one per document, or none for no mean
 };
 
 }  // namespace exactrank

@@ -40,7 +40,7 @@ def good_models() -> list[Any]:
     """A model of every kind of scorer, as JSON, and weights from elsewhere."""
     rng = np.random.default_rng(0)
     data = xr.RankingData.from_arrays(rng.normal(size=(60, 3)), rng.integers(0, 3, 60), group=[10] * 6, feature_names=["a", "b", "c"])
-    rankers = [xr.Ridge(), xr.RankNet(hidden=2, epochs=1), xr.LambdaMART(trees=3, leaves=3), xr.RankBoost(rounds=2)]
+    rankers = [xr.Ridge(), xr.RankNet(hidden=2, max_iter=1), xr.LambdaMART(trees=3, leaves=3), xr.RankBoost(max_iter=2)]
     with TemporaryDirectory() as folder:
         for i, ranker in enumerate(rankers):
             ranker.fit(data).save(Path(folder) / f"{i}.json")

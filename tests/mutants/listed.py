@@ -71,17 +71,45 @@ OBJECTIVES = [
     *of("measures/bound.py", "bound", ("| (best == worst) |", "|")),
     *of("objectives/step_function.py", "profile line_search", ("values.max() - SAME_VALUE", "values.max()")),
     *of("objectives/softmax.py", "directrank", ("self._ridge / 2 * float", "self._ridge * float")),
-    *of("objectives/ridge.py", "directrank", ("np.sqrt(spread_to_documents(data.weights", "(spread_to_documents(data.weights")),
+    *of("objectives/ridge.py", "rankers directrank", ("np.sqrt(np.repeat(data.weights", "(np.repeat(data.weights")),
     *of("objectives/likelihood.py", "directrank", ("np.minimum(better, bound.measure.cutoff)", "better")),
-    *of("objectives/parametric.py", "network gradient_rankers", ("- self._l2 * theta", "- self._l2 / 2 * theta")),
+    *of("objectives/parametric.py", "network gradient_rankers", ("- self.l2 * self._away", "- self.l2 / 2 * self._away")),
     *of("objectives/listnet.py", "listwise", ("max(MOST, float(np.ptp(data.y)))", "MOST")),
     *of("objectives/listmle.py", "listwise", ("np.where(one_grade, 0, ", "np.where(one_grade, 1, ")),
     *of("objectives/approx_ndcg.py", "listwise", ("replace(self.measure, k=None)", "self.measure")),
     *of("objectives/lambdas.py", "cost", ("upper * (upper + 1) / 2", "upper * (upper - 1) / 2")),
-    *of("objectives/regularised_risk.py", "regularised_risk", ("self.strength / 2 * float(away", "self.strength * float(away")),
+    *of("objectives/regularised_risk.py", "regularised_risk", ("theta - self.centre", "theta")),
     *of("objectives/query_performance.py", "adarank", ("if self.turned else (1.0,)", "if not self.turned else (1.0,)")),
 ]
 
-TRAINING: list[Mutant] = []
+TRAINING = [
+    *of(
+        "training/loop.py",
+        "training combinators",
+        ("verdict.goodness > before.verdict.goodness", "verdict.goodness >= before.verdict.goodness"),
+        ("now.stale >= self.patience", "now.stale > self.patience"),
+    ),
+    *of(
+        "training/recorder.py",
+        "training combinators",
+        ("step=before + progress.step", "step=progress.step"),
+        ("before + (parts - number) * progress.steps", "before + parts * progress.steps"),
+    ),
+    *of(
+        "training/combinators.py",
+        "training combinators",
+        ("patience is not None and stale >= patience", "patience is not None and stale > patience"),
+        ("best = max(range(len(ends))", "best = min(range(len(ends))"),
+        ("run(reached, part)", "run(start, part)"),
+        ("np.where(fold == part, 0.0, weight)", "np.where(fold == part, weight, 0.0)"),
+        ("data.weights * (drawn == 0)", "data.weights * (drawn == 1)"),
+    ),
+    *of(
+        "training/judge.py",
+        "training combinators",
+        ('measure if measure.ties == "expected" else', 'measure if measure.ties == "input" else'),
+        ("valid = self._asked_of_valid.mean(scores)", "valid = self._selecting.mean(scores)"),
+    ),
+]
 
 MUTANTS = OPTIMIZERS + OBJECTIVES + TRAINING

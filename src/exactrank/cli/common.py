@@ -71,7 +71,7 @@ class Options:
     """Options that are declared once, and that a command takes as one `ReadOptions`; its threads are those of the command."""
 
     each: Mapping[str, tuple[Any, Any]]  #: annotation and default, by name
-    missing: bool = True  #: are missing values kept, where no option says?
+    keep_missing: bool = True  #: are missing values kept, where no option says?
 
     def parameters(self) -> list[inspect.Parameter]:
         """What stands in the command's signature."""
@@ -86,8 +86,8 @@ class Options:
 
         given = {name: arguments.pop(name) for name in self.each}
         columns = Columns(given["query_column"], given["doc_column"], given["relevance_column"])
-        missing = given.get("missing", self.missing)
-        return ReadOptions(missing, given.get("features"), columns=columns, verify=True, threads=arguments.get("threads"))
+        keep_missing = given.get("keep_missing", self.keep_missing)
+        return ReadOptions(keep_missing, given.get("features"), columns=columns, verify=True, threads=arguments.get("threads"))
 
 
 _COLUMNS = {
@@ -96,11 +96,11 @@ _COLUMNS = {
     "relevance_column": (Annotated[str, typer.Option(help="Tables: the column of grades.")], "relevance"),
 }
 _FEATURES = Annotated[int | None, typer.Option(min=1, help="Text: how many features there are, where the file may lack the last ones.")]
-_MISSING = Annotated[bool, typer.Option("--missing", help="Text: keep nan, inf and NULL as missing values.")]
+_KEEP_MISSING = Annotated[bool, typer.Option("--keep-missing", help="Text: keep nan, inf and NULL as missing values.")]
 #: How to read data for a model, which takes missing values and must have the features it was trained on.
 Reading = Annotated["ReadOptions", Options({"features": (_FEATURES, None)} | _COLUMNS)]
 #: How to read data as it is: missing values are refused unless they are asked for.
-StrictReading = Annotated["ReadOptions", Options({"missing": (_MISSING, False)} | _COLUMNS)]
+StrictReading = Annotated["ReadOptions", Options({"keep_missing": (_KEEP_MISSING, False)} | _COLUMNS)]
 
 
 def command(to: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -229,7 +229,7 @@ def _read(path: Path, options: "ReadOptions") -> "Data":
     """Folds of a folder, or the data of a file."""
     from exactrank.data.folds import read_folds
 
-    return read_folds(path, missing=options.missing, threads=options.threads) if path.is_dir() else read(path, options)
+    return read_folds(path, keep_missing=options.keep_missing, threads=options.threads) if path.is_dir() else read(path, options)
 
 
 def _name(path: Path) -> str:

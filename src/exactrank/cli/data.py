@@ -43,7 +43,7 @@ def info(
     from exactrank.data.folds import read_folds
 
     if data.is_dir():
-        folds = read_folds(data, missing=reading.missing, threads=threads)
+        folds = read_folds(data, keep_missing=reading.keep_missing, threads=threads)
         parts = {f"{fold.name}/{part}": getattr(fold, part) for fold in folds for part in ("train", "valid", "test")}
     else:
         parts = {str(data): read(data, reading)}

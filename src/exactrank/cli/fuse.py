@@ -51,7 +51,7 @@ def fuse(
     with optional_file(out, force) as file, picture(plot, force) as draw:
         judged = _systems(data, run or [], system or [], reading)
         result = fused(
-            judged, systems=system, measure=measure, normalise=normalise, missing=absent, nonnegative=not allow_negative,
+            judged, systems=system, measure=measure, normalise=normalise, absent=absent, nonnegative=not allow_negative,
             folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads,
         )  # fmt: skip
         if draw is not None:

@@ -1,76 +1,93 @@
-"""Options from a ranker's constructor: one for each parameter that can be written as a word, with its help and default."""
+"""Options of ``exactrank train NAME``, read off the ranker's settings: one for each that can be written on a command line."""
 
 import inspect
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from exactrank.cli.common import Seed, Threads
+from exactrank.rankers.base import Ranker
+from exactrank.settings import Setting
 
-_SHARED: dict[str, Any] = {"seed": Seed, "threads": Threads}
 _SHORT = {"measure": ("--measure", "-m")}
-_ENTRY = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n {8,}.*)*)", re.MULTILINE)
+OWN, COMMON = "Settings of the method", "Settings of all rankers"
 
 
-def ranker_options(ranker: type) -> list[inspect.Parameter]:
-    """The parameters of ``ranker`` as those of a command; one that no word can stand for is left to Python."""
-    hints = get_type_hints(ranker.__init__)  # type: ignore[misc]
-    documented = dict(_documented(ranker))
-    found = []
-    for given in list(inspect.signature(ranker).parameters.values()):
-        written = _SHARED.get(given.name) or _written(hints.get(given.name), given.name)
-        if written is None:
-            continue
-        if given.name not in _SHARED:
-            how = {"help": documented.get(given.name)} | _number_or_word(hints.get(given.name))
-            written = Annotated[written, typer.Option(*_SHORT.get(given.name, ()), **how)]
-        found.append(inspect.Parameter(given.name, inspect.Parameter.KEYWORD_ONLY, default=given.default, annotation=written))
-    return found
+def ranker_options(ranker: type[Ranker]) -> list[inspect.Parameter]:
+    """The settings of ``ranker`` as parameters of a command, its own first; what no word can stand for is left to Python."""
+    shared = [name for name in Ranker.settings if name != "measure"]
+    order = ["measure", *(name for name in ranker.settings if name not in Ranker.settings), *shared]
+    found = (_option(ranker.settings[name], COMMON if name in shared else OWN) for name in order)
+    return [option for option in found if option is not None]
 
 
-def plain_values(options: dict[str, Any]) -> dict[str, Any]:
+def given_settings(ranker: type[Ranker], options: Mapping[str, Any]) -> dict[str, Any]:
     """What the constructor takes for what the command line gave."""
-    return {name: value.value if isinstance(value, Enum) else value for name, value in options.items()}
+    return {name: _value(ranker.settings[name], option) for name, option in options.items()}
 
 
-def _written(annotation: Any, name: str) -> Any:
-    """The type of one word on the command line, or None."""
-    if get_origin(annotation) is Literal and all(isinstance(value, str) for value in get_args(annotation)):
-        return Enum(name, {value: value for value in get_args(annotation)}, type=str)
-    if annotation in (bool, int, float, str):
-        return annotation
-    if annotation == Sequence[str]:
-        return list[str]
-    choices = get_args(annotation) if get_origin(annotation) is not None else ()
-    words = [word for word in (_written(choice, name) for choice in choices if choice is not NoneType) if word is not None]
-    if not words or get_origin(annotation) is tuple:
+def _option(one: Setting, panel: str) -> inspect.Parameter | None:
+    written = _written(one)
+    if written is None:
         return None
-    return words[0] | None if NoneType in choices else words[0]
+    condition = f" ({one.condition[0].upper()}{one.condition[1:]}.)" if one.condition else ""
+    how: dict[str, Any] = {"help": (one.help + condition).replace("[", "\\["), "rich_help_panel": panel}
+    if one.choices and _is_number(one):
+        how |= {"parser": _number_or_word(one), "metavar": "|".join(["NUMBER", *one.choices])}
+    if written == list[str]:
+        how |= {"metavar": "NAME=VALUE" if _kind(one, Mapping) else "NAME"}
+    kind: Any = written | None if NoneType in one.kinds else written
+    annotation = Annotated[kind, typer.Option(*_SHORT.get(one.name, ()), **how)]
+    default = list(one.default or ()) if written == list[str] else one.default
+    return inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _number_or_word(annotation: Any) -> dict[str, Any]:
-    """How an option is read that takes a number or one of some words, as ``float | Literal["auto"]``."""
-    choices = get_args(annotation)
-    words = [word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)]
-    if float not in choices or not words:
-        return {}
+def _written(one: Setting) -> Any:
+    """The type of its words on the command line, or None."""
+    if _kind(one, Mapping) or _kind(one, Sequence, str):
+        return list[str]
+    if one.choices and not _is_number(one):
+        return Enum(one.name, {word: word for word in one.choices}, type=str)
+    return next((kind for kind in (bool, float, int, str) if kind in one.kinds), str if one.choices else None)
+
+
+def _kind(one: Setting, origin: type, inner: type | None = None) -> bool:
+    """May it be of that kind, as a mapping or a list?"""
+    own = [kind for kind in one.kinds if isinstance(get_origin(kind), type) and get_origin(kind) is not Literal]
+    return any(issubclass(get_origin(kind), origin) and (inner is None or get_args(kind)[0] is inner) for kind in own)
+
+
+def _is_number(one: Setting) -> bool:
+    return int in one.kinds or float in one.kinds
+
+
+def _number_or_word(one: Setting) -> Callable[[Any], Any]:
+    """How an option is read that takes a number or one of some words."""
 
     def read(text: Any) -> Any:
+        if text is None or text in one.choices:
+            return text
         try:
-            return text if text in words else float(text)
+            return int(text) if float not in one.kinds else float(text)
         except ValueError:
-            raise ValueError(f"{text!r} is neither a number nor {' or '.join(words)}") from None
+            raise ValueError(f"{text!r} is not {one.expected}") from None
 
-    return {"parser": read, "metavar": "|".join(["FLOAT", *words])}
+    return read
 
 
-def _documented(ranker: type) -> Iterator[tuple[str, str]]:
-    """Names and texts of the ``Args:`` in the docstrings of ``ranker`` and its bases."""
-    for each in reversed(ranker.__mro__):
-        arguments = (inspect.cleandoc(each.__doc__ or "")).partition("Args:\n")[2]
-        for entry in _ENTRY.finditer(arguments.partition("\n\n")[0]):
-            yield entry["name"], " ".join(entry["text"].split())
+def _value(one: Setting, option: Any) -> Any:
+    if isinstance(option, Enum):
+        return option.value
+    if isinstance(option, list) and _kind(one, Mapping):
+        return dict(_pair(one, word) for word in option) or one.default
+    return tuple(option) if isinstance(option, list) else option
+
+
+def _pair(one: Setting, word: str) -> tuple[str, int]:
+    name, _, value = word.rpartition("=")
+    try:
+        return name, int(value)
+    except ValueError:
+        raise typer.BadParameter(f"--{one.name} {word!r} is not NAME=VALUE, e.g. --{one.name} price=-1") from None

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from exactrank.cli.common import Force, Json, Reading, Source, app, guarded, print_json, read, say, tell
-from exactrank.errors import ExactRankError
+from exactrank.errors import ExactRankError, InterruptedWarning
 from exactrank.rankers import RANKERS, find_ranker
 from exactrank.text import printable
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from exactrank.data.ranking_data import RankingData
     from exactrank.rankers.base import Ranker
     from exactrank.scorers.model import Model
-    from exactrank.training import Listener, Progress
+    from exactrank.training.progress import Listener, Progress
 
 Out = Annotated[Path, typer.Option(help="Where the model goes; - is standard output.")]
 Resume = Annotated[
@@ -71,6 +71,7 @@ class Job:
         from exactrank.measures.parse import parse_measure
 
         parse_measure(self.ranker.measure)
+        self.ranker.check_values()
         with self._alone():
             earlier = self._earlier()
             with whole_file(self.out, force=self.force or earlier is not None) as file:
@@ -177,7 +178,7 @@ def _broken(name: str, error: ExactRankError) -> Any:
 
 def _command(name: str) -> Any:
     """The command that trains the ranker called ``name``."""
-    from exactrank.cli.ranker_options import plain_values, ranker_options
+    from exactrank.cli.ranker_options import given_settings, ranker_options
 
     ranker = find_ranker(name)
 
@@ -191,7 +192,7 @@ def _command(name: str) -> Any:
         as_json: Json = False,
         **options: Any,
     ) -> None:
-        job = Job(ranker(**plain_values(options)), out, force, as_json, resume)
+        job = Job(ranker(**given_settings(ranker, options)), out, force, as_json, resume)
         job.run(data, valid, reading)
 
     _replace_catch_all(train, ranker_options(ranker))
@@ -215,11 +216,15 @@ def _replace_catch_all(function: Callable[..., None], options: list[inspect.Para
 
 @contextmanager
 def _troubles_told() -> Iterator[None]:
-    """Say on stderr what training warned of, once, in the words of the command line; NumPy's words on numbers say nothing to a user."""
+    """Say on stderr what training warned of, once, in the words of the command line.
+
+    NumPy's words on numbers say nothing to a user, and of an interruption more is said than this.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for message in dict.fromkeys(str(warning.message) for warning in caught if not issubclass(warning.category, RuntimeWarning)):
+    silent = RuntimeWarning, InterruptedWarning
+    for message in dict.fromkeys(str(warning.message) for warning in caught if not issubclass(warning.category, silent)):
         tell(message)
 
 

@@ -21,7 +21,7 @@ from exactrank.arrays import PerDocument, Rows
 from exactrank.compare.results import Point, Weights
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
-from exactrank.rankers.search_space import Space
+from exactrank.settings import Space
 
 #: A report draws no more than so many points of a curve.
 MOST_POINTS = 500

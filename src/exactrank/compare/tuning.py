@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterSampler
 
 from exactrank.compare.results import Trial
 from exactrank.errors import DataError
-from exactrank.rankers.search_space import Space
+from exactrank.settings import Space
 from exactrank.threads import thread_count
 
 #: More are a mistake.

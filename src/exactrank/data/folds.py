@@ -25,7 +25,7 @@ class Fold:
     test: RankingData
 
 
-def read_folds(path: str | os.PathLike[str], *, missing: bool = False, threads: int | None = None) -> list[Fold]:
+def read_folds(path: str | os.PathLike[str], *, keep_missing: bool = False, threads: int | None = None) -> list[Fold]:
     """Every ``FoldN`` below ``path``, in order of N, or ``path`` itself as one; all parts are given the width of the widest."""
     root = Path(path)
     folders = sorted((f for f in root.glob("Fold*") if _number(f) is not None), key=lambda f: _number(f) or 0)
@@ -33,11 +33,11 @@ def read_folds(path: str | os.PathLike[str], *, missing: bool = False, threads: 
         raise DataError(f"{root} holds neither folders named Fold1, Fold2, ... nor train.txt, vali.txt and test.txt; give one that does")
     folders = folders or [root.resolve()]
     parts = {(folder.name, part): _part(folder, part) for folder in folders for part in ("train", "vali", "test")}
-    options = ReadOptions(missing=missing, threads=threads)
+    options = ReadOptions(keep_missing=keep_missing, threads=threads)
     data = {key: LetorFormat().read(file, options) for key, file in parts.items()}
     names = max((d.feature_names for d in data.values()), key=len)
     if any(d.feature_names != names for d in data.values()):
-        same = ReadOptions(missing=missing, threads=threads, n_features=len(names), first_feature=int(names[0]))
+        same = ReadOptions(keep_missing=keep_missing, threads=threads, n_features=len(names), first_feature=int(names[0]))
         data = {key: LetorFormat().read(file, same) for key, file in parts.items()}
     return [Fold(f.name, data[f.name, "train"], data[f.name, "vali"], data[f.name, "test"]) for f in folders]
 

@@ -27,7 +27,7 @@ class Columns:
 class ReadOptions:
     """How to read; each format uses those that concern it."""
 
-    missing: bool = False  #: text: keep nan, inf and NULL as missing values
+    keep_missing: bool = False  #: text: keep nan, inf and NULL as missing values
     n_features: int | None = None  #: text: the number of features, where the file may lack the last ones
     first_feature: int | None = None  #: text: the id of the first feature, 0 or 1
     columns: Columns = field(default_factory=Columns)  #: tables

@@ -32,7 +32,7 @@ BEGINNINGS = {MAGIC: "xr", b"PAR1": "parquet"}
 def read(
     path: str | os.PathLike[str],
     *,
-    missing: bool = False,
+    keep_missing: bool = False,
     n_features: int | None = None,
     first_feature: int | None = None,
     columns: Columns | None = None,
@@ -41,12 +41,12 @@ def read(
 ) -> RankingData:
     """Read ranking data from LETOR text, an ``.xr`` cache, Parquet, CSV or TREC qrels, by the file's name.
 
-    ``missing`` keeps nan, inf and NULL in text as missing values (NaN); ``n_features`` and ``first_feature`` fix how many
+    ``keep_missing`` keeps nan, inf and NULL in text as missing values (NaN); ``n_features`` and ``first_feature`` fix how many
     features text has and whether their ids count from 0 or 1; ``columns`` names the columns of a table; ``verify`` checks
     every byte of a cache. A file with an unknown suffix is taken for LETOR text, or for qrels if its first line has four
     columns.
     """
-    return read_as(path, ReadOptions(missing, n_features, first_feature, columns or Columns(), verify, threads))
+    return read_as(path, ReadOptions(keep_missing, n_features, first_feature, columns or Columns(), verify, threads))
 
 
 def read_as(path: str | os.PathLike[str], options: ReadOptions) -> RankingData:

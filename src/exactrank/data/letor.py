@@ -163,7 +163,7 @@ def _parser(options: ReadOptions, *, queries: bool = True, expected_bytes: int =
         raise DataError(f"n_features must be a positive whole number of 64 bits, got {options.n_features!r}")
     features = -1 if options.n_features is None else options.n_features
     first = -1 if options.first_feature is None else options.first_feature
-    return _core.LetorParser(options.missing, queries, features, first, expected_bytes, thread_count(options.threads), list(exact))
+    return _core.LetorParser(options.keep_missing, queries, features, first, expected_bytes, thread_count(options.threads), list(exact))
 
 
 def _is_whole(number: object) -> bool:

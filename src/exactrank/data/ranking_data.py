@@ -202,8 +202,8 @@ class RankingData:
 
     @cached_property
     def moments(self) -> Moments:
-        """The mean and the standard deviation of each feature over all documents; none may be missing."""
-        return moments(self.X)
+        """The mean and the standard deviation of each feature over all documents, weighted as their queries; none may be missing."""
+        return moments(self.X, None if self.query_weight is None else np.repeat(self.query_weight, self.sizes))
 
     def __repr__(self) -> str:
         return f"RankingData({self.n_queries:,} queries, {self.n_documents:,} documents, {self.n_features:,} features)"

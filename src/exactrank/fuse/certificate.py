@@ -25,8 +25,9 @@ from exactrank import _core
 from exactrank.arrays import Boundaries, PerDocument, PerQuery
 from exactrank.fuse.cells import Cell, halves, triangles
 from exactrank.fuse.normalise import SystemScores
-from exactrank.fuse.problem import Problem, Weights, mean, weighted_sum
+from exactrank.fuse.problem import Problem, Weights, weighted_sum
 from exactrank.fuse.search import ascended
+from exactrank.measures.bound import mean_over_queries
 from exactrank.measures.families import Positional
 from exactrank.threads import thread_count
 
@@ -116,7 +117,7 @@ class Ceiling:
                 scores[:] = weighted_sum(corner, self.values[some])
         sums = _core.optimistic(self.at_corners, self.indptr, self.useful, self.discounts, thread_count(self.problem.threads))
         share = np.divide(sums, self.ideal_sum, out=np.ones_like(sums), where=self.ideal_sum > 0)
-        return mean(share * self.ideal_value, self.problem.data.weights)
+        return mean_over_queries(share * self.ideal_value, self.problem.data.weights)
 
 
 def _discounts(problem: Problem) -> PerDocument:

@@ -19,9 +19,10 @@ from exactrank.arrays import Boundaries, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.fuse.contenders import by_blocks
 from exactrank.fuse.normalise import normalised
-from exactrank.fuse.problem import Problem, mean
+from exactrank.fuse.problem import Problem
 from exactrank.fuse.resample import Draws, Pair, mean_intervals
 from exactrank.measures.base import Measure
+from exactrank.measures.bound import mean_over_queries
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,16 @@ def compared(data: RankingData, problem: Problem, in_sample: PerQuery, held_out:
     rows = {**baselines, "tuned, in sample": in_sample} | ({} if held_out is None else {"tuned, held out": held_out})
     weight = problem.data.weights
     intervals = mean_intervals(np.stack(list(rows.values())), weight, draws) if len(draws) else [None] * len(rows)
-    table = {name: Compared(name, mean(values, weight), interval) for (name, values), interval in zip(rows.items(), intervals, strict=True)}
+    table = {
+        name: Compared(name, mean_over_queries(values, weight), interval)
+        for (name, values), interval in zip(rows.items(), intervals, strict=True)
+    }
     if held_out is None:
         return tuple(table.values())
     gains = {name: held_out - values for name, values in baselines.items()}
     gain_intervals = mean_intervals(np.stack(list(gains.values())), weight, draws) if len(draws) else [None] * len(gains)
     for (name, gain), interval in zip(gains.items(), gain_intervals, strict=True):
-        table[name] = replace(table[name], gain=mean(gain, weight), gain_interval=interval)
+        table[name] = replace(table[name], gain=mean_over_queries(gain, weight), gain_interval=interval)
     return tuple(table.values())
 
 

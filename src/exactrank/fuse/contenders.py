@@ -56,18 +56,18 @@ class Fusing:
 
     measure: Measure
     normalise: str
-    missing: str
+    absent: str
     nonnegative: bool = True
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        check_policies(self.normalise, self.missing)
+        check_policies(self.normalise, self.absent)
 
     def problem(self, data: RankingData) -> Problem:
         """The problem that ``data`` poses, a feature a system, without the documents that cannot matter."""
 
         def contending(rows: slice, indptr: Boundaries) -> tuple[Rows, SystemScores, Retrieved]:
-            values, ranked = normalised(data.X[rows], indptr, self.normalise, self.missing, data.offset)
+            values, ranked = normalised(data.X[rows], indptr, self.normalise, self.absent, data.offset)
             kept = self._contenders(values, ranked, data.y[rows], indptr)
             return kept + rows.start, values[:, kept], ranked[kept]
 

@@ -29,11 +29,12 @@ from exactrank.fuse.contenders import Fusing
 from exactrank.fuse.effort import Effort
 from exactrank.fuse.normalise import normalised
 from exactrank.fuse.picture import drawn
-from exactrank.fuse.problem import Problem, Sweep, Weights, mean
+from exactrank.fuse.problem import Problem, Sweep, Weights
 from exactrank.fuse.query_steps import QuerySteps, best_weights
 from exactrank.fuse.resample import Folds, Pair, bootstrapped, draw_counts
 from exactrank.fuse.search import all_weights, ascended, best_of, flat_range, tuned
 from exactrank.measures.base import Measure
+from exactrank.measures.bound import mean_over_queries
 from exactrank.measures.parse import parse_measure
 from exactrank.pictures import picture_file
 
@@ -48,7 +49,7 @@ class Fusion:
     systems: tuple[str, ...]
     weights: tuple[float, ...]  #: one a system; their absolute values add up to 1
     normalise: str
-    missing: str
+    absent: str
     measure: Measure
     value: float  #: of the measure, on the queries that the weights were tuned on
     interval: tuple[Pair, ...]  #: how far each weight can move, the others in proportion, before the value changes
@@ -62,7 +63,7 @@ class Fusion:
     def predict(self, data: RankingData) -> PerDocument:
         """The fused score of each row of ``data``, in the caller's order; -inf for a document that is not ranked."""
         chosen = select_systems(data, self.systems)
-        values, ranked = normalised(chosen.X, chosen.indptr, self.normalise, self.missing, chosen.offset)
+        values, ranked = normalised(chosen.X, chosen.indptr, self.normalise, self.absent, chosen.offset)
         return data.ungrouped(Problem(self.measure, chosen, values, ranked).scores(np.array(self.weights)))
 
     def to_json(self) -> dict[str, Any]:
@@ -75,7 +76,7 @@ class Fusion:
         return {
             "weights": by_system(self.weights),
             "normalise": self.normalise,
-            "missing": self.missing,
+            "absent": self.absent,
             "measure": repr(self.measure),
             "value": _plain(self.value),
             "cross_validated": _plain(self.cross_validated),
@@ -104,7 +105,7 @@ def fuse(
     systems: Sequence[str] | None = None,
     measure: str | Measure = "nDCG@10",
     normalise: str = "min-max",
-    missing: str = "worst",
+    absent: str = "worst",
     nonnegative: bool = True,
     folds: int = 5,
     bootstrap: int = 200,
@@ -116,7 +117,7 @@ def fuse(
     """Tune the weights of several systems, one a feature of ``data`` (NaN: not retrieved), for ``measure``.
 
     ``systems`` names the features to fuse (default: all). ``normalise`` makes their scores comparable: none, min-max, z-score,
-    rank or reciprocal-rank; ``missing`` says what a document gets from a system that did not retrieve it: worst, zero, or drop
+    rank or reciprocal-rank; ``absent`` says what a document gets from a system that did not retrieve it: worst, zero, or drop
     to rank only documents that all retrieved. ``folds`` and ``bootstrap`` (each 0: none) give the cross-validated value and 95%
     intervals. Three systems are searched until the certified gap is at most ``tolerance`` or ``cells`` triangles were seen
     (default: as many as take some seconds).
@@ -127,7 +128,7 @@ def fuse(
     >>> fusion.value, fusion.optimum
     (1.0, 'global')
     """
-    fusing = Fusing(parse_measure(measure), normalise, missing, nonnegative, threads)
+    fusing = Fusing(parse_measure(measure), normalise, absent, nonnegative, threads)
     effort = Effort(folds, bootstrap, tolerance, cells, seed)
     chosen = select_systems(data, data.feature_names if systems is None else systems)
     check_systems(chosen, folds)
@@ -217,12 +218,12 @@ def _reported(data: RankingData, fusing: Fusing, problem: Problem, found: _Found
         systems=data.feature_names,
         weights=tuple(found.weights.tolist()),
         normalise=fusing.normalise,
-        missing=fusing.missing,
+        absent=fusing.absent,
         measure=fusing.measure,
-        value=mean(in_sample, problem.data.weights),
+        value=mean_over_queries(in_sample, problem.data.weights),
         interval=found.interval,
         bootstrap_interval=bootstrapped(problem, found.weights, draws, found.swept),
-        cross_validated=None if held_out is None else mean(held_out, problem.data.weights),
+        cross_validated=None if held_out is None else mean_over_queries(held_out, problem.data.weights),
         optimum=found.optimum,
         certificate=found.certificate,
         comparison=compared(data, problem, in_sample, held_out, draws),

@@ -9,7 +9,7 @@ scores sharing their mean rank):
     rank              1 - (r - 1) / n                                                                           (4)
     reciprocal-rank   1 / (60 + r)                                          (Cormack, Clarke & Buettcher 2009)  (5)
 
-A document that a system did not retrieve has no s. What stands in its place is said by ``missing``:
+A document that a system did not retrieve has no s. What stands in its place is said by ``absent``:
 
     worst   the lowest value that the system gave in that query: at best the document would have come last
     zero    0: nothing is added; with min-max the same as worst (but where all are equal), with z-score an average document
@@ -33,7 +33,7 @@ from exactrank.fuse.tables import mean_ranks
 SystemScores = npt.NDArray[np.float64]  #: systems x documents
 Retrieved = npt.NDArray[np.bool_]  #: one a document
 RRF_K = 60
-MISSING = ("worst", "zero", "drop")
+ABSENT = ("worst", "zero", "drop")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +93,14 @@ NORMALISATIONS: Mapping[str, Callable[[Lists], PerDocument]] = {
 }
 
 
-def check_policies(how: str, missing: str) -> None:
-    """Raise where a normalisation or a policy for missing documents does not exist."""
-    for name, given, known in (("normalise", how, list(NORMALISATIONS)), ("missing", missing, MISSING)):
+def check_policies(how: str, absent: str) -> None:
+    """Raise where a normalisation or a policy for absent documents does not exist."""
+    for name, given, known in (("normalise", how, list(NORMALISATIONS)), ("absent", absent, ABSENT)):
         if given not in known:
             raise DataError(f"{name}={given!r} is not one of {', '.join(known)}")
 
 
-def normalised(X: Matrix, indptr: Boundaries, how: str, missing: str, offset: Offset | None = None) -> tuple[SystemScores, Retrieved]:
+def normalised(X: Matrix, indptr: Boundaries, how: str, absent: str, offset: Offset | None = None) -> tuple[SystemScores, Retrieved]:
     """The systems' comparable scores, and which documents are ranked; a column of ``X`` is a system, NaN not retrieved.
 
     Scores are ``X`` plus ``offset``, of which (2) to (5) do not depend.
@@ -119,9 +119,9 @@ def normalised(X: Matrix, indptr: Boundaries, how: str, missing: str, offset: Of
         found = NORMALISATIONS[how](lists)
         found = found + constant if constant else found
         filled[:] = 0.0
-        if missing == "worst" and len(lists.rows) < len(X):
+        if absent == "worst" and len(lists.rows) < len(X):
             lowest = np.zeros(len(indptr) - 1)
             lowest[lists.queries] = np.minimum.reduceat(found, lists.starts)
             filled[:] = np.repeat(lowest, np.diff(indptr))
         filled[lists.rows] = found
-    return values, np.asarray(present.all(axis=0) if missing == "drop" else present.any(axis=0))
+    return values, np.asarray(present.all(axis=0) if absent == "drop" else present.any(axis=0))

@@ -21,7 +21,7 @@ from exactrank.arrays import PerDocument, PerQuery, Rows
 from exactrank.data.ranking_data import RankingData
 from exactrank.fuse.normalise import Retrieved, SystemScores
 from exactrank.measures.base import Measure
-from exactrank.measures.bound import BoundMeasure, means_over_queries
+from exactrank.measures.bound import BoundMeasure, mean_over_queries
 from exactrank.objectives.profile import profile
 from exactrank.objectives.step_function import Interval, StepFunction
 
@@ -95,7 +95,7 @@ class Problem:
 
     def value(self, weights: Weights, query_weight: PerQuery) -> float:
         """The measure's mean over queries."""
-        return mean(self.per_query(weights), query_weight)
+        return mean_over_queries(self.per_query(weights), query_weight)
 
     def sweep(self, start: Weights, end: Weights, query_weight: PerQuery | None = None) -> Sweep:
         """The measure on the segment from ``start`` to ``end``, (2)."""
@@ -119,8 +119,3 @@ def weighted_sum(weights: Weights, values: SystemScores) -> PerDocument:
     for weight, scores in zip(weights[1:], values[1:], strict=True):
         total += weight * scores
     return total
-
-
-def mean(per_query: PerQuery, query_weight: PerQuery) -> float:
-    """The weighted mean over the queries that are not skipped."""
-    return float(means_over_queries(per_query, query_weight))

@@ -73,7 +73,7 @@ class Measure(ABC):
 
     @abstractmethod
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
-        """The native measure and what it reads for grades: ``y``, or a usefulness made from it.
+        """The native measure and what it reads for grades: ``y``, or a usefulness made from it; the same for all ``ties``.
 
         ``longest`` is the most documents that a query has.
         """

@@ -39,6 +39,7 @@ class BoundMeasure:
     kernel: _core.Kernel = field(repr=False)
     grades: PerDocument = field(repr=False)  #: as the kernel reads them
     tie_key: PerDocument | None = field(repr=False)  #: ranks documents of equal score, smallest first; None for the order given
+    _copies: dict[int, "BoundMeasure"] = field(default_factory=dict, init=False, repr=False)  #: of itself, by their number
 
     @classmethod
     def of(cls, measure: "Measure", data: RankingData, weights: PerQuery | None, threads: int | None) -> "BoundMeasure":
@@ -56,17 +57,29 @@ class BoundMeasure:
         """Itself as the kernels take it."""
         return _core.BoundMeasure(self.kernel, self.grades, self.data.indptr, self.tie_key, self.marks_ties, self.weights)
 
+    def with_ties(self, ties: "Ties") -> "BoundMeasure":
+        """The same measure, which breaks ties in another way; all else is shared."""
+        return (
+            self
+            if ties == self.measure.ties
+            else replace(self, measure=replace(self.measure, ties=ties), tie_key=_tie_key(ties, self.data))
+        )
+
     def values(self, scores: PerDocument) -> PerQuery:
         """The measure of each query; NaN where it is skipped."""
         return np.asarray(values_of([self], scores)[0][0])
 
     def mean(self, scores: PerDocument) -> float:
         """(1), as [`xr.evaluate`][exactrank.evaluate] has it; a DataError where that is no number."""
-        return float(self._checked(means_over_queries(self.values(scores), self.weights)))
+        return self.mean_of(self.values(scores))
+
+    def mean_of(self, values: PerQuery) -> float:
+        """(1), of the queries' ``values``."""
+        return float(self._checked(means_over_queries(values[None], self.weights))[0])
 
     def means(self, scores: Floats) -> Floats:
         """(1) for each row of ``scores``, all of them ranked at once."""
-        values = self._repeated(len(scores)).values(scores.ravel())
+        values = self._repeated(len(scores)).values(scores.ravel()) if len(scores) > 1 else self.values(scores[0])
         return self._checked(means_over_queries(values.reshape(len(scores), -1), self.weights))
 
     def differences(self, scores: PerDocument, X: Matrix, steps: Floats) -> Floats:
@@ -80,7 +93,7 @@ class BoundMeasure:
         """What no ranking exceeds: the mean of the ideal ones where each has 1, or is worth as much as the worst; else infinity."""
         best, worst = self.values(self.data.y), self.values(-self.data.y)
         is_most = (best == 1) | (best == worst) | np.isnan(best)
-        return float(means_over_queries(best, self.weights)) if np.all(is_most) else np.inf
+        return mean_over_queries(best, self.weights) if np.all(is_most) else np.inf
 
     @cached_property
     def _counted(self) -> float:
@@ -88,40 +101,61 @@ class BoundMeasure:
         return float(self.weights[~np.isnan(self.values(np.zeros(self.data.n_documents)))].sum())
 
     def _repeated(self, times: int) -> "BoundMeasure":
-        """Itself on that many copies of the data, one after the other."""
+        """Itself on that many copies of the data, one after the other; the last ones are kept, since searches ask for as many again."""
+        if (kept := self._copies.get(times)) is not None:
+            return kept
         judged = replace(self.data, X=np.empty((self.data.n_documents, 0), np.float32), feature_names=(), offset=None)
         data = judged.take_queries(np.tile(np.arange(self.data.n_queries), times))
         tie_key = None if self.tie_key is None else np.tile(self.tie_key, times)
-        return replace(self, data=data, weights=np.tile(self.weights, times), grades=np.tile(self.grades, times), tie_key=tie_key)
+        made = replace(self, data=data, weights=np.tile(self.weights, times), grades=np.tile(self.grades, times), tie_key=tie_key)
+        self._copies.clear()
+        self._copies[times] = made
+        return made
 
     def _checked(self, means: Floats) -> Floats:
         if not np.all(np.isfinite(means)):
-            raise DataError(f"{self.measure} is {means.flat[0]} on this data: no query counts, or a gain overflows; choose another measure")
+            raise DataError(f"{self.measure} is {means[0]} on this data: no query counts, or a gain overflows; choose another measure")
         return means
 
 
 def values_of(bound: Sequence[BoundMeasure], scores: PerDocument) -> tuple[Floats, npt.NDArray[np.int32]]:
-    """Values (measures x queries) and how many documents of each query have a rank, of measures that rank the same data alike."""
-    first = bound[0]
-    data, kernels = first.data, [(each.kernel, each.grades) for each in bound]
-    if first.measure.ties == "docid":
+    """Values (measures x queries) and how many documents of each query have a rank; each query is ranked once.
+
+    The measures are on the same documents, and either all or none of them have ``ties='docid'``, which compares other scores.
+    """
+    data, kernels = bound[0].data, [(each.kernel, each.grades, each.tie_key, each.marks_ties) for each in bound]
+    if bound[0].measure.ties == "docid":
         scores = scores.astype(np.float32).astype(np.float64)
-    found = _core.evaluate(scores, data.indptr, first.tie_key, first.marks_ties, kernels, thread_count(first.threads))
-    values, retrieved, bad = found
+    values, retrieved, bad = _core.evaluate(scores, data.indptr, kernels, thread_count(bound[0].threads))
     if bad >= 0:
         row = bad if data.order is None else int(data.order[bad])
         raise DataError(f"score of row {row} is {scores[bad]}; scores must be numbers, or -inf for a document not retrieved")
     return values.reshape(len(kernels), data.n_queries), retrieved
 
 
+def values_of_both(one: BoundMeasure, other: BoundMeasure, scores: PerDocument) -> tuple[PerQuery, PerQuery]:
+    """The values of two measures on the same documents, for about the cost of one."""
+    if (one.measure.ties == "docid") != (other.measure.ties == "docid"):
+        return one.values(scores), other.values(scores)
+    values = values_of([one, other], scores)[0]
+    return values[0], values[1]
+
+
+def mean_over_queries(values: PerQuery, weight: PerQuery) -> float:
+    """The weighted mean of ``values``; NaN is left out, and comes out where nothing else is there."""
+    return float(means_over_queries(values[None], weight)[0])
+
+
 def means_over_queries(values: Floats, weight: PerQuery) -> Floats:
-    """The weighted mean of ``values``, one per query, or of each row of them; NaN is left out.
+    """The same for each row of ``values``.
 
     Weights go by a power of two first, which changes no bit of the mean, so that their sum does not overflow.
     """
-    counted = np.where(np.isnan(values), 0.0, 1.0) * np.ldexp(weight, -np.frexp(weight.max())[1])
+    counted = np.where(np.isnan(values), 0.0, np.ldexp(weight, -np.frexp(weight.max())[1]))
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.nansum(values * counted, axis=-1) / counted.sum(axis=-1))
+        terms = values * counted
+        terms[np.isnan(terms)] = 0.0
+        return np.asarray(terms.sum(axis=1) / counted.sum(axis=1))
 
 
 def _tie_key(ties: "Ties", data: RankingData) -> PerDocument | None:

@@ -110,8 +110,8 @@ def evaluate(
     in_order = data.grouped(checked_scores(data, scores))
     bound = [m.on(data, threads=threads) for m in named.values()]
     values = np.empty((len(named), data.n_queries))
-    for ties in {m.ties for m in named.values()}:
-        which = [i for i, each in enumerate(bound) if each.measure.ties == ties]
+    for by_docid in {m.ties == "docid" for m in named.values()}:
+        which = [i for i, m in enumerate(named.values()) if (m.ties == "docid") == by_docid]
         values[which], retrieved = values_of([bound[i] for i in which], in_order)
         if not complete:
             values[np.ix_(which, retrieved == 0)] = np.nan

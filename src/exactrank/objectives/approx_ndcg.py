@@ -19,7 +19,7 @@ import numpy as np
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.dcg import NDCG
 from exactrank.objectives.bounded_gain import bounded, training_kernel
 
@@ -39,7 +39,7 @@ class ApproxNDCG:
         if self.measure.discount != "log2":
             raise IncompatibleError(f"soft ranks have no discount {self.measure.discount!r}; use discount='log2', or SmoothMeasure")
         if not 0 < self.alpha < float("inf"):
-            raise DataError(f"alpha must be a number above 0, got {self.alpha}")
+            raise SettingError(f"alpha must be a number above 0, got {self.alpha}")
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of a document with a gain and another one pass looks at."""

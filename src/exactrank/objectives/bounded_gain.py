@@ -34,10 +34,10 @@ def training_kernel(measure: Measure, data: RankingData) -> tuple[_core.Kernel, 
     return asked.kernel(grades, data.longest)
 
 
-def gentle(measure: Measure, data: RankingData, threads: int | None = None) -> BoundMeasure:
-    """``measure`` on ``data`` to judge by in training, (1)."""
-    asked, grades = bounded(measure, data.y)
-    return asked.on(data if grades is data.y else replace(data, y=grades), threads=threads)
+def gentle(bound: BoundMeasure) -> BoundMeasure:
+    """``bound`` to judge by in training, (1); itself where that changes no grade."""
+    asked, grades = bounded(bound.measure, bound.data.y)
+    return bound if grades is bound.data.y else asked.on(replace(bound.data, y=grades), bound.weights, bound.threads)
 
 
 def bounded(measure: Measure, y: PerDocument) -> tuple[Measure, PerDocument]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
 from exactrank.objectives.bounded_gain import training_kernel
 
@@ -19,6 +19,7 @@ from exactrank.objectives.bounded_gain import training_kernel
 class FiniteDifference:
     """(1) with steps of ``step`` in score."""
 
+    conservative: ClassVar[bool] = False
     remedy: ClassVar[str] = "use lambdas='logistic' with truncation=10"
 
     measure: Measure
@@ -26,7 +27,7 @@ class FiniteDifference:
 
     def __post_init__(self) -> None:
         if not 0 < self.step < float("inf"):
-            raise DataError(f"the step of a finite difference must be a number above 0, got {self.step}")
+            raise SettingError(f"the step of a finite difference must be a number above 0, got {self.step}")
 
     def pairs(self, data: RankingData) -> float:
         """How many documents are ranked anew in one pass: all of a query, twice for each of them."""

@@ -28,7 +28,7 @@ import numpy as np
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.objectives.bounded_gain import training_kernel
 
@@ -53,15 +53,20 @@ class LambdaRule:
 
     def __post_init__(self) -> None:
         if self.link not in ("logistic", "step", "spring"):
-            raise DataError(f'link={self.link!r} is not one of "logistic", "step", "spring"')
+            raise SettingError(f'link={self.link!r} is not one of "logistic", "step", "spring"')
         if not 0 <= self.margin < float("inf"):
-            raise DataError(f"margin must be a number of at least 0, got {self.margin}")
+            raise SettingError(f"margin must be a number of at least 0, got {self.margin}")
         if self.near is not None and (self.measure is None or not 0 < self.near < float("inf")):
-            raise DataError(f"near must be a number above 0, and needs a measure; got {self.near} and {self.measure}")
+            raise SettingError(f"near must be a number above 0, and needs a measure; got {self.near} and {self.measure}")
         for name in ("neighbours", "truncation"):
             given = getattr(self, name)
             if given is not None and not (isinstance(given, int | np.integer) and 1 <= given < NO_CUTOFF):
-                raise DataError(f"{name} must be a whole number of at least 1, or None for no limit; got {given}")
+                raise SettingError(f"{name} must be a whole number of at least 1, or None for no limit; got {given}")
+
+    @property
+    def conservative(self) -> bool:
+        """Only RankNet's forces, of all pairs alike, are the slope of a cost; what a pair weighs otherwise depends on the ranking."""
+        return self.measure is None and self.neighbours is None and self.truncation is None
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of documents meet in one pass."""

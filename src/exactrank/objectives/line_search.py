@@ -15,7 +15,7 @@ from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
-from exactrank.measures.bound import BoundMeasure, means_over_queries
+from exactrank.measures.bound import BoundMeasure, mean_over_queries
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.likelihood import IdealLikelihood, Point
 from exactrank.objectives.profile import check_pairs, profile, query_weights, ray_of
@@ -40,7 +40,7 @@ class LineSearch:
         self._scores = scores
         if self._native is not None:
             return self._native.rank(scores, self._threads)
-        return float(means_over_queries(self._bound.values(scores), self._bound.weights))
+        return mean_over_queries(self._bound.values(scores), self._bound.weights)
 
     def best(self, slopes: PerDocument | Matrix, low: float = -math.inf, high: float = math.inf) -> Interval:
         """The interval between ``low`` and ``high``, which hold 0 between them, where the measure is largest."""

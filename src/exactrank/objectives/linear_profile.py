@@ -19,6 +19,7 @@ from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.likelihood import IdealLikelihood, Point
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.step_function import Interval, StepFunction
+from exactrank.scorers.missing import PerFeature
 from exactrank.threads import thread_count
 
 Theta: TypeAlias = npt.NDArray[np.float64]
@@ -31,11 +32,15 @@ def columns_of(data: RankingData) -> Matrix:
 
 
 class LinearProfile:
-    """(1) of a measure on its data; ``columns`` come from `columns_of` and may be shared."""
+    """(1) of a measure on its data; ``columns`` come from `columns_of` and may be shared.
 
-    def __init__(self, bound: BoundMeasure, columns: Matrix, *, point: Point = "middle") -> None:
+    Weights are in units of ``scale``: a feature is divided by it.
+    """
+
+    def __init__(self, bound: BoundMeasure, columns: Matrix, *, point: Point = "middle", scale: PerFeature | float = 1.0) -> None:
         self.data = bound.data
         self.columns = columns
+        self.scale = np.broadcast_to(scale, (bound.data.n_features,))
         self.threads = thread_count(bound.threads)
         self.search = LineSearch(bound)
         self.likelihood = IdealLikelihood(bound) if point == "likelihood" else None
@@ -52,17 +57,21 @@ class LinearProfile:
 
     def at(self, theta: Theta) -> "Place":
         """The place to search from."""
-        return Place(self, theta, _core.linear_scores(self.data.X, np.ascontiguousarray(theta), self.threads))
+        return Place(self, theta, self._scores(theta))
 
     def slopes(self, direction: Direction) -> PerDocument | Matrix:
         """How fast each score changes along ``direction``."""
         if isinstance(direction, int):
-            return np.asarray(self.columns[direction])
-        return _core.linear_scores(self.data.X, np.ascontiguousarray(direction), self.threads)
+            unit = float(self.scale[direction])
+            return np.asarray(self.columns[direction]) if unit == 1.0 else self.columns[direction].astype(np.float64) / unit
+        return self._scores(direction)
+
+    def _scores(self, theta: Theta) -> PerDocument:
+        return _core.linear_scores(self.data.X, np.ascontiguousarray(theta / self.scale), self.threads)
 
 
 class Place:
-    """A point in weight space with its scores: immutable."""
+    """A point in weight space with its scores and the value there."""
 
     def __init__(self, problem: LinearProfile, theta: Theta, scores: PerDocument) -> None:
         self.theta = theta

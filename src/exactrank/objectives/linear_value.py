@@ -35,18 +35,18 @@ class LinearValue:
 
     def value(self, theta: Theta) -> float:
         """The mean of the measure at the weights ``theta``."""
-        return self.bound.mean(self._scores(theta))
+        return self.bound.mean(self.scores(theta))
 
     def values_along(self, theta: Theta, j: int, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The mean at ``theta`` with each of ``weights`` for its j-th; scores are made by (2), so equal up to rounding."""
         data = self.bound.data
-        scores, column = self._scores(theta), data.X[:, j].astype(np.float64) / np.broadcast_to(self.scale, theta.shape)[j]
+        scores, column = self.scores(theta), data.X[:, j].astype(np.float64) / np.broadcast_to(self.scale, theta.shape)[j]
         at_once = max(1, SCORES_PER_BLOCK // data.n_documents)
         blocks = np.split(weights - theta[j], range(at_once, len(weights), at_once))
         return np.concatenate([self.bound.means(scores + change[:, None] * column) for change in blocks])
 
-    def _scores(self, theta: Theta) -> PerDocument:
-        """Those of the last theta are kept: a search asks again for where it stays."""
+    def scores(self, theta: Theta) -> PerDocument:
+        """The scores at ``theta``; those of the last one are kept, since a search asks again for where it stays."""
         at_hand = next((scores for last, scores in self._last if np.array_equal(last, theta)), None)
         if at_hand is not None:
             return at_hand

@@ -16,9 +16,8 @@ import numpy as np
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.measures.base import NO_CUTOFF
-from exactrank.objectives.within_query import spread_to_documents
 
 
 @dataclass(frozen=True)
@@ -30,16 +29,16 @@ class ListMLE:
 
     def __post_init__(self) -> None:
         if self.k is not None and not 1 <= self.k < NO_CUTOFF:
-            raise DataError(f"k must be at least 1, or None for all ranks; got {self.k}")
+            raise SettingError(f"k must be at least 1, or None for all ranks; got {self.k}")
         if self.seed < 0:
-            raise DataError(f"a seed must be at least 0, got {self.seed}")
+            raise SettingError(f"a seed must be at least 0, got {self.seed}")
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
         starts, sizes = data.indptr[:-1], data.sizes
-        query = spread_to_documents(np.arange(data.n_queries), data.indptr)
+        query = np.repeat(np.arange(data.n_queries), data.sizes)
         chance = np.random.default_rng(self.seed).random(data.n_documents)
-        ideal = np.lexsort((chance, -data.y, query)) - spread_to_documents(starts, data.indptr)
+        ideal = np.lexsort((chance, -data.y, query)) - np.repeat(starts, data.sizes)
         one_grade = np.maximum.reduceat(data.y, starts) == np.minimum.reduceat(data.y, starts)
         top = np.where(one_grade, 0, np.minimum(sizes, self.k or NO_CUTOFF))
         return _core.listmle(ideal.astype(np.int32), top.astype(np.int32), data.indptr)

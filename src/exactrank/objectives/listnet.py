@@ -18,10 +18,10 @@ import numpy as np
 from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.measures.gains import gain_values
 from exactrank.objectives.bounded_gain import MOST, bounded_grades
-from exactrank.objectives.within_query import query_sums, spread_to_documents
+from exactrank.objectives.within_query import query_sums
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,18 @@ class ListNet:
 
     def __post_init__(self) -> None:
         if self.target not in ("softmax", "gain"):
-            raise DataError(f'target={self.target!r} is not one of "softmax", "gain"')
+            raise SettingError(f'target={self.target!r} is not one of "softmax", "gain"')
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
         mass = _powers(data) if self.target == "softmax" else _gains(data)
         total = query_sums(mass, data.indptr)
-        return _core.listnet(np.asarray(mass / spread_to_documents(np.where(total > 0, total, 1.0), data.indptr)))
+        return _core.listnet(np.asarray(mass / np.repeat(np.where(total > 0, total, 1.0), data.sizes)))
 
 
 def _powers(data: RankingData) -> PerDocument:
     """e^y, over that of the query's best document; of grades that are further apart than MOST, scaled down to that."""
-    below = data.y - spread_to_documents(np.maximum.reduceat(data.y, data.indptr[:-1]), data.indptr)
+    below = data.y - np.repeat(np.maximum.reduceat(data.y, data.indptr[:-1]), data.sizes)
     return np.asarray(np.exp(below * (MOST / max(MOST, float(np.ptp(data.y))))))
 
 

@@ -2,33 +2,52 @@
 
     f(theta) = mean over queries of measure(s(theta))                                                           (1)
 
-What is asked at once is answered at once where the architecture knows how.
+What is asked at once is answered at once where the architecture knows how. A measure that is not climbed, only reported, comes from the
+same ranking.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerQuery
-from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.bound import BoundMeasure, values_of_both
+from exactrank.objectives.linear_profile import LinearProfile, Place, columns_of
+from exactrank.objectives.linear_value import LinearValue
 from exactrank.scorers.architecture import Architecture, Theta
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """(1) of a measure on its data, which has no missing values."""
+    """(1) of a measure on its data, which has no missing values, and of the one ``asked``, on the same data, which is reported."""
 
     bound: BoundMeasure
     architecture: Architecture
+    asked: BoundMeasure | None = None
+    _last: list[tuple[Theta, PerQuery]] = field(default_factory=list, init=False, repr=False)  #: values as asked, and where
 
     def value(self, theta: Theta) -> float:
         """At ``theta``, as [`xr.evaluate`][exactrank.evaluate] has it."""
-        return self.bound.mean(self.architecture.scores(theta, self.bound.data.X, self.bound.threads))
+        return self.bound.mean_of(self.by_query(theta))
 
     def by_query(self, theta: Theta) -> PerQuery:
         """The measure of each query at ``theta``; NaN where it has none."""
-        return self.bound.values(self.architecture.scores(theta, self.bound.data.X, self.bound.threads))
+        scores = self.architecture.scores(theta, self.bound.data.X, self.bound.threads)
+        if self.asked is None:
+            return self.bound.values(scores)
+        values, as_asked = values_of_both(self.bound, self.asked, scores)
+        self._last[:] = [(theta, as_asked)]
+        return values
+
+    def reported(self, theta: Theta) -> float:
+        """The mean of the measure ``asked`` at ``theta``, which is known where that is where the last value was."""
+        if self.asked is None:
+            return self.value(theta)
+        if not self._last or self._last[0][0] is not theta:
+            self.by_query(theta)
+        return self.asked.mean_of(self._last[0][1])
 
     def values(self, thetas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """At each row of ``thetas``, with the same bits as `value`."""
@@ -38,3 +57,33 @@ class Measured:
     def differences(self, theta: Theta, c: float) -> Theta:
         """f(theta + c e_j) - f(theta - c e_j) for every coordinate j; for a linear scorer up to rounding."""
         return self.architecture.differences(self.bound, theta, c)
+
+
+class LinearMeasured(Measured):
+    """(1) of a linear model, which is known exactly along lines, and cheap for several values of one parameter."""
+
+    @property
+    def dimension(self) -> int:
+        """How many parameters there are."""
+        return self.architecture.size
+
+    def at(self, theta: Theta) -> Place:
+        """The place ``theta``, to search from."""
+        return self._profile.at(theta)
+
+    def values_along(self, theta: Theta, j: int, parameters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """At ``theta`` with each of ``parameters`` for its j-th."""
+        return self._along.values_along(theta, j, parameters)
+
+    @property
+    def most(self) -> float:
+        """What no parameters exceed."""
+        return self.bound.most
+
+    @cached_property
+    def _profile(self) -> LinearProfile:
+        return LinearProfile(self.bound, columns_of(self.bound.data), scale=self.architecture.scale)
+
+    @cached_property
+    def _along(self) -> LinearValue:
+        return LinearValue(self.bound, self.architecture.scale)

@@ -12,6 +12,7 @@ A function of documents must see to it that a query's forces sum to zero; else i
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +82,8 @@ DocumentForce = Callable[[RankedQuery], npt.ArrayLike]
 class PairForces:
     """A force for each pair: up for its better document, down for the other."""
 
+    conservative: ClassVar[bool] = False
+
     force: PairForce
     measure: Measure
 
@@ -100,6 +103,8 @@ class PairForces:
 @dataclass(frozen=True)
 class DocumentForces:
     """A force for each document, in ranked order; those of a query sum to zero."""
+
+    conservative: ClassVar[bool] = False
 
     force: DocumentForce
     measure: Measure
@@ -128,7 +133,7 @@ def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery],
         y = data.y[rows]
         if not np.all(np.isfinite(scores)):
             return float("nan"), np.full(len(y), np.nan), np.zeros(len(y))
-        values, _, _ = _core.evaluate(scores, np.array([0, len(y)]), y, False, [(kernel, grades[rows])], 1)
+        values, _, _ = _core.evaluate(scores, np.array([0, len(y)]), [(kernel, grades[rows], y, False)], 1)
         order = np.lexsort((np.arange(len(y)), y, -scores))
         slope = np.empty(len(y))
         slope[order] = forces(RankedQuery(scores[order], y[order], asked, exponents[rows][order]))

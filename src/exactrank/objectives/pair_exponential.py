@@ -20,12 +20,14 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.scorers.architecture import Theta
 from exactrank.scorers.thresholds import Thresholds
+from exactrank.stored import storable
 from exactrank.threads import thread_count
 
 #: More thresholds than this are as good as one between every two values.
 MOST_THRESHOLDS = 65_535
 
 
+@storable
 @dataclass(frozen=True)
 class Edge:
     """The step with the largest |r| of (2), and the loss (1) before it is taken."""

@@ -7,8 +7,8 @@ A pair of documents of one query, i of a better grade than j, is to be told apar
 The square comes without a factor of 1/2, as in Chapelle & Keerthi (2010) and Lee & Lin (2014). Both are convex. The plain hinge
 has kinks: where a pair is at the margin to the bit it counts as told apart, which gives one of the possible slopes.
 
-P_q is the number of the query's pairs, so that queries count alike, or the mean number of pairs over all queries, so that pairs
-do, as in the papers above: then the mean loss of all queries is the mean over all pairs. A query of one grade contributes nothing.
+P_q is the number of the query's pairs, so that queries count alike, or the (weighted) mean number of pairs over all queries, so that
+pairs do, as in the papers above: then the mean loss of all queries is the mean over all pairs. A query of one grade contributes nothing.
 
 No list of pairs is made: the time is O(n log n) for n documents and the memory O(n), whatever the number of different grades.
 """
@@ -18,9 +18,9 @@ from typing import Literal
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 
-Loss = Literal["hinge", "squared_hinge"]
+Loss = Literal["hinge", "squared-hinge"]
 Normalise = Literal["query", "pairs"]
 
 
@@ -28,15 +28,16 @@ Normalise = Literal["query", "pairs"]
 class PairHinge:
     """(1) negated; ``normalise`` says what counts alike."""
 
-    loss: Loss = "squared_hinge"
+    loss: Loss = "squared-hinge"
     normalise: Normalise = "query"
 
     def __post_init__(self) -> None:
-        if self.loss not in ("hinge", "squared_hinge"):
-            raise DataError(f'loss={self.loss!r} is not one of "hinge", "squared_hinge"')
+        if self.loss not in ("hinge", "squared-hinge"):
+            raise SettingError(f'loss={self.loss!r} is not one of "hinge", "squared-hinge"')
         if self.normalise not in ("query", "pairs"):
-            raise DataError(f'normalise={self.normalise!r} is not one of "query", "pairs"')
+            raise SettingError(f'normalise={self.normalise!r} is not one of "query", "pairs"')
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        return _core.pair_hinge(data.y, data.indptr, self.loss == "squared_hinge", self.normalise == "query")
+        weight = data.weights / data.weights.mean()
+        return _core.pair_hinge(data.y, data.indptr, weight, self.loss == "squared-hinge", self.normalise == "query")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from exactrank.arrays import PerQuery
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.measures.bound import BoundMeasure, means_over_queries
+from exactrank.measures.bound import BoundMeasure, mean_over_queries
 from exactrank.measures.dcg import DCG
 from exactrank.objectives.measured import Measured
 from exactrank.scorers.architecture import Theta
@@ -57,7 +57,7 @@ class QueryPerformance:
     def performance(self, theta: Theta) -> tuple[float, PerQuery]:
         """The mean as [`xr.evaluate`][exactrank.evaluate] has it, and E of each query, 0 where it is skipped."""
         values = self.measured.by_query(theta)
-        return float(means_over_queries(values, self.bound.weights)), np.nan_to_num(values)
+        return mean_over_queries(values, self.bound.weights), np.nan_to_num(values)
 
     @cached_property
     def _alone(self) -> npt.NDArray[np.float64]:

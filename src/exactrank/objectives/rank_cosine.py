@@ -28,7 +28,7 @@ from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.dcg import NDCG
 from exactrank.objectives.bounded_gain import training_kernel
-from exactrank.objectives.within_query import centred, spread_to_documents
+from exactrank.objectives.within_query import centred
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ def _directions(data: RankingData) -> PerDocument:
     """g / |g|, centred; 0 where all grades are alike."""
     g = _centred(data.y, data)
     length = np.hypot.reduceat(g, data.indptr[:-1])
-    return np.asarray(g / spread_to_documents(np.where(length > 0, length, 1.0), data.indptr))
+    return np.asarray(g / np.repeat(np.where(length > 0, length, 1.0), data.sizes))
 
 
 def _centred(values: PerDocument, data: RankingData) -> PerDocument:
     """Less the mean of the query; taking off the least first makes equal values exactly 0."""
     least = np.minimum.reduceat(values, data.indptr[:-1])
-    return centred(values - spread_to_documents(least, data.indptr), data.indptr)
+    return centred(values - np.repeat(least, data.sizes), data.indptr)

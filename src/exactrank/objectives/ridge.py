@@ -3,7 +3,8 @@
     least over v of  sum_i w_i (y_i - z_i'v)^2 + ridge |v|^2,    z_ij = x_ij / S_j,    S_j^2 = sum_i w_i x_ij^2          (1)
     v = (Z'WZ + ridge I)^-1 Z'Wy  =  B'(BB' + ridge I)^-1 W^1/2 y,    B = W^1/2 Z                                      (2)
 
-with x and y centred within queries and w_i the weight of the query of i. The weights of the features are v_j / S_j, so their units do not
+with x and y centred within queries and w_i the weight of document i times that of its query; the means of queries count documents by their
+weights too. So a document of weight 2 is two documents. The weights of the features are v_j / S_j, so their units do not
 matter. (2) has a system of as many equations as there are features, or as documents: the smaller is solved.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.data.ranking_data import RankingData
-from exactrank.objectives.within_query import centred, spread_to_documents
+from exactrank.objectives.within_query import centred
 
 #: About how many documents are centred at a time.
 DOCUMENTS_PER_BLOCK = 1 << 14
@@ -49,8 +50,9 @@ def _blocks(data: RankingData) -> Iterator[tuple[Floats, Floats]]:
         if first == last:
             continue
         rows, indptr = slice(data.indptr[first], data.indptr[last]), data.indptr[first : last + 1] - data.indptr[first]
-        root = np.sqrt(spread_to_documents(data.weights[first:last], indptr))
-        yield centred(data.X[rows], indptr) * root[:, None], centred(data.y[rows], indptr) * root
+        share = None if data.sample_weight is None else data.sample_weight[rows]
+        root = np.sqrt(np.repeat(data.weights[first:last], data.sizes[first:last]) * (1.0 if share is None else share))
+        yield centred(data.X[rows], indptr, share) * root[:, None], centred(data.y[rows], indptr, share) * root
 
 
 def _or_nothing(unit: Floats) -> Floats:

@@ -18,7 +18,7 @@ import numpy as np
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.objectives.lambdas import LambdaRule
 
 
@@ -37,12 +37,12 @@ class SampledLambdas(LambdaRule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (isinstance(self.samples, int | np.integer) and 1 <= self.samples < 2**31):
-            raise DataError(f"samples must be a whole number of at least 1, got {self.samples}")
+            raise SettingError(f"samples must be a whole number of at least 1, got {self.samples}")
         if not 0 <= self.noise < float("inf"):
-            raise DataError(f"noise must be a number of at least 0, got {self.noise}")
+            raise SettingError(f"noise must be a number of at least 0, got {self.noise}")
         for name in ("seed", "draw"):
             if not 0 <= getattr(self, name) < 2**64:
-                raise DataError(f"{name} must be at least 0 and below 2^64, got {getattr(self, name)}")
+                raise SettingError(f"{name} must be at least 0 and below 2^64, got {getattr(self, name)}")
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of documents meet in one pass."""

@@ -18,8 +18,9 @@ from exactrank.measures.evaluate import checked_scores
 from exactrank.threads import thread_count
 
 
+@runtime_checkable
 class Objective(Protocol):
-    """Something to be made large by moving scores."""
+    """Something to be made large by moving scores. Where its slope is not that of its value it says ``conservative = False``."""
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
@@ -31,6 +32,11 @@ class Sampled(Objective, Protocol):
 
     def drawn(self, number: int) -> Objective:
         """Itself with the draws of that number."""
+
+
+def is_conservative(objective: Objective) -> bool:
+    """Is its slope that of its value? Those of forces between documents need not be, nor those of what is drawn at random."""
+    return bool(getattr(objective, "conservative", True)) and not isinstance(objective, Sampled)
 
 
 def by_query(answer: Callable[[int, PerDocument], tuple[float, PerDocument, PerDocument]]) -> _core.Objective:

@@ -21,7 +21,7 @@ import numpy as np
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.families import Positional
 from exactrank.objectives.bounded_gain import training_kernel
@@ -40,7 +40,7 @@ class SmoothMeasure:
         if not isinstance(self.measure, Positional) or self.measure.normaliser == "mean_ideal":
             raise IncompatibleError(f"{self.measure} is no sum over ranks that could be smoothed; use nDCG, DCG, P, R or RBP")
         if not 0 < self.sigma < float("inf"):
-            raise DataError(f"sigma must be a number above 0, got {self.sigma}")
+            raise SettingError(f"sigma must be a number above 0, got {self.sigma}")
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of a rank and a document one pass looks at."""

@@ -17,7 +17,7 @@ from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
-from exactrank.objectives.within_query import deviation, query_sums, spread_to_documents
+from exactrank.objectives.within_query import deviation, query_sums
 from exactrank.threads import thread_count
 
 Theta = npt.NDArray[np.float64]
@@ -30,10 +30,10 @@ class SoftmaxLikelihood:
 
     def __init__(self, bound: BoundMeasure, columns: Matrix, ridge: float) -> None:
         data = bound.data
-        self._X, self._indptr = data.X, data.indptr
+        self._X, self._indptr, self._sizes = data.X, data.indptr, data.sizes
         self._threads = thread_count(bound.threads)
         self._ridge = ridge
-        useful = usefulness(bound.measure, data) * spread_to_documents(bound.weights, data.indptr)
+        useful = usefulness(bound.measure, data) * np.repeat(bound.weights, data.sizes)
         self._share = useful / useful.sum()
         self._query_share = query_sums(self._share, data.indptr)
         sigma = np.array([deviation(column, data.indptr) for column in columns])
@@ -43,10 +43,10 @@ class SoftmaxLikelihood:
         """(1) and its gradient."""
         s = _core.linear_scores(self._X, np.ascontiguousarray(theta), self._threads)
         most = np.maximum.reduceat(s, self._indptr[:-1])
-        chance = np.exp(s - spread_to_documents(most, self._indptr))
+        chance = np.exp(s - np.repeat(most, self._sizes))
         total = query_sums(chance, self._indptr)
         gain = float(self._share @ s - self._query_share @ (np.log(total) + most))
-        slope = self._share - chance * spread_to_documents(self._query_share / total, self._indptr)
+        slope = self._share - chance * np.repeat(self._query_share / total, self._sizes)
         scaled = np.where(np.isinf(self.sigma), 0.0, self.sigma) ** 2 * theta
         return gain - self._ridge / 2 * float(theta @ scaled), _core.pulled_back(self._X, slope, self._threads) - self._ridge * scaled
 
@@ -68,7 +68,5 @@ def usefulness(measure: Measure, data: RankingData) -> PerDocument:
         u = data.y if worth is None else np.asarray(worth(data.y), np.float64)
     if not np.all(np.abs(u) < MOST_USEFUL):
         u = data.y
-    above = np.asarray(u - spread_to_documents(np.minimum.reduceat(u, data.indptr[:-1]), data.indptr))
-    return (
-        above if np.any(above > 0) else np.asarray(data.y - spread_to_documents(np.minimum.reduceat(data.y, data.indptr[:-1]), data.indptr))
-    )
+    above = np.asarray(u - np.repeat(np.minimum.reduceat(u, data.indptr[:-1]), data.sizes))
+    return above if np.any(above > 0) else np.asarray(data.y - np.repeat(np.minimum.reduceat(data.y, data.indptr[:-1]), data.sizes))

@@ -125,7 +125,7 @@ class StepFunction:
         chosen = int(np.argmax(widest))
         return Interval(float(ends[chosen]), float(ends[chosen + 1]), float(values[chosen]))
 
-    def plot(self, low: float | None = None, high: float | None = None, *, ax: "Axes | None" = None, **style: Any) -> "Axes":
+    def plot(self, low: float | None = None, high: float | None = None, *, ax: "Axes | None" = None, **style: Any) -> "Axes":  # noqa: ANN401 - matplotlib's own
         """Draw the function with matplotlib between ``low`` and ``high`` (default: where the middle 90% of its breakpoints are)."""
         import matplotlib.pyplot as plt
 

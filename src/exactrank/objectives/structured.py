@@ -39,7 +39,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.measures.ap import AP
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import checked_scores
@@ -69,18 +69,18 @@ class Structured:
     def __post_init__(self) -> None:
         for name, allowed in (("bound", ("convex", "ramp")), ("slack", ("margin", "rescaled"))):
             if getattr(self, name) not in allowed:
-                raise DataError(f"{name}={getattr(self, name)!r} is not one of {', '.join(map(repr, allowed))}")
+                raise SettingError(f"{name}={getattr(self, name)!r} is not one of {', '.join(map(repr, allowed))}")
         if self.bound == "ramp" and self.slack == "rescaled":
-            raise IncompatibleError("slack='rescaled' has no ramp bound; use bound='convex', or slack='margin'")
+            raise SettingError("slack='rescaled' has no ramp bound; use bound='convex', or slack='margin'")
         if self.seed < 0:
-            raise DataError(f"a seed must be at least 0, got {self.seed}")
+            raise SettingError(f"a seed must be at least 0, got {self.seed}")
         if not isinstance(self.A, str):
             object.__setattr__(self, "A", _checked_table(self.A))
         elif self.A not in ("linear", "sqrt", "discount"):
-            raise DataError(f"A={self.A!r} is not one of 'linear', 'sqrt', 'discount' or a table such as (3, 2, 1)")
+            raise SettingError(f"A={self.A!r} is not one of 'linear', 'sqrt', 'discount' or a table such as (3, 2, 1)")
         positional = isinstance(_separable(self.measure), Positional)
         if self.A != "linear" and not positional:
-            raise IncompatibleError(f"A belongs to positional measures, and {self.measure} is none; leave it out")
+            raise SettingError(f"A belongs to positional measures, and {self.measure} is none; leave it out")
 
     def on(self, data: RankingData) -> _core.StructuredLoss:
         """Itself on ``data``."""
@@ -203,10 +203,10 @@ def _from_pairs(measure: AP | RR | Success, data: RankingData) -> Oracle:
 def _checked_table(given: tuple[float, ...]) -> tuple[float, ...]:
     table = tuple(float(value) for value in given)
     if not table or not any(table):
-        raise DataError(f"A={given!r} tells no ranks apart; give a table such as (3, 2, 1)")
+        raise SettingError(f"A={given!r} tells no ranks apart; give a table such as (3, 2, 1)")
     for rank, (value, after) in enumerate(zip(table, (*table[1:], 0.0), strict=True), 1):
         if not np.isfinite(value) or value < after:
-            raise DataError(f"A is {value:g} at rank {rank} and {after:g} after it; give finite numbers of at least 0 that do not rise")
+            raise SettingError(f"A is {value:g} at rank {rank} and {after:g} after it; give finite numbers of at least 0 that do not rise")
     return table
 
 

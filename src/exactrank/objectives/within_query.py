@@ -6,18 +6,24 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Boundaries, Matrix, PerDocument, PerQuery
+from exactrank.data.ranking_data import RankingData
 
 
-def spread_to_documents(values: npt.NDArray[Any], indptr: Boundaries) -> npt.NDArray[Any]:
-    """One value a query, repeated for each of its documents."""
-    return np.repeat(values, np.diff(indptr), axis=0)
+def document_weights(data: RankingData) -> PerDocument:
+    """The weight of each document among all: its own times that of its query."""
+    of_query = np.repeat(data.weights, data.sizes)
+    return of_query if data.sample_weight is None else of_query * data.sample_weight
 
 
-def centred(values: npt.NDArray[Any], indptr: Boundaries) -> npt.NDArray[np.float64]:
-    """``values``, one or a row of them a document, less the mean of their query."""
-    sizes = np.diff(indptr).reshape((-1,) + (1,) * (values.ndim - 1))
-    means = np.add.reduceat(values.astype(np.float64), indptr[:-1], axis=0) / sizes
-    return np.asarray(values - spread_to_documents(means, indptr))
+def centred(values: npt.NDArray[Any], indptr: Boundaries, weight: PerDocument | None = None) -> npt.NDArray[np.float64]:
+    """``values``, one or a row of them per document, less the mean of their query, by the documents' ``weight`` where there is one."""
+    doubles = values.astype(np.float64)
+    share = None if weight is None else weight.reshape((-1,) + (1,) * (values.ndim - 1))
+    sums = np.add.reduceat(doubles if share is None else doubles * share, indptr[:-1], axis=0)
+    sizes = np.diff(indptr)
+    counts = sizes.reshape((-1,) + (1,) * (values.ndim - 1)) if share is None else np.add.reduceat(share, indptr[:-1], axis=0)
+    means = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
+    return np.asarray(values - np.repeat(means, sizes, axis=0))
 
 
 def deviation(values: PerDocument | Matrix, indptr: Boundaries) -> float:

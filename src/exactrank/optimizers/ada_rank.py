@@ -15,13 +15,14 @@ coordinate may have to rest for some steps after each that takes it; published i
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.optimizers.base import State, Theta
+from exactrank.stored import storable
 
 Floats = npt.NDArray[np.float64]
 #: A coordinate that does everything right would have an infinite alpha; one this good ends the search.
@@ -43,8 +44,9 @@ class Performing(Protocol):
         """The mean of E at ``theta``, and E of each part."""
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
-class AdaState(State):
+class AdaState(State[Theta]):
     """A state with the weights (3) and the coordinates taken so far, the last one last."""
 
     share: Floats = field(repr=False)
@@ -58,11 +60,13 @@ class AdaRank:
     Without any coordinate nothing is told apart, so the start is after the first step. Done when more of the same would follow.
     """
 
+    asks: ClassVar[type] = Performing
+
     rest: int | None = 0
 
     def __post_init__(self) -> None:
         if self.rest is not None and self.rest < 0:
-            raise DataError(f"rest must be a number of rounds of at least 0, or None, got {self.rest}")
+            raise SettingError(f"rest must be a number of rounds of at least 0, or None, got {self.rest}")
 
     def init(self, problem: Performing, theta: Theta, rng: np.random.Generator) -> AdaState:
         """After the first step from ``theta``, where all parts weigh what they are given to."""

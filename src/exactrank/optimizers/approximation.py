@@ -8,28 +8,32 @@ at the start by `exactrank.optimizers.surroundings`.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from exactrank.optimizers.base import State, Theta, Valued
+from exactrank.optimizers.base import Draws, State, Theta, Valued, drawing_from, draws_of
 from exactrank.optimizers.counted import Counted
 from exactrank.optimizers.gains import Gains
 from exactrank.optimizers.surroundings import LOOKS, Surroundings
+from exactrank.stored import storable
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
-class ApproximationState(State):
+class ApproximationState(State[Theta]):
     """A state with its gains, and with how many values were asked for: to choose gains, to estimate, and one for each state."""
 
     gains: Gains
     evaluations: int
-    generator: dict[str, Any] = field(repr=False)
+    generator: Draws = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StochasticApproximation(ABC):
     """Ascend by (1). A step asks for what its estimate needs, and for the value where it leads."""
+
+    asks: ClassVar[type] = Valued
 
     a0: float | None = None
     c0: float | None = None
@@ -56,16 +60,14 @@ class StochasticApproximation(ABC):
         counted, start = Counted(problem), np.array(theta, np.float64)
         value = counted.value(start)
         gains = self._chosen(Surroundings(counted, start, value), rng)
-        return ApproximationState(start, value, gains=gains, evaluations=counted.evaluations, generator=dict(rng.bit_generator.state))
+        return ApproximationState(start, value, gains=gains, evaluations=counted.evaluations, generator=draws_of(rng))
 
     def step(self, problem: Valued, state: ApproximationState) -> ApproximationState:
         """Step k of (1)."""
-        rng = np.random.default_rng()
-        rng.bit_generator.state = state.generator
-        counted, k = Counted(problem), state.steps + 1
+        rng, counted, k = drawing_from(state.generator), Counted(problem), state.steps + 1
         theta = state.theta + state.gains.a(k) * self._slope(counted, state.theta, state.gains.c(k), rng)
         value = counted.value(theta) if np.all(np.isfinite(theta)) else np.nan
-        asked = replace(state, evaluations=state.evaluations + counted.evaluations, generator=dict(rng.bit_generator.state))
+        asked = replace(state, evaluations=state.evaluations + counted.evaluations, generator=draws_of(rng))
         # Far away the perturbations are lost in the rounding of theta, and no step can lead back.
         if not np.isfinite(value) or state.gains.c(k) <= np.spacing(np.abs(theta).max()):
             return replace(asked, done=True, trouble=f"a0={state.gains.a0:g} diverged in step {k}; take a smaller a0")

@@ -4,18 +4,28 @@ Values are to be made large, here and in all objectives. Only a risk, which larg
 small, with the primal and dual that belong to it; `Duality.value` and `exactrank.optimizers.regularised.value_of` turn it.
 
 A state holds everything that the next step depends on, the random generator's state among it, so that it can be kept and
-taken up again to the bit.
+resumed to the bit. An optimizer asks its problem only what its protocol names.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from inspect import getattr_static
+from typing import ClassVar, Generic, Never, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from exactrank import optimizers
+from exactrank.errors import IncompatibleError
+from exactrank.stored import storable
+
 Theta = npt.NDArray[np.float64]  #: the parameters, flat
+Draws = Mapping[str, object]  #: the state of a random generator
+#: What optimizers that ask for values ask for instead where a problem has it: many of them at once.
+AT_ONCE = ("values", "values_along", "differences")
 
 
+@runtime_checkable
 class Valued(Protocol):
     """A problem that can be asked for its value, which is to be made large."""
 
@@ -23,6 +33,7 @@ class Valued(Protocol):
         """The objective at ``theta``."""
 
 
+@storable
 @dataclass(frozen=True)
 class Duality:
     """Between which bounds the least value of a problem that is to be made small lies."""
@@ -41,11 +52,15 @@ class Duality:
         return (self.primal - self.dual) / max(abs(self.primal), 1e-300)
 
 
+It = TypeVar("It")
+
+
+@storable
 @dataclass(frozen=True)
-class State:
+class State(Generic[It]):
     """Where an optimizer stands; an optimizer that needs more to go on extends it."""
 
-    theta: Theta
+    theta: It  #: the iterate: parameters, or whatever the problem is a function of
     value: float
     steps: int = 0
     done: bool = False  #: converged: another step would change nothing
@@ -53,19 +68,96 @@ class State:
     duality: Duality | None = None  #: what is known of the best value, where the method knows
 
 
-S = TypeVar("S", bound=State)
+P_contra = TypeVar("P_contra", contravariant=True)
+It_contra = TypeVar("It_contra", contravariant=True)
+P = TypeVar("P")
+S = TypeVar("S")
 
 
-class Optimizer(Protocol[S]):
-    """Something that makes a problem's value larger, step by step."""
+@runtime_checkable
+class Optimizer(Protocol[P_contra, It_contra, S]):
+    """Something that makes a problem's value larger, step by step; ``S`` is its `State`."""
 
-    def init(self, problem: Any, theta: Theta, rng: np.random.Generator) -> S:
+    asks: ClassVar[type]  #: the protocol of its problems
+
+    def init(self, problem: P_contra, theta: It_contra, rng: np.random.Generator) -> S:
         """The state to start from."""
 
-    def step(self, problem: Any, state: S) -> S:
+    def step(self, problem: P_contra, state: S) -> S:
         """The state after one step, whose value is not smaller where the optimizer promises to ascend."""
+
+
+class Resumable(Optimizer[P_contra, It_contra, S], Protocol[P_contra, It_contra, S]):
+    """An optimizer that can go on in a problem that differs little from the one before, as in strength alone."""
+
+    def resumed(self, problem: P_contra, state: S, rng: np.random.Generator) -> S:
+        """The state to start from in ``problem``, where ``state`` was reached in the one before."""
+
+
+@runtime_checkable
+class Redrawn(Protocol):
+    """A problem that depends on random draws, which are others in every step."""
+
+    def drawn(self, number: int) -> Self:
+        """Itself with the draws of the step of that number."""
+
+
+def fitting(optimizer: Optimizer[Never, It, S], problem: P) -> Optimizer[P, It, S]:
+    """``optimizer``, which asks ``problem`` for nothing that it has not; else an error that says what would do."""
+    lacking = [name for name in questions(optimizer.asks) if not _answers(problem, name)]
+    if lacking:
+        known = _listed(_known_of(problem)) or "nothing that any optimizer asks for"
+        asked = f"{type(optimizer).__name__} asks for {_listed(lacking)}"
+        raise IncompatibleError(f"{asked}; {type(problem).__name__} has {known}; {_remedy(problem)}")
+    return cast(Optimizer[P, It, S], optimizer)
+
+
+def questions(protocol: type) -> list[str]:
+    """What an object of ``protocol`` can be asked for, by name.
+
+    >>> questions(Valued)
+    ['value']
+    """
+    declared = (cls for cls in protocol.__mro__ if getattr(cls, "_is_protocol", False))
+    return sorted({name for cls in declared for name in vars(cls) if not name.startswith("_")})
+
+
+def _remedy(problem: object) -> str:
+    able = [name for name, one in _every().items() if all(_answers(problem, question) for question in questions(one.asks))]
+    return f"use {_listed(able, 'or')}" if able else "no optimizer asks for that alone"
+
+
+def _known_of(problem: object) -> list[str]:
+    """What ``problem`` can be asked for, of all that any optimizer asks."""
+    every = {*AT_ONCE, *(name for one in _every().values() for name in questions(one.asks))}
+    return [name for name in sorted(every) if _answers(problem, name)]
+
+
+def _every() -> "dict[str, type[Optimizer[Never, Never, object]]]":
+    return {name: getattr(optimizers, name) for name in optimizers.OPTIMIZERS}
+
+
+def _answers(problem: object, name: str) -> bool:
+    """Whether it can be asked, without asking: answers may be expensive."""
+    return getattr_static(problem, name, None) is not None
+
+
+def _listed(names: Sequence[str], last: str = "and") -> str:
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else ""
+
+
+def draws_of(rng: np.random.Generator) -> Draws:
+    """The state of ``rng``, to go on drawing from later."""
+    return dict(rng.bit_generator.state)
+
+
+def drawing_from(draws: Draws) -> np.random.Generator:
+    """A generator that goes on where `draws_of` left one."""
+    rng = np.random.default_rng()
+    rng.bit_generator.state = dict(draws)
+    return rng
 
 
 def diverged(rate: float, epoch: int) -> str:
     """What to say when numbers have become too large to go on."""
-    return f"a learning rate of {rate:g} diverged in epoch {epoch}; take a smaller one"
+    return f"a learning rate of {rate:g} diverged in iteration {epoch}; take a smaller learning_rate"

@@ -8,6 +8,7 @@ a plane for each part, so there are more steps, and the shorter they are the bet
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,8 @@ def tangent(theta: Theta, risk: float, subgradient: Theta) -> Touching:
 @dataclass(frozen=True)
 class Bundle:
     """Make a risk and its quadratic term small by (1); the settings are those of `CuttingPlane`."""
+
+    asks: ClassVar[type] = Regularised
 
     tolerance: float = 1e-3
     level: float = 0.1

@@ -10,19 +10,20 @@ same way they are short; so each goes on in its direction, twice as far and twic
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.optimizers.base import Optimizer, State, Theta
-from exactrank.optimizers.regularised import Regularised, value_of
+from exactrank.optimizers.cutting_plane import PlanesState
+from exactrank.optimizers.regularised import Regularised, SumOfMaxima, value_of
 
 
 class DifferenceOfConvex(Regularised, Protocol):
     """A problem that has a convex one above it."""
 
-    def convexified(self, theta: Theta) -> Any:
+    def convexified(self, theta: Theta) -> SumOfMaxima:
         """The convex problem that touches this one at ``theta``."""
 
 
@@ -30,23 +31,23 @@ class DifferenceOfConvex(Regularised, Protocol):
 class ConcaveConvex:
     """Steps of (1) by ``inner``, each of at most ``most`` of its steps; done when one gains less than ``tolerance``, relatively."""
 
-    inner: Optimizer[Any]
+    asks: ClassVar[type] = DifferenceOfConvex
+
+    inner: Optimizer[SumOfMaxima, Theta, PlanesState]
     most: int = 200
     tolerance: float = 1e-3
 
     def __post_init__(self) -> None:
         if self.most < 1 or not self.tolerance >= 0:
-            raise DataError(f"the concave-convex procedure needs steps and a tolerance of at least 0, got {self.most} and {self.tolerance}")
+            raise SettingError(
+                f"the concave-convex procedure needs steps and a tolerance of at least 0, got {self.most} and {self.tolerance}"
+            )
 
-    def init(self, problem: DifferenceOfConvex, theta: Theta, rng: np.random.Generator) -> State:
+    def init(self, problem: DifferenceOfConvex, theta: Theta, rng: np.random.Generator) -> State[Theta]:
         """At ``theta``."""
         return State(theta, _value(problem, theta))
 
-    def resumed(self, problem: DifferenceOfConvex, state: State, rng: np.random.Generator) -> State:
-        """From where ``state`` stands."""
-        return self.init(problem, state.theta, rng)
-
-    def step(self, problem: DifferenceOfConvex, state: State) -> State:
+    def step(self, problem: DifferenceOfConvex, state: State[Theta]) -> State[Theta]:
         """The minimiser of the convex problem at hand, where it descends."""
         rng = np.random.default_rng(state.steps)
         convex = problem.convexified(state.theta)

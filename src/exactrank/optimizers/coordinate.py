@@ -9,31 +9,18 @@ is needed. Each step is taken only where it raises the value as measured there, 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Self
+from typing import ClassVar, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
-from exactrank.errors import DataError
-from exactrank.optimizers.base import State, Theta
+from exactrank.errors import SettingError
+from exactrank.objectives.linear_profile import Direction
+from exactrank.objectives.step_function import Interval
+from exactrank.optimizers.base import Draws, State, Theta, drawing_from, draws_of
+from exactrank.stored import storable
 
 #: A gain smaller than this is a rounding error.
 LEAST_GAIN = 1e-12
-
-
-class Line(Protocol):
-    """Where along a line a function is largest."""
-
-    @property
-    def low(self) -> float:
-        """The left end."""
-
-    @property
-    def high(self) -> float:
-        """The right end."""
-
-    @property
-    def value(self) -> float:
-        """The value between them."""
 
 
 class Spot(Protocol):
@@ -47,14 +34,17 @@ class Spot(Protocol):
     def value(self) -> float:
         """The value there, as measured."""
 
-    def best(self, direction: Any, low: float, high: float) -> Line:
+    def best(self, direction: Direction, low: float, high: float) -> Interval:
         """The best stretch of alpha between ``low`` and ``high`` along ``direction``."""
 
-    def point(self, direction: Any, interval: Any) -> float:
+    def point(self, direction: Direction, interval: Interval) -> float:
         """The alpha to take in it."""
 
-    def moved(self, direction: Any, alpha: float) -> Self:
+    def moved(self, direction: Direction, alpha: float) -> Self:
         """The point at ``alpha``."""
+
+
+SpotT = TypeVar("SpotT", bound=Spot)
 
 
 class Profiled(Protocol):
@@ -67,8 +57,8 @@ class Profiled(Protocol):
     def value(self, theta: Theta) -> float:
         """The value at ``theta``."""
 
-    def at(self, theta: Theta) -> Any:
-        """The point ``theta`` as a `Spot`."""
+    def at(self, theta: Theta) -> Spot:
+        """The point ``theta``."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +71,14 @@ class Limits:
 
     def __post_init__(self) -> None:
         if not self.low < self.high or not self.window > 0:
-            raise DataError(f"limits need low < high and a window above 0, got {self.low}, {self.high} and {self.window}")
+            raise SettingError(f"limits need low < high and a window above 0, got {self.low}, {self.high} and {self.window}")
 
     @property
     def scale_free(self) -> bool:
         """Are multiples of what is allowed allowed?"""
         return self.low in (-math.inf, 0.0) and self.high in (math.inf, 0.0)
 
-    def along(self, direction: Any, theta: Theta) -> tuple[float, float]:
+    def along(self, direction: Direction, theta: Theta) -> tuple[float, float]:
         """How far left and right one may go from ``theta``, which keeps to them."""
         step = np.eye(1, len(theta), direction)[0] if isinstance(direction, int) else direction
         reach = self.window * max(float(np.abs(theta).max()), 1e-300) / max(float(np.abs(step).max()), 1e-300)
@@ -100,7 +90,7 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-def ascended(spot: Any, direction: Any, limits: Limits) -> Any:
+def ascended(spot: SpotT, direction: Direction, limits: Limits) -> SpotT:
     """``spot``, or the better one that an exact step along ``direction`` leads to, (1)."""
     low, high = limits.along(direction, spot.theta)
     if not low < high:
@@ -117,11 +107,19 @@ def rescaled(theta: Theta) -> Theta:
     return theta * 2.0 ** -math.frexp(float(np.abs(theta).max()))[1] if np.any(theta) else theta
 
 
+def settled(problem: Profiled, spot: Spot, before: State[Theta], limits: Limits) -> tuple[Theta, float]:
+    """Theta and value where a round ends: at ``spot``, rescaled where only ratios count, unless rounding made that no better."""
+    theta = rescaled(spot.theta) if limits.scale_free else spot.theta
+    value = problem.value(theta)
+    return (theta, value) if value > before.value else (before.theta, before.value)
+
+
+@storable
 @dataclass(frozen=True)
-class CoordinateState(State):
+class CoordinateState(State[Theta]):
     """A state with the random generator's."""
 
-    generator: dict[str, Any] = field(default_factory=dict, repr=False)
+    generator: Draws = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -132,6 +130,8 @@ class CoordinateSearch:
     allow it theta is rescaled, since only ratios count.
     """
 
+    asks: ClassVar[type] = Profiled
+
     order: Literal["cyclic", "random", "greedy"] = "cyclic"
     limits: Limits = NO_LIMITS
     tolerance: float = 1e-6
@@ -139,27 +139,23 @@ class CoordinateSearch:
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
-            raise DataError(f"share must be above 0 and at most 1, got {self.share}")
+            raise SettingError(f"share must be above 0 and at most 1, got {self.share}")
 
     def init(self, problem: Profiled, theta: Theta, rng: np.random.Generator) -> CoordinateState:
         """Start at ``theta``, brought within the limits."""
         start = np.clip(theta, self.limits.low, self.limits.high)
-        return CoordinateState(start, problem.value(start), generator=dict(rng.bit_generator.state))
+        return CoordinateState(start, problem.value(start), generator=draws_of(rng))
 
     def step(self, problem: Profiled, state: CoordinateState) -> CoordinateState:
         """One round."""
-        rng = np.random.default_rng()
-        rng.bit_generator.state = state.generator
+        rng = drawing_from(state.generator)
         spot = problem.at(state.theta)
         for k in self._sequence(spot, problem.dimension, rng):
             spot = ascended(spot, k, self.limits)
-        theta = rescaled(spot.theta) if self.limits.scale_free else spot.theta
-        value = problem.value(theta)
-        if value <= state.value:  # what rounding made of the steps is not better than where they began
-            theta, value = state.theta, state.value
-        return CoordinateState(theta, value, state.steps + 1, value < state.value + self.tolerance, generator=dict(rng.bit_generator.state))
+        theta, value = settled(problem, spot, state, self.limits)
+        return CoordinateState(theta, value, state.steps + 1, value < state.value + self.tolerance, generator=draws_of(rng))
 
-    def _sequence(self, spot: Any, dimension: int, rng: np.random.Generator) -> Iterable[int]:
+    def _sequence(self, spot: Spot, dimension: int, rng: np.random.Generator) -> Iterable[int]:
         if self.order == "cyclic":
             return range(dimension)
         if self.order == "random":

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from exactrank.optimizers.base import Theta, Valued
 
-#: So many numbers at most are held for points that are asked for at once.
+#: Maximum number of numbers held for points that are asked for at once.
 NUMBERS_AT_ONCE = 1 << 22
 
 

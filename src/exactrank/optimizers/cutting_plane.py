@@ -21,15 +21,16 @@ Nemirovskii & Nesterov 1995). A level of 1 is no pull, as published.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank._core import Planes
-from exactrank.errors import DataError
-from exactrank.optimizers.base import Duality, State, Theta
+from exactrank.errors import SettingError
+from exactrank.optimizers.base import Draws, Duality, State, Theta, drawing_from, draws_of
 from exactrank.optimizers.regularised import Pulled, Quadratic, SumOfMaxima, Touching, penalty
+from exactrank.stored import storable
 
 #: The pull changes by no more than this factor in a step, and begins with at least this share of the strength.
 FASTEST, LEAST_PULL = 4.0, 0.01
@@ -38,25 +39,30 @@ TRUSTED = 0.7
 #: No program is solved better than this share of the value, for rounding, nor than this share of the tolerance.
 FINEST, FINE = 1e-10, 0.1
 
+storable(Planes)
 
+
+@storable
 @dataclass(frozen=True, kw_only=True)
-class PlanesState(State):
+class PlanesState(State[Theta]):
     """A state with the risk at theta, the planes met, their dual variables, and the pull of (3)."""
 
     duality: Duality
     risk: float
     planes: Planes = field(repr=False)
     pull: float
-    generator: dict[str, Any] = field(repr=False)
+    draws: Draws = field(repr=False)
 
 
 @dataclass(frozen=True)
 class CuttingPlane:
     """Make (1) small until the gap between value and bound is a share ``tolerance`` of the value.
 
-    ``batch``: before a step asks all parts, it asks so many at a time, in random order, and moves theta in between. ``sweeps``:
+    ``batch``: before a step asks all parts, it asks this number at a time, in random order, and moves theta in between. ``sweeps``:
     how often the solution of a program may visit all parts.
     """
+
+    asks: ClassVar[type] = SumOfMaxima
 
     tolerance: float = 1e-3
     level: float = 0.3
@@ -67,11 +73,11 @@ class CuttingPlane:
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < np.inf:
-            raise DataError(f"the tolerance of the gap must be a number of at least 0, got {self.tolerance}")
+            raise SettingError(f"the tolerance of the gap must be a number of at least 0, got {self.tolerance}")
         if not 0 < self.level <= 1 or not 0 < self.inexact < 1:
-            raise DataError(f"level must be above 0 and at most 1, inexact between 0 and 1, got {self.level} and {self.inexact}")
+            raise SettingError(f"level must be above 0 and at most 1, inexact between 0 and 1, got {self.level} and {self.inexact}")
         if self.keep < 1 or self.sweeps < 1 or (self.batch is not None and self.batch < 1):
-            raise DataError(f"keep, sweeps and batch must be at least 1, got {self.keep}, {self.sweeps} and {self.batch}")
+            raise SettingError(f"keep, sweeps and batch must be at least 1, got {self.keep}, {self.sweeps} and {self.batch}")
 
     def init(self, problem: SumOfMaxima, theta: Theta, rng: np.random.Generator) -> PlanesState:
         """At ``theta``, with the planes there."""
@@ -81,7 +87,7 @@ class CuttingPlane:
         """At ``theta``, with the planes that are ``touching`` there."""
         planes = Planes(problem.parts, problem.strength, problem.centre)
         nothing = Duality(np.inf, -np.inf)
-        start = PlanesState(theta, -np.inf, duality=nothing, risk=np.inf, planes=planes, pull=0.0, generator=dict(rng.bit_generator.state))
+        start = PlanesState(theta, -np.inf, duality=nothing, risk=np.inf, planes=planes, pull=0.0, draws=draws_of(rng))
         state = replace(self._added(problem, start, planes, theta, touching), steps=0)
         if state.trouble:
             return replace(state, trouble="the objective or its slope is not finite at the start; scale the features or the start down")
@@ -92,7 +98,7 @@ class CuttingPlane:
         planes = state.planes.copy()
         planes.pose(problem.strength, problem.centre)
         duality = Duality(state.risk + penalty(problem, state.theta), planes.dual())
-        fresh = replace(state, steps=0, trouble="", planes=planes, generator=dict(rng.bit_generator.state))
+        fresh = replace(state, steps=0, trouble="", planes=planes, draws=draws_of(rng))
         return replace(fresh, value=duality.value, done=duality.gap <= self.tolerance, duality=duality)
 
     def _first_pull(self, problem: SumOfMaxima, state: PlanesState) -> float:
@@ -105,9 +111,7 @@ class CuttingPlane:
 
     def step(self, problem: SumOfMaxima, state: PlanesState) -> PlanesState:
         """To the minimum of (3), where all parts are asked; the better of it and theta is kept."""
-        rng = np.random.default_rng()
-        rng.bit_generator.state = state.generator
-        planes = state.planes.copy()
+        rng, planes = drawing_from(state.draws), state.planes.copy()
         trouble = self._solved(planes, Pulled(problem, state.pull, state.theta), state)
         if trouble:
             return replace(state, steps=state.steps + 1, done=True, trouble=trouble)
@@ -118,7 +122,7 @@ class CuttingPlane:
         planes.pose(problem.strength, problem.centre)
         after = self._added(problem, state, planes, theta, problem.planes(theta, _every(problem)))
         pull = state.pull * self._change(gain, state.duality.primal, after.duality)
-        return replace(after, pull=pull, generator=dict(rng.bit_generator.state))
+        return replace(after, pull=pull, draws=draws_of(rng))
 
     def _change(self, gain: float, before: float, after: Duality) -> float:
         """The factor for the pull after a step that promised ``gain``."""

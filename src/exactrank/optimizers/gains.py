@@ -10,9 +10,11 @@ longer than later ones: Yue & Burges (2007) take 50.
 import math
 from dataclasses import dataclass
 
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
+from exactrank.stored import storable
 
 
+@storable
 @dataclass(frozen=True)
 class Gains:
     """The gains (1): ``a`` scales steps, ``c`` is how far estimates look.
@@ -31,10 +33,10 @@ class Gains:
     def __post_init__(self) -> None:
         for name in ("a0", "c0"):
             if not 0 < getattr(self, name) < math.inf:
-                raise DataError(f"{name} must be a number above 0, or None to have it chosen; got {getattr(self, name)}")
+                raise SettingError(f"{name} must be a number above 0, or None to have it chosen; got {getattr(self, name)}")
         for name in ("A", "alpha", "gamma"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise DataError(f"{name} must be a number of at least 0, got {getattr(self, name)}")
+                raise SettingError(f"{name} must be a number of at least 0, got {getattr(self, name)}")
 
     def a(self, k: int) -> float:
         """a_k."""

@@ -8,12 +8,13 @@ that fails at g reports the value -inf, which no optimizer takes.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from exactrank.objectives.linear_profile import Direction
+from exactrank.objectives.step_function import Interval
 from exactrank.optimizers.base import Theta
-from exactrank.optimizers.coordinate import Profiled
+from exactrank.optimizers.coordinate import Profiled, Spot
 
 
 @dataclass(frozen=True)
@@ -41,30 +42,29 @@ class Guarded:
 class GuardedSpot:
     """A point of both; ``least`` is what the guard's value has to reach."""
 
-    spot: Any
-    guard: Any
+    spot: Spot
+    guard: Spot
     least: float
 
     @property
     def theta(self) -> Theta:
         """Its coordinates."""
-        theta: Theta = self.spot.theta
-        return theta
+        return self.spot.theta
 
     @property
     def value(self) -> float:
         """The problem's value there, or -inf where the guard's fell."""
-        return float(self.spot.value) if self.guard.value >= self.least else -math.inf
+        return self.spot.value if self.guard.value >= self.least else -math.inf
 
-    def best(self, direction: Any, low: float, high: float) -> Any:
+    def best(self, direction: Direction, low: float, high: float) -> Interval:
         """The best stretch for the problem."""
         return self.spot.best(direction, low, high)
 
-    def point(self, direction: Any, interval: Any) -> float:
+    def point(self, direction: Direction, interval: Interval) -> float:
         """The alpha that the problem takes."""
-        return float(self.spot.point(direction, interval))
+        return self.spot.point(direction, interval)
 
-    def moved(self, direction: Any, alpha: float) -> "GuardedSpot":
+    def moved(self, direction: Direction, alpha: float) -> "GuardedSpot":
         """Both moved; from 0, where everything ties, any step is allowed."""
         least = self.guard.value if np.any(self.theta) else -math.inf
         return GuardedSpot(self.spot.moved(direction, alpha), self.guard.moved(direction, alpha), least)

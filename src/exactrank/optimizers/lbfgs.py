@@ -11,13 +11,14 @@ and the step along it satisfies the strong Wolfe conditions (SciPy's line search
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.optimize import line_search
 
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.optimizers.base import State, Theta
+from exactrank.stored import storable
 
 
 class Sloped(Protocol):
@@ -27,8 +28,9 @@ class Sloped(Protocol):
         """The objective at ``theta``, which is to be made large, and its slope."""
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
-class LbfgsState(State):
+class LbfgsState(State[Theta]):
     """A state with the slope there and what (1) and (2) remember."""
 
     slope: Theta
@@ -39,12 +41,14 @@ class LbfgsState(State):
 class LBFGS:
     """Ascend along (1) and (2), remembering ``memory`` steps; done when the slope or the gain is below ``tolerance``."""
 
+    asks: ClassVar[type] = Sloped
+
     memory: int = 10
     tolerance: float = 1e-8
 
     def __post_init__(self) -> None:
         if self.memory < 1 or not self.tolerance >= 0:
-            raise DataError(f"L-BFGS needs a memory of at least 1 and a tolerance of at least 0, got {self.memory} and {self.tolerance}")
+            raise SettingError(f"L-BFGS needs a memory of at least 1 and a tolerance of at least 0, got {self.memory} and {self.tolerance}")
 
     def init(self, problem: Sloped, theta: Theta, rng: np.random.Generator) -> LbfgsState:
         """At ``theta``; nothing here is random."""

@@ -9,24 +9,29 @@ all weights, as Tan, Xia, Guo & Wang (2013) suggest for future work.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
+from exactrank.objectives.linear_profile import Direction
 from exactrank.optimizers.base import State, Theta
-from exactrank.optimizers.coordinate import NO_LIMITS, Limits, Profiled, ascended, rescaled
+from exactrank.optimizers.coordinate import NO_LIMITS, Limits, Profiled, ascended, settled
+from exactrank.stored import storable
 
 
+@storable
 @dataclass(frozen=True)
-class PowellState(State):
+class PowellState(State[Theta]):
     """A state with the directions: numbers of coordinates, and vectors."""
 
-    directions: tuple[Any, ...] = ()
+    directions: tuple[Direction, ...] = ()
 
 
 @dataclass(frozen=True)
 class Powell:
     """A step is one round over all directions and (1). Done when it gains less than ``tolerance``."""
+
+    asks: ClassVar[type] = Profiled
 
     limits: Limits = NO_LIMITS
     tolerance: float = 1e-6
@@ -50,8 +55,5 @@ class Powell:
             spot = ascended(spot, led, self.limits)
             del directions[int(np.argmax(gains))]
             directions.append(led)
-        theta = rescaled(spot.theta) if self.limits.scale_free else spot.theta
-        value = problem.value(theta)
-        if value <= state.value:
-            theta, value = state.theta, state.value
+        theta, value = settled(problem, spot, state, self.limits)
         return PowellState(theta, value, state.steps + 1, value < state.value + self.tolerance, directions=tuple(directions))

@@ -9,11 +9,12 @@ such numbers are exact up to 2^12, so it does not matter in which order a model 
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from exactrank.optimizers.base import State, Theta
+from exactrank.stored import storable
 
 GRID = 2.0**-40
 #: An edge of 1 would have an infinite alpha; one this large ends the search.
@@ -36,25 +37,29 @@ class Found(Protocol):
         """What theta says of it besides its alpha."""
 
 
-class Boosted(Protocol):
+F = TypeVar("F", bound=Found)
+
+
+class Boosted(Protocol[F]):
     """A problem whose scores are sums of steps."""
 
     def scores(self, theta: Theta) -> Theta:
         """The sums of the steps of ``theta``."""
 
-    def best(self, scores: Theta) -> Any:
-        """The step with the largest edge at ``scores``, as a `Found`."""
+    def best(self, scores: Theta) -> F:
+        """The step with the largest edge at ``scores``."""
 
-    def moved(self, scores: Theta, step: Any, alpha: float) -> Theta:
+    def moved(self, scores: Theta, step: F, alpha: float) -> Theta:
         """The scores after ``step`` times ``alpha``."""
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
-class BoostState(State):
+class BoostState(State[Theta], Generic[F]):
     """A state with its scores and the step to come."""
 
     scores: Theta = field(repr=False)
-    found: Any
+    found: F
 
 
 @dataclass(frozen=True)
@@ -64,14 +69,16 @@ class RankBoost:
     Without any step all scores tie, so the start is after the first one.
     """
 
-    def init(self, problem: Boosted, theta: Theta, rng: np.random.Generator) -> BoostState:
+    asks: ClassVar[type] = Boosted
+
+    def init(self, problem: Boosted[F], theta: Theta, rng: np.random.Generator) -> BoostState[F]:
         """After the step that follows those of ``theta``."""
         scores = problem.scores(theta)
         found = problem.best(scores)
         before = BoostState(theta, -found.loss, done=_is_last(found), scores=scores, found=found)
         return before if before.done else self.step(problem, before)
 
-    def step(self, problem: Boosted, state: BoostState) -> BoostState:
+    def step(self, problem: Boosted[F], state: BoostState[F]) -> BoostState[F]:
         """One step more."""
         made, alpha = state.found, confidence(state.found.edge)
         scores = problem.moved(state.scores, made, alpha)

@@ -7,13 +7,14 @@ training starts anew, with random parameters and the first rate, when it has not
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.errors import DataError
-from exactrank.optimizers.base import State, Theta, diverged
+from exactrank.errors import SettingError
+from exactrank.optimizers.base import Draws, State, Theta, diverged, drawing_from, draws_of
+from exactrank.stored import storable
 
 
 class Summed(Protocol):
@@ -33,43 +34,43 @@ class Summed(Protocol):
         """Where (1) leads."""
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
-class SgdState(State):
+class SgdState(State[Theta]):
     """A state with the rate as it has become, and how long the best value has stood."""
 
     rate: float
     best: float
     stale: int = 0
-    generator: dict[str, Any] = field(repr=False)
+    draws: Draws = field(repr=False)
 
 
 @dataclass(frozen=True)
 class SGD:
-    """Ascend by (1) from a first ``rate``."""
+    """Ascend by (1); ``learning_rate`` is the first rate."""
 
-    rate: float
+    asks: ClassVar[type] = Summed
+
+    learning_rate: float
     decay: float = 0.8
     patience: int = 50
 
     def __post_init__(self) -> None:
-        if not 0 < self.rate < np.inf:
-            raise DataError(f"the learning rate must be a number above 0, got {self.rate}")
+        if not 0 < self.learning_rate < np.inf:
+            raise SettingError(f"learning_rate must be a number above 0, got {self.learning_rate}")
         if not 0 < self.decay <= 1:
-            raise DataError(f"the decay of the learning rate must be above 0 and at most 1, got {self.decay}")
+            raise SettingError(f"decay must be above 0 and at most 1, got {self.decay}")
 
     def init(self, problem: Summed, theta: Theta, rng: np.random.Generator) -> SgdState:
         """Before the first epoch."""
         value = problem.value(theta)
-        return SgdState(theta, value, rate=self.rate, best=value, generator=dict(rng.bit_generator.state))
+        return SgdState(theta, value, rate=self.learning_rate, best=value, draws=draws_of(rng))
 
     def step(self, problem: Summed, state: SgdState) -> SgdState:
         """One epoch."""
-        rng = np.random.default_rng()
-        rng.bit_generator.state = state.generator
+        rng = drawing_from(state.draws)
         if state.stale >= self.patience:
-            theta = problem.start(rng)
-            fresh = self.init(problem, theta, rng)
-            return replace(fresh, steps=state.steps + 1)
+            return replace(self.init(problem, problem.start(rng), rng), steps=state.steps + 1)
         theta = problem.pass_over(state.theta, rng.permutation(problem.parts), state.rate)
         value = problem.value(theta) if np.all(np.isfinite(theta)) else np.nan
         if not np.isfinite(value):
@@ -81,5 +82,5 @@ class SGD:
             rate=state.rate * (self.decay if value < state.value else 1.0),
             best=max(value, state.best),
             stale=0 if value > state.best else state.stale + 1,
-            generator=dict(rng.bit_generator.state),
+            draws=draws_of(rng),
         )

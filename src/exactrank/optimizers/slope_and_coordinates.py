@@ -7,7 +7,7 @@ where a measure rises, and the exact step says how far it does.
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -25,6 +25,8 @@ class Steered(Profiled, Protocol):
 @dataclass(frozen=True)
 class SlopeAndCoordinates:
     """(1); done when a round gains less than ``tolerance``."""
+
+    asks: ClassVar[type] = Steered
 
     tolerance: float = 1e-6
 

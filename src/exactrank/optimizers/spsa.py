@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.optimizers.approximation import StochasticApproximation
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.counted import Counted
@@ -35,7 +35,9 @@ class SPSA(StochasticApproximation):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.evaluations < 2 or self.evaluations % 2:
-            raise DataError(f"evaluations must be even, two an estimate; got {self.evaluations}, take {max(2, self.evaluations // 2 * 2)}")
+            raise SettingError(
+                f"evaluations={self.evaluations} is not even: an estimate takes two; take {max(2, self.evaluations // 2 * 2)}"
+            )
 
     def _slope(self, problem: Counted, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
         return simultaneous(problem, theta, c, signs(rng, self.evaluations // 2, len(theta)))

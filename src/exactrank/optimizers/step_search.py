@@ -11,26 +11,28 @@ it does not change when all parameters are scaled, they are kept at
     sum_i |w_i| = 1                                                                                             (2)
 """
 
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.errors import DataError
-from exactrank.optimizers.base import State, Theta, Valued
+from exactrank.errors import SettingError
+from exactrank.optimizers.base import Draws, State, Theta, Valued, drawing_from, draws_of
+from exactrank.stored import storable
 
 Floats = npt.NDArray[np.float64]
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
-class SearchState(State):
+class SearchState(State[Theta]):
     """Where the search stands in its round."""
 
     order: npt.NDArray[np.int64]  #: of the coordinates in this round
     position: int  #: of the next coordinate in ``order``
     round_value: float  #: when the round began
-    rng: np.random.Generator = field(repr=False)  #: for the rounds to come
+    generator: Draws = field(repr=False)  #: for the rounds to come
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class StepSearch:
 
     ``normalise`` keeps (2). A problem that has ``values_along(theta, i, weights)`` is asked for all steps of a coordinate at once.
     """
+
+    asks: ClassVar[type] = Valued
 
     first: float = 0.05
     growth: float = 2.0
@@ -49,16 +53,17 @@ class StepSearch:
     def __post_init__(self) -> None:
         for name, given, least in (("the first step", self.first, 0.0), ("growth", self.growth, 1.0)):
             if not least < given < np.inf:
-                raise DataError(f"{name} must be a number above {least:g}, got {given}")
+                raise SettingError(f"{name} must be a number above {least:g}, got {given}")
         if self.tries < 1:
-            raise DataError(f"tries must be at least 1, got {self.tries}")
+            raise SettingError(f"tries must be at least 1, got {self.tries}")
         if not self.tolerance >= 0:
-            raise DataError(f"tolerance must be at least 0, got {self.tolerance}")
+            raise SettingError(f"tolerance must be at least 0, got {self.tolerance}")
 
     def init(self, problem: Valued, theta: Theta, rng: np.random.Generator) -> SearchState:
         """At the start of the first round."""
         start = self._normalised(np.array(theta, np.float64))
-        before = SearchState(start, problem.value(start), order=np.empty(0, np.int64), position=0, round_value=-np.inf, rng=rng)
+        none = np.empty(0, np.int64)
+        before = SearchState(start, problem.value(start), order=none, position=0, round_value=-np.inf, generator=draws_of(rng))
         return self._new_round(before)
 
     def step(self, problem: Valued, state: SearchState) -> SearchState:
@@ -87,10 +92,10 @@ class StepSearch:
 
     def _new_round(self, state: SearchState) -> SearchState:
         gain = state.value - state.round_value
-        rng = deepcopy(state.rng)
+        rng = drawing_from(state.generator)
         order = rng.permutation(len(state.theta))
         done = gain <= 0 or gain < self.tolerance
-        return replace(state, order=order, position=0, round_value=state.value, rng=rng, done=done)
+        return replace(state, order=order, position=0, round_value=state.value, generator=draws_of(rng), done=done)
 
     def _normalised(self, theta: Theta) -> Theta:
         total = np.sum(np.abs(theta))

@@ -6,7 +6,7 @@ for the slope g of J at theta and every t, so any ascent method for smooth funct
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -28,6 +28,8 @@ _LBFGS = LBFGS()
 @dataclass(frozen=True)
 class StronglyConvex:
     """L-BFGS until the gap of (1) is below ``tolerance``, relatively."""
+
+    asks: ClassVar[type] = StronglyConvexProblem
 
     tolerance: float = 1e-3
 

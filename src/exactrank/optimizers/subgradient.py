@@ -16,15 +16,17 @@ from below, and it ends there.
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from exactrank._core import Planes
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.optimizers.base import Duality, State, Theta
 from exactrank.optimizers.bundle import Bundle, Whole, tangent
 from exactrank.optimizers.cutting_plane import PlanesState
 from exactrank.optimizers.regularised import Regularised, value_of
+from exactrank.stored import storable
 
 #: A step down gains this share of what its direction promises; after it the reach grows by that factor.
 LEAST_GAIN, GROWTH = 0.1, 1.5
@@ -32,8 +34,9 @@ LEAST_GAIN, GROWTH = 0.1, 1.5
 STUCK, TAKE_OVER = 0.1, 1e-3
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
-class SubgradientState(State):
+class SubgradientState(State[Theta]):
     """A state with what is known of the slope at theta and near it."""
 
     slope: Theta  #: G at theta
@@ -47,13 +50,15 @@ class SubgradientState(State):
 class Subgradient:
     """Descend by (1), or with ``conjugate`` by (2); done when the gap, where there is one, is a share ``tolerance`` of the value."""
 
+    asks: ClassVar[type] = Regularised
+
     conjugate: bool = False
     tolerance: float = 1e-3
     convex: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance < np.inf:
-            raise DataError(f"the tolerance must be a number above 0, got {self.tolerance}")
+            raise SettingError(f"the tolerance must be a number above 0, got {self.tolerance}")
 
     def init(self, problem: Regularised, theta: Theta, rng: np.random.Generator) -> SubgradientState:
         """At ``theta``."""

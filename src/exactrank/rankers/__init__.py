@@ -5,7 +5,7 @@ NAME`` and its place in `exactrank compare`. Other packages add theirs by entry 
 (`exactrank.registry`).
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from exactrank import HOME
 from exactrank.registry import Registry
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from exactrank.rankers.base import Ranker
 
 
-def _is_ranker(value: Any) -> bool:
+def _is_ranker(value: object) -> bool:
     from exactrank.rankers.base import Ranker
 
     return isinstance(value, type) and issubclass(value, Ranker)
@@ -26,7 +26,7 @@ RANKERS: "Registry[type[Ranker]]" = Registry(
     {
         module.removeprefix(f"{__name__}.").replace("_", "-"): f"{module}:{names[0]}"
         for module, names in HOME.items()
-        if module.startswith(f"{__name__}.")
+        if module.startswith(f"{__name__}.") and names != ("Composed",)  # which takes objects that no command line can write
     },
     "exactrank.rankers",
     _is_ranker,

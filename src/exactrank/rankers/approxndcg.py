@@ -3,7 +3,6 @@
 The objective is that of `exactrank.objectives.approx_ndcg`. It is not concave: a linear model starts from ridge regression.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from exactrank.measures.base import Measure
@@ -11,15 +10,11 @@ from exactrank.measures.dcg import NDCG
 from exactrank.objectives import approx_ndcg
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
-from exactrank.rankers.search_space import Range, Space
+from exactrank.settings import Range, setting
 
 
-@dataclass(eq=False, repr=False)
 class ApproxNDCG(GradientRanker):
     """A linear model or a network by NDCG with soft ranks (Qin, Liu & Li 2010).
-
-    Args:
-        alpha: How steeply one document counts as above another; the larger, the closer to NDCG and the harder to climb.
 
     >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
@@ -27,11 +22,15 @@ class ApproxNDCG(GradientRanker):
     1.0
     """
 
-    rugged: ClassVar[bool] = True
     name = "approxndcg"
-    space: ClassVar[Space] = {**GradientRanker.space, "alpha": Range(1.0, 100.0, log=True)}
+    rugged: ClassVar[bool] = True
 
-    alpha: float = 10.0
+    alpha: float = setting(
+        default=10.0,
+        help="How steeply one document counts as above another; the larger, the closer to NDCG and the harder to climb.",
+        above=0,
+        search=Range(1.0, 100.0, log=True),
+    )
     l2: float = 0.001
 
     def _objective(self, measure: Measure) -> Objective:

@@ -1,18 +1,19 @@
 """What all rankers share: scikit-learn's conventions around one method that each ranker writes.
 
-A ranker's constructor is its configuration and does nothing else. ``fit`` checks the data and fills missing values, ``_fit``
-composes scorer, objective and optimizer, and the result is kept as a `Model` that knows where it came from. A ranker changes only when
-its fit is done, and then all at once: so it may be fitted from several threads, and is in the end what the last of them found.
+A ranker's constructor is its configuration and does nothing else. ``fit`` checks the settings and the data and fills missing values,
+``_fit`` composes scorer, objective and optimizer into a run (`exactrank.training`), and the result is kept as a `Model` that knows where it
+came from. A ranker changes only when its fit is done, and then all at once: so it may be fitted from several threads, and is in the end
+what the last of them found.
 """
 
 import os
-import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,74 +21,89 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from exactrank.arrays import PerDocument
+from exactrank.arrays import PerDocument, Table
+from exactrank.data.folds import deal_folds
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import IncompatibleError
+from exactrank.errors import IncompatibleError, InterruptedWarning, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
 from exactrank.measures.parse import parse_measure
-from exactrank.optimizers.base import Theta
-from exactrank.rankers.restarts import goodness
-from exactrank.rankers.search_space import Space
 from exactrank.rankers.training_data import TrainingData, check_measure_tells_apart, judged, training_data
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
-from exactrank.scorers.missing import PerFeature, TreeMissing
+from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.scorers.model import Model, plain
-from exactrank.training import Listener, Progress, Trained
+from exactrank.settings import SOME, Configured, setting
+from exactrank.stored import from_record, to_record
+from exactrank.training.combinators import bags, bootstrap
+from exactrank.training.progress import Listener, Progress, Trained
+from exactrank.training.recorder import Journal, Recorder, Root
+from exactrank.training.task import Task
 
 Checkpoint = Callable[[Model], None]
-SECONDS_BETWEEN_CHECKPOINTS = 1.0
-#: Training goes on between two checkpoints for at least this multiple of the time that the first took.
-TIMES_BETWEEN_CHECKPOINTS = 20
-#: What may change when training is taken up again: how long it goes on, and how.
-_FREE_ON_RESUME = {"trees", "rounds", "patience", "threads"}
 #: What a fit leaves on the ranker.
-_FITTED = {"model_", "history_", "n_features_in_", "feature_names_in_"}
+_FITTED = {"model_", "history_", "n_features_in_", "feature_names_in_", "out_of_fold_"}
 
 
-class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
-    """The base of all rankers; ``name`` is that of the command line, and ``space`` what tuning may choose from.
-
-    Args:
-        measure: The measure to train on, e.g. nDCG@10 or 'AP(rel=2)'.
-        seed: Seed of everything random.
-        threads: Native threads; results do not depend on it.
-        missing: What a missing value is: an error, 0, or the feature's mean over the training data.
-    """
+class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
+    """The base of all rankers; ``name`` is that of the command line, and ``space`` what tuning may choose from."""
 
     name: ClassVar[str]
-    space: ClassVar[Space] = {}
-    measure: str | Measure
-    seed: int
-    threads: int | None
-    missing: TreeMissing
+    #: Does it honour weights of single documents (``sample_weight``)? Else it refuses them.
+    weighs_documents: ClassVar[bool] = False
 
-    model_: Model
-    history_: tuple[Progress, ...]
+    measure: str | Measure = setting(default="nDCG@10", help="Measure to train on, e.g. nDCG@10 or 'AP(rel=2)'.", kw_only=False)
+    bags: int | None = setting(
+        default=0, help="Train this number of models and take their mean; 0 trains one.", at_least=0, at_most=1 << 20
+    )
+    bagging: Literal["cross-fit", "bootstrap"] = setting(
+        default="cross-fit",
+        help="What each model of a bag is trained on: all parts of the queries but one, which chooses its iterate, or a bootstrap sample"
+        " of the queries.",
+        only={"bags": SOME},
+    )
+    seed: int = setting(default=0, help="Seed of everything random.", at_least=0, at_most=2**63 - 1)
+    threads: int | None = setting(
+        default=None,
+        help="Number of native threads, by default one per core; results do not depend on it.",
+        at_least=1,
+        at_most=4096,
+        free=True,
+    )
+    missing: Missing = setting(default="error", help="What a missing value is: an error, 0, or the feature's mean over the training data.")
+
+    model_: ClassVar[Model]
+    history_: ClassVar[tuple[Progress, ...]]
+    out_of_fold_: ClassVar[PerDocument]
 
     @abstractmethod
-    def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
-        """Train on data that has something to learn and no missing values; ``valid`` has the same features."""
+    def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """Train one model."""
 
-    def _go_on(self, start: Scorer, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
-        """Train on from ``start``, which an earlier run left; a ranker that cannot begins again, and arrives at the same."""
-        return self._fit(data, valid, listener)
+    def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
+        """What settings come to on ``data`` where that is not what they say, as "auto"."""
+        return {}
 
-    def _scorer(self, data: RankingData, theta: Theta) -> Scorer:
-        """The scorer with the parameters ``theta``."""
-        return Linear(theta, data.feature_names)
+    def check_effects(self, **known: object) -> None:
+        """Raise where a setting has no effect beside the others, or cannot stand beside them."""
+        super().check_effects(**known)
+        if self.bags == 1 and self.bagging == "cross-fit":
+            raise SettingError(f"{type(self).__name__}: bags=1 leaves no queries to train on; give bags=0 for one model, or at least 2")
+
+    def idle(self, data: RankingData) -> set[str]:
+        """The settings that would have no effect on ``data`` beside the others; ``fit`` refuses them."""
+        return set(self.without_effect(**self._comes_to(data)))
 
     def fit(
         self,
-        X: Any,
+        X: Table,
         y: npt.ArrayLike | None = None,
         *,
         qid: npt.ArrayLike | None = None,
         group: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         query_weight: npt.ArrayLike | None = None,
-        valid: Any = None,
+        valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None = None,
         listener: Listener | None = None,
         checkpoint: Checkpoint | None = None,
         resume: Model | None = None,
@@ -96,34 +112,75 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
         ``valid``, a `RankingData` or ``(X, y, qid)``, chooses the iterate to keep. ``listener`` hears of every step,
         ``checkpoint`` gets the best model so far, about once a second (more rarely where judging it takes long). Ctrl-C ends
-        training; the best model so far is kept. ``resume``, a model that this ranker trained on the same data, is taken up: the
+        training; the best model so far is kept, with a warning. ``resume``, a checkpoint of this ranker on the same data, is taken up: the
         result is that of a run without a break. The order of the rows within a query changes nothing in the model.
         """
+        self.check_values()
         measure = parse_measure(self.measure)
         data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
+        self.check_effects(**self._comes_to(data))
+        self._check_weights(data)
         given = training_data(data, valid, self.missing, self.threads)
         check_measure_tells_apart(measure, data, self.threads)
         own = copy(self)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
-        inputs = given.data, given.valid, own._heard(given, listener, checkpoint)
-        scorer, trained = own._fit(*inputs) if resume is None else own._go_on(own._taken_up(resume, given), *inputs)
+        task = Task(measure, given.data, given.valid, self.threads)
+        root = Root(listener, own._checkpointed(given, checkpoint), Journal() if resume is None else own._journal(resume, given))
+        trained = root.train(partial(own._trained, task))
         if trained.trouble:
             warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=2)
-        steps = trained.history[-1].step if trained.history else 0
+        if root.interrupted:
+            warnings.warn("training was interrupted; the best model so far is kept", InterruptedWarning, stacklevel=2)
         more = {"chosen": dict(trained.chosen)} if trained.chosen else {}
-        model = own._model(given, scorer, own._reached(given, scorer, steps, trained.interrupted) | more)
-        fitted = {"model_": model, "history_": trained.history, "n_features_in_": data.n_features}
+        model = own._model(given, trained.iterate, own._reached(given, trained.iterate, trained.steps, root.interrupted) | more)
+        fitted = {"model_": model, "history_": tuple(root.journal.history), "n_features_in_": data.n_features}
         if isinstance(X, RankingData) or hasattr(X, "columns"):
             fitted["feature_names_in_"] = np.array(data.feature_names, object)
+        if "out_of_fold_" in vars(own):
+            fitted["out_of_fold_"] = given.data.ungrouped(vars(own)["out_of_fold_"])
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
         return self
 
-    def predict(self, X: Any) -> PerDocument:
+    def _check_weights(self, data: RankingData) -> None:
+        if data.sample_weight is not None and not self.weighs_documents:
+            raise SettingError(
+                f"{type(self).__name__} cannot weigh single documents; leave out sample_weight, give a query_weight, or use Ridge, MART,"
+                " LambdaMART or DirectRankTrees"
+            )
+
+    def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """One model, or the mean of several."""
+        count = self._bag_count(task.data)
+        if not count:
+            return self._fit(task, recorder)
+        if self.bagging == "cross-fit":
+            self.__dict__["out_of_fold_"] = np.full(task.data.n_documents, np.nan)
+            count = min(count, task.data.n_queries)
+        return bags([partial(self._member, task, count, number) for number in range(count)], task.verdict, recorder)
+
+    def _bag_count(self, data: RankingData) -> int:
+        """The number of models whose mean is taken; 0 where there is one."""
+        count: int = self._comes_to(data).get("bags", self.bags)
+        return count
+
+    def _member(self, task: Task, count: int, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """The model of a bag with that number."""
+        one, data = replace(task, bag=number), task.data
+        if self.bagging == "bootstrap":
+            drawn, _ = bootstrap(data, np.random.default_rng([self.seed, number]))
+            return self._fit(replace(one, data=replace(data, query_weight=drawn)), recorder)
+        held_out = deal_folds(data.n_queries, count, self.seed) == number
+        seen, unseen = data.take_queries(~held_out), data.take_queries(held_out)
+        trained = self._fit(replace(one, data=seen, valid=unseen), recorder)
+        self.__dict__["out_of_fold_"][np.repeat(held_out, data.sizes)] = trained.iterate.score(unseen.X, self.threads)
+        return trained
+
+    def predict(self, X: Table) -> PerDocument:
         """The score of each row of a `RankingData`, a frame or a matrix, in the caller's row order."""
         check_is_fitted(self, "model_")
         return self.model_.predict(X, self.threads)
 
     def score(
-        self, X: Any, y: npt.ArrayLike | None = None, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
+        self, X: Table, y: npt.ArrayLike | None = None, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
     ) -> float:
         """The mean of the measure that was trained on."""
         check_is_fitted(self, "model_")
@@ -155,33 +212,25 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         value, valid = given.reached(parse_measure(self.measure), scorer, self.threads)
         return {"value": value, "valid": valid, "steps": steps, "interrupted": interrupted}
 
-    def _taken_up(self, model: Model, given: TrainingData) -> Scorer:
-        """The scorer of ``model``, which this ranker must have trained, with the same settings and on the same data."""
+    def _journal(self, model: Model, given: TrainingData) -> Journal:
+        """What there is to resume from in ``model``, which this ranker must have trained, with the same settings and on the same data."""
         ours = self._model(given, model.scorer, {})
         wanted = plain(ours.params) | {"ranker": ours.ranker, "measure": ours.measure, "data": ours.data}
         found = plain(model.params) | {"ranker": model.ranker, "measure": model.measure, "data": model.data}
-        for name in ("ranker", *sorted(wanted.keys() - _FREE_ON_RESUME)):  # the settings of another ranker say nothing
+        free = {name for name, one in self.settings.items() if one.free}
+        for name in ("ranker", *sorted(wanted.keys() - free)):  # the settings of another ranker say nothing
             if found.get(name) != wanted[name]:
                 told = f"the model was trained with {name}={found.get(name)}, not {wanted[name]}"
                 raise IncompatibleError(f"{told}; resume with the same, or train anew")
-        return model.scorer
+        return Journal() if model.run is None else Journal(**from_record(model.run, "the checkpoint"))
 
-    def _heard(self, given: TrainingData, listener: Listener | None, checkpoint: Checkpoint | None) -> Listener | None:
-        """``listener``, which also sees to it that ``checkpoint`` gets each model that is better than all before."""
+    def _checkpointed(self, given: TrainingData, checkpoint: Checkpoint | None) -> Callable[[Scorer, int, Journal], None] | None:
+        """What makes a model of the best scorer so far, with what to resume from, and gives it to ``checkpoint``."""
         if checkpoint is None:
-            return listener
-        best, saved, due = None, None, -np.inf
+            return None
 
-        def heard(progress: Progress) -> None:
-            nonlocal best, saved, due
-            best = progress if best is None or goodness(progress) > goodness(best) else best
-            start = time.monotonic()
-            if best is not saved and start > due:
-                scorer = self._scorer(given.data, best.theta)
-                checkpoint(self._model(given, scorer, self._reached(given, scorer, best.step, interrupted=True)))
-                saved, now = best, time.monotonic()
-                due = now + max(SECONDS_BETWEEN_CHECKPOINTS, TIMES_BETWEEN_CHECKPOINTS * (now - start))
-            if listener is not None:
-                listener(progress)
+        def keep(scorer: Scorer, steps: int, journal: Journal) -> None:
+            model = self._model(given, scorer, self._reached(given, scorer, steps, interrupted=True))
+            checkpoint(replace(model, run=to_record(journal.to_value())))
 
-        return heard
+        return keep

@@ -21,7 +21,6 @@ from xxhash import xxh3_64_intdigest
 from exactrank import _core
 from exactrank.data.immutable import sealed
 from exactrank.data.ranking_data import RankingData
-from exactrank.objectives.within_query import spread_to_documents
 from exactrank.threads import thread_count
 
 ROWS_PER_BLOCK = 1 << 12
@@ -36,7 +35,7 @@ def in_content_order(data: RankingData) -> RankingData:
     >>> found.X[:, 0].tolist(), found.order.tolist()
     ([3.0, 1.0, 2.0], [2, 0, 1])
     """
-    query = spread_to_documents(np.arange(data.n_queries), data.indptr)
+    query = np.repeat(np.arange(data.n_queries), data.sizes)
     rows = np.lexsort((_hashes(data), query))
     if np.array_equal(rows, np.arange(len(rows))):
         return data

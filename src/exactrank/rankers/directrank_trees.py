@@ -9,7 +9,7 @@ on all queries, with [0.1, 0.5]. But a tree looks better on the queries that it 
 nearly the upper end each time; and what it finds on other queries is right only on average. So by default alpha_t is searched on the
 queries that the tree did not see (``query_fraction``), and what is found moves the weight of the tree before,
 
-    weight_t = weight_{t-1} + smoothing (alpha_t - weight_{t-1}),    weight_0 = rate                            (2)
+    weight_t = weight_{t-1} + smoothing (alpha_t - weight_{t-1}),    weight_0 = learning_rate                   (2)
 
 a rate that learns how far the measure goes along. ``smoothing=1`` takes alpha_t itself, as published.
 
@@ -18,42 +18,36 @@ are features, and `DirectRank` moves one of their weights after the other, as a 
 weights as they were and that mean the line search on all queries has the last word, so the training measure does not fall.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
 from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
-from exactrank.measures.bound import BoundMeasure
-from exactrank.measures.parse import parse_measure
+from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.score_space import Objective
 from exactrank.objectives.squared_error import SquaredError
-from exactrank.rankers.boosted import Weigher
-from exactrank.rankers.forest import Forest, Tree
+from exactrank.rankers.boosting import Weigher
+from exactrank.rankers.forest import Tree, Trees
+from exactrank.rankers.lambda_function import LambdaChoice
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.rankers.leverage import leveraged
-from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.training import Trained
+from exactrank.settings import Range, setting
+from exactrank.training.judge import severe
+from exactrank.training.progress import Progress, Trained
+from exactrank.training.recorder import Recorder
+from exactrank.training.task import Task
 
 
-@dataclass(eq=False, repr=False)
 class DirectRankTrees(LambdaMART):
     """Regression trees whose weights an exact line search of the measure chooses (Tan, Xia, Guo & Wang 2013).
-
-    Args:
-        follow: What the trees are fitted to: what is left of the grades, the same within each query, or the forces of LambdaMART.
-        search: On which queries the step is searched: those that the tree did not see, or all.
-        low: The shortest step.
-        high: The longest step.
-        rate: What the first tree would weigh without a search.
-        smoothing: How far the step that was found moves the weight from that of the tree before; 1 takes the step itself.
-        leverage: When all trees have grown, set their weights anew, as a mean over so many bootstrap samples of the queries.
 
     >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
@@ -62,31 +56,63 @@ class DirectRankTrees(LambdaMART):
     """
 
     name = "directrank-trees"
-    space: ClassVar[Space] = {**LambdaMART.space, "query_fraction": Range(0.5, 0.9), "smoothing": Range(0.003, 0.1, log=True)}
 
-    follow: Literal["grades", "grades-within", "lambdas"] = "lambdas"
-    search: Literal["unseen", "all"] = "unseen"
-    low: float = 0.02
-    high: float = 1.0
-    rate: float = 0.05
-    smoothing: float = 0.01
-    leverage: int = 0
-    query_fraction: float = 0.7
+    follow: Literal["grades", "grades-within", "lambdas"] = setting(
+        default="lambdas",
+        help="What the trees are fitted to: what is left of the grades, the same within each query, or the forces of LambdaMART.",
+    )
+    lambdas: LambdaChoice = setting(default="logistic", help="Lambda function, as that of LambdaMART.", only={"follow": ("lambdas",)})
+    search: Literal["unseen", "all"] = setting(
+        default="unseen", help="On which queries the step is searched: those that the tree did not see, or all."
+    )
+    low: float = setting(default=0.02, help="The shortest step.", above=0)
+    high: float = setting(default=1.0, help="The longest step.", above=0)
+    learning_rate: float = setting(
+        default=0.05,
+        help="What the first tree would weigh without a search; smoothing=1 needs none.",
+        above=0,
+        at_most=1,
+        search=Range(0.02, 0.3, log=True),
+    )
+    smoothing: float = setting(
+        default=0.01,
+        help="How far the step that was found moves the weight from that of the tree before; 1 takes the step itself.",
+        above=0,
+        at_most=1,
+        search=Range(0.003, 0.1, log=True),
+    )
+    leverage: int = setting(
+        default=0,
+        help="When all trees have grown, set their weights anew, as a mean over this number of bootstrap samples of the queries; 0 leaves"
+        " them.",
+        at_least=0,
+        at_most=1 << 20,
+    )
+    query_fraction: float = setting(
+        default=0.7, help="Share of the queries that each tree is fitted to.", above=0, at_most=1, search=Range(0.5, 0.9)
+    )
 
-    def _check(self, data: RankingData) -> None:
-        super()._check(data)
-        if not 0 < self.low <= self.high < float("inf"):
-            raise DataError(f"low and high must be numbers above 0, low no more than high; got {self.low} and {self.high}")
-        if not 0 < self.smoothing <= 1:
-            raise DataError(f"smoothing must be above 0 and at most 1, got {self.smoothing}")
-        if self.leverage < 0:
-            raise DataError(f"leverage must be a number of samples of at least 0, got {self.leverage}")
-        if self.follow not in ("grades", "grades-within", "lambdas"):
-            raise DataError(f'follow={self.follow!r} is not one of "grades", "grades-within", "lambdas"')
-        if self.search not in ("unseen", "all"):
-            raise DataError(f'search={self.search!r} is not one of "unseen", "all"')
+    def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
+        return super()._comes_to(data) if self.follow == "lambdas" else {"lambdas": None}
+
+    def without_effect(self, **known: object) -> dict[str, str]:
+        """The settings that have no effect beside the others, each with why."""
+        found = super().without_effect(**known)
+        if self.smoothing == 1 and not self.settings["learning_rate"].is_default(self.learning_rate):
+            found["learning_rate"] = (
+                f"learning_rate={self.learning_rate} has no effect with smoothing=1; leave it out, or give less smoothing"
+            )
+        return found
+
+    def check_effects(self, **known: object) -> None:
+        """Raise also where steps cannot be searched."""
+        super().check_effects(**known)
+        if self.low > self.high:
+            raise SettingError(f"DirectRankTrees: low={self.low} is above high={self.high}; give the shortest step, then the longest")
         if self.search == "unseen" and self.query_fraction == 1:
-            raise DataError('search="unseen" needs queries that a tree does not see; give a query_fraction below 1, or search="all"')
+            raise SettingError(
+                'DirectRankTrees: search="unseen" needs queries that a tree does not see; give a query_fraction below 1, or search="all"'
+            )
 
     def _settings(self, names: tuple[str, ...]) -> dict[str, Any]:
         return super()._settings(names) | {"learning_rate": 1.0}
@@ -94,25 +120,30 @@ class DirectRankTrees(LambdaMART):
     def _objective(self, measure: Measure) -> Objective:
         return super()._objective(measure) if self.follow == "lambdas" else SquaredError(within=self.follow == "grades-within")
 
-    def _weigher(self, bound: BoundMeasure) -> Weigher:
+    def _weigher(self, task: Task) -> Weigher:
+        bound = gentle(severe(task.measure).on(task.data, threads=self.threads))
         on_all = LineSearch(bound)
 
-        def weight(forest: Forest, tree: Tree, seen: PerQuery) -> float:
+        def weight(trees: Trees, tree: Tree, seen: PerQuery) -> float:
             unseen = np.where(seen > 0, 0.0, bound.weights)
             search = on_all if self.search == "all" or not unseen.any() else LineSearch(replace(bound, weights=unseen))
             output = tree.outputs[0]
-            search.start(forest.scores[0] + self.low * output)
+            search.start(trees.kept[0] + self.low * output)
             step = self.low + search.best(output, 0.0, self.high - self.low).middle()
-            before = forest.weights[-1] if forest.weights else self.rate
-            return before + self.smoothing * (step - before)  # (2)
+            before = trees.weights[-1] if trees.weights else self.learning_rate
+            return step if self.smoothing == 1 else before + self.smoothing * (step - before)  # (2)
 
         return weight
 
-    def _finished(self, scorer: TreeEnsemble, trained: Trained, data: RankingData, valid: RankingData | None) -> tuple[Scorer, Trained]:
-        """With other weights, unless validation data is against them."""
+    def _is_one_forest(self) -> bool:
+        return super()._is_one_forest() and not self.leverage
+
+    def _finished(self, trained: Trained[TreeEnsemble], task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """With other weights, where the judge does not think less of them."""
         if not self.leverage:
-            return scorer, trained
-        found = leveraged(scorer, data, parse_measure(self.measure), bags=self.leverage, seed=self.seed, threads=self.threads)
-        anew = self._judged(found, trained, data, valid)
-        worse = anew.valid is not None and trained.valid is not None and anew.valid < trained.valid
-        return (scorer, trained) if worse else (found, anew)
+            return super()._finished(trained, task, recorder)
+        found, new = leveraged(trained.iterate, task, self.leverage, self.seed, recorder), not recorder.remembers("verdict")
+        verdict, step = recorder.remembered("verdict", lambda: task.verdict(found)), recorder.made
+        recorder.heard(Progress(step, step, verdict.value, verdict.valid), verdict, lambda: found, new)
+        kept = trained if verdict.goodness < trained.verdict.goodness else replace(trained, iterate=found, verdict=verdict)
+        return super()._finished(kept, task, recorder)

@@ -5,12 +5,14 @@ objective, and the sums come back through a metric. A tree's output on a row is 
 value of one of its leaves. Its weight goes into the values of the leaves, so that the result is a plain LightGBM model:
 
     s <- s + weight * output                                                                                    (1)
+
+A `Forest` is LightGBM at work, and changes. `Trees` are a value: the first trees of a forest, which stay what they are while more grow.
 """
 
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,10 +20,11 @@ import lightgbm as lgb
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import PerDocument
+from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.scorers.tree_text import first_trees, joined, scaled
+from exactrank.stored import storable
 
 #: Of training and, where there is any, validation data.
 PerSet = tuple[PerDocument, ...]
@@ -64,48 +67,123 @@ class Tree:
         return tuple(values[np.searchsorted(between, after - before)] for before, after in zip(self.without, self.sums, strict=True))
 
 
-class Forest:
-    """Trees for the documents of ``data`` and, with the same bins, of ``valid``, after those of ``start``; ``settings`` are LightGBM's."""
+@storable
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """The first trees of a forest, or trees that were read: then there is only their text. It is the iterate of tree rankers."""
+
+    weights: tuple[float, ...] = ()  #: of each tree
+    kept: PerSet = ()  #: the scores of the forest's documents
+    forest: "Forest | None" = None  #: where they grew
+    written: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.weights)
+
+    @property
+    def text(self) -> str:
+        """The model as LightGBM writes it."""
+        return self.written if self.forest is None else self.forest.text(self.weights)
+
+    def scorer(self, names: tuple[str, ...] = ()) -> TreeEnsemble:
+        """The scorer of features called ``names``."""
+        return TreeEnsemble(self.text, names)
+
+    def scores(self, data: RankingData, threads: int | None = None) -> PerDocument:
+        """The score of each document, kept from tree to tree where it is one of the forest's."""
+        for X, scores in zip(() if self.forest is None else self.forest.bins.features, self.kept, strict=True):
+            if X is data.X:
+                return scores
+        return self.scorer().score(data.X, threads)
+
+    @classmethod
+    def of(cls, read: TreeEnsemble) -> "Trees":
+        """Those of a model; each weight is what LightGBM calls shrinkage, which has all its digits."""
+        return cls(tuple(read.shrinkage.tolist()), written=read.text)
+
+    def rooted(self, bins: "Bins") -> "Trees":
+        """The same in a forest that can go on from them."""
+        if self.forest is not None and self.forest.n_trees == self.count:
+            return self
+        forest = Forest(bins, self.scorer() if self.count else None)
+        return replace(self, kept=forest.sums, forest=forest)
+
+    def grow(self, slope: PerDocument, curvature: PerDocument, settings: Mapping[str, Any] | None = None) -> Tree | None:
+        """A tree of their forest that follows ``slope``; None where no split is possible. ``settings`` hold from now on."""
+        if self.forest is None:
+            raise ValueError("these trees are in no forest")
+        return self.forest.grow(slope, curvature, settings)
+
+    def plus(self, tree: Tree, weight: float = 1.0) -> "Trees":
+        """With the tree that has grown last, (1)."""
+        if self.kept is tree.without and weight == 1:
+            kept = tree.sums
+        else:
+            kept = tuple(scores + weight * output for scores, output in zip(self.kept, tree.outputs, strict=True))
+        return replace(self, weights=(*self.weights, weight), kept=kept)
+
+    def written_out(self) -> "Trees":
+        """The same without a forest, which takes memory."""
+        return Trees(self.weights, written=self.text)
+
+    def to_record(self) -> dict[str, Any]:
+        """The text by lines."""
+        return {"lightgbm": self.text.split("\n")}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], where: str) -> "Trees":
+        """The trees that `to_record` described."""
+        return cls.of(TreeEnsemble("\n".join(record["lightgbm"])))
+
+
+class Bins:
+    """The features of training and validation data, in LightGBM's bins; ``settings`` are LightGBM's. Several forests may use them."""
 
     def __init__(
-        self,
-        data: RankingData,
-        valid: RankingData | None,
-        settings: Mapping[str, Any],
-        categorical: Sequence[int] = (),
-        start: TreeEnsemble | None = None,
-        threads: int = 1,
+        self, data: RankingData, valid: RankingData | None, settings: Mapping[str, Any], categorical: Sequence[int] = (), threads: int = 1
     ) -> None:
-        self._start = start
-        self._data = (data,) if valid is None else (data, valid)
-        self._threads = threads
-        self._begun: PerSet = tuple(np.zeros(each.n_documents) if start is None else start.score(each.X, threads) for each in self._data)
+        self.features: tuple[Matrix, ...] = (data.X,) if valid is None else (data.X, valid.X)
+        self.threads = threads
         self._settings = _OURS | dict(settings) | {"num_threads": min(threads, 1 + data.X.size // CELLS_PER_THREAD)}
         names, kinds = _names(data.feature_names), list(categorical)
-        train = lgb.Dataset(data.X, init_score=self._begun[0], params=self._settings, feature_name=names, categorical_feature=kinds)
-        held_out = [] if valid is None else [lgb.Dataset(valid.X, reference=train, init_score=self._begun[1], params=self._settings)]
-        self._binned = [train, *held_out]
-        self._begin()
+        train = lgb.Dataset(data.X, params=self._settings, feature_name=names, categorical_feature=kinds)
+        self._sets = [train, *(lgb.Dataset(X, reference=train, params=self._settings) for X in self.features[1:])]
 
-    def _begin(self) -> None:
-        #: The scores of the documents with all trees that were added.
-        self.scores = self._sums = self._begun
-        #: Of each tree.
-        self.weights: list[float] = [] if self._start is None else self._start.shrinkage.tolist()
-        self._booster = lgb.Booster(self._settings, self._binned[0])
-        for held_out in self._binned[1:]:
-            self._booster.add_valid(held_out, "valid")
+    def hold(self, data: RankingData, valid: RankingData | None) -> bool:
+        """Are they of the documents of ``data`` and ``valid``?"""
+        wanted = [part.X for part in (data, valid) if part is not None]
+        return len(wanted) == len(self.features) and all(map(operator.is_, wanted, self.features))
 
-    def anew(self) -> "Forest":
-        """As it was at first, on the same bins."""
-        forest = copy(self)
-        forest._begin()
-        return forest
+    def booster(self, start: PerSet) -> lgb.Booster:
+        """LightGBM without a tree, at the scores ``start``."""
+        for data, scores in zip(self._sets, start, strict=True):
+            data.set_init_score(scores)
+        booster = lgb.Booster(self._settings, self._sets[0])
+        for held_out in self._sets[1:]:
+            booster.add_valid(held_out, "valid")
+        return booster
+
+
+class Forest:
+    """Trees for the documents in ``bins``, after those of ``start``."""
+
+    def __init__(self, bins: Bins, start: TreeEnsemble | None = None) -> None:
+        self.bins = bins
+        self._start = start
+        #: LightGBM's sums of outputs.
+        self.sums: PerSet = tuple(np.zeros(len(X)) if start is None else start.score(X, bins.threads) for X in bins.features)
+        self._booster = bins.booster(self.sums)
 
     @property
     def n_trees(self) -> int:
         """How many there are."""
-        return (0 if self._start is None else self._start.n_trees) + int(self._booster.current_iteration())
+        return self._before + int(self._booster.current_iteration())
+
+    @property
+    def _before(self) -> int:
+        return 0 if self._start is None else self._start.n_trees
 
     def grow(self, slope: PerDocument, curvature: PerDocument, settings: Mapping[str, Any] | None = None) -> Tree | None:
         """A tree that follows ``slope``; None where no split is possible. ``settings`` hold from now on."""
@@ -114,24 +192,16 @@ class Forest:
             self._booster.reset_parameter(dict(settings))
         if self._booster.update(fobj=lambda scores, data: (-slope, curvature)):
             return None
-        without, self._sums = self._sums, self._handed_back()
-        return Tree(self._values(), without, self._sums, self._walked)
+        without, self.sums = self.sums, self._handed_back()
+        return Tree(self._values(), without, self.sums, self._walked)
 
-    def add(self, tree: Tree, weight: float = 1.0) -> None:
-        """Take the tree that has grown last in with a weight, (1)."""
-        self.weights.append(weight)
-        if self.scores is tree.without and weight == 1:
-            self.scores = tree.sums
-            return
-        self.scores = tuple(scores + weight * output for scores, output in zip(self.scores, tree.outputs, strict=True))
-
-    def text(self, trees: int) -> str:
-        """The model of the first ``trees``."""
-        before = 0 if self._start is None else self._start.n_trees
-        if self._start is not None and trees <= before:
-            return first_trees(self._start.text, trees)
-        grown = str(self._booster.model_to_string(num_iteration=trees - before))
-        own = self.weights[before:trees]
+    def text(self, weights: Sequence[float]) -> str:
+        """The model of the first trees, which have ``weights``."""
+        before = self._before
+        if self._start is not None and len(weights) <= before:
+            return first_trees(self._start.text, len(weights))
+        grown = str(self._booster.model_to_string(num_iteration=len(weights) - before))
+        own = weights[before:]
         text = grown if all(weight == 1 for weight in own) else scaled(grown, own)
         return text if self._start is None else joined(self._start.text, text)
 
@@ -152,7 +222,7 @@ class Forest:
     def _walked(self) -> PerSet:
         """What the last tree says of each document, by its features."""
         last = TreeEnsemble(self._last_tree())
-        return tuple(last.score(each.X, self._threads) for each in self._data)
+        return tuple(last.score(X, self.bins.threads) for X in self.bins.features)
 
     def _last_tree(self) -> str:
         """As a model of its own."""
@@ -167,7 +237,7 @@ class Forest:
             return "", 0.0, True
 
         self._booster.eval_train(feval=taken)
-        if len(self.scores) > 1:
+        if len(self.sums) > 1:
             self._booster.eval_valid(feval=taken)
         return tuple(found)
 

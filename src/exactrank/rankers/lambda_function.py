@@ -1,35 +1,91 @@
-"""Which lambda function a setting means, for networks and for trees alike."""
+"""The settings of a lambda function, for networks and for trees alike, and which objective they mean."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from exactrank.errors import DataError, IncompatibleError
-from exactrank.measures.base import Measure
+from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import Discounted
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.finite_difference import FiniteDifference
 from exactrank.objectives.lambdas import Lambdas
-from exactrank.objectives.own_lambdas import DocumentForces, PairForce, PairForces
+from exactrank.objectives.own_lambdas import PairForce, PairForces
+from exactrank.objectives.sampled_lambdas import SampledLambdas
 from exactrank.objectives.score_space import Objective
+from exactrank.settings import Configured, setting
 
-LambdaName = Literal["logistic", "step", "spring", "finite-difference"]
-LambdaChoice = LambdaName | PairForce | PairForces | DocumentForces
+LambdaChoice = Literal["logistic", "step", "spring", "sampled", "finite-difference"] | PairForce | Objective
+OF_PAIRS = ("logistic", "step", "spring")
+A_FUNCTION = "a function"  #: what ``lambdas`` comes to where it is one of pairs
 
 
-def lambda_function(chosen: Any, weighing: Measure, margin: float, limits: dict[str, Any]) -> Objective:
-    """What ``chosen`` means, with pairs weighed by ``weighing`` and limited as `Lambdas` takes it."""
-    if chosen in ("logistic", "step", "spring"):
-        return Lambdas(weighing, chosen, margin, **limits)
-    given = [name for name, value in limits.items() if value is not None]
-    if given:
-        raise IncompatibleError(f"{' and '.join(given)} limit pairs, which lambdas={chosen!r} chooses itself; leave them out")
-    if chosen == "finite-difference":
-        return FiniteDifference(weighing, margin)
-    if isinstance(chosen, PairForces | DocumentForces):
-        return chosen
-    if callable(chosen):
+class LambdaFunction(Configured):
+    """The settings of rankers that follow forces between documents."""
+
+    lambdas: LambdaChoice = setting(
+        default="logistic",
+        help="Lambda function: how a pair's force depends on its scores, the same in rankings drawn at random, or the measure's finite"
+        " differences; in Python also a function of pairs, or any objective of scores.",
+    )
+    weighted_by: str | Measure | None = setting(
+        default=None,
+        help="Measure whose changes weigh the pairs; by default the one that is trained on, without its cutoff (but P, R and Success keep"
+        " theirs).",
+        only={"lambdas": (*OF_PAIRS, "sampled", "finite-difference", A_FUNCTION)},
+    )
+    margin: float = setting(
+        default=1.0,
+        help="Step and spring forces act until a pair's scores are this far apart; finite differences move a score by it.",
+        at_least=0,
+        only={"lambdas": ("step", "spring", "finite-difference")},
+    )
+    neighbours: int | None = setting(
+        default=None,
+        help="Only documents at most this number of ranks apart push each other; by default all do.",
+        at_least=1,
+        at_most=NO_CUTOFF - 1,
+        only={"lambdas": (*OF_PAIRS, "sampled")},
+    )
+    truncation: int | None = setting(
+        default=None,
+        help="One of a pair must be among this number of first ranks; by default there is no limit.",
+        at_least=1,
+        at_most=NO_CUTOFF - 1,
+        only={"lambdas": (*OF_PAIRS, "sampled")},
+    )
+    near: float = setting(
+        default=0.0,
+        help="A pair's weight is divided by this plus the distance of its scores; 0 leaves it as it is.",
+        at_least=0,
+        only={"lambdas": OF_PAIRS},
+    )
+    samples: int = setting(
+        default=10, help="Rankings that are drawn at random for each step.", at_least=1, at_most=NO_CUTOFF, only={"lambdas": ("sampled",)}
+    )
+    noise: float = setting(
+        default=1.0, help="Spread of what is added to the scores for rankings drawn at random.", at_least=0, only={"lambdas": ("sampled",)}
+    )
+
+    def lambdas_come_to(self) -> Mapping[str, Any]:
+        """What to know of ``lambdas`` where other settings depend on it."""
+        return {"lambdas": A_FUNCTION} if not isinstance(self.lambdas, str | Objective) else {}
+
+    def lambda_objective(self, measure: Measure, seed: int) -> Objective:
+        """The objective that the settings mean where ``measure`` is trained on."""
+        chosen, weighing = self.lambdas, weighing_measure(measure, self.weighted_by)
+        neighbours, truncation = self.neighbours, self.truncation
+        match chosen:
+            case "logistic" | "step" | "spring":
+                return Lambdas(weighing, chosen, self.margin, neighbours, truncation, self.near or None)
+            case "sampled":
+                return SampledLambdas(
+                    weighing, neighbours=neighbours, truncation=truncation, samples=self.samples, noise=self.noise, seed=seed
+                )
+            case "finite-difference":
+                return FiniteDifference(weighing, self.margin)
+            case Objective():
+                return chosen
         return PairForces(chosen, weighing)
-    raise DataError(f'lambdas={chosen!r} is not one of "logistic", "step", "spring", "finite-difference", nor a function')
 
 
 def weighing_measure(measure: Measure, weighted_by: str | Measure | None) -> Measure:

@@ -1,10 +1,10 @@
 """What large-margin rankers share: a loss, a regulariser whose strength the data may choose, and a solver that knows how far it is.
 
-    least over theta of  J(theta) = lam/2 |theta - theta0|^2 + mean over queries of loss_q(theta)               (1)
+    least over theta of  J(theta) = l2/2 |theta - theta0|^2 + mean over queries of loss_q(theta)                (1)
 
-with theta in units of standardised features. With ``lam="auto"`` the strengths
+with theta in units of standardised features. With ``l2="auto"`` the strengths
 
-    lam_i = 10^(-i/2) lam_0,    lam_0 = |g|^2 / loss,    g the slope of the mean loss at 0                  (2)
+    l2_i = 10^(-i/2) l2_0,    l2_0 = |g|^2 / loss,    g the slope of the mean loss at 0                     (2)
 
 are solved from the largest to the smallest, each from where the one before ended if the loss is convex, else from the same start,
 and the best by validation data is kept. Without validation data the queries are dealt into folds, each of which judges the models
@@ -12,31 +12,31 @@ of the others.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, Literal, Protocol
+from functools import cached_property, partial
+from typing import Any, Literal
 
 import numpy as np
 
 from exactrank import _core
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
-from exactrank.measures.parse import parse_measure
-from exactrank.objectives.measured import Measured
 from exactrank.objectives.regularised_risk import RegularisedRisk
 from exactrank.objectives.within_query import centred
-from exactrank.optimizers.base import Optimizer, State, Theta
+from exactrank.optimizers.base import Duality, Optimizer, Theta
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.by_folds import by_folds
-from exactrank.rankers.restarts import best_of, goodness
-from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.architecture import Architecture, LinearModel
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import Missing
+from exactrank.settings import Range, setting
 from exactrank.threads import thread_count
-from exactrank.training import Listener, Trained, train
+from exactrank.training.combinators import by_folds, restarts
+from exactrank.training.judge import Judge, unheard
+from exactrank.training.loop import Run
+from exactrank.training.progress import Trained
+from exactrank.training.recorder import Recorder
+from exactrank.training.task import Task
 
 #: How many strengths of (2) are tried.
 STRENGTHS = 9
@@ -44,57 +44,39 @@ STRENGTHS = 9
 NUDGE = 1e-6
 
 Problem = Callable[[RankingData], RegularisedRisk]  #: (1) on data, of which some queries may weigh nothing
-Value = Callable[[Theta], float]
+Solves = Optimizer[Any, Theta, Any]  #: an optimizer of (1), with a state of its own kind
 
 
-class Resumable(Optimizer[Any], Protocol):
-    """An optimizer that can go on at another strength."""
-
-    def resumed(self, problem: Any, state: Any, rng: np.random.Generator) -> Any:
-        """The state for ``problem``, which differs only in strength from the one that ``state`` was reached on."""
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """Something to solve, and the settings that are chosen by choosing it."""
-
-    chosen: Mapping[str, Any]
-    problem: Problem
-    lam: float
-    first: bool  #: no other strength with the same settings comes before it
-
-
-@dataclass(eq=False, repr=False)
 class LargeMarginRanker(Ranker):
-    """The base of large-margin rankers; a ranker adds its own settings as fields.
+    """The base of large-margin rankers; a ranker adds its own settings."""
 
-    Args:
-        lam: The strength of the regulariser, against the mean loss of a query; "auto" lets validation data choose, or folds.
-        tolerance: Training ends at this gap between primal and dual, relative to the primal.
-        max_passes: At most so many steps of the solver for each strength.
-        patience: With "auto" and validation data: end when so many strengths in turn have not improved on the best; by default all
-            are tried.
-        folds: With "auto" and no validation data: so many folds of queries choose.
-    """
-
-    space: ClassVar[Space] = {"lam": Range(1e-3, 100.0, log=True)}
-    measure: str | Measure = "nDCG@10"
-    lam: float | Literal["auto"] = "auto"
-    tolerance: float = 1e-4
-    max_passes: int = 500
-    patience: int | None = None
-    folds: int = 5
-    seed: int = 0
-    threads: int | None = None
-    missing: Missing = "error"
+    l2: float | Literal["auto"] = setting(
+        default="auto",
+        help='Strength of the regulariser, against the mean loss of a query; "auto" lets validation data choose, or folds.',
+        above=0,
+        search=Range(1e-3, 100.0, log=True),
+    )
+    tolerance: float = setting(
+        default=1e-4, help="Training ends at this gap between primal and dual, relative to the primal.", above=0, below=1
+    )
+    max_iter: int = setting(default=500, help="Maximum number of steps of the solver for each strength.", at_least=1)
+    patience: int | None = setting(
+        default=None,
+        help="With validation data: end after this number of strengths in turn that do not improve on the best; by default all are tried.",
+        at_least=1,
+        only={"l2": ("auto",)},
+    )
+    folds: int = setting(
+        default=5, help="Without validation data: number of folds of queries that choose what is left to the data.", at_least=2
+    )
 
     @abstractmethod
-    def _problems(self, measure: Measure, architecture: Architecture) -> Sequence[tuple[Mapping[str, Any], Problem]]:
+    def _problems(self, measure: Measure, architecture: Architecture) -> Sequence[tuple[Mapping[str, object], Problem]]:
         """(1), at any strength, for each setting besides the strength that the data may choose."""
 
     @abstractmethod
-    def _optimizer(self, problem: RegularisedRisk) -> Resumable:
-        """What solves (1)."""
+    def _optimizer(self, problem: RegularisedRisk) -> Solves:
+        """What solves (1); where the problem is convex it can go on at another strength."""
 
     def _architecture(self, data: RankingData) -> Architecture:
         return LinearModel().on(data)
@@ -115,108 +97,128 @@ class LargeMarginRanker(Ranker):
         steepness = float(np.linalg.norm(slope) * np.linalg.norm(direction))
         return problem.centre + (NUDGE * loss / steepness * direction if steepness > 0 else 0.0)
 
-    def _remark(self, problem: RegularisedRisk, trained: Trained) -> str:
+    def _remark(self, problem: RegularisedRisk, reached: Duality | None) -> str:
         """What to say of a solution that is of no use."""
         return ""
 
-    def _scorer(self, data: RankingData, theta: Theta) -> Scorer:
-        return self._architecture(data).at(theta)
+    def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        architecture = self._architecture(task.data)
+        problems = self._problems(task.measure, architecture)
+        choices = self.l2 == "auto" or len(problems) > 1
+        self._check_choosing(choices, task.valid is not None)
+        paths = [self._path(f"path {number}", chosen, problem, task.data) for number, (chosen, problem) in enumerate(problems)]
+        judge: Judge[Theta] = task.judge(lambda theta, data: architecture.scores(theta, data.X, task.threads), by_objective=True)
+        whole: Recorder[Theta] = recorder.seen_as(architecture.at)
+        last = whole
+        if choices and task.valid is None:
+            apart = [one for path in paths for one in path.apart]
+            best = by_folds(partial(_candidates, paths), len(apart), judge, self.folds, self.seed, whole.part(0, 1))
+            paths, last = [apart[best]], whole.part(1, 2, latest=True)
+        trained = self._best_along(paths, task.data, judge, last)
+        return Trained(architecture.at(trained.iterate), trained.verdict, whole.made, trained.trouble, trained.chosen)
 
-    def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
-        self._check()
-        measure, architecture = parse_measure(self.measure), self._architecture(data)
-        paths = [self._path(settings, problem, data) for settings, problem in self._problems(measure, architecture)]
-        candidates = [one for path in paths for one in path]
+    def _check_choosing(self, choices: bool, validated: bool) -> None:
+        """Raise where a setting of how to choose has no effect."""
+        name, who = type(self).__name__, "validation data chooses" if validated else "nothing is left to choose"
+        if self.patience is not None and not validated:
+            raise SettingError(f"{name}: patience={self.patience} has no effect without validation data; give some, or leave it out")
+        if not self.settings["folds"].is_default(self.folds) and (validated or not choices):
+            raise SettingError(f"{name}: folds={self.folds} has no effect where {who}; leave it out")
 
-        def measured(part: RankingData) -> Measured:
-            return Measured(measure.on(part, threads=self.threads), architecture)
-
-        if valid is None and len(candidates) > 1 and data.n_queries > 1:
-            solutions = partial(self._solutions, candidates)
-            best = by_folds(solutions, len(candidates), measured(data), self.folds, self.seed, listener)
-            if isinstance(best, Trained):  # interrupted
-                return architecture.at(best.theta), best
-            paths = [[replace(candidates[best], first=True)]]
-        trained = self._best(paths, data, measured(data).value, None if valid is None else measured(valid).value, listener)
-        return architecture.at(trained.theta), trained
-
-    def _check(self) -> None:
-        if self.lam != "auto" and (isinstance(self.lam, str) or not 0 < self.lam < np.inf):
-            raise DataError(f'lam must be a number above 0 or "auto", got {self.lam!r}')
-        if not 0 < self.tolerance < 1:
-            raise DataError(f"tolerance must be a number between 0 and 1, got {self.tolerance}")
-        for name, least in {"max_passes": 1, "patience": 1, "folds": 2}.items():
-            given = getattr(self, name)
-            if given is not None and given < least:
-                raise DataError(f"{name} must be at least {least}, got {given}")
-
-    def _path(self, settings: Mapping[str, Any], problem: Problem, data: RankingData) -> list[Candidate]:
+    def _path(self, name: str, chosen: Mapping[str, object], problem: Problem, data: RankingData) -> "Path":
         """The strengths to be tried with some settings."""
-        if self.lam != "auto":
-            return [Candidate(settings, problem, self.lam, first=True)]
+        if self.l2 != "auto":
+            return Path(self, name, problem, {self.l2: chosen})
         whole = problem(data)
         loss, slope = whole.risk(np.zeros_like(whole.centre) if whole.architecture.linear else self._start(whole))
         largest = float(slope @ slope) / loss if loss > 0 and np.any(slope) else 1.0
-        lams = [float(largest * 10 ** (-i / 2)) for i in range(STRENGTHS)]
-        return [Candidate({**settings, "lam": lam}, problem, lam, first=lam == lams[0] or not whole.convex) for lam in lams]
+        strengths = [float(largest * 10 ** (-i / 2)) for i in range(STRENGTHS)]
+        return Path(self, name, problem, {l2: {**chosen, "l2": l2} for l2 in strengths})
 
-    def _solutions(self, candidates: Sequence[Candidate], data: RankingData) -> Iterator[Theta]:
-        """What each candidate comes to on ``data``, one after the other."""
-        walk = _Walk(self, data)
-        for one in candidates:
-            trained = walk.solved(one)
-            if trained.interrupted:
-                raise KeyboardInterrupt
-            yield trained.theta
+    def _best_along(self, paths: Sequence["Path"], data: RankingData, judge: Judge[Theta], recorder: Recorder[Theta]) -> Trained[Theta]:
+        """The best of all candidates, with what is to be said of it."""
+        ends: list[tuple[Trained[Theta], Candidate]] = []
 
-    def _best(
-        self, paths: Sequence[Sequence[Candidate]], data: RankingData, value: Value, valid: Value | None, listener: Listener | None
-    ) -> Trained:
-        """The best iterate of all candidates."""
-        walk, ends = _Walk(self, data), list[Trained]()
+        def end(candidate: Candidate, part: Recorder[Theta]) -> Trained[Theta]:
+            ends.append((candidate(part), candidate))
+            return ends[-1][0]
 
-        def solved(candidate: Candidate, heard: Listener) -> Trained:
-            ends.append(walk.solved(candidate, reported=value, valid=valid, listener=heard))
-            return ends[-1]
+        def along(path: Path, part: Recorder[Theta]) -> Trained[Theta]:
+            return restarts([partial(end, one) for one in path.candidates(data, judge)], part, self.patience)
 
-        def along(path: Sequence[Candidate], heard: Listener) -> Trained:
-            return best_of(len(path), lambda number, heard: solved(path[number], heard), heard, self.patience)
-
-        best = best_of(len(paths), lambda number, heard: along(paths[number], heard), listener)
-        won = max(ends, key=goodness)
-        return replace(won, history=best.history, interrupted=best.interrupted)
+        restarts([partial(along, path) for path in paths], recorder)
+        best, candidate = max(ends, key=lambda end: end[0].verdict.goodness)
+        return replace(best, trouble=best.trouble or self._remark(candidate.problem, best.duality), chosen=candidate.chosen)
 
 
-class _Walk:
-    """Candidates solved one after the other on ``data``: an optimizer that goes on from where it ended last."""
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Problems that differ in strength alone, the strongest first; with each strength the settings that are chosen by choosing it."""
 
-    def __init__(self, ranker: LargeMarginRanker, data: RankingData) -> None:
-        self._ranker = ranker
-        self._data = data
-        self._problem: RegularisedRisk
-        self._optimizer: Resumable
-        self._start: Theta
-        self._last: State | None
+    ranker: LargeMarginRanker
+    name: str
+    problem: Problem
+    strengths: Mapping[float, Mapping[str, object]]
 
-    def solved(self, candidate: Candidate, **told: Any) -> Trained:
-        """The solution of ``candidate``."""
-        ranker = self._ranker
-        if candidate.first:
-            self._problem, self._last = candidate.problem(self._data), None
-            self._optimizer, self._start = ranker._optimizer(self._problem), ranker._start(self._problem)
-        problem = self._problem.at(candidate.lam)
-        rng = np.random.default_rng(ranker.seed)
-        most, stale = ranker.max_passes, ranker._stale
-        trained = train(self, problem, self._start, rng=rng, max_steps=most, by_objective=True, patience=stale, **told)
-        return replace(trained, trouble=trained.trouble or ranker._remark(problem, trained), chosen=candidate.chosen)
+    @property
+    def apart(self) -> list["Path"]:
+        """Each strength as a path of its own."""
+        return [replace(self, strengths={l2: chosen}) for l2, chosen in self.strengths.items()]
 
-    def init(self, problem: RegularisedRisk, theta: Theta, rng: np.random.Generator) -> State:
-        """At ``theta``, or where the last problem was left."""
-        optimizer, last = self._optimizer, self._last
-        self._last = optimizer.init(problem, theta, rng) if last is None else optimizer.resumed(problem, last, rng)
-        return self._last
+    def candidates(self, data: RankingData, judge: Judge[Theta] | None = None) -> list["Candidate"]:
+        """What there is to solve on ``data``, in turn; without a ``judge`` by the objective alone."""
+        posed, last = Posed(self.ranker, self.problem, data), list(self.strengths)[-1]
+        return [Candidate(posed, self.name, l2, chosen, judge, l2 == last) for l2, chosen in self.strengths.items()]
 
-    def step(self, problem: RegularisedRisk, state: State) -> State:
-        """A step of the solver."""
-        self._last = self._optimizer.step(problem, state)
-        return self._last
+
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """A problem on data, made when it is first asked for, and what to solve it by."""
+
+    ranker: LargeMarginRanker
+    make: Problem
+    data: RankingData
+
+    @cached_property
+    def problem(self) -> RegularisedRisk:
+        """At any strength."""
+        return self.make(self.data)
+
+    @cached_property
+    def start(self) -> Theta:
+        """Where to begin."""
+        return self.ranker._start(self.problem)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A run that solves a problem at one strength; where it is convex, from where the candidate before it on the path ended."""
+
+    posed: Posed
+    path: str
+    l2: float
+    chosen: Mapping[str, object]
+    judge: Judge[Theta] | None
+    last: bool  #: no other comes after it on the path
+
+    @property
+    def problem(self) -> RegularisedRisk:
+        """What is solved."""
+        return self.posed.problem.at(self.l2)
+
+    def __call__(self, recorder: Recorder[Theta]) -> Trained[Theta]:
+        """The best iterate."""
+        ranker, problem = self.posed.ranker, self.problem
+        chain = self.path if problem.convex else ""
+        optimizer = ranker._optimizer(problem)
+        judge = self.judge or unheard
+        run = Run(optimizer, problem, self.posed.start, judge, ranker.max_iter, ranker.seed, ranker._stale, chain=chain)
+        trained = run(recorder)
+        if self.last:
+            recorder.journal.entries.pop(recorder.beside(chain), None)
+        return trained
+
+
+def _candidates(paths: Sequence[Path], data: RankingData) -> list[Candidate]:
+    """All that folds choose from."""
+    return [one for path in paths for one in path.candidates(data)]

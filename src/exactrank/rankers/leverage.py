@@ -8,18 +8,23 @@ at most to it; so the training measure does not fall.
 """
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from exactrank.arrays import Matrix
 from exactrank.data.ranking_data import RankingData
-from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.line_search import LineSearch
 from exactrank.rankers.directrank import DirectRank
+from exactrank.scorers.base import Scorer
+from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import PerFeature
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.scorers.tree_text import scaled
+from exactrank.training.judge import severe
+from exactrank.training.recorder import Recorder
+from exactrank.training.task import Task
 
 #: No tree weighs more than this, nor less than nothing.
 MOST = 2.0
@@ -27,18 +32,20 @@ MOST = 2.0
 SHARE = 0.3
 
 
-def leveraged(scorer: TreeEnsemble, data: RankingData, measure: Measure, *, bags: int, seed: int, threads: int | None) -> TreeEnsemble:
-    """``scorer`` with other weights in its leaves; ``bags`` is how many bootstrap samples are averaged, 0 takes all queries once."""
+def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: Recorder[Scorer]) -> TreeEnsemble:
+    """``scorer`` with other weights in its leaves; ``bags`` is the number of bootstrap samples that are averaged."""
     if scorer.n_trees < 2:
         return scorer
-    outputs = _outputs(scorer, data, threads)
+    measure, data, threads = severe(task.measure), task.data, task.threads
+    outputs, bound = _outputs(scorer, data, threads), measure.on(data, threads=threads)
     trees = replace(data, X=outputs, feature_names=tuple(f"tree {t}" for t in range(scorer.n_trees)), offset=None)
-    ones, bound = np.ones(scorer.n_trees), measure.on(data, threads=threads)
-    search = DirectRank(measure, bags=bags, start=ones, low=0.0, high=MOST, share=SHARE, seed=seed, threads=threads)
-    towards = search.fit(trees).weights_ - ones
-    found = replace(scorer, text=scaled(scorer.text, ones + _step(outputs, towards, bound) * towards))
-    before, after = (bound.mean(each.score(data.X, threads)) for each in (scorer, found))
-    return found if after >= before else scorer
+    ones = np.ones(scorer.n_trees)
+    search = DirectRank(measure, bags=bags, start=ones.tolist(), low=0.0, high=MOST, share=SHARE, seed=seed, threads=threads)
+    found = recorder.remembered("leverage", lambda: search._trained(Task(measure, trees, threads=threads), recorder.apart(1)).iterate)
+    towards = cast(Linear, found).weights - ones
+    anew = replace(scorer, text=scaled(scorer.text, ones + _step(outputs, towards, bound) * towards))
+    before, after = (bound.mean(each.score(data.X, threads)) for each in (scorer, anew))
+    return anew if after >= before else scorer
 
 
 def _outputs(scorer: TreeEnsemble, data: RankingData, threads: int | None) -> Matrix:

@@ -3,22 +3,15 @@
 The loss is that of `exactrank.objectives.listmle`; it is convex in the scores, so a linear model has one best.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
-
-from exactrank.measures.base import Measure
+from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.objectives import listmle
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
-from exactrank.rankers.search_space import Space
+from exactrank.settings import setting
 
 
-@dataclass(eq=False, repr=False)
 class ListMLE(GradientRanker):
     """A linear model or a network by the likelihood of the ideal ranking (Xia et al. 2008).
-
-    Args:
-        top: Only the first so many ranks of the ideal ranking count; by default all do.
 
     >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
@@ -27,9 +20,13 @@ class ListMLE(GradientRanker):
     """
 
     name = "listmle"
-    space: ClassVar[Space] = {**GradientRanker.space, "top": (None, 5, 10, 30)}
-
-    top: int | None = None
+    top: int | None = setting(
+        default=None,
+        help="Only this number of first ranks of the ideal ranking counts; by default all do.",
+        at_least=1,
+        below=NO_CUTOFF,
+        search=(None, 5, 10, 30),
+    )
 
     def _objective(self, measure: Measure) -> Objective:
         return listmle.ListMLE(self.top, self.seed)

@@ -3,24 +3,17 @@
 The loss is that of `exactrank.objectives.listnet`; it is convex in the scores, so a linear model has one best.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from exactrank.measures.base import Measure
 from exactrank.objectives import listnet
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
-from exactrank.rankers.search_space import Space
-
-Target = Literal["softmax", "gain"]
+from exactrank.settings import setting
 
 
-@dataclass(eq=False, repr=False)
 class ListNet(GradientRanker):
     """A linear model or a network by ListNet's cross entropy of top-one chances (Cao et al. 2007).
-
-    Args:
-        target: The chances to be met: the softmax of the grades, as published, or shares of the gain 2^grade - 1.
 
     >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
@@ -29,9 +22,11 @@ class ListNet(GradientRanker):
     """
 
     name = "listnet"
-    space: ClassVar[Space] = {**GradientRanker.space, "target": ("softmax", "gain")}
-
-    target: Target = "softmax"
+    target: Literal["softmax", "gain"] = setting(
+        default="softmax",
+        help="Chances to be met: the softmax of the grades, as published, or shares of the gain 2^grade - 1.",
+        search=("softmax", "gain"),
+    )
     l2: float = 0.001
 
     def _objective(self, measure: Measure) -> Objective:

@@ -4,22 +4,15 @@ Every tree is fitted to what the ones before leave of the grades, in least squar
 data, says how many trees to keep.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from exactrank.measures.base import Measure
 from exactrank.objectives.score_space import Objective
 from exactrank.objectives.squared_error import SquaredError
 from exactrank.rankers.boosted import BoostedRanker
-from exactrank.rankers.search_space import Space
+from exactrank.settings import setting
 
 
-@dataclass(eq=False, repr=False)
 class MART(BoostedRanker):
     """Regression trees on the grades (Friedman 2001).
-
-    Args:
-        within: Fit the grades up to a constant for each query, which ranks nothing (as CatBoost's QueryRMSE).
 
     >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
@@ -28,9 +21,12 @@ class MART(BoostedRanker):
     """
 
     name = "mart"
-    space: ClassVar[Space] = {**BoostedRanker.space, "within": (False, True)}
 
-    within: bool = False
+    within: bool = setting(
+        default=False,
+        help="Fit the grades up to a constant for each query, which ranks nothing (as CatBoost's QueryRMSE).",
+        search=(False, True),
+    )
 
     def _objective(self, measure: Measure) -> Objective:
         return SquaredError(self.within)

@@ -2,93 +2,58 @@
 
 Each round adds the step [x_f > t] that orders the pairs of documents of different grades best, where pairs that are still in the
 wrong order weigh most (`exactrank.objectives.pair_exponential`, `exactrank.optimizers.rank_boost`). The measure is reported, and
-with validation data it chooses how many rounds to keep; without, all are kept, as published.
-
-A model of few steps leaves many documents tied. With ``ties='input'`` the choice of the rounds ranks them in the order that their
-content says (`exactrank.rankers.content_order`), which is a draw; with ``ties='pessimistic'`` no draw counts.
+with validation data it chooses how many rounds to keep, ties counted severely (`exactrank.training.judge`): a model of few steps leaves
+many documents tied. Without validation data all rounds are kept, as published.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
 
 import numpy as np
 
-from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
-from exactrank.measures.base import Measure
-from exactrank.measures.parse import parse_measure
 from exactrank.objectives.pair_exponential import MOST_THRESHOLDS, PairExponential
-from exactrank.objectives.threshold_value import ThresholdValue
 from exactrank.optimizers import rank_boost
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import Missing
-from exactrank.scorers.thresholds import Thresholds
-from exactrank.training import Listener, Trained, train
+from exactrank.scorers.thresholds import StepScores, Thresholds
+from exactrank.settings import Range, setting
+from exactrank.training.combinators import seen
+from exactrank.training.judge import Judge
+from exactrank.training.loop import Run
+from exactrank.training.progress import Trained
+from exactrank.training.recorder import Recorder
+from exactrank.training.task import Task
 
 
 class RankBoost(Ranker):
     """A sum of steps of single features by boosting on pairs (Freund, Iyer, Schapire & Singer 2003).
 
-    Args:
-        rounds: At most so many steps.
-        thresholds: Where a feature may step: at so many places at most, with about as many documents between one and the next; 0: between
-            any two of its values.
-        patience: With validation data: stop when it has not improved for so many rounds; by default all are made.
-
+    >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
     >>> RankBoost(measure="RR").fit(data).score(data)
     1.0
     """
 
     name = "rankboost"
-    space: ClassVar[Space] = {"rounds": Range(100, 1000, log=True), "thresholds": Range(8, 255, log=True)}
+    max_iter: int = setting(default=300, help="Maximum number of steps.", at_least=1, search=Range(100, 1000, log=True), free=True)
+    thresholds: int = setting(
+        default=30,
+        help="Maximum number of places where a feature may step, with about as many documents between one and the next;"
+        " 0 allows one between any two of its values.",
+        at_least=0,
+        at_most=MOST_THRESHOLDS,
+        search=Range(8, 255, log=True),
+    )
+    patience: int | None = setting(
+        default=None,
+        help="Stop after this number of rounds without a better measure on validation data; by default all are made.",
+        at_least=1,
+    )
 
-    def __init__(
-        self,
-        measure: str | Measure = "nDCG@10",
-        rounds: int = 300,
-        thresholds: int | None = 30,
-        patience: int | None = None,
-        seed: int = 0,
-        threads: int | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.rounds = rounds
-        self.thresholds = thresholds
-        self.patience = patience
-        self.seed = seed
-        self.threads = threads
-        self.missing = missing
-
-    def _scorer(self, data: RankingData, theta: Theta) -> Scorer:
-        return Thresholds.merged(theta, data.n_features, data.feature_names)
-
-    def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
-        self._check()
-        measure = parse_measure(self.measure)
-        trained = train(
-            rank_boost.RankBoost(),
-            PairExponential(data, self.thresholds, self.threads),
-            np.empty(0),
-            rng=np.random.default_rng(self.seed),
-            max_steps=self.rounds,
-            reported=ThresholdValue(measure.on(data, threads=self.threads)).value,
-            valid=None if valid is None else ThresholdValue(measure.on(valid, threads=self.threads)).value,
-            by_objective=True,
-            patience=None if valid is None else self.patience,
-            listener=listener,
-        )
-        return self._scorer(data, trained.theta), trained
-
-    def _check(self) -> None:
-        for name in ("rounds", "patience"):
-            given = getattr(self, name)
-            if given is not None and given < 1:
-                raise DataError(f"{name} must be at least 1, got {given}")
-        if self.thresholds is not None and not 0 <= self.thresholds <= MOST_THRESHOLDS:
-            raise DataError(
-                f"thresholds must be a number from 1 to {MOST_THRESHOLDS:,}, or 0 for one between any two values; got {self.thresholds}"
-            )
+    def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        data, problem = task.data, PairExponential(task.data, self.thresholds, task.threads)
+        known: Mapping[int, StepScores] = {id(part): StepScores(part.X) for part in (data, task.valid) if part is not None}
+        judge: Judge[Theta] = task.judge(lambda theta, part: known[id(part)].at(theta), by_objective=True)
+        patience = None if task.valid is None else self.patience
+        run = Run(rank_boost.RankBoost(), problem, np.empty(0), judge, self.max_iter, self.seed, patience)
+        return seen(run, lambda theta: Thresholds.merged(theta, data.n_features, data.feature_names), recorder)

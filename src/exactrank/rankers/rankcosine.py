@@ -5,22 +5,17 @@ The loss is that of `exactrank.objectives.rank_cosine`, or its variant that is c
 starts from ridge regression; a penalty on the size of its weights (``l2``) only shrinks them, while it does smooth a network.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from exactrank.measures.base import Measure
 from exactrank.objectives import rank_cosine
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
-from exactrank.rankers.search_space import Space
+from exactrank.settings import setting
 
 
-@dataclass(eq=False, repr=False)
 class RankCosine(GradientRanker):
     """A linear model or a network by the cosine between scores and grades (Qin et al. 2008).
-
-    Args:
-        consistent: Take gains over the ideal DCG in place of grades: consistent with NDCG (Ravikumar, Tewari & Yang 2011).
 
     >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
@@ -28,11 +23,14 @@ class RankCosine(GradientRanker):
     1.0
     """
 
-    rugged: ClassVar[bool] = True
     name = "rankcosine"
-    space: ClassVar[Space] = {**GradientRanker.space, "consistent": (False, True)}
+    rugged: ClassVar[bool] = True
 
-    consistent: bool = False
+    consistent: bool = setting(
+        default=False,
+        help="Take gains over the ideal DCG in place of grades: consistent with NDCG (Ravikumar, Tewari & Yang 2011).",
+        search=(False, True),
+    )
     l2: float = 0.001
 
     def _objective(self, measure: Measure) -> Objective:

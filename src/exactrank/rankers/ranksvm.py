@@ -1,34 +1,27 @@
 """RankSVM: a hinge for every pair of documents in the wrong order, or not far enough apart (Herbrich et al. 2000; Joachims 2002).
 
-    least over theta of  lam/2 |theta|^2 + mean over queries of  1/P sum_{y_i > y_j} h(1 - (s_i - s_j))         (1)
+    least over theta of  l2/2 |theta|^2 + mean over queries of  1/P sum_{y_i > y_j} h(1 - (s_i - s_j))          (1)
 
 with h(z) = max(0, z) or its square, over all pairs of different grades, which are never made: see
 `exactrank.objectives.pair_hinge`. The squared hinge is smooth and solved by L-BFGS, the plain one by a bundle of planes. The
-measure is only reported, and chooses lam.
+measure is only reported, and chooses l2.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
 
 from exactrank.measures.base import Measure
 from exactrank.objectives.pair_hinge import Loss, Normalise, PairHinge
 from exactrank.objectives.regularised_risk import RegularisedRisk
 from exactrank.optimizers.bundle import Bundle
 from exactrank.optimizers.strongly_convex import StronglyConvex
-from exactrank.rankers.large_margin import LargeMarginRanker, Problem, Resumable
-from exactrank.rankers.search_space import Space
+from exactrank.rankers.large_margin import LargeMarginRanker, Problem, Solves
 from exactrank.scorers.architecture import Architecture
+from exactrank.settings import setting
 
 
-@dataclass(eq=False, repr=False)
 class RankSVM(LargeMarginRanker):
     """A linear model by pairwise hinges (Herbrich, Graepel & Obermayer 2000; Joachims 2002).
-
-    Args:
-        loss: The hinge of a pair, plain or squared.
-        normalise: What weighs alike: all queries, or all pairs whatever their query.
 
     >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
@@ -37,13 +30,14 @@ class RankSVM(LargeMarginRanker):
     """
 
     name = "ranksvm"
-    space: ClassVar[Space] = {**LargeMarginRanker.space, "loss": ("hinge", "squared_hinge"), "normalise": ("query", "pairs")}
 
-    loss: Loss = "squared_hinge"
-    normalise: Normalise = "query"
+    loss: Loss = setting(default="squared-hinge", help="The hinge of a pair, plain or squared.", search=("hinge", "squared-hinge"))
+    normalise: Normalise = setting(
+        default="query", help="What weighs alike: all queries, or all pairs whatever their query.", search=("query", "pairs")
+    )
 
-    def _problems(self, measure: Measure, architecture: Architecture) -> Sequence[tuple[Mapping[str, Any], Problem]]:
-        return [({}, partial(RegularisedRisk.of, PairHinge(self.loss, self.normalise), architecture, threads=self.threads))]
+    def _problems(self, measure: Measure, architecture: Architecture) -> Sequence[tuple[Mapping[str, object], Problem]]:
+        return [({}, partial(RegularisedRisk, PairHinge(self.loss, self.normalise), architecture, threads=self.threads))]
 
-    def _optimizer(self, problem: RegularisedRisk) -> Resumable:
-        return StronglyConvex(self.tolerance) if self.loss == "squared_hinge" else Bundle(self.tolerance)
+    def _optimizer(self, problem: RegularisedRisk) -> Solves:
+        return StronglyConvex(self.tolerance) if self.loss == "squared-hinge" else Bundle(self.tolerance)

@@ -9,32 +9,21 @@ in units of the variance of the scores at the start: those of ridge regression f
 """
 
 import math
-from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
-from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
-from exactrank.measures.parse import parse_measure
-from exactrank.objectives import smooth_measure
 from exactrank.objectives.score_space import Objective
+from exactrank.objectives.smooth_measure import SmoothMeasure
 from exactrank.objectives.within_query import deviation
 from exactrank.optimizers.base import Theta
-from exactrank.rankers.gradient import GradientRanker, Run
-from exactrank.rankers.restarts import in_turn
-from exactrank.rankers.search_space import Space
-from exactrank.scorers.architecture import Architecture
-from exactrank.training import Listener, Trained
+from exactrank.rankers.composed import Composition, Phase, in_turn
+from exactrank.rankers.gradient import GradientRanker
+from exactrank.settings import setting
 
 
-@dataclass(eq=False, repr=False)
 class SmoothRank(GradientRanker):
     """A linear model or a network by a smoothed measure, smoothed less and less (Chapelle & Wu 2010).
-
-    Args:
-        first: The largest sigma, at which training begins.
-        last: The smallest sigma, at which it ends.
 
     >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
@@ -42,30 +31,32 @@ class SmoothRank(GradientRanker):
     1.0
     """
 
-    rugged: ClassVar[bool] = True
     name = "smoothrank"
-    space: ClassVar[Space] = {**GradientRanker.space, "last": (0.25, 0.0625, 0.015625)}
+    rugged: ClassVar[bool] = True
 
-    first: float = 16.0
-    last: float = 0.0625
+    first: float = setting(default=16.0, help="Largest sigma, at which training begins.", at_least=1e-6, at_most=1e6)
+    last: float = setting(
+        default=0.0625, help="Smallest sigma, at which it ends.", at_least=1e-6, at_most=1e6, search=(0.25, 0.0625, 0.015625)
+    )
     l2: float = 0.0001
 
-    def _objective(self, measure: Measure) -> Objective:
-        return smooth_measure.SmoothMeasure(measure, self.first)
+    def check_effects(self, **known: object) -> None:
+        """Raise where a setting has no effect beside the others, or sigma would rise."""
+        super().check_effects(**known)
+        if self.last > self.first:
+            raise SettingError(f"SmoothRank: sigma must fall, but first={self.first:g} is below last={self.last:g}; exchange them")
 
-    def _start(self, data: RankingData, architecture: Architecture) -> Theta:
+    def _objective(self, measure: Measure) -> Objective:
+        return SmoothMeasure(measure, self.first)
+
+    def _start(self, made: Composition) -> Theta:
         """Where scores have unit deviation within queries."""
-        theta = super()._start(data, architecture)
+        theta, data, architecture = super()._start(made), made.task.data, made.architecture
         if architecture.linear:  # from ridge regression, and so already
             return theta
-        size = deviation(architecture.scores(theta, data.X), data.indptr)
+        size = deviation(made.scores(theta, data), data.indptr)
         return architecture.with_linear_weights(theta, architecture.linear_weights(theta) / size)
 
-    def _trained(self, run: Run, theta: Theta, listener: Listener | None) -> Trained:
-        if not 1e-6 <= self.last <= self.first <= 1e6:
-            raise DataError(f"sigma must fall from first to last, both from 1e-6 to 1e6; got {self.first} and {self.last}")
-        measure = parse_measure(self.measure)
+    def _phase(self, made: Composition) -> Phase:
         sigmas = [self.first / 2**level for level in range(1 + round(math.log2(self.first / self.last)))]
-        climb = super()._trained
-        levels = [partial(climb, run.on(smooth_measure.SmoothMeasure(measure, sigma))) for sigma in sigmas]
-        return in_turn(levels, theta, listener)
+        return in_turn([self._climb(made, SmoothMeasure(made.task.measure, sigma)) for sigma in sigmas])

@@ -2,119 +2,92 @@
 
 A linear model or a network (`exactrank.scorers.architecture`), the measure as a function of its parameters
 (`exactrank.objectives.measured`), and slopes estimated from a few of its values (`exactrank.optimizers.spsa`), or from two
-values a parameter (`exactrank.optimizers.fdsa`). The steps of a measure are seen past only where there are many queries.
+values per parameter (`exactrank.optimizers.fdsa`). The steps of a measure are seen past only where there are many queries. In training
+ties count severely (`exactrank.training.judge`).
 """
 
-from typing import Any, ClassVar, Literal
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
-from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, IncompatibleError
-from exactrank.measures.base import Measure
-from exactrank.measures.parse import parse_measure
 from exactrank.objectives.measured import Measured
 from exactrank.objectives.ridge import ridge_weights
-from exactrank.optimizers.base import Optimizer, Theta
+from exactrank.optimizers.approximation import StochasticApproximation
+from exactrank.optimizers.base import Theta
 from exactrank.optimizers.fdsa import FDSA
 from exactrank.optimizers.spsa import SPSA
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.restarts import best_of
-from exactrank.rankers.search_space import Range, Space
-from exactrank.scorers.architecture import form_of
+from exactrank.scorers.architecture import HIDDEN, form_of
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import Missing
-from exactrank.training import Listener, Trained, train
+from exactrank.settings import Range, setting
+from exactrank.training.combinators import Part, restarts, seen
+from exactrank.training.judge import Judge, severe
+from exactrank.training.loop import Run
+from exactrank.training.progress import Trained
+from exactrank.training.recorder import Recorder
+from exactrank.training.task import Task
 
-#: How many steps each method makes by default.
+#: Number of steps that each solver makes by default.
 STEPS = {"spsa": 1000, "fdsa": 50}
 
 
 class SPSARank(Ranker):
     """A linear model or a network by slopes of the measure that are estimated from its values (Yue & Burges 2007).
 
-    Args:
-        hidden: Units of a network's hidden layer; none for a linear model.
-        method: Perturb all parameters at once (spsa), or one after the other (fdsa), which costs two evaluations a parameter.
-        evaluations: Evaluations of the measure for each slope of spsa; an even number.
-        steps: So many steps; by default 1000 of spsa, 50 of fdsa.
-        a0: The gain of the steps; by default it is chosen by values around the start.
-        c0: How far to perturb each parameter at first; by default it is chosen by values around the start.
-        start: Where to start: random parameters, or the ridge regression, for a linear model only.
-        restarts: Start so often, the first time as said and then at random; the best model is kept.
-
+    >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
-    >>> SPSARank(measure="RR", steps=100).fit(data).score(data)
+    >>> SPSARank(measure="RR", max_iter=100).fit(data).score(data)
     1.0
     """
 
     name = "spsarank"
-    space: ClassVar[Space] = {
-        "start": ("random", "ridge"),
-        "evaluations": (2, 4, 8),
-        "steps": Range(300, 3000, log=True),
-        "restarts": Range(1, 4),
-    }
+    hidden: int | None = setting(
+        default=None, help="Units of a network's hidden layer; none for a linear model.", at_least=1, at_most=HIDDEN
+    )
+    solver: Literal["spsa", "fdsa"] = setting(
+        default="spsa",
+        help="Perturb all parameters at once (spsa), or one after the other (fdsa), which costs two evaluations per parameter.",
+    )
+    evaluations: int = setting(
+        default=4,
+        help="Number of evaluations of the measure for each slope; it must be even.",
+        at_least=2,
+        only={"solver": ("spsa",)},
+        search=(2, 4, 8),
+    )
+    max_iter: int | None = setting(
+        default=None, help="Number of steps; by default 1000 of spsa, 50 of fdsa.", at_least=1, search=Range(300, 3000, log=True)
+    )
+    a0: float | None = setting(default=None, help="The gain of the steps; by default it is chosen by values around the start.", above=0)
+    c0: float | None = setting(
+        default=None, help="How far to perturb each parameter at first; by default it is chosen by values around the start.", above=0
+    )
+    start: Literal["random", "ridge"] = setting(
+        default="random",
+        help="Where to start: random parameters, or those of the ridge regression.",
+        only={"hidden": (None,)},
+        search=("random", "ridge"),
+    )
+    restarts: int = setting(
+        default=1, help="Number of starts, the first as said and the others random; the best model is kept.", at_least=1, search=Range(1, 4)
+    )
 
-    def __init__(
-        self,
-        measure: str | Measure = "nDCG@10",
-        hidden: int | None = None,
-        method: Literal["spsa", "fdsa"] = "spsa",
-        evaluations: int = 4,
-        steps: int | None = None,
-        a0: float | None = None,
-        c0: float | None = None,
-        start: Literal["random", "ridge"] = "random",
-        restarts: int = 1,
-        seed: int = 0,
-        threads: int | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.hidden = hidden
-        self.method = method
-        self.evaluations = evaluations
-        self.steps = steps
-        self.a0 = a0
-        self.c0 = c0
-        self.start = start
-        self.restarts = restarts
-        self.seed = seed
-        self.threads = threads
-        self.missing = missing
+    def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        solver, architecture = self._solver(), form_of(self.hidden).on(task.data)
+        asked = task.measure.on(task.data, threads=task.threads)
+        problem = Measured(asked.with_ties(severe(task.measure).ties), architecture, asked)
+        judge: Judge[Theta] = task.judge(
+            lambda theta, part: architecture.scores(theta, part.X, task.threads), by_objective=True, reported=problem.reported
+        )
 
-    def _scorer(self, data: RankingData, theta: Theta) -> Scorer:
-        return form_of(self.hidden).on(data).at(theta)
-
-    def _fit(self, data: RankingData, valid: RankingData | None, listener: Listener | None) -> tuple[Scorer, Trained]:
-        self._check()
-        measure, architecture = parse_measure(self.measure), form_of(self.hidden).on(data)
-        problem = Measured(measure.on(data, threads=self.threads), architecture)
-        chosen_by = None if valid is None else Measured(measure.on(valid, threads=self.threads), architecture).value
-        optimizer, steps = self._optimizer(), STEPS[self.method] if self.steps is None else self.steps
-
-        def run(number: int, heard: Listener) -> Trained:
+        def run(number: int) -> Part[Theta]:
             rng = np.random.default_rng([self.seed, number])
             ridge = self.start == "ridge" and number == 0
-            theta = architecture.theta_of(ridge_weights(data)) if ridge else architecture.initial(rng)
-            return train(optimizer, problem, theta, rng=rng, max_steps=steps, valid=chosen_by, listener=heard)
+            theta = architecture.theta_of(ridge_weights(task.data)) if ridge else architecture.initial(rng)
+            return Run(solver, problem, theta, judge, self.max_iter or STEPS[self.solver], rng)
 
-        trained = best_of(self.restarts, run, listener)
-        return architecture.at(trained.theta), trained
+        return seen(partial(restarts, [run(number) for number in range(self.restarts)]), architecture.at, recorder)
 
-    def _optimizer(self) -> Optimizer[Any]:
-        if self.method == "fdsa":
-            return FDSA(a0=self.a0, c0=self.c0)
-        return SPSA(self.evaluations, a0=self.a0, c0=self.c0)
-
-    def _check(self) -> None:
-        for name, allowed in {"method": tuple(STEPS), "start": ("random", "ridge")}.items():
-            if getattr(self, name) not in allowed:
-                raise DataError(f"{name}={getattr(self, name)!r} is not one of " + ", ".join(f'"{word}"' for word in allowed))
-        for name in ("restarts", "steps"):
-            given = getattr(self, name)
-            if given is not None and given < 1:
-                raise DataError(f"{name} must be at least 1, got {given}")
-        if self.start == "ridge" and self.hidden is not None:
-            raise IncompatibleError(f'start="ridge" gives the weights of a linear model, not of {self.hidden} units; take start="random"')
+    def _solver(self) -> StochasticApproximation:
+        return FDSA(a0=self.a0, c0=self.c0) if self.solver == "fdsa" else SPSA(self.evaluations, a0=self.a0, c0=self.c0)

@@ -4,14 +4,11 @@ The ranker is `exactrank.rankers.structuredrank`'s; the joint features are sums 
 document. With ``measure="RR"`` it is SVM-MRR (Chakrabarti, Khanna, Sawant & Bhattacharyya 2008).
 """
 
-from dataclasses import dataclass
-
 from exactrank.measures.base import Measure
-from exactrank.rankers.structuredrank import StructuredRank
+from exactrank.rankers.structuredrank import StructuredRanker
 
 
-@dataclass(eq=False, repr=False)
-class SVMMAP(StructuredRank):
+class SVMMAP(StructuredRanker):
     """A linear model by a large-margin bound on average precision (Yue, Finley, Radlinski & Joachims 2007).
 
     >>> from exactrank import RankingData

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import PerDocument
+from exactrank.arrays import PerDocument, Table
 from exactrank.data.alignment import aligned
 from exactrank.data.checksum import checksum
 from exactrank.data.ranking_data import RankingData, check_positive_weight
@@ -44,19 +44,30 @@ class TrainingData:
         return value, _value(measure, self.given_valid, self.valid.ungrouped(scorer.score(self.valid.X, threads)), threads)
 
 
-def judged(X: Any, y: Any = None, **given: Any) -> RankingData:
+def judged(
+    X: Table,
+    y: npt.ArrayLike | None = None,
+    *,
+    qid: npt.ArrayLike | None = None,
+    group: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    query_weight: npt.ArrayLike | None = None,
+) -> RankingData:
     """``X`` itself where it is a `RankingData`, else its rows with grades ``y`` and ``qid`` or ``group``."""
     if isinstance(X, RankingData):
-        besides = [name for name, value in {"y": y, **given}.items() if value is not None]
+        given = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight, "query_weight": query_weight}
+        besides = [name for name, value in given.items() if value is not None]
         if besides:
             raise DataError(f"RankingData holds {', '.join(besides)} already; leave out {'them' if len(besides) > 1 else 'it'}")
         return X
     if y is None:
         raise DataError("there are no grades; give y and qid (or group), or a RankingData")
-    return RankingData.from_arrays(X, y, **given)
+    return RankingData.from_arrays(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
 
 
-def training_data(data: RankingData, valid: Any, missing: TreeMissing, threads: int | None) -> TrainingData:
+def training_data(
+    data: RankingData, valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None, missing: TreeMissing, threads: int | None
+) -> TrainingData:
     """``data`` and ``valid``, a `RankingData` or ``(X, y, qid)``, checked and with missing values filled, unless they are kept."""
     held_out = None if valid is None else _validation(valid, data)
     _check_something_to_learn(data)
@@ -122,7 +133,7 @@ def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int 
         )
 
 
-def _validation(valid: Any, data: RankingData) -> RankingData:
+def _validation(valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None, data: RankingData) -> RankingData:
     """The validation data with the features of ``data``, kept as differences from the same offset."""
     if isinstance(valid, RankingData):
         return aligned(valid, data.feature_names, "the training data").relative_to(data.offset)
@@ -163,6 +174,6 @@ def _check_features_vary(data: RankingData) -> None:
     )
 
 
-def _mixed_queries(data: RankingData) -> Any:
+def _mixed_queries(data: RankingData) -> npt.NDArray[np.bool_]:
     """Which queries have documents of different grades."""
     return np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1])

@@ -12,15 +12,15 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.reproduce.experiment import Tell
-from exactrank.training import Listener
+from exactrank.training.progress import Listener
 
 R = TypeVar("R", bound=Ranker)
 
 
 def as_published(kind: type[GradientRanker], **settings: Any) -> GradientRanker:
-    """A ranker that is trained as both papers did: an update a query, no penalty on weights, random parameters to start from."""
+    """A ranker that is trained as both papers did: one update per query, no penalty on weights, random parameters to start from."""
     start: dict[str, Any] = {"start": "random"} if kind is LambdaRank else {}
-    return kind(optimizer="sgd", l2=0.0, **start, **settings)
+    return kind(solver="sgd", l2=0.0, **start, **settings)
 
 
 def fitted(ranker: R, train: RankingData, valid: RankingData | None = None, listener: Listener | None = None) -> R:
@@ -43,7 +43,7 @@ def chosen(rankers: Iterable[Ranker], fold: Fold, tell: Tell) -> Ranker:
 
 
 def net(hidden: int | None) -> str:
-    """What nets with so many hidden units are called.
+    """What nets with that number of hidden units are called.
 
     >>> net(None), net(10)
     ('linear nets', 'two-layer nets (10 hidden units)')

@@ -1,6 +1,6 @@
 """What the three comparisons of LambdaRank with RankNet share (Burges, Ragno & Le 2006, section 6.3, Figures 2 and 3).
 
-Both are trained alike, as they published it: an update a query, a learning rate that falls when the training cost rises, the rate
+Both are trained alike, as they published it: one update per query, a learning rate that falls when the training cost rises, the rate
 and the epoch that are best on validation data, no penalty on weights. Compared is nDCG@k on test data, for k from 1 to 10:
 
     gap_k = mean over test queries of  nDCG@k by LambdaRank - nDCG@k by RankNet                                 (1)
@@ -119,11 +119,11 @@ class Duels(Experiment):
     def _duel(self, name: str, folds: Sequence[Fold], hidden: int | None, tell: Tell) -> Duel:
         best = [[chosen((self._ranker(kind, hidden, rate) for rate in self.rates), fold, tell) for fold in folds] for kind in RIVALS]
         values = [np.concatenate([_tested(r, fold) for r, fold in zip(each, folds, strict=True)], axis=1) for each in best]
-        rates = [[ranker.get_params()["rate"] for ranker in each] for each in best]
+        rates = [[ranker.get_params()["learning_rate"] for ranker in each] for each in best]
         return Duel(f"{name}, {net(hidden)}" if len(self.sets) > 1 else net(hidden), rates, values)
 
     def _ranker(self, kind: type[GradientRanker], hidden: int | None, rate: float) -> GradientRanker:
-        return as_published(kind, hidden=hidden, rate=rate, epochs=self.epochs, seed=self.seed, threads=self.threads)
+        return as_published(kind, hidden=hidden, learning_rate=rate, max_iter=self.epochs, seed=self.seed, threads=self.threads)
 
 
 def ahead(duel: Duel) -> list[Check]:

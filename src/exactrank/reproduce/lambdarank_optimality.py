@@ -58,7 +58,7 @@ class LambdaRankOptimality(Experiment, full={"queries": (10_000, 5_000, 1), "epo
         return self._finding(_said(found), checks_of({name: gains(each) for name, each in found.items()}), [_table(found)], [_panel(found)])
 
     def _ranker(self, kind: type[GradientRanker], rate: float) -> GradientRanker:
-        return as_published(kind, measure=self.measure, rate=rate, epochs=self.epochs, seed=self.seed, threads=self.threads)
+        return as_published(kind, measure=self.measure, learning_rate=rate, max_iter=self.epochs, seed=self.seed, threads=self.threads)
 
 
 def gains(found: Optimality) -> list[float]:

@@ -41,7 +41,7 @@ class RankNetTraining(Parametric):
 
     def pass_over_pairs(self, theta: Theta, order: Numbers, rate: float) -> Theta:
         """`pass_over` as RankNet was first trained, pair by pair (V1)."""
-        return self.architecture.native.pass_over_pairs(np.ascontiguousarray(theta), *self._given, self.data.y, order, rate, self._l2)
+        return self.architecture.native.pass_over_pairs(np.ascontiguousarray(theta), *self._given, self.data.y, order, rate, self.l2)
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ class SmoothWithQueries(Experiment, full={"rates": (1e-4, 1e-3, 3e-3, 1e-2), "ep
         return Around(net(hidden), found)
 
     def _ranker(self, hidden: int | None, rate: float) -> Ranker:
-        given = {"measure": self.measure, "hidden": hidden, "rate": rate, "epochs": self.epochs}
+        given = {"measure": self.measure, "hidden": hidden, "learning_rate": rate, "max_iter": self.epochs}
         return as_published(LambdaRank, **given, seed=self.seed, threads=self.threads)
 
 

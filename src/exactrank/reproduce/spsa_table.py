@@ -50,11 +50,11 @@ class SPSATable(Experiment, full={"queries": (10_000, 5_000, 10_000), "epochs": 
 
     def _trained(self, fold: Fold, tell: Tell) -> dict[str, Ranker]:
         follow = {kind.__name__: chosen((self._ranker(kind, rate) for rate in self.rates), fold, tell) for kind in (LambdaRank, RankNet)}
-        spsa = SPSARank(evaluations=SPSA_EVALUATIONS, steps=self.steps, seed=self.seed, threads=self.threads)
+        spsa = SPSARank(evaluations=SPSA_EVALUATIONS, max_iter=self.steps, seed=self.seed, threads=self.threads)
         return follow | {"SPSA:4": chosen([spsa], fold, tell)}
 
     def _ranker(self, kind: type[LambdaRank] | type[RankNet], rate: float) -> Ranker:
-        return as_published(kind, rate=rate, epochs=self.epochs, seed=self.seed, threads=self.threads)
+        return as_published(kind, learning_rate=rate, max_iter=self.epochs, seed=self.seed, threads=self.threads)
 
 
 Means = Mapping[str, tuple[float, ...]]  #: by ranker: on training, validation and test data

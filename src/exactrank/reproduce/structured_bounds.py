@@ -1,9 +1,9 @@
 """The convex bound and the ramp where perfect rankings are out of reach (Chapelle, Le & Smola 2007, sections 4 and 5.3).
 
-    J(w) = lam/2 |w|^2 + mean over queries of xi,    xi = max_y [delta(y) + w.psi(y)] - w.psi(y*)               (1)
+    J(w) = l2/2 |w|^2 + mean over queries of xi,    xi = max_y [delta(y) + w.psi(y)] - w.psi(y*)               (1)
     ramp = max_y [delta(y) + w.psi(y)] - max_y w.psi(y)  <=  xi                                                 (2)
 
-On Ohsumed, with 3 grades and long lists of mostly bad documents, the least J is at w = 0 "even for very small values of lam". A
+On Ohsumed, with 3 grades and long lists of mostly bad documents, the least J is at w = 0 "even for very small values of l2". A
 solver that closes its gap proves it: no weights have a J below its dual bound,
 
     dual <= J(w) for all w,    so dual = J(0) says that w = 0 is best                                           (3)
@@ -52,7 +52,7 @@ class Split:
     """One split of the data."""
 
     nothing: float  #: J(0) on training data
-    duals: tuple[float, ...]  #: (3), one a lam
+    duals: tuple[float, ...]  #: (3), one a l2
     values: Mapping[str, Values]  #: by method: nDCG@k of each test query, a row a k
     losses: Values  #: on training data, at each of `FACTORS` times the ramp's weights: xi, the ramp, and what they bound
 
@@ -62,7 +62,7 @@ class Splits:
     """All splits of one kind of data."""
 
     name: str
-    lams: tuple[float, ...]
+    strengths: tuple[float, ...]
     splits: Sequence[Split]
 
     def values(self, method: str) -> Values:
@@ -87,18 +87,20 @@ class Splits:
         """The mean losses at the ramp's weights."""
         return [float(loss) for loss in self.losses[:, FACTORS.index(1.0)]]
 
-    def shares(self, lam: int) -> Values:
-        """dual / J(0) of each split, with the lam of this number."""
-        return np.array([split.duals[lam] / split.nothing for split in self.splits])
+    def shares(self, l2: int) -> Values:
+        """dual / J(0) of each split, with the l2 of this number."""
+        return np.array([split.duals[l2] / split.nothing for split in self.splits])
 
     @property
     def least(self) -> float:
-        """dual / J(0) with the last lam, on the split where it is least."""
+        """dual / J(0) with the last l2, on the split where it is least."""
         return float(self.shares(-1).min())
 
     def checks(self) -> list[Check]:
         """The convex bound has collapsed, and the ramp is the remedy."""
-        nothing = f"{self.name}: with lam = {self.lams[-1]:g} no weights are better than 0 for the convex bound (dual / J(0), worst split)"
+        nothing = (
+            f"{self.name}: with l2 = {self.strengths[-1]:g} no weights are better than 0 for the convex bound (dual / J(0), worst split)"
+        )
         ahead = f"{self.name}: the ramp is above {{}} (nDCG@10, test data)"
         tighter = f"{self.name}: the ramp is below the convex bound (training data, at the ramp's weights)"
         convex, ramp, _ = self.at_ramp
@@ -108,10 +110,10 @@ class Splits:
     def solved(self) -> Iterator[list[Cell]]:
         """Rows: what the convex problem comes to."""
         nothing = float(np.mean([split.nothing for split in self.splits]))
-        for number, lam in enumerate(self.lams):
+        for number, l2 in enumerate(self.strengths):
             shares = self.shares(number)
             zero = f"{np.sum(shares > 1 - NEAR)} of {len(shares)}"
-            yield [self.name, f"{lam:g}", nothing, float(shares.mean()), float(shares.min()), zero]
+            yield [self.name, f"{l2:g}", nothing, float(shares.mean()), float(shares.min()), zero]
 
     def tested(self) -> Iterator[list[Cell]]:
         """Rows: test data."""
@@ -132,7 +134,7 @@ class Splits:
     def said(self) -> str:
         """In plain words."""
         means = ", ".join(f"{self.mean(method):.4f} ({method})" for method in (OURS, *RIVALS))
-        return f"{self.name}: with lam = {self.lams[-1]:g} no J is below {self.least:.4f} J(0); nDCG@10 is {means}."
+        return f"{self.name}: with l2 = {self.strengths[-1]:g} no J is below {self.least:.4f} J(0); nDCG@10 is {means}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +144,7 @@ class StructuredBounds(OnFolds, full={"sets": 10}):
     paper = "Chapelle, Le & Smola 2007"
     where = "Figure 2 (right), and what Figure 1 sketches"
     published = (
-        "On Ohsumed the best weights for the convex bound are 0 even for very small lam. The ramp, from regression, gains about 2% of NDCG"
+        "On Ohsumed the best weights for the convex bound are 0 even for very small l2. The ramp, from regression, gains about 2% of NDCG"
         " on RankBoost and RankSVM, which is not significant with 106 queries."
     )
 
@@ -151,7 +153,7 @@ class StructuredBounds(OnFolds, full={"sets": 10}):
     queries: int = 106
     sets: int = 1
     noises: tuple[float, ...] = (0.0, 1.0)
-    lams: tuple[float, ...] = (1.0, 1e-3)
+    strengths: tuple[float, ...] = (1.0, 1e-3)
 
     @property
     def stages(self) -> int:
@@ -179,11 +181,11 @@ class StructuredBounds(OnFolds, full={"sets": 10}):
         for number, fold in enumerate(folds, 1):
             tell(f"{name}, split {number} of {len(folds)}")
             splits.append(self._split(fold))
-        return Splits(name, self.lams, splits)
+        return Splits(name, self.strengths, splits)
 
     def _split(self, fold: Fold) -> Split:
         trained = self._trained(fold)
-        duals = tuple(self._dual(fold.train, lam) for lam in self.lams)
+        duals = tuple(self._dual(fold.train, l2) for l2 in self.strengths)
         scores = trained[OURS].predict(fold.train)
         nothing, *_ = self._losses(fold.train, 0 * scores)
         losses = np.transpose([self._losses(fold.train, factor * scores) for factor in FACTORS])
@@ -196,9 +198,9 @@ class StructuredBounds(OnFolds, full={"sets": 10}):
         others = {"RankSVM": chosen([svm], fold, silent), "RankBoost": chosen([boost], fold, silent)}
         return bounds | {"regression": regression(str(MEASURE), fold)} | others
 
-    def _dual(self, train: RankingData, lam: float) -> float:
+    def _dual(self, train: RankingData, l2: float) -> float:
         """(3)."""
-        solved = fitted(self._structured(bound="convex", lam=lam, tolerance=NEAR / 10), train)
+        solved = fitted(self._structured(bound="convex", l2=l2, tolerance=NEAR / 10), train)
         reached = solved.history_[-1].duality
         return -np.inf if reached is None else reached.dual
 
@@ -214,7 +216,7 @@ class StructuredBounds(OnFolds, full={"sets": 10}):
 
 
 def _tables(kinds: Sequence[Splits]) -> list[Table]:
-    solved = ("data", "lam", "J(0)", "dual / J(0)", "worst split", f"splits above {1 - NEAR:g}")
+    solved = ("data", "l2", "J(0)", "dual / J(0)", "worst split", f"splits above {1 - NEAR:g}")
     tested = ("data", "method", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "p, the ramp ahead of it at 10")
     bounds = ("data", "convex bound", "ramp", "lost nDCG@10")
     return [

@@ -142,7 +142,7 @@ class StructuredNDCG(OnFolds, full={"features": 300, "web_1": (900, 300, 300), "
 
 def regression(measure: str, fold: Fold) -> Ranker:
     """On the grades, with the ridge that is best on validation data."""
-    return chosen((Ridge(measure=measure, ridge=ridge) for ridge in RIDGES), fold, silent)
+    return chosen((Ridge(measure=measure, l2=ridge) for ridge in RIDGES), fold, silent)
 
 
 def by_rank(ranker: Ranker, fold: Fold) -> Values:

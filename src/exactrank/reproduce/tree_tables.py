@@ -216,10 +216,10 @@ class TreeTables(AsYahooAndMicrosoft, full=SIZES | {"trees": 1_000}):
         given |= {"min_documents": 20, "min_curvature": 1e-3, "l2": 0.0, "feature_fraction": 1.0, "query_fraction": 1.0}
         given |= {"seed": self.seed, "threads": self.threads}
         if method == OURS:
-            return DirectRankTrees(follow="grades", search="all", low=LOW, high=HIGH, rate=1.0, smoothing=1.0, leverage=0, **given)
+            return DirectRankTrees(follow="grades", search="all", low=LOW, high=HIGH, smoothing=1.0, leverage=0, **given)
         if method == "LambdaMART":
-            return LambdaMART(lambdas="logistic", neighbours=None, truncation=None, near=0.0, rate=LOW, **given)
-        return MART(within=False, rate=HIGH if method == CONTROL else LOW, **given)
+            return LambdaMART(lambdas="logistic", neighbours=None, truncation=None, near=0.0, learning_rate=LOW, **given)
+        return MART(within=False, learning_rate=HIGH if method == CONTROL else LOW, **given)
 
 
 def _pooled(folds: Sequence[Grown]) -> Grown:

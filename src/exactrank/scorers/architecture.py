@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -179,13 +179,6 @@ class NetworkArchitecture(Architecture):
         return np.concatenate([theta[: -self.hidden], weights])
 
 
-class ScorerForm(Protocol):
-    """The form of a scorer, before there is data."""
-
-    def on(self, data: RankingData) -> Architecture:
-        """The scorers of this form for the features of ``data``, which has no missing values."""
-
-
 @dataclass(frozen=True)
 class LinearModel:
     """One weight per feature; without ``standardise`` theta is in units of the features as they are."""
@@ -213,7 +206,7 @@ class NetworkModel:
         return NetworkArchitecture(*_standardised(data), data.feature_names, self.hidden)
 
 
-def form_of(hidden: int | None) -> ScorerForm:
+def form_of(hidden: int | None) -> LinearModel | NetworkModel:
     """A network of ``hidden`` units; without any, a linear model."""
     return LinearModel() if hidden is None else NetworkModel(hidden)
 

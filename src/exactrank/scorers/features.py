@@ -12,7 +12,7 @@ from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.alignment import first_repeated
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.scorers.missing import ROWS_PER_BLOCK, Missing, PerFeature, check_policy, filled, refuse_missing
+from exactrank.scorers.missing import ROWS_PER_BLOCK, Missing, PerFeature, TreeMissing, check_policy, filled, refuse_missing
 
 
 def numbers(name: str, values: npt.ArrayLike) -> PerFeature:
@@ -50,6 +50,17 @@ def checked_fill(missing: Missing, fill: npt.ArrayLike | None, count: int) -> Pe
     return values
 
 
+def checked_fill_or_keep(missing: TreeMissing, fill: npt.ArrayLike | None, count: int) -> PerFeature | None:
+    """`checked_fill` where missing values may also be kept."""
+    if missing == "keep":
+        if fill is not None:
+            raise DataError('missing="keep" has no fill values')
+        return None
+    if missing not in ("error", "zero", "mean"):
+        raise DataError(f'missing={missing!r} is not a policy; use "keep", "error", "zero" or "mean"')
+    return checked_fill(missing, None if missing == "zero" else fill, count)
+
+
 def checked_offset(offset: npt.ArrayLike | None, count: int) -> Offset | None:
     """An offset that cannot be changed, one number per feature; None where there is none."""
     if offset is None:
@@ -75,8 +86,9 @@ def sum_rounded_down(first: npt.NDArray[np.float64], second: npt.NDArray[np.floa
     array([0.])
     """
     total = first + second
-    part = total - first
-    error = (first - (total - part)) + (second - part)
+    with np.errstate(invalid="ignore"):  # infinite ones stay
+        part = total - first
+        error = (first - (total - part)) + (second - part)
     return np.where(error < 0, np.nextafter(total, -np.inf), total)
 
 
@@ -103,6 +115,16 @@ def scores_of(
     if not np.all(np.isfinite(scores)):
         raise DataError(f"the score of row {np.argmin(np.isfinite(scores))} overflows; scale weights or features down")
     return scores
+
+
+def rows_by_policy(
+    X: Matrix, names: tuple[str, ...], missing: TreeMissing, fill: PerFeature | None, threads: int | None, offset: Offset | None
+) -> Matrix:
+    """``X`` with ``fill`` for missing values, unless they are kept; ``fill`` is of whole features, ``X`` plus ``offset``."""
+    matrix = np.ascontiguousarray(X, np.float32)
+    if missing == "error":
+        refuse_missing(matrix, names, threads)
+    return filled(matrix, fill, offset)
 
 
 def check_width(X: Matrix, count: int) -> None:

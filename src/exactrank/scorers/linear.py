@@ -7,7 +7,7 @@ same number to all scores would not change it either. So a model of features tha
 reading them so, and adds up small numbers: x_j in (1) is the feature less ``offset[j]``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -33,9 +33,11 @@ from exactrank.scorers.features import (
     shift_between,
 )
 from exactrank.scorers.missing import Missing, PerFeature, fill_values
+from exactrank.stored import storable
 from exactrank.threads import thread_count
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Linear:
     """A weight a feature, (1); ``feature_names=()`` knows the features by position.
@@ -66,6 +68,14 @@ class Linear:
         """Weights for the features of ``data``, whose means stand for missing values under ``missing="mean"``."""
         fill = fill_values(data.X, data.feature_names, missing, offset=data.offset)
         return cls(np.asarray(weights), data.feature_names, missing, fill, data.offset)
+
+    @classmethod
+    def averaged(cls, scorers: "Sequence[Linear]") -> "Linear":
+        """The scorer with the mean weights, taken one after the other."""
+        weights = np.zeros(scorers[0].n_features)
+        for number, scorer in enumerate(scorers, 1):
+            weights = weights + (scorer.weights - weights) / number
+        return replace(scorers[0], weights=weights)
 
     @property
     def n_features(self) -> int:

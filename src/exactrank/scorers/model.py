@@ -22,7 +22,7 @@ from exactrank.data.alignment import aligned, first_repeated
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.files import read_bounded, whole_file
-from exactrank.scorers import KINDS
+from exactrank.scorers import read_scorer
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 
@@ -56,6 +56,7 @@ class Model:
     seed: int | None = None
     library: str = __version__  #: the version of exactrank that trained it
     training: Mapping[str, Any] = field(default_factory=dict)  #: what training reached: value, valid, steps, interrupted
+    run: Mapping[str, Any] | None = None  #: what training resumes from, where it was broken off
 
     def predict(self, data: Any, threads: int | None = None) -> PerDocument:
         """The score of each row of a `RankingData`, a frame or a matrix, in the caller's row order.
@@ -87,6 +88,7 @@ class Model:
         record = {"format": FORMAT, "version": VERSION} | {
             name: self.scorer.to_record() if name == "scorer" else plain(getattr(self, name)) for name in _TYPES
         }
+        record |= {} if self.run is None else {"run": self.run}
         return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
 
 
@@ -120,12 +122,10 @@ def _from_record(record: dict[str, Any], where: str) -> Model:
         if name not in record or not isinstance(record[name], types) or isinstance(record[name], bool):
             found = _start(record[name]) if name in record else "missing"
             raise DataError(f"{where}: {name!r} is {found}; the file is damaged, so train or copy the model again")
-    scorer = record["scorer"]
-    kind = scorer.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise DataError(f"{where}: the scorer's kind is {_start(kind)}; known: {', '.join(KINDS)}")
-    read = KINDS[kind].from_record(scorer, where)
-    return Model(read, **{name: record[name] for name in _TYPES if name != "scorer"})
+    read = read_scorer(record["scorer"], where)
+    if not isinstance(record.get("run"), dict | None):
+        raise DataError(f"{where}: 'run' is {_start(record['run'])}; the file is damaged, so train or copy the model again")
+    return Model(read, **{name: record[name] for name in _TYPES if name != "scorer"}, run=record.get("run"))
 
 
 def _trees(text: str, where: str) -> Scorer:

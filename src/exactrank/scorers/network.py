@@ -7,7 +7,7 @@ kept as a difference from that. There is no constant at the end: adding the
 same number to all scores would not change a ranking.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -33,11 +33,13 @@ from exactrank.scorers.features import (
     shift_between,
 )
 from exactrank.scorers.missing import Missing, PerFeature
+from exactrank.stored import storable
 from exactrank.threads import thread_count
 
 PerUnit = npt.NDArray[np.float64]  #: one number a hidden unit
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Network:
     """(1): ``weights`` has a row a hidden unit; ``feature_names=()`` knows the features by position.
@@ -75,6 +77,12 @@ class Network:
         check_names(self.feature_names, self.n_features)
         object.__setattr__(self, "fill", checked_fill(self.missing, None if self.missing == "zero" else self.fill, self.n_features))
         object.__setattr__(self, "offset", checked_offset(self.offset, self.n_features))
+
+    @classmethod
+    def averaged(cls, scorers: "Sequence[Network]") -> "Network":
+        """The network of all hidden units, the output of each over the number of ``scorers``, which are standardised alike."""
+        weights, bias, output = (np.concatenate([getattr(one, name) for one in scorers]) for name in ("weights", "bias", "output"))
+        return replace(scorers[0], weights=weights, bias=bias, output=output / len(scorers))
 
     @property
     def n_features(self) -> int:

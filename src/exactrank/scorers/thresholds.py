@@ -32,12 +32,14 @@ from exactrank.scorers.features import (
     sum_rounded_down,
 )
 from exactrank.scorers.missing import Missing, PerFeature
+from exactrank.stored import storable
 from exactrank.threads import thread_count
 
 PerStep = npt.NDArray[np.float64]  #: one number a step
 Flat = tuple[npt.NDArray[np.int64], PerStep, npt.NDArray[np.float64]]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Thresholds:
     """(1): of each feature the ``thresholds``, which rise, and the ``jumps``; ``feature_names=()`` knows the features by position.
@@ -84,6 +86,14 @@ class Thresholds:
         found = [np.unique(own[:, 1], return_inverse=True) for own in of_feature]
         jumps = [np.bincount(at, own[:, 2], len(kept)).astype(np.float64) for own, (kept, at) in zip(of_feature, found, strict=True)]
         return cls(tuple(kept for kept, _ in found), tuple(jumps), feature_names)
+
+    @classmethod
+    def averaged(cls, scorers: "Sequence[Thresholds]") -> "Thresholds":
+        """The scorer with the steps of all, each over the number of ``scorers``."""
+        lists = [pair for scorer in scorers for pair in enumerate(zip(scorer.thresholds, scorer.jumps, strict=True))]
+        steps = [np.column_stack([np.full(len(at), j), at, jumps / len(scorers)]) for j, (at, jumps) in lists]
+        found = cls.merged(np.concatenate(steps), scorers[0].n_features)
+        return replace(scorers[0], thresholds=found.thresholds, jumps=found.jumps)
 
     @property
     def n_features(self) -> int:
@@ -133,6 +143,29 @@ class Thresholds:
         start = np.concatenate([[0], np.cumsum([len(own) for own in self.thresholds])])
         levels = [np.concatenate([[0.0], np.cumsum(own)]) for own in self.jumps]
         return start.astype(np.int64), np.concatenate(self.thresholds), np.concatenate(levels)
+
+
+class StepScores:
+    """The scores of the rows of ``X``, which holds no missing values, by steps that come one after the other.
+
+    Steps are three numbers each: feature, threshold, jump. Scores are kept: steps that go on from the last ones cost what is new alone.
+    """
+
+    def __init__(self, X: Matrix) -> None:
+        self._X = X
+        self._steps: PerStep = np.empty(0)
+        self._scores: PerDocument = np.zeros(len(X))
+
+    def at(self, steps: PerStep) -> PerDocument:
+        """The sums of the jumps."""
+        known = len(self._steps)
+        if not np.array_equal(steps[:known], self._steps):
+            known, self._scores = 0, np.zeros(len(self._X))
+        for feature, threshold, jump in steps[known:].reshape(-1, 3):
+            # Compared as floats, a threshold halfway between two values could fall onto one of them.
+            self._scores = self._scores + jump * (self._X[:, int(feature)].astype(np.float64) > threshold)
+        self._steps = steps
+        return self._scores
 
 
 def _numbers(name: str, values: PerStep) -> PerStep:

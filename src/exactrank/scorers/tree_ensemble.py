@@ -7,7 +7,7 @@ also where those are kept as differences from an offset: LightGBM takes doubles.
 trees, which send them down the side that was better in training, unless a policy fills them. Scores need no LightGBM.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -19,15 +19,25 @@ from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError
-from exactrank.scorers.features import check_names, check_width, checked_fill, checked_offset, optional, read_optional
-from exactrank.scorers.missing import PerFeature, TreeMissing, filled, refuse_missing
-from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, moved, single_trees
+from exactrank.scorers.features import (
+    check_names,
+    check_width,
+    checked_fill_or_keep,
+    checked_offset,
+    optional,
+    read_optional,
+    rows_by_policy,
+)
+from exactrank.scorers.missing import PerFeature, TreeMissing
+from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, mean_of, moved, single_trees
+from exactrank.stored import storable
 from exactrank.threads import thread_count
 
 if TYPE_CHECKING:
     import lightgbm as lgb
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class TreeEnsemble:
     """(1) of the LightGBM model ``text``, as ``Booster.model_to_string`` gives it; ``feature_names=()`` knows features by position.
@@ -53,7 +63,7 @@ class TreeEnsemble:
     def __post_init__(self) -> None:
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
         check_names(self.feature_names, self.n_features)
-        object.__setattr__(self, "fill", _checked_fill(self.missing, self.fill, self.n_features))
+        object.__setattr__(self, "fill", checked_fill_or_keep(self.missing, self.fill, self.n_features))
         object.__setattr__(self, "offset", checked_offset(self.offset, self.n_features))
 
     @classmethod
@@ -61,6 +71,11 @@ class TreeEnsemble:
         """The scorer of a model that LightGBM saved, with the names it knows, unless it only numbered the columns."""
         names = ModelText.of(text).header["feature_names"].split(" ")
         return cls(text, () if names == [f"Column_{j}" for j in range(len(names))] else tuple(names))
+
+    @classmethod
+    def averaged(cls, scorers: "Sequence[TreeEnsemble]") -> "TreeEnsemble":
+        """The forest of all trees, the values of each over the number of ``scorers``."""
+        return replace(scorers[0], text=mean_of([scorer.text for scorer in scorers]))
 
     @property
     def n_features(self) -> int:
@@ -147,10 +162,7 @@ class TreeEnsemble:
     def _rows(self, X: Matrix, threads: int | None, offset: Offset | None) -> Matrix:
         """``X`` as the trees are to see it."""
         check_width(X, self.n_features)
-        matrix = np.ascontiguousarray(X, np.float32)
-        if self.missing == "error":
-            refuse_missing(matrix, self.feature_names, threads)
-        return filled(matrix, self.fill, offset)
+        return rows_by_policy(X, self.feature_names, self.missing, self.fill, threads, offset)
 
     @cached_property
     def _table(self) -> TreeTable:
@@ -184,14 +196,3 @@ def _restored(X: Matrix, offset: Offset) -> Matrix:
     for j in np.flatnonzero(offset):
         whole[:, j] = X[:, j] + offset[j]
     return whole
-
-
-def _checked_fill(missing: TreeMissing, fill: PerFeature | None, count: int) -> PerFeature | None:
-    """`checked_fill`, with trees' own policy."""
-    if missing == "keep":
-        if fill is not None:
-            raise DataError('missing="keep" has no fill values')
-        return None
-    if missing not in ("error", "zero", "mean"):
-        raise DataError(f'missing={missing!r} is not a policy; use "keep", "error", "zero" or "mean"')
-    return checked_fill(missing, None if missing == "zero" else fill, count)

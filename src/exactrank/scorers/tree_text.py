@@ -89,9 +89,25 @@ def first_trees(text: str, count: int) -> str:
 
 
 def mean_of(texts: Sequence[str]) -> str:
-    """The model whose score is the mean of those of ``texts``, which must have the same features."""
-    shares = [scaled(text, [1 / len(texts)] * len(ModelText.of(text).trees)) for text in texts]
-    return reduce(joined, shares)
+    """The model whose score is the mean of those of ``texts``, which must have the same features; they are called as in the first."""
+    models = [ModelText.of(scaled(text, [1 / len(texts)] * len(ModelText.of(text).trees))) for text in texts]
+    infos = [reduce(_joint_info, same) for same in zip(*(model.header["feature_infos"].split(" ") for model in models), strict=True)]
+    header = models[0].header | {"feature_infos": " ".join(infos)}
+    return replace(models[0], header=header, trees=tuple(tree for model in models for tree in model.trees)).written()
+
+
+def _joint_info(first: str, second: str) -> str:
+    """What values a feature has in either of two sets of data: from the least to the largest, or which kinds.
+
+    >>> _joint_info("[-1:0.5]", "[0:2.5]"), _joint_info("none", "[0:1]"), _joint_info("3:1", "3:2")
+    ('[-1:2.5]', '[0:1]', '3:1:2')
+    """
+    if first == second or "none" in (first, second):
+        return second if first == "none" else first
+    ours, theirs = (info.strip("[]").split(":") for info in (first, second))
+    if _RANGE.fullmatch(first) and _RANGE.fullmatch(second):
+        return f"[{min(ours[0], theirs[0], key=Decimal)}:{max(ours[1], theirs[1], key=Decimal)}]"
+    return first if first.startswith("[") or second.startswith("[") else ":".join(dict.fromkeys([*ours, *theirs]))
 
 
 def single_trees(text: str) -> Iterator[str]:

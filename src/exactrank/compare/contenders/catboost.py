@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from exactrank.compare.contender import Task
 from exactrank.compare.contenders.peer import Judge, Peer, TrainedPeer, own_settings, plain_names, weights_of_queries
-from exactrank.rankers.search_space import Range, Space
+from exactrank.settings import Range, Space
 
 
 class CatBoost(Peer):

@@ -14,8 +14,8 @@ from exactrank.compare.contenders.peer import Judge, Peer, TrainedPeer, linear_g
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.rankers.search_space import Range, Space
 from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.settings import Range, Space
 
 #: LightGBM's own limit.
 LONGEST_QUERY = 10_000

@@ -28,7 +28,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
-from exactrank.rankers.search_space import Space
+from exactrank.settings import Space
 from exactrank.text import did_you_mean, written
 
 #: Names that all three take for features.

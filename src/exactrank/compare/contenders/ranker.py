@@ -21,14 +21,14 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.search_space import Space
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import PerFeature, filled
 from exactrank.scorers.model import plain
 from exactrank.scorers.thresholds import Thresholds
 from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.settings import Space
 from exactrank.text import written
-from exactrank.training import Progress
+from exactrank.training.progress import Progress
 
 #: The measure that rankers have by default; one that has another is made for that.
 COMMON = "nDCG@10"
@@ -62,19 +62,24 @@ class RankerContender(Contender):
         return {name: choices for name, choices in self.ranker.space.items() if name not in self.params}
 
     def fit(self, task: Task, settings: Mapping[str, Any]) -> "FittedRanker":
-        given = {"seed": task.seed, "threads": task.threads, **self.params, **settings}
+        given = {"seed": task.seed, "threads": task.threads, **self.params, **self._effective(task, settings)}
         *others, last = self._measures(task.measure)
         for measure in others:
             with suppress(IncompatibleError):
                 return self._fitted(task, {**given, "measure": measure})
         return self._fitted(task, {**given, "measure": last})
 
+    def _effective(self, task: Task, drawn: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Those of the settings that tuning has ``drawn`` that have an effect beside the others."""
+        idle = self.ranker(**self.params, **drawn).idle(task.fold.train)
+        return {name: value for name, value in drawn.items() if name not in idle}
+
     def _measures(self, asked: str) -> Iterator[Any]:
         """What to train on: the first that the ranker can."""
         if "measure" in self.params:
             yield self.params["measure"]
             return
-        own = inspect.signature(self.ranker).parameters["measure"].default
+        own = self.ranker.settings["measure"].default
         if own == COMMON or isinstance(parse_measure(asked), type(parse_measure(own))):
             yield asked
         if own != asked:

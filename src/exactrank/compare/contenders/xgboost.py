@@ -12,7 +12,7 @@ import numpy.typing as npt
 from exactrank.arrays import Matrix
 from exactrank.compare.contender import Task
 from exactrank.compare.contenders.peer import Judge, Peer, TrainedPeer, linear_gain, own_settings, plain_names, weights_of_queries
-from exactrank.rankers.search_space import Range, Space
+from exactrank.settings import Range, Space
 
 
 class XGBoost(Peer):

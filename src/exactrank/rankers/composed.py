@@ -1,0 +1,152 @@
+"""Composed: a ranker of one's own, of a form of scorer, an objective and an optimizer.
+
+    Composed(scorer=NetworkModel(10), objective=ListNet(), optimizer=Adam(0.01))
+
+`Composition` is what every ranker that follows a slope is made of. It poses an objective as a problem of the scorer's parameters, and
+runs an optimizer on it:
+
+    an objective of scores           `Parametric`, with slopes; by `Forces` where those are not the slope of any value
+    a measure                        `Measured`, with values; of a linear model also exactly along lines (`LinearMeasured`)
+
+An optimizer that asks for what a problem has not is refused before any work, with those that would do.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import numpy as np
+
+from exactrank.arrays import PerDocument
+from exactrank.data.ranking_data import RankingData
+from exactrank.measures.base import Measure
+from exactrank.measures.bound import BoundMeasure
+from exactrank.objectives.bounded_gain import gentle
+from exactrank.objectives.measured import LinearMeasured, Measured
+from exactrank.objectives.parametric import Forces, Parametric
+from exactrank.objectives.ridge import ridge_weights
+from exactrank.objectives.score_space import Objective, is_conservative
+from exactrank.objectives.within_query import deviation
+from exactrank.optimizers.base import Optimizer, Theta, fitting
+from exactrank.optimizers.coordinate import CoordinateSearch
+from exactrank.rankers.base import Ranker
+from exactrank.scorers.architecture import Architecture, LinearModel, NetworkModel
+from exactrank.scorers.base import Scorer
+from exactrank.settings import setting
+from exactrank.training.combinators import phases, seen
+from exactrank.training.judge import severe
+from exactrank.training.loop import Run
+from exactrank.training.progress import Trained
+from exactrank.training.recorder import Recorder
+from exactrank.training.task import Task
+
+Problem = Parametric | Forces | Measured
+AnyOptimizer = Optimizer[Any, Theta, Any]
+Phase = Callable[[Theta, Recorder[Theta]], Trained[Theta]]  #: a run from given parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """A form of scorer on the data of a task: what objectives and optimizers are put together on."""
+
+    task: Task
+    architecture: Architecture
+    l2: float = 0.0
+    patience: int | None = None  #: with validation data
+    seed: int = 0
+    _last: list[tuple[Theta, PerDocument]] = field(default_factory=list, init=False, repr=False)  #: whose scores are at hand
+
+    def problem(self, objective: Objective | Measure) -> Problem:
+        """``objective`` as a function of the parameters."""
+        if isinstance(objective, Measure):
+            kind = LinearMeasured if self.architecture.linear else Measured
+            return kind(severe(objective).on(self.task.data, threads=self.task.threads), self.architecture)
+        problem = Parametric(objective, self.architecture, self.task.data, self.l2, self.task.threads)
+        return problem if is_conservative(objective) else Forces(objective, problem, self._goodness)
+
+    def phase(self, problem: Problem, optimizer: AnyOptimizer, max_steps: int) -> Phase:
+        """A run of ``optimizer`` on ``problem``, of which it asks nothing that it has not."""
+        patience = None if self.task.valid is None else self.patience
+        runs, judge = fitting(optimizer, problem), self.task.judge(self.scores, by_objective=isinstance(problem, Forces))
+        return lambda start, recorder: Run(runs, problem, start, judge, max_steps, self._seed, patience)(recorder)
+
+    def train(self, phase: Phase, start: Theta, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """What ``phase`` comes to from ``start``."""
+        return seen(partial(phase, start), self.architecture.at, recorder)
+
+    def scores(self, theta: Theta, part: RankingData) -> PerDocument:
+        """The scores of the documents of ``part``; those of the training data are kept for who asks next about the same parameters."""
+        if part is not self.task.data:
+            return self.architecture.scores(theta, part.X, self.task.threads)
+        if not self._last or self._last[0][0] is not theta:
+            self._last[:] = [(theta, self.architecture.scores(theta, part.X, self.task.threads))]
+        return self._last[0][1]
+
+    def random_start(self) -> Theta:
+        """Random parameters."""
+        return self.architecture.initial(np.random.default_rng(self._seed))
+
+    def ridge_start(self) -> Theta:
+        """The parameters of ridge regression, of unit deviation within queries."""
+        data = self.task.data
+        theta = self.architecture.theta_of(ridge_weights(data))
+        size = deviation(self.architecture.scores(theta, data.X), data.indptr)
+        return theta / size if size > 0 else theta
+
+    def _goodness(self, theta: Theta) -> float:
+        """What the judge selects by, on the training data: the value of forces that have none of their own."""
+        return self._selecting.mean(self.scores(theta, self.task.data))
+
+    @cached_property
+    def _selecting(self) -> BoundMeasure:
+        return gentle(severe(self.task.measure).on(self.task.data, threads=self.task.threads))
+
+    @property
+    def _seed(self) -> list[int]:
+        return [self.seed, self.task.bag]
+
+
+def in_turn(several: list[Phase]) -> Phase:
+    """One run after the other, each from where the best of the one before ended."""
+    return partial(phases, several)
+
+
+class Composed(Ranker):
+    """A ranker put together of a form of scorer, an objective, and an optimizer that makes it large.
+
+    >>> from exactrank import RankingData, objectives, optimizers
+    >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
+    >>> Composed("RR", objective=objectives.ListNet(), optimizer=optimizers.LBFGS()).fit(data).score(data)
+    1.0
+    """
+
+    name = "composed"
+
+    scorer: LinearModel | NetworkModel = setting(
+        default=LinearModel(), help="Form of the scorer: xr.LinearModel() or xr.NetworkModel(hidden=10)."
+    )
+    objective: Objective | Measure | None = setting(
+        default=None,
+        help="What is made large: an objective of scores, e.g. objectives.ListNet(), or a measure; by default the measure itself.",
+    )
+    optimizer: AnyOptimizer = setting(default=CoordinateSearch(), help="What makes it large, e.g. optimizers.Adam(learning_rate=0.01).")
+    start: Literal["random", "ridge"] = setting(
+        default="random", help="Where to start: at random, or (a linear model) from ridge regression."
+    )
+    max_iter: int = setting(default=300, help="Maximum number of steps of the optimizer.", at_least=1, free=True)
+    patience: int = setting(default=50, help="With validation data: stop when it has not improved for this number of steps.", at_least=1)
+    l2: float = setting(default=0.0, help="Penalty on half the squared size of the parameters, against the mean over queries.", at_least=0)
+
+    def without_effect(self, **known: object) -> dict[str, str]:
+        """Those of the base; and a measure knows no penalty."""
+        found = super().without_effect(**known)
+        if self.l2 and (self.objective is None or isinstance(self.objective, Measure)):
+            found["l2"] = f"l2={self.l2!r} has no effect on a measure, which the size of scores does not change; leave it out"
+        return found
+
+    def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        made = Composition(task, self.scorer.on(task.data), self.l2, self.patience, self.seed)
+        problem = made.problem(task.measure if self.objective is None else self.objective)
+        phase = made.phase(problem, self.optimizer, self.max_iter)
+        return made.train(phase, made.ridge_start() if self.start == "ridge" else made.random_start(), recorder)

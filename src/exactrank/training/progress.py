@@ -1,0 +1,48 @@
+"""What is known of a run while it goes on and when it has ended."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from exactrank.optimizers.base import Duality
+from exactrank.stored import storable
+
+It = TypeVar("It")  #: an iterate: parameters, trees, or a scorer
+
+
+@storable
+@dataclass(frozen=True)
+class Verdict:
+    """What a judge says of an iterate."""
+
+    value: float  #: the measure as asked, on the training data
+    valid: float | None  #: the same on the validation data, where there is any
+    goodness: float  #: what selects: the larger, the better
+
+
+@storable
+@dataclass(frozen=True)
+class Progress:
+    """What is known after a step: for progress bars and for histories."""
+
+    step: int
+    steps: int  #: maximum number of steps, as far as is known now
+    value: float  #: the measure as asked, on the training data
+    valid: float | None = None  #: the same on the validation data, where there is any
+    duality: Duality | None = None  #: how far from the optimum, where the optimizer knows
+
+
+Listener = Callable[[Progress], None]
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Trained(Generic[It]):
+    """What a run leaves behind: its best iterate, and what the judge says of it."""
+
+    iterate: It
+    verdict: Verdict
+    steps: int = 0
+    trouble: str = ""  #: why the optimizer had to end, where that is so
+    chosen: Mapping[str, object] = field(default_factory=dict)  #: settings that the data chose
+    duality: Duality | None = None  #: how far from the optimum it ended, where the optimizer knows

@@ -1,0 +1,190 @@
+"""The laws of settings, over all rankers and all their settings.
+
+A wrong value is a SettingError before any work. Any other value of a setting changes the model, or is refused because it has no effect
+beside the others. What the declaration says is what the constructor, the search space and the command line have.
+"""
+
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal, get_origin
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import exactrank as xr
+from exactrank.cli.ranker_options import ranker_options
+from exactrank.errors import SettingError
+from exactrank.rankers import RANKERS, find_ranker
+from exactrank.rankers.base import Ranker
+from exactrank.settings import SOME, Range, Setting, setting
+
+#: Settings that keep a fit short.
+SHORT = {"trees": 6, "max_iter": 8, "leaves": 4, "min_documents": 2}
+#: Results do not depend on them; or only where something is random.
+EXEMPT = {"threads", "seed"}
+ALL = [(name, one) for name in RANKERS for one in find_ranker(name).settings]
+
+
+def data_of(seed, queries=24):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(queries * 9, 5)).round(1)
+    X[:, 4] = rng.integers(0, 6, len(X))  # kinds, of which the odd ones are good
+    y = np.clip(np.round(X[:, 0] - X[:, 1] * X[:, 2] + X[:, 4] % 2 + rng.normal(size=len(X))), 0, 3)
+    return xr.RankingData.from_arrays(X.astype(np.float32), y, qid=np.repeat(np.arange(queries), 9), feature_names=list("abcde"))
+
+
+@cache
+def parts():
+    return data_of(0), data_of(1)
+
+
+def wrong_values(one: Setting):
+    """Values that the setting must not have."""
+    yield object()
+    if one.choices:
+        yield one.choices[0] + "x"
+    numeric = int in one.kinds or float in one.kinds
+    if numeric:
+        yield from (np.nan, "5", 1j)
+        for limit, step in ((one.at_least, -1), (one.above, 0), (one.at_most, 1), (one.below, 0)):
+            if limit is not None:
+                yield type(limit)(limit + step * (1 + abs(limit)))
+    if int in one.kinds and float not in one.kinds:
+        yield 2.5
+    if bool in one.kinds and not numeric:
+        yield 2
+
+
+@pytest.mark.parametrize(("name", "of"), ALL)
+def test_a_wrong_value_is_told_before_any_work(name, of):
+    ranker = find_ranker(name)
+    for value in wrong_values(ranker.settings[of]):
+        with pytest.raises(SettingError, match=f"{ranker.__name__}: {of}="):
+            ranker(**{of: value}).fit("no data at all")
+
+
+def others(one: Setting):
+    """Some values that the setting may have, and has not by default."""
+    if one.search is not None:
+        search = one.search
+        yield from ((search.low, search.high) if isinstance(search, Range) else search)
+    yield from one.choices
+    if str in one.kinds:
+        yield "AP"
+    if bool in one.kinds:
+        yield not one.default
+    if int in one.kinds:
+        yield from (3, 2, 1, 5)
+    if float in one.kinds:
+        yield from (0.03, 0.3, 0.7, 3.0, 30.0)
+    for kind in one.kinds:
+        if isinstance(get_origin(kind), type) and get_origin(kind) is not Literal:
+            yield {"a": -1, "b": -1} if issubclass(get_origin(kind), Mapping) else ["e"]
+
+
+def context(ranker: type[Ranker], of: str):
+    """Settings under which the one called ``of`` has an effect, as declared."""
+    found = {"query_fraction": 0.7} if of in ("bags", "bagging") and "query_fraction" in ranker.settings else {}
+    for other, allowed in ranker.settings[of].only.items():
+        found |= context(ranker, other)
+        found[other] = next(filter(None, others(ranker.settings[other]))) if allowed is SOME else allowed[0]
+    return found
+
+
+def fitted(ranker, valid, given):
+    """Scores and number of steps, or why it was refused."""
+    long = {"max_iter": 60, "trees": 40} if "patience" in given or "restarts" in given else {}
+    short = {name: value for name, value in (SHORT | long).items() if name in ranker.settings and name not in given}
+    try:
+        one = ranker(**short, **given).fit(parts()[0], valid=valid)
+    except (SettingError, xr.IncompatibleError) as refused:
+        return str(refused), 0
+    return one.predict(parts()[0]).tobytes(), one.model_.training["steps"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("name", "of"), [(name, of) for name, of in ALL if of not in EXEMPT | {"measure", "missing"}])
+def test_another_value_changes_the_fit_or_is_refused(name, of):
+    """With validation data or without: some settings say how long to go on, or what to do where there is none."""
+    ranker = find_ranker(name)
+    one, under = ranker.settings[of], context(ranker, of)
+    tried = [value for value in others(one) if not one.is_default(value) and SHORT.get(of) != value and allowed(one, value)]
+    assert tried, f"no other value of {of} is known; add one to others()"
+    for valid in (parts()[1], None):
+        usual = fitted(ranker, valid, under | ({of: one.default} if of in ("patience", "restarts") else {}))
+        assert not isinstance(usual[0], str), usual
+        if any(fitted(ranker, valid, under | {of: value}) != usual for value in tried):
+            return
+    pytest.fail(f"{ranker.__name__}: {of}={tried} are taken, and change nothing")
+
+
+def allowed(one: Setting, value: object) -> bool:
+    try:
+        one.check(value, "")
+    except SettingError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("name", "of"), [(name, of) for name, of in ALL if find_ranker(name).settings[of].only])
+def test_a_setting_without_effect_is_refused(name, of):
+    """Where what it needs beside it is not there, whatever else is."""
+    ranker = find_ranker(name)
+    one = ranker.settings[of]
+    value = next(value for value in others(one) if not one.is_default(value))
+    train, _ = parts()
+    at_rest = ranker(**{of: value})
+    if of not in at_rest.idle(train):
+        pytest.skip("by default what it needs is there")
+    with pytest.raises(SettingError, match=f"{of}=.* has no effect with .*; leave it out, or give"):
+        at_rest.fit(train)
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_the_declaration_is_all_there_is(name):
+    ranker = find_ranker(name)
+    assert list(inspect.signature(ranker).parameters) == list(ranker.settings)
+    assert ranker().get_params() == {of: one.default for of, one in ranker.settings.items()}
+    assert dict(ranker.space) == {of: one.search for of, one in ranker.settings.items() if one.search is not None}
+    assert clone(ranker(seed=3)).seed == 3
+    assert all(one.help.endswith(".") for one in ranker.settings.values())
+    written = {option.name for option in ranker_options(ranker)}
+    assert {"measure", "seed", "threads", "missing", "bags", "bagging"} <= written <= set(ranker.settings)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: xr.LambdaMART(n_estimators=5), "has no setting 'n_estimators'; here it is called trees"),
+        (lambda: xr.LambdaMART(eta=5), "here it is called learning_rate"),
+        (lambda: xr.DirectRank(max_rounds=5), "here it is called max_iter"),
+        (lambda: xr.Ridge(sede=5), "did you mean seed?"),
+        (lambda: xr.Ridge(unheard=5), "it has measure, "),
+        (lambda: xr.DirectRank(order="cyclc").fit("x"), 'order=\'cyclc\' is not "cyclic", "random" or "greedy"; did you mean "cyclic"?'),
+    ],
+)
+def test_what_is_said_of_a_mistake(made, said):
+    with pytest.raises(SettingError) as error:
+        made()
+    assert said in str(error.value)
+    assert isinstance(error.value, ValueError)
+
+
+def test_a_subclass_changes_a_default_and_keeps_the_declaration():
+    class Strong(xr.Ridge):
+        l2: float = 5.0
+
+    assert Strong().l2 == 5.0
+    assert Strong.settings["l2"].above == xr.Ridge.settings["l2"].above == 0
+    assert xr.Ridge().l2 != 5.0
+
+
+def test_a_ranker_of_a_user_declares_a_setting_in_a_line():
+    class Doubled(xr.Ridge):
+        times: int = setting(default=2, help="How often.", at_least=1, only={"l2": (0.5,)})
+
+    Doubled(l2=0.5, times=3).check_effects()
+    with pytest.raises(SettingError, match=r"times=3 has no effect with l2=0\.001; leave it out, or give l2=0\.5"):
+        Doubled(times=3).check_effects()

@@ -1,0 +1,214 @@
+"""The one loop, the recorder and the combinators, on walks that have nothing to do with ranking.
+
+The law of resuming: a composition of runs that is broken off after any step, written to JSON and taken up from there, arrives at the same
+iterate, verdict and history as one without a break.
+"""
+
+import json
+import signal
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactrank.optimizers.base import State, drawing_from, draws_of
+from exactrank.scorers.linear import Linear
+from exactrank.stored import from_record, storable, to_record
+from exactrank.training.combinators import bags, phases, restarts, trials
+from exactrank.training.loop import Run
+from exactrank.training.progress import Verdict
+from exactrank.training.recorder import Journal, Recorder, Root
+
+
+@storable
+@dataclass(frozen=True, kw_only=True)
+class WalkState(State):
+    draws: dict
+
+
+@dataclass(frozen=True)
+class Walk:
+    """An optimizer that takes steps at random, up or down, in units of ``stride``."""
+
+    asks: ClassVar[type] = object
+    stride: float = 1.0
+
+    def init(self, problem, theta, rng):
+        return WalkState(theta, float(theta[0]), draws=draws_of(rng))
+
+    def resumed(self, problem, state, rng):
+        return replace(state, steps=0, done=False, theta=state.theta - 1)
+
+    def step(self, problem, state):
+        rng = drawing_from(state.draws)
+        theta = state.theta + self.stride * rng.integers(-1, 2, size=1)
+        return WalkState(theta, float(theta[0]), state.steps + 1, bool(theta[0] >= problem), draws=draws_of(rng))
+
+
+def judge(theta, value):
+    return Verdict(float(theta[0]), None, float(theta[0]))
+
+
+def walk(seed, steps, patience=None, stride=1.0):
+    return lambda start, recorder: Run(Walk(stride), 6.0, start, judge, steps, seed, patience)(recorder)
+
+
+def chained(runs):
+    """Walks each of which goes on, with its draws, from one step below where the last one ended, which need not be its best."""
+    return lambda start, recorder: restarts(
+        [Run(Walk(stride), 6.0, start, judge, steps, 0, chain="chain") for steps, stride in runs], recorder, patience=2
+    )
+
+
+def leaves():
+    return st.builds(walk, st.integers(0, 50), st.integers(0, 6), st.sampled_from([None, 1, 3]), st.sampled_from([1.0, 0.3]))
+
+
+def compositions():
+    """Runs from a start, of runs from a start, of ..."""
+
+    def grown(inner):
+        several = st.lists(inner, min_size=1, max_size=3)
+        return st.one_of(
+            several.map(lambda runs: lambda start, recorder: restarts([partial(run, start) for run in runs], recorder)),
+            several.map(lambda runs: lambda start, recorder: phases(runs, start, recorder)),
+            st.lists(st.tuples(st.integers(0, 4), st.sampled_from([1.0, 0.3])), min_size=1, max_size=4).map(chained),
+            st.tuples(several, inner).map(
+                lambda both: (
+                    lambda start, recorder: trials(
+                        [partial(run, start) for run in both[0]], lambda number, reached: partial(both[1], reached + number), recorder
+                    )
+                )
+            ),
+        )
+
+    return st.recursive(leaves(), grown, max_leaves=6)
+
+
+class KilledError(Exception):
+    pass
+
+
+def whole(run, journal=None, kill_at=None):
+    """The result of a composition, as a scorer; and the journal as text if it was killed after hearing ``kill_at`` steps."""
+    written, heard = [], 0
+
+    def checkpoint(scorer, steps, found):
+        nonlocal heard
+        heard += 1
+        written[:] = [json.dumps(to_record(found.to_value()))]
+        if heard == kill_at:
+            raise KilledError
+
+    root = Root(checkpoint=checkpoint, journal=journal or Journal())
+
+    def started(recorder):
+        trained = run(np.zeros(1), recorder.seen_as(Linear))
+        return replace(trained, iterate=Linear(trained.iterate))
+
+    try:
+        with patch.multiple("exactrank.training.recorder", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
+            trained = root.train(started)
+    except KilledError:
+        return None, written[0]
+    return (trained.iterate.weights.tolist(), trained.verdict, trained.steps, tuple(root.journal.history)), None
+
+
+@given(compositions(), st.integers(1, 12))
+@settings(max_examples=150, deadline=None)
+def test_a_composition_that_is_broken_off_anywhere_arrives_at_the_same(run, kill_at):
+    unbroken, _ = whole(run)
+    result, journal = whole(run, kill_at=kill_at)
+    while result is None:  # killed again and again, after as many steps each time
+        result, journal = whole(run, Journal(**from_record(json.loads(journal), "here")), kill_at=kill_at)
+    assert result == unbroken
+
+
+def test_the_best_iterate_is_kept_not_the_last():
+    trained = walk(3, 6)(np.zeros(1), Recorder())
+    path = [0.0]
+    state = Walk().init(6.0, np.zeros(1), np.random.default_rng(3))
+    for _ in range(6):
+        state = Walk().step(6.0, state)
+        path.append(float(state.theta[0]))
+    assert path[-1] < max(path)  # else this test would say nothing
+    assert trained.iterate[0] == trained.verdict.goodness == max(path)
+
+
+@pytest.mark.parametrize("patience", [1, 2, 3])
+def test_patience_counts_steps_without_a_better_iterate(patience):
+    heard = []
+    Run(Walk(), 6.0, np.zeros(1), judge, 100, 1, patience)(Recorder(above=lambda progress, *_: heard.append(progress.value)))
+    best_at = int(np.argmax(heard))
+    assert len(heard) == best_at + patience + 1
+
+
+def test_a_chain_goes_on_from_the_last_state_and_another_does_not():
+    def values(chain):
+        heard = []
+        root = Root(listener=lambda progress: heard.append(progress.value))
+        runs = [Run(Walk(), 6.0, np.zeros(1), judge, 3, 0, chain=chain) for _ in range(2)]
+        root.train(lambda recorder: restarts(runs, recorder.seen_as(Linear)))
+        return heard
+
+    alone, chain = values(""), values("chain")
+    assert alone[4:] == alone[:4] == chain[:4]
+    assert chain[4] == chain[3] - 1
+
+
+def test_ctrl_c_gives_the_best_iterate_so_far_and_says_so():
+    root = Root(listener=lambda progress: signal.raise_signal(signal.SIGINT) if progress.step == 3 else None)
+    trained = root.train(lambda recorder: walk(3, 6)(np.zeros(1), recorder.seen_as(Linear)))
+    heard = [progress.value for progress in root.journal.history]
+    assert root.interrupted
+    assert len(heard) == 4
+    assert trained.iterate.weights[0] == max(heard)
+
+
+def test_ctrl_c_before_there_is_an_iterate_goes_on_to_the_caller():
+    def interrupted(recorder):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Root().train(interrupted)
+
+
+def test_the_progress_of_parts_is_that_of_one_run():
+    root = Root()
+    runs = [partial(walk(seed, 4), np.zeros(1)) for seed in (1, 2, 3)]
+    root.train(lambda recorder: restarts(runs, recorder.seen_as(Linear)))
+    steps = [progress.step for progress in root.journal.history]
+    assert steps == sorted(steps)
+    assert all(progress.step <= progress.steps for progress in root.journal.history)
+    assert root.journal.history[-1].step == root.journal.history[-1].steps
+
+
+def test_restarts_end_by_patience():
+    made = []
+
+    def run(number, recorder):
+        made.append(number)
+        return walk(0, 0)(np.array([-float(number)]), recorder)
+
+    restarts([partial(run, number) for number in range(9)], Recorder(), patience=3)
+    assert made == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_bag_is_the_mean_of_its_members(workers):
+    def member(number, recorder):
+        trained = walk(number, 0)(np.array([float(number), 1.0]), recorder.seen_as(Linear))
+        return replace(trained, iterate=Linear(trained.iterate))
+
+    def verdict(scorer):
+        return Verdict(float(scorer.weights[0]), None, 0.0)
+
+    root = Root()
+    trained = root.train(lambda recorder: bags([partial(member, number) for number in range(5)], verdict, recorder, workers))
+    assert trained.iterate.weights.tolist() == [2.0, 1.0]
+    assert trained.verdict.value == 2.0
