@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactrank as xr
+from exactrank import _core
 from exactrank.measures.bound import mean_over_queries, means_over_queries, values_of, values_of_both
 
 from .strategies import MEASURES, queries
@@ -71,6 +72,14 @@ def test_two_measures_at_once_are_each_alone(measure, ties, seed):
     one, other = replace(measure, empty=0).on(data), replace(measure, empty=0, ties=ties).on(data)
     assert [each.tobytes() for each in values_of_both(one, other, scores)] == [each.values(scores).tobytes() for each in (one, other)]
     assert one.with_ties(ties).mean(scores) == other.mean(scores)
+
+
+def test_one_kernel_may_read_different_grades():
+    data, scores = judged(3), np.arange(20.0)
+    kernel, grades = xr.NDCG(k=3).kernel(data.y, data.longest)
+    asked = [(kernel, given, None, False) for given in (grades, 3.0 - grades)]
+    together, *apart = (_core.evaluate(scores, data.indptr, some, 1)[0] for some in (asked, asked[:1], asked[1:]))
+    assert together.tolist() == [value for values in apart for value in values]
 
 
 def test_other_weights_count_and_what_was_made_is_shared():

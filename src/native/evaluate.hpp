@@ -20,10 +20,6 @@ struct MeasureOf {
     bool mark_ties;                   // ties count as the mean over their orders
 
     const double* key(std::int64_t begin) const { return tie_key.empty() ? nullptr : tie_key.data() + begin; }
-    // Positions from here on do not matter.
-    std::int32_t cutoff() const { return mark_ties ? no_cutoff : kernel->cutoff(); }
-    // Does it have the value of `other`, whatever the ranking?
-    bool same_value(const MeasureOf& other) const { return kernel == other.kernel && grades.data() == other.grades.data() && mark_ties == other.mark_ties; }
 };
 
 struct Scores {
@@ -45,7 +41,7 @@ inline std::int64_t query_values(const double* score, std::int64_t begin, std::i
     const std::int64_t ranked = rank_query(scratch.keys, query, scratch.order.data(), mark_ties ? scratch.tied.data() : nullptr);
     const auto retrieved = static_cast<std::int32_t>(ranked);
     std::int32_t cutoff = 0;
-    for (const MeasureOf& each : measures) cutoff = std::max(cutoff, std::min(each.cutoff(), retrieved));
+    for (const MeasureOf& each : measures) cutoff = std::max(cutoff, std::min(each.kernel->cutoff(), retrieved));
     const double* gathered = nullptr;
     for (std::size_t m = 0; ranked >= 0 && m < measures.size(); ++m) {
         const MeasureOf& each = measures[m];
@@ -54,7 +50,7 @@ inline std::int64_t query_values(const double* score, std::int64_t begin, std::i
             query.tie_key = key;
             if (break_ties(query, scratch.order.data(), retrieved, cutoff)) gathered = nullptr;
         }
-        if (gathered && each.same_value(measures[m - 1])) {
+        if (grade == gathered && each.kernel == measures[m - 1].kernel && each.mark_ties == measures[m - 1].mark_ties) {
             value[m * stride] = value[(m - 1) * stride];
             continue;
         }
