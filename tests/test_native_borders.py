@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from exactrank import _core
@@ -34,3 +35,28 @@ def test_what_is_abstract_cannot_be_made(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(CALLS))
 def test_wrong_calls_are_refused_with_words(name: str, found: dict[str, list[str]]) -> None:
     assert found[name] == []
+
+
+#: Arrays that what is made keeps a pointer into: a converted copy would be gone after the call.
+KEPT = {
+    "BoundMeasure.__init__": ("grades", "indptr", "tie_key", "weight"),
+    "LambdaRule.__init__": ("grades", "tie_key"),
+    "StructuredLoss.__init__": ("targets",),
+    "approx_ndcg": ("worths",),
+    "finite_difference": ("grades", "tie_key"),
+    "listnet": ("targets",),
+    "positional_separation": ("worths",),
+    "rank_cosine": ("targets",),
+    "smooth_measure": ("worths",),
+    "squared_error": ("targets", "parts"),
+}
+
+
+@pytest.mark.parametrize(("name", "argument"), [(name, one) for name, arguments in KEPT.items() for one in arguments])
+def test_what_is_kept_is_never_a_converted_copy(name: str, argument: str) -> None:
+    function = getattr(_core, name.removesuffix(".__init__"))
+    given = CALLS[name]()
+    function(**given)
+    for other in (given[argument].astype(np.float32), np.repeat(given[argument], 2)[::2]):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            function(**given | {argument: other})

@@ -88,8 +88,8 @@ nb::tuple likelihood_slope(In<double> scores, In<double> slopes, In<std::int64_t
 
 void bind_lines(nb::module_& m) {
     nb::class_<BoundMeasure>(m, "BoundMeasure")
-        .def("__init__", &make_bound_measure, "kernel"_a, "grades"_a, "indptr"_a, "tie_key"_a.none(), "mark_ties"_a, "weight"_a, nb::keep_alive<1, 2>(),
-             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 7>());
+        .def("__init__", &make_bound_measure, "kernel"_a, "grades"_a.noconvert(), "indptr"_a.noconvert(), "tie_key"_a.none().noconvert(), "mark_ties"_a,
+             "weight"_a.noconvert(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 7>());
     m.def("profile", &profile, "measure"_a, "scores"_a, "slopes"_a, "low"_a, "high"_a, "threads"_a);
     m.def("query_jumps", &jumps_of_queries, "measure"_a, "scores"_a, "slopes"_a, "low"_a, "high"_a, "threads"_a);
     m.def("optimistic", &optimistic_bounds, "scores"_a, "indptr"_a, "useful"_a, "discount"_a, "threads"_a);

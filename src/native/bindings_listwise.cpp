@@ -43,21 +43,21 @@ OwnedObjective make_listmle(In<std::int32_t> ideal, In<std::int32_t> top, In<std
 
 void bind_listwise(nb::module_& m) {
     using nb::keep_alive;
-    m.def("listnet", [](In<double> targets) { return made<ListNet>({targets.size()}, targets.data()); }, "targets"_a, keep_alive<0, 1>());
+    m.def("listnet", [](In<double> targets) { return made<ListNet>({targets.size()}, targets.data()); }, "targets"_a.noconvert(), keep_alive<0, 1>());
     m.def("listmle", &make_listmle, "ideal"_a, "top"_a, "indptr"_a);
-    m.def("rank_cosine", [](In<double> targets) { return made<RankCosine>({targets.size()}, targets.data()); }, "targets"_a, keep_alive<0, 1>());
+    m.def("rank_cosine", [](In<double> targets) { return made<RankCosine>({targets.size()}, targets.data()); }, "targets"_a.noconvert(), keep_alive<0, 1>());
     m.def(
         "squared_error",
         [](In<double> targets, std::optional<In<double>> parts) {
             if (parts) require(parts->size() == targets.size(), "parts must hold one number per target");
             return made<SquaredError>({targets.size()}, targets.data(), parts ? parts->data() : nullptr);
         },
-        "targets"_a, "parts"_a.none(), keep_alive<0, 1>(), keep_alive<0, 2>());
+        "targets"_a.noconvert(), "parts"_a.none().noconvert(), keep_alive<0, 1>(), keep_alive<0, 2>());
     m.def("worths", &worths, "kernel"_a, "grades"_a, "indptr"_a);
-    m.def("smooth_measure", &make_smooth_measure, "kernel"_a, "worths"_a, "sigma"_a, keep_alive<0, 2>());
+    m.def("smooth_measure", &make_smooth_measure, "kernel"_a, "worths"_a.noconvert(), "sigma"_a, keep_alive<0, 2>());
     m.def(
-        "approx_ndcg", [](In<double> worths, double alpha) { return made<ApproxNDCG>({worths.size()}, worths.data(), alpha); }, "worths"_a, "alpha"_a,
-        keep_alive<0, 1>());
+        "approx_ndcg", [](In<double> worths, double alpha) { return made<ApproxNDCG>({worths.size()}, worths.data(), alpha); }, "worths"_a.noconvert(),
+        "alpha"_a, keep_alive<0, 1>());
 }
 
 }  // namespace exactrank

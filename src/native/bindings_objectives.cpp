@@ -48,8 +48,8 @@ void bind_kinds(nb::module_& m) {
                 const std::span<const double> keys = checked_tie_key(tie_key, grades.size());
                 new (self) LambdaRule{kernel, spanned(grades), keys, link_called(link), margin, neighbours, truncation, near, domain_of(kernel, grades)};
             },
-            "kernel"_a.none(), "grades"_a, "tie_key"_a, "link"_a, "margin"_a, "neighbours"_a, "truncation"_a, "near"_a, nb::keep_alive<1, 2>(),
-            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
+            "kernel"_a.none(), "grades"_a.noconvert(), "tie_key"_a.noconvert(), "link"_a, "margin"_a, "neighbours"_a, "truncation"_a, "near"_a,
+            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
     m.def("lambdas", [](const LambdaRule& rule) { return made<Lambdas>(rule.domain, rule); }, "rule"_a, nb::keep_alive<0, 1>());
     m.def(
         "sampled_lambdas",
@@ -64,7 +64,7 @@ void bind_kinds(nb::module_& m) {
             require(step > 0, "step must be above 0");
             return made<FiniteDifference>(domain_of(&kernel, grades), kernel, spanned(grades), checked_tie_key(tie_key, grades.size()), step);
         },
-        "kernel"_a, "grades"_a, "tie_key"_a, "step"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
+        "kernel"_a, "grades"_a.noconvert(), "tie_key"_a.noconvert(), "step"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
     m.def(
         "pair_hinge",
         [](In<double> grades, In<std::int64_t> indptr, In<double> weight, bool squared, bool by_query) {

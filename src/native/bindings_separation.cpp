@@ -89,7 +89,7 @@ Out<double> coefficients(const Separation& separation, In<double> scores, In<std
 
 void bind_separation(nb::module_& m) {
     nb::class_<Separation>(m, "Separation").def("coefficients", &coefficients, "scores"_a, "indptr"_a, "tie_key"_a.none());
-    m.def("positional_separation", &make_positional, "a"_a, "d"_a, "worths"_a, "indptr"_a, nb::keep_alive<0, 3>());
+    m.def("positional_separation", &make_positional, "a"_a, "d"_a, "worths"_a.noconvert(), "indptr"_a, nb::keep_alive<0, 3>());
     m.def("precision_separation", &make_precision, "relevant"_a, "indptr"_a);
     m.def("first_relevant_separation", &make_first_relevant, "worth"_a, "relevant"_a, "indptr"_a);
     nb::class_<StructuredLoss, Objective>(m, "StructuredLoss")
@@ -100,7 +100,7 @@ void bind_separation(nb::module_& m) {
                 new (self) StructuredLoss(separation, targets ? targets->data() : nullptr, rescales_slack);
                 self->domain = separation.domain;
             },
-            "separation"_a, "targets"_a.none(), "rescales_slack"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+            "separation"_a, "targets"_a.none().noconvert(), "rescales_slack"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def("separate", &separated, "scores"_a, "indptr"_a, "threads"_a);
 }
 
