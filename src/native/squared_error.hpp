@@ -3,7 +3,7 @@
 //   value = -1/2 sum_i left_i^2,    slope_i = left_i,    curvature 1 (of the mean's part no account is taken)               (1)
 //   mean = sum_i left_i / parts_i                                                                                           (2)
 //
-// where the query is so many parts as large as document i: as many as there are documents where all weigh the same.
+// where parts_i is the weight of the whole query over that of document i: the number of documents where all weigh the same.
 #pragma once
 
 #include "objective.hpp"

@@ -31,7 +31,7 @@ def copied(folder: Path) -> Path:
 
 
 def passes(folder: Path, tests: tuple[str, ...], seconds: float | None = None) -> bool:
-    """Whether all ``tests`` pass there, within so many seconds where that is asked."""
+    """Whether all ``tests`` pass there, within ``seconds`` where they are given."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     try:

@@ -108,7 +108,10 @@ TRAINING = [
         "training/judge.py",
         "training combinators",
         ('measure if measure.ties == "expected" else', 'measure if measure.ties == "input" else'),
-        ("valid = self._asked_of_valid.mean(scores)", "valid = self._selecting.mean(scores)"),
+        (
+            "self._means(self._asked_of_valid, self._severe_of_valid, iterate)",
+            "self._means(self._severe_of_valid, self._severe_of_valid, iterate)",
+        ),
     ),
 ]
 

@@ -23,7 +23,7 @@ from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.settings import Space
 
-#: A report draws no more than so many points of a curve.
+#: Maximum number of points that a report draws of a curve.
 MOST_POINTS = 500
 
 

@@ -5,7 +5,7 @@ They trained from 100 random points, and give the mean and the standard deviatio
 
     standard deviation / mean < 1/100,    and less than with a tenth of the training queries                    (1)
 
-of test data, one model a start. The sets are those of `exactrank.reproduce.directrank_large`.
+of test data, one model per start. The sets are those of `exactrank.reproduce.directrank_large`.
 """
 
 from collections.abc import Mapping, Sequence

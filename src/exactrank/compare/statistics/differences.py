@@ -25,7 +25,7 @@ def counted(d: PerQuery) -> PerQuery:
     """``d`` without the queries that were skipped, which are NaN."""
     d = np.asarray(d, np.float64)
     if d.ndim != 1:
-        raise DataError(f"differences have the shape {d.shape}; expected one number a query")
+        raise DataError(f"differences have the shape {d.shape}; expected one number per query")
     if np.isinf(d).any():
         raise DataError(
             f"the difference of query {int(np.isinf(d).argmax())} (from 0) is infinite; expected finite values, or NaN to skip it"

@@ -111,7 +111,7 @@ def _table(values: Mapping[str, PerQuery]) -> npt.NDArray[np.float64]:
         raise DataError(f"{', '.join(lengths)} have values for no query; expected at least one")
     table = np.stack([np.asarray(own, np.float64) for own in values.values()])
     if table.ndim != 2:
-        raise DataError(f"values have the shape {table.shape[1:]}; expected one number a query")
+        raise DataError(f"values have the shape {table.shape[1:]}; expected one number per query")
     return table
 
 
@@ -149,7 +149,7 @@ def holm(p: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """
     adjusted = np.array(p, np.float64)
     if adjusted.ndim != 1:
-        raise DataError(f"p-values have the shape {adjusted.shape}; expected one number a test")
+        raise DataError(f"p-values have the shape {adjusted.shape}; expected one number per test")
     wrong = (adjusted < 0) | (adjusted > 1)
     if wrong.any():
         raise DataError(f"p-value {adjusted[wrong][0]} of test {int(wrong.argmax())} (from 0) is not between 0 and 1")
