@@ -74,7 +74,7 @@ def passes() -> dict[str, float]:
         "RR": Structured(xr.RR()),
     }
     bound = {name: loss.on(data) for name, loss in losses.items()}
-    works = {"scoring": scores, "scoring and sorting": lambda: _core.evaluate(scores(), data.indptr, None, False, [], 1)}
+    works = {"scoring": scores, "scoring and sorting": lambda: _core.evaluate(scores(), data.indptr, [], 1)}
     works |= {name: lambda loss=loss: loss.separate(scores(), data.indptr, 1) for name, loss in bound.items()}
     return interleaved(works, 7)
 
