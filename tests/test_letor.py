@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import exactrank as xr
@@ -130,6 +130,7 @@ def test_interleaved_queries_are_grouped_and_scores_go_back(tmp_path):
 
 
 @settings(max_examples=30)
+@example(text="0 qid:0\n0 qid:0 5:16777216\n0 qid:0 5:16777217\n")
 @given(text=st.lists(lines(), min_size=1, max_size=12).map("".join))
 def test_stream_equals_read_and_text_reads_back(text, tmp_path_factory):
     folder = tmp_path_factory.mktemp("letor")

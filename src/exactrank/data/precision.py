@@ -118,10 +118,14 @@ class Column:
 
 
 def _best(column: Column) -> Kept:
-    """The offset that loses fewest values, and rounds fewest, or 0 where none halves what is lost or, if that is nothing, rounded."""
+    """The offset that loses fewest values, and rounds fewest, or 0 where none halves what is lost or, if that is nothing, rounded.
+
+    An offset that is a float32 itself is tried too: zeros among the values are then kept as they are.
+    """
     as_it_is = column.lost(0.0), column.rounded(0.0), 0.0
-    tried = [(column.lost(offset), column.rounded(offset), offset) for offset in _offsets(column.values)]
-    lost, rounded, offset = min(tried, default=as_it_is)
+    offsets = sorted(_offsets(column.values))
+    tried = [(column.lost(offset), column.rounded(offset), offset) for offset in (*offsets, *map(float, map(np.float32, offsets)))]
+    lost, rounded, offset = min(tried, default=as_it_is, key=lambda one: one[:2])
     saves = 2 * lost <= as_it_is[0] and (as_it_is[0] > 0 or 2 * rounded <= as_it_is[1])
     return Kept(offset, lost, column.different) if saves else Kept(0.0, as_it_is[0], column.different)
 
