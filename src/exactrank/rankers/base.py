@@ -119,7 +119,6 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         measure = parse_measure(self.measure)
         data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
         self.check_effects(**self._comes_to(data))
-        self._check_bags(data)
         self._check_weights(data)
         given = training_data(data, valid, self.missing, self.threads)
         check_measure_tells_apart(measure, data, self.threads)
@@ -140,10 +139,6 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             fitted["out_of_fold_"] = given.data.ungrouped(vars(own)["out_of_fold_"])
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
         return self
-
-    def _check_bags(self, data: RankingData) -> None:
-        if self.bagging == "cross-fit" and self._bag_count(data) and data.n_queries < 2:
-            raise SettingError(f"{type(self).__name__}: cross-fitting needs at least 2 queries, and the data has 1; give bags=0")
 
     def _check_weights(self, data: RankingData) -> None:
         if data.sample_weight is not None and not self.weighs_documents:
