@@ -15,11 +15,12 @@ import numpy as np
 from timing import best, in_yards, interleaved, table
 
 import exactrank as xr
-from exactrank.fuse.contenders import Fusing
-from exactrank.fuse.search import all_weights, best_of
+from exactrank.fuse.contenders import problem_of
+from exactrank.fuse.problem import QuerySteps, all_weights
+from exactrank.fuse.search import best_of
 
 MEASURE = "nDCG(dcg='log2')@10"
-SETTINGS = {"measure": MEASURE, "normalise": "min-max", "missing": "zero"}
+SETTINGS = {"measure": MEASURE, "normalise": "min-max", "absent": "zero"}
 TUNING_ONLY = {"folds": 0, "bootstrap": 0}
 
 
@@ -91,8 +92,8 @@ def alone(queries: int, documents: int) -> None:
     data = noisy_systems(queries, documents)
 
     def tuning():
-        problem = Fusing(xr.parse_measure(MEASURE), SETTINGS["normalise"], SETTINGS["missing"]).problem(data)
-        return best_of(steps.sweep(problem.data.weights) for steps in all_weights(problem))
+        problem = problem_of(data, xr.parse_measure(MEASURE), SETTINGS["normalise"], SETTINGS["absent"])
+        return best_of(QuerySteps.of(problem, *segment).sweep(problem.data.weights) for segment in all_weights(2, nonnegative=True))
 
     works = {
         "tuning alone": tuning,

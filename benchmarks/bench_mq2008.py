@@ -15,7 +15,7 @@ import numpy as np
 from timing import table
 
 import exactrank as xr
-from exactrank.measures.bootstrap import bootstrap_intervals
+from exactrank.measures.evaluate import bootstrap_intervals
 from exactrank.objectives.ridge import ridge_weights
 
 MEASURES = {"MeanNDCG": "letor", "nDCG@10": "letor", "AP": "letor", "nDCG@10 ": None}

@@ -19,7 +19,7 @@ from timing import pin, table
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.rankers import RANKERS, find_ranker
+from exactrank.rankers import RANKERS
 
 #: Enough for the small data, so that the whole table takes minutes.
 SETTINGS = {
@@ -76,7 +76,7 @@ CASES: dict[str, Change] = {
 
 def reached(name: str, change: Change, train: xr.RankingData, test: xr.RankingData) -> str | float:
     """The measure on test data, judged by grades and weights as they were, or why there is none."""
-    ranker = find_ranker(name)(**({"measure": MEASURE} | SETTINGS.get(name, {})))
+    ranker = RANKERS[name](**({"measure": MEASURE} | SETTINGS.get(name, {})))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
@@ -93,7 +93,7 @@ def wide_seconds(name: str) -> str:
     X = rng.standard_normal((50, 10_000), dtype=np.float32)
     data = xr.RankingData.from_arrays(X, np.digitize(X[:, :20].sum(axis=1), [0, 4, 7]), group=[10] * 5)
     start = time.process_time()
-    value = find_ranker(name)(measure=MEASURE).fit(data).score(data)
+    value = RANKERS[name](measure=MEASURE).fit(data).score(data)
     return f"{value:.2f} in {time.process_time() - start:.1f} s"
 
 

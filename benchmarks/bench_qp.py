@@ -21,9 +21,7 @@ import exactrank as xr
 from exactrank._core import Planes
 from exactrank.objectives.regularised_risk import RegularisedRisk
 from exactrank.objectives.structured import Structured
-from exactrank.optimizers.bundle import Bundle
-from exactrank.optimizers.cutting_plane import CuttingPlane
-from exactrank.optimizers.regularised import Pulled
+from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
 from exactrank.scorers.architecture import LinearModel
 
 GAP = 1e-4
@@ -64,10 +62,11 @@ def programs(name: str, optimizer: Any, problem: RegularisedRisk) -> Iterator[Pr
     for when, step in (("half way", steps // 2), ("at the end", steps - 1)):
         state = states[step]
         for kind, pull in (("", state.pull), (", no pull", 0.0)):
-            term, hot = Pulled(problem, pull, state.theta), state.planes.copy()
-            hot.pose(term.strength, term.centre)
+            strength, hot = problem.strength + pull, state.planes.copy()
+            centre = (problem.strength * problem.centre + pull * state.theta) / strength
+            hot.pose(strength, centre)
             parts, offsets, normals, *_ = hot.held()
-            yield Program(f"{name}, {when}{kind}", term.strength, term.centre, parts, offsets, normals, hot)
+            yield Program(f"{name}, {when}{kind}", strength, centre, parts, offsets, normals, hot)
 
 
 def made(program: Program) -> Planes:

@@ -18,7 +18,7 @@ from timing import in_yards, interleaved, pin, table, with_artificial
 import exactrank as xr
 from exactrank import _core
 from exactrank.objectives.lambdas import Lambdas
-from exactrank.objectives.pair_hinge import PairHinge
+from exactrank.objectives.losses import PairHinge
 from exactrank.objectives.regularised_risk import RegularisedRisk
 from exactrank.scorers.architecture import LinearModel
 

@@ -12,7 +12,7 @@ from timing import best, interleaved, pin, table
 import exactrank as xr
 from exactrank import _core
 from exactrank.objectives.measured import Measured
-from exactrank.optimizers.spsa import SPSA
+from exactrank.optimizers.approximation import SPSA
 from exactrank.scorers.architecture import LinearModel
 
 

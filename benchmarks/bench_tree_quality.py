@@ -21,7 +21,7 @@ from timing import table, with_artificial
 
 import exactrank as xr
 from exactrank.compare.statistics.paired import randomisation
-from exactrank.measures.bootstrap import bootstrap_intervals
+from exactrank.measures.evaluate import bootstrap_intervals
 
 TREES, PATIENCE, MEASURE = 500, 50, "nDCG@10"
 #: A rate and a number of leaves (for CatBoost's symmetric trees the depth of as many or more).

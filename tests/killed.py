@@ -18,7 +18,7 @@ import numpy as np
 
 import exactrank as xr
 from exactrank.rankers.base import Ranker
-from exactrank.training import recorder
+from exactrank.training import run as runs
 
 Case = tuple[Ranker, xr.RankingData, xr.RankingData | None]
 ROOT = Path(__file__).parents[1]
@@ -50,7 +50,7 @@ def _slay(case: Case, moment: int, path: Path) -> None:
     """Fit in a process of its own, which is killed when it has written ``moment`` checkpoints: one after each step."""
     pid = os.fork()
     if pid == 0:
-        recorder.SECONDS_BETWEEN_CHECKPOINTS, recorder.TIMES_BETWEEN_CHECKPOINTS = 0.0, 0
+        runs.SECONDS_BETWEEN_CHECKPOINTS, runs.TIMES_BETWEEN_CHECKPOINTS = 0.0, 0
         ranker, data, valid = case
         written = 0
 

@@ -4,14 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.measured import Measured
-from exactrank.objectives.query_performance import QueryPerformance
-from exactrank.optimizers.ada_rank import AdaRank
-from exactrank.rankers.content_order import in_content_order
+from exactrank.objectives.measured import Measured, QueryPerformance
+from exactrank.optimizers.boosting import AdaRank
+from exactrank.rankers.training_data import in_content_order
 from exactrank.scorers.architecture import LinearModel
 
 from .reference import adarank as reference
@@ -41,7 +39,7 @@ def performance(measure, data, turned):
 def run(problem, rest, rounds=7):
     """The states after each round."""
     optimizer = AdaRank(rest)
-    states = [optimizer.init(problem, np.zeros(problem.bound.data.n_features), np.random.default_rng(0))]
+    states = [optimizer.init(problem, np.zeros(problem.measured.bound.data.n_features), np.random.default_rng(0))]
     while not states[-1].done and len(states) < rounds:
         states.append(optimizer.step(problem, states[-1]))
     return states

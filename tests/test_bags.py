@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.data.folds import deal_folds
-from exactrank.scorers.mean import mean_of
+from exactrank.scorers.sum import mean_of
 
 from .test_rankers import judged, rows
 from .test_tree_ensemble import trained
@@ -181,3 +180,10 @@ def test_bootstrapped_models_differ_and_their_mean_is_one(kind, tmp_path):
     assert np.array_equal(xr.load(tmp_path / "m.json").predict(valid), three.predict(valid))
     again = RANKERS[kind](bags=3, bagging="bootstrap").fit(data, valid=valid)
     assert np.array_equal(again.predict(data), three.predict(data))
+
+
+def test_a_single_query_cannot_be_cross_fitted():
+    data = xr.RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
+    with pytest.raises(xr.SettingError, match="cross-fitting needs at least 2 queries, and the data has 1; give bags=0"):
+        xr.Ridge(bags=3).fit(data)
+    assert xr.Ridge(bags=3, bagging="bootstrap").fit(data).score(data) == 1.0

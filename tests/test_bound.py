@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.measures.bound import mean_over_queries, means_over_queries, values_of, values_of_both
+from exactrank.measures.bound import mean_over_queries, means_over_queries, values_of
 
 from .strategies import MEASURES, queries
 
@@ -46,10 +45,10 @@ def test_measures_that_break_ties_in_different_ways_rank_once_with_the_bits_of_e
     data = xr.RankingData.from_arrays(None, y, qid=qid)
     bound = [each for measure, ties in asked for one in [measure.on(data, threads=1)] for each in (one, *map(one.with_ties, ties))]
     together, retrieved = values_of(bound, data.grouped(scores))
-    for each, values in zip(bound, together, strict=True):
+    for each, values, ranked in zip(bound, together, retrieved, strict=True):
         alone = each.measure.on(data, threads=1)
         assert values.tobytes() == alone.values(data.grouped(scores)).tobytes()
-        assert np.array_equal(retrieved, values_of([alone], data.grouped(scores))[1])
+        assert np.array_equal(ranked, values_of([alone], data.grouped(scores))[1][0])
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -70,7 +69,7 @@ def test_long_queries_with_ties_near_ties_and_documents_without_a_rank(threads):
 def test_two_measures_at_once_are_each_alone(measure, ties, seed):
     data, scores = judged(seed), np.random.default_rng(seed).integers(-1, 2, 20) * (1 + 2.0**-30)
     one, other = replace(measure, empty=0).on(data), replace(measure, empty=0, ties=ties).on(data)
-    assert [each.tobytes() for each in values_of_both(one, other, scores)] == [each.values(scores).tobytes() for each in (one, other)]
+    assert [each.tobytes() for each in values_of([one, other], scores)[0]] == [each.values(scores).tobytes() for each in (one, other)]
     assert one.with_ties(ties).mean(scores) == other.mean(scores)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import exactrank as xr
-from exactrank.rankers.content_order import in_content_order
+from exactrank.rankers.training_data import in_content_order
 from tests import killed
 
 from .test_rankers import judged, mean

@@ -4,15 +4,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import exactrank as xr
 from exactrank.training.combinators import bootstrap, by_folds, phases, trials
-from exactrank.training.judge import Judge
-from exactrank.training.loop import Run
+from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained, Verdict
-from exactrank.training.recorder import Recorder
+from exactrank.training.run import Recorder, Run
 
 from .test_training import Walk
 
@@ -31,11 +29,12 @@ def test_of_equal_iterates_the_first_is_kept():
 def test_of_trials_the_first_of_the_best_goes_on_from_where_it_came(values):
     asked = []
 
-    def rest(number, iterate):
+    def rest(number, iterate, recorder):
         asked.append((number, iterate))
-        return ending_at(-1.0, "rest")
+        return ending_at(-1.0, "rest")(recorder)
 
-    kept = trials([ending_at(float(value), f"end of {number}") for number, value in enumerate(values)], rest, Recorder())
+    tried = [ending_at(float(value), f"end of {number}") for number, value in enumerate(values)]
+    kept = trials(tried, [partial(rest, number) for number in range(len(values))], Recorder())
     best = values.index(max(values))
     assert asked == [(best, f"end of {best}")]
     assert kept.iterate == f"end of {best}"  # since what followed was worse
@@ -58,7 +57,7 @@ def test_candidates_are_judged_by_queries_that_they_have_not_seen(queries, folds
     """The first knows by heart what it has seen, and nothing else; the second ties all, which is half right everywhere."""
     data = xr.RankingData.from_arrays(None, [1, 0] * queries, group=[2] * queries)
 
-    judge = Judge(xr.parse_measure("nDCG(ties='expected')"), data, None, lambda iterate, part: iterate)
+    judge = Judge(Task(xr.parse_measure("nDCG(ties='expected')"), data), lambda iterate, part: iterate)
 
     def runs(given):
         by_heart = np.where(np.repeat(given.weights > 0, 2), given.y, -given.y)
@@ -87,7 +86,7 @@ def test_the_measure_is_reported_as_asked_and_selects_by_the_worst_order_of_ties
     def mean(asked, data):
         return xr.evaluate(asked, data, np.zeros(6)).means[str(asked)]
 
-    verdict = Judge(measure, train, valid if validated else None, lambda iterate, data: np.zeros(6))(None, 9.0)
+    verdict = Judge(Task(measure, train, valid if validated else None), lambda iterate, data: np.zeros(6))(None, 9.0)
     assert verdict.value == mean(measure, train)
     assert verdict.valid == (mean(measure, valid) if validated else None)
     severe = measure if ties == "expected" else xr.parse_measure("nDCG(ties='pessimistic')@2")
@@ -97,5 +96,5 @@ def test_the_measure_is_reported_as_asked_and_selects_by_the_worst_order_of_ties
 def test_the_objective_selects_where_that_is_asked_and_nothing_validates():
     data = xr.RankingData.from_arrays(None, [1, 0], group=[2])
     by_objective = {"scores": lambda iterate, data: np.zeros(2), "by_objective": True}
-    assert Judge(xr.NDCG(), data, None, **by_objective)(None, 9.0).goodness == 9.0
-    assert Judge(xr.NDCG(), data, data, **by_objective)(None, 9.0).goodness < 1.0
+    assert Judge(Task(xr.NDCG(), data), **by_objective)(None, 9.0).goodness == 9.0
+    assert Judge(Task(xr.NDCG(), data, data), **by_objective)(None, 9.0).goodness < 1.0

@@ -17,23 +17,20 @@ from itertools import cycle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
 import exactrank as xr
-from exactrank.cli import app, demo
+from exactrank.cli import app
 from exactrank.compare import tracking
 from exactrank.compare.comparison import Comparison, read_comparison
 from exactrank.compare.contenders import find_contender
-from exactrank.compare.divisions import Part, dealt
-from exactrank.compare.divisions import given as given_divisions
+from exactrank.compare.divisions import Part, dealt, given as given_divisions
 from exactrank.compare.fitting import Job
-from exactrank.compare.records import from_record, to_record
+from exactrank.compare.race import Budget, best_trial, settings_of_trial
 from exactrank.compare.report import report_html
-from exactrank.compare.results import Fit, Trial
+from exactrank.compare.results import Fit, Trial, from_record, to_record
 from exactrank.compare.standings import efforts, pairs, shared_values, standings, winning
-from exactrank.compare.tuning import Budget, best_trial, settings_of_trial
 from exactrank.data.folds import deal_folds
 from exactrank.data.synthetic import CubicPolynomial
 from tests.comparisons import make_comparison, partial, with_failure
@@ -100,6 +97,11 @@ def same_for_good(fits):
 # Divisions
 
 
+def without_features(part, *, features=True, read=Part.read):
+    assert not features, "the features were read"
+    return read(part, features=False)
+
+
 def test_what_the_caller_checks_and_says_of_data_needs_no_features(tmp_path, monkeypatch):
     """Copies of X are for the processes that fit; one here per part would be as many as there are folds, three times over."""
     data = xr.RankingData.from_arrays(np.arange(120.0).reshape(40, 3), np.arange(40) % 3, group=[4] * 10)
@@ -107,9 +109,8 @@ def test_what_the_caller_checks_and_says_of_data_needs_no_features(tmp_path, mon
     for divided in (dealt("web", data, 5, 0, tmp_path), given_divisions("web", [fold], tmp_path)):
         whole = [(each.train.read().n_documents, each.valid.read().n_documents, each.test.read().n_documents) for each in divided.divisions]
         with monkeypatch.context() as patched:
-            patched.setattr(Part, "read", lambda self: pytest.fail("the features were read"))
-            divided.check()
-            summary = divided.summary
+            patched.setattr(Part, "read", without_features)
+            summary = divided.summary()
         assert [(each.train.documents, each.valid.documents, each.test.documents) for each in summary.folds] == whole
         assert (summary.queries, summary.documents, summary.features) == (10, 40, 3)
         assert summary.grades == {"0": 14, "1": 13, "2": 13}
@@ -127,13 +128,13 @@ def test_each_query_is_tested_once_and_never_in_two_parts(queries, folds, seed, 
             dealt("web", data, folds, seed, scratch)
         return
     divided = dealt("web", data, folds, seed, scratch)
-    divided.check()
+    summary = divided.summary()
     parts = [division.read() for division in divided.divisions]
     assert sorted(np.concatenate([fold.test.qid for fold in parts])) == sorted(data.qid)
     for fold in parts:
         assert sorted(np.concatenate([fold.train.qid, fold.valid.qid, fold.test.qid])) == sorted(data.qid)
-    assert divided.summary.queries == queries
-    assert divided.summary.documents == 2 * queries
+    assert summary.queries == queries
+    assert summary.documents == 2 * queries
 
 
 def test_rows_of_parts_are_those_of_the_file(tmp_path):
@@ -150,9 +151,9 @@ def test_query_ids_of_any_type_are_counted_once(kind, tmp_path):
     qid = np.array([f"q{k // 2}" if kind is not int else k // 2 for k in range(12)], dtype=kind)
     data = xr.RankingData.from_arrays(np.arange(12.0)[:, None], [0, 1] * 6, qid=qid)
     divided = dealt("web", data, 3, 0, tmp_path)
-    divided.check()
-    assert (divided.summary.queries, divided.summary.documents, divided.summary.grades) == (6, 12, {"0": 6, "1": 6})
-    tested = [qid for fold in divided.summary.folds for qid in fold.test_qid]
+    summary = divided.summary()
+    assert (summary.queries, summary.documents, summary.grades) == (6, 12, {"0": 6, "1": 6})
+    tested = [qid for fold in summary.folds for qid in fold.test_qid]
     assert sorted(tested) == sorted(map(str, set(qid.tolist())))
 
 
@@ -160,10 +161,10 @@ def test_folds_that_share_a_query_are_refused(data, tmp_path):
     first, second, third = (data.take_queries(np.arange(8 * k, 8 * k + 8)) for k in range(3))
     shared = xr.Fold("Fold1", first, second, data.take_queries(np.arange(7, 20)))
     with pytest.raises(xr.DataError, match="Fold1: query 8 is in the train part and in the test part"):
-        given_divisions("web", [shared], tmp_path).check()
+        given_divisions("web", [shared], tmp_path).summary()
     twice = [xr.Fold("Fold1", first, second, third), xr.Fold("Fold2", second, first, third)]
     with pytest.raises(xr.DataError, match="query 17 is in the test parts of Fold1 and Fold2"):
-        given_divisions("web", twice, tmp_path).check()
+        given_divisions("web", twice, tmp_path).summary()
 
 
 def test_a_test_part_without_relevant_documents_is_refused(data):
@@ -682,7 +683,7 @@ def test_tune_by_folds_takes_the_mean_over_queries_it_has_not_seen(data):
 
 
 def test_the_demo_compares_five_methods(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "QUERIES", 30)
+    monkeypatch.setattr("exactrank.cli.compare.QUERIES", 30)
     said = ok("demo", "--report", tmp_path / "demo")
     for method in ("ridge", "directrank", "lambdarank", "lambdamart", "lightgbm"):
         assert method in said

@@ -5,15 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from exactrank.errors import SettingError
 from exactrank.optimizers.base import State
-from exactrank.optimizers.bundle import Bundle
 from exactrank.optimizers.concave_convex import ConcaveConvex
-from exactrank.optimizers.cutting_plane import CuttingPlane
-from exactrank.optimizers.strongly_convex import StronglyConvex
+from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
+from exactrank.optimizers.slopes import StronglyConvex
 
 from .convex_problems import Convex, Maxima, hinges, states
 

@@ -12,23 +12,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import ParameterSampler
 
 import exactrank as xr
-from exactrank.compare import contenders
 from exactrank.compare.contender import MOST_POINTS, Contender, Curve, Task
-from exactrank.compare.contenders import CONTENDERS, as_contender, find_contender, split_methods
-from exactrank.compare.contenders.notation import Method, parse_method
+from exactrank.compare.contenders import CONTENDERS, Method, as_contender, find_contender, parse_method, split_methods
 from exactrank.compare.contenders.peer import Judge, Peer
 from exactrank.compare.contenders.program import Program
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.contenders.scores import ScoresFile
 from exactrank.data.folds import Fold
 from exactrank.errors import DataError
-from exactrank.rankers import RANKERS, find_ranker
+from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.settings import Range
 
@@ -44,7 +41,7 @@ SHORT = {"spsarank": {"max_iter": 20, "restarts": 1}, "rankboost": {"max_iter": 
 def peer(name, **settings):
     if name == "catboost":
         pytest.importorskip("catboost")
-    return contenders._class_of(name)(**(FEW | settings))
+    return CONTENDERS[name](**(FEW | settings))
 
 
 EVERY_PEER = pytest.mark.parametrize("name", CONTENDERS)
@@ -88,7 +85,7 @@ class Unnamed(Third):
 
 @EVERY_RANKER
 def test_a_space_is_about_parameters(name):
-    kind = find_ranker(name)
+    kind = RANKERS[name]
     params = kind().get_params()
     assert 1 <= len(kind.space) <= 6
     assert kind.space.keys() <= params.keys()
@@ -113,12 +110,12 @@ def test_spaces_of_peers_surround_their_defaults(name):
 @given(seed=st.integers(0, 2**32 - 1))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_is_drawn_can_be_fitted(name, seed):
-    kind = find_ranker(name)
+    kind = RANKERS[name]
     (drawn,) = ParameterSampler(dict(kind.space), 1, random_state=seed)
     drawn |= SHORT.get(name, {})
     quick = {setting: given for setting, given in QUICK.get(name, {}).items() if setting not in {*kind.space, *drawn}}
     fitted = RankerContender(name, kind, quick).fit(task(), drawn)
-    idle = kind(**quick, **drawn).idle(task().fold.train)  # what has no effect beside the others is left out
+    idle = kind(**quick, **drawn).idle(task().fold.train, validated=True)  # what has no effect beside the others is left out
     assert all(fitted.settings[setting] == given for setting, given in drawn.items() if setting not in idle)
     assert np.isfinite(fitted.scores("test", task().fold.test)).all()
 
@@ -136,10 +133,10 @@ def test_what_is_drawn_for_a_peer_can_be_fitted(name):
 @EVERY_RANKER
 def test_a_ranker_is_what_it_is_outside(name):
     """Trained as by hand: the same model, from the same seed, with the comparison's measure."""
-    contender, given = RankerContender(name, find_ranker(name), QUICK.get(name, {})), task()
+    contender, given = RankerContender(name, RANKERS[name], QUICK.get(name, {})), task()
     fitted = pickle.loads(pickle.dumps(contender)).fit(given, {})
     measure = "AP" if name == "svmmap" else MEASURE
-    theirs = find_ranker(name)(**({"seed": 3, "threads": 1} | QUICK.get(name, {}) | {"measure": measure}))
+    theirs = RANKERS[name](**({"seed": 3, "threads": 1} | QUICK.get(name, {}) | {"measure": measure}))
     theirs.fit(given.fold.train, valid=given.fold.valid)
     assert np.array_equal(fitted.scores("test", given.fold.test), theirs.predict(given.fold.test))
     assert fitted.settings["measure"] == measure
@@ -174,7 +171,7 @@ def test_settings_that_are_fixed_win_and_leave_the_space():
     ],
 )
 def test_a_ranker_that_cannot_train_on_the_measure_trains_on_its_own(name, asked, trained):
-    assert RankerContender(name, find_ranker(name), QUICK.get(name, {})).fit(task(asked), {}).settings["measure"] == trained
+    assert RankerContender(name, RANKERS[name], QUICK.get(name, {})).fit(task(asked), {}).settings["measure"] == trained
 
 
 def test_a_setting_that_is_wrong_is_not_taken_for_a_measure_that_is():
@@ -399,7 +396,7 @@ def test_peers_name_their_settings():
     with pytest.raises(DataError, match=r"'leaves'.*did you mean num_leaves.*learning_rate"):
         find_contender("lightgbm(leaves=7)")
     for name in ("lightgbm", "xgboost"):
-        assert issubclass(contenders._class_of(name), Peer)
+        assert issubclass(CONTENDERS[name], Peer)
 
 
 # the notation
@@ -523,7 +520,7 @@ def test_estimators_of_scikit_learn(text, tmp_path):
     fitted = contender.fit(given, {"learning_rate": 0.2})
     assert {"learning_rate": 0.2, "random_state": 3, "n_jobs": 1, "n_estimators": 5}.items() <= fitted.settings.items()
     train, test, sizes = given.fold.train, given.fold.test, given.fold.train.sizes
-    theirs = contender.estimator(**contender.params, learning_rate=0.2, random_state=3, n_jobs=1)
+    theirs = contender.kind(**contender.params, learning_rate=0.2, random_state=3, n_jobs=1)
     theirs.fit(train.X, train.y, **({"group": sizes} if "LGBM" in text else {"qid": np.repeat(np.arange(20), sizes)}))
     assert np.array_equal(fitted.scores("test", test), theirs.predict(test.X).astype(float))
     fitted.save(tmp_path, "m")

@@ -6,18 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from exactrank.errors import SettingError
 from exactrank.objectives.step_function import Interval
-from exactrank.optimizers.coordinate import CoordinateSearch, Limits, rescaled
-from exactrank.optimizers.guarded import Guarded
-from exactrank.optimizers.powell import Powell
+from exactrank.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, rescaled
 from exactrank.stored import from_record, to_record
 from exactrank.training.judge import unheard
-from exactrank.training.loop import Run
-from exactrank.training.recorder import Recorder
+from exactrank.training.run import Recorder, Run
 
 WHOLE = st.integers(-9, 9).map(float)
 PEAKS = st.lists(WHOLE, min_size=2, max_size=4).map(np.array)

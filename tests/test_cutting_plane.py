@@ -6,13 +6,11 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from exactrank._core import Planes
 from exactrank.errors import SettingError
-from exactrank.optimizers.bundle import Bundle
-from exactrank.optimizers.cutting_plane import CuttingPlane
+from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
 from exactrank.stored import from_record, to_record
 from tests import convex_problems as problems
 from tests.convex_problems import rng, states

@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import exactrank as xr
-from exactrank.data.grouping import boundaries
+from exactrank.data.given import boundaries
 from exactrank.data.immutable import immutable, is_immutable
 from exactrank.data.text_column import TextColumn
 

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from sklearn.linear_model import Ridge
 
 import exactrank as xr
-from exactrank.objectives.likelihood import IdealLikelihood
+from exactrank.objectives.line_search import IdealLikelihood
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.softmax import SoftmaxLikelihood

@@ -26,7 +26,7 @@ import exactrank as xr
 from exactrank.cli import app
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import known_measures
-from exactrank.rankers import RANKERS, find_ranker
+from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.settings import Setting
 from tests.driver import commands
@@ -134,7 +134,7 @@ def test_every_ranker_has_a_page_of_the_same_structure():
 
 def settings_table(name: str) -> str:
     """The settings of a ranker as Markdown, its own first."""
-    ranker = find_ranker(name)
+    ranker = RANKERS[name]
     own = [one for one in ranker.settings.values() if one.name not in Ranker.settings]
     shared = [ranker.settings[name] for name in Ranker.settings]
     rows = "\n".join(f"| `{one.name}` | `{written(one.default)}` | {meaning(one)} |" for one in (*own, *shared))
@@ -183,7 +183,7 @@ def test_every_command_and_option_is_described():
             text = common + (own.read_text() if own.exists() else "")
             assert f"## {name}\n" in text
             assert found is command or name == "train" or f"`exactrank {name} {command.name}" in text
-            declared = find_ranker(command.name).settings if name == "train" else {}  # on the page of the method
+            declared = RANKERS[command.name].settings if name == "train" else {}  # on the page of the method
             given = (parameter for parameter in command.params if parameter.name not in declared)
             for option in (o for p in given for o in (*p.opts, *p.secondary_opts) if o.startswith("-")):
                 assert f"`{option}" in text, f"{name} {option} is not in docs/cli.md"

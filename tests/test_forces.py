@@ -5,22 +5,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank import _core
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.objectives.finite_difference import FiniteDifference
-from exactrank.objectives.lambdas import Lambdas
-from exactrank.objectives.listmle import ListMLE
+from exactrank.objectives.lambdas import FiniteDifference, Lambdas
+from exactrank.objectives.losses import ListMLE
 from exactrank.objectives.own_lambdas import DocumentForces, PairForces
 from exactrank.probe.circulation import OTHER_PIECES, Triangle, circulation
-from exactrank.probe.force_field import ForceField
+from exactrank.probe.force_field import ForceField, Jacobian, jacobian, numerical_jacobian, pair_jacobian
 from exactrank.probe.forces import LOOPS, MOST_DOCUMENTS, forces
-from exactrank.probe.jacobian import Jacobian, jacobian, numerical_jacobian, pair_jacobian
 from tests.strategies import GRADES, MEASURES
 
 NDCG = xr.NDCG()

@@ -16,15 +16,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from exactrank.data import arrow as arrow_module
-from exactrank.data import csv as csv_module
+from exactrank.data import arrow as arrow_module, csv as csv_module
+from exactrank.data.arrow import ParquetFormat
 from exactrank.data.csv import CsvFormat
 from exactrank.data.format import Columns, ReadOptions
 from exactrank.data.frame import from_frame
-from exactrank.data.parquet import ParquetFormat
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream, stream_of
 from exactrank.data.text_column import TextColumn

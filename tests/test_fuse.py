@@ -5,18 +5,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import fuse
 from exactrank._core import optimistic
 from exactrank.fuse import search
 from exactrank.fuse.certificate import certified
-from exactrank.fuse.contenders import Fusing
+from exactrank.fuse.contenders import problem_of
 from exactrank.fuse.normalise import ABSENT, NORMALISATIONS, normalised
-from exactrank.fuse.query_steps import QuerySteps
-from exactrank.fuse.search import ascended, sides, tuned
+from exactrank.fuse.problem import QuerySteps, all_weights
+from exactrank.fuse.search import ascended, tuned
 from tests.fuse_data import NAMES, random_systems, systems, value_at
 from tests.reference import fuse as reference
 from tests.reference.profile import profile as slow_profile
@@ -95,7 +94,7 @@ def test_the_optimistic_bound_equals_its_definition(data):
 
 
 def test_more_triangles_never_loosen_the_certificate():
-    posed = Fusing(xr.parse_measure("nDCG@5"), "min-max", "worst").problem(random_systems(3, queries=6))
+    posed = problem_of(random_systems(3, queries=6), xr.parse_measure("nDCG@5"), "min-max", "worst")
     start = tuned(posed, [posed.data.weights], 0)[0]
     uppers = [certified(posed, start, tolerance=0, cells=cells)[1].upper for cells in (1, 10, 100, 300)]
     assert uppers == sorted(uppers, reverse=True)
@@ -121,7 +120,7 @@ def test_measures_without_a_certificate_say_so(measure):
 @pytest.mark.parametrize("nonnegative", [True, False])
 @pytest.mark.parametrize("n", [3, 4])
 def test_no_coordinate_has_anything_better(n, nonnegative):
-    posed = Fusing(xr.parse_measure("nDCG@5"), "z-score", "worst", nonnegative).problem(random_systems(n))
+    posed = problem_of(random_systems(n), xr.parse_measure("nDCG@5"), "z-score", "worst", nonnegative)
     weights = tuned(posed, [posed.data.weights], 0)[0]
     assert ascended(posed, weights, posed.data.weights).tolist() == weights.tolist()
     assert posed.value(weights, posed.data.weights) >= max(posed.value(w, posed.data.weights) for w in np.eye(n)) - 0.01
@@ -142,7 +141,7 @@ def test_a_sample_is_searched_first_where_there_is_much(n, monkeypatch):
     data = random_systems(n, queries=40)
     whole = fuse(data, folds=2, bootstrap=0, cells=1)
     monkeypatch.setattr(search, "SEARCHED", 150)
-    posed = Fusing(whole.measure, "min-max", "worst").problem(data)
+    posed = problem_of(data, whole.measure, "min-max", "worst")
     queries = search.sampled(posed, [posed.data.weights], seed=0)
     assert 1 <= len(queries) < 40
     assert posed.part(queries).per_query(np.ones(n)).tolist() == posed.per_query(np.ones(n))[queries].tolist()
@@ -156,10 +155,10 @@ def test_a_sample_is_searched_first_where_there_is_much(n, monkeypatch):
 
 @given(systems(max_queries=4), st.sampled_from(["nDCG@2", "AP", "nDCG(empty='skip')@2"]), st.data())
 def test_query_steps_add_up_to_the_profile(data, measure, drawn):
-    posed = Fusing(xr.parse_measure(measure), "min-max", "worst").problem(data)
+    posed = problem_of(data, xr.parse_measure(measure), "min-max", "worst")
     counts = np.array(drawn.draw(st.lists(st.integers(0, 3), min_size=data.n_queries, max_size=data.n_queries)), float)
     assume(counts[~np.isnan(posed.per_query(np.ones(2)))].any())
-    ((start, end),) = sides(posed.nonnegative)
+    ((start, end),) = all_weights(2, posed.nonnegative)
     ours, theirs = QuerySteps.of(posed, start, end).sweep(counts), posed.sweep(start, end, counts)
     points = np.random.default_rng(0).random(30)
     np.testing.assert_allclose(ours.steps(points), theirs.steps(points), atol=1e-12)
@@ -169,10 +168,10 @@ def test_query_steps_add_up_to_the_profile(data, measure, drawn):
 
 @given(systems(max_queries=4), st.sampled_from(["nDCG@2", "AP", "nDCG(empty='skip')@2"]), st.data())
 def test_the_best_interval_of_reweighted_queries(data, measure, drawn):
-    posed = Fusing(xr.parse_measure(measure), "min-max", "worst").problem(data)
+    posed = problem_of(data, xr.parse_measure(measure), "min-max", "worst")
     counts = np.array(drawn.draw(st.lists(st.integers(0, 3), min_size=data.n_queries, max_size=data.n_queries)), float)
     assume(posed.counts(counts))
-    steps = QuerySteps.of(posed, *sides(posed.nonnegative)[0])
+    steps = QuerySteps.of(posed, *all_weights(2, posed.nonnegative)[0])
     ours, theirs = steps.best(counts), steps.sweep(counts)
     assert ours.value == pytest.approx(theirs.best.value, abs=1e-12)
     assert ours.high - ours.low >= theirs.best.high - theirs.best.low - 1e-12

@@ -5,14 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import exactrank as xr
-from exactrank.fuse import contenders, tables
-from exactrank.fuse.contenders import Fusing
-from exactrank.fuse.normalise import ABSENT, NORMALISATIONS, normalised
-from exactrank.fuse.tables import kth_largest, mean_ranks
+from exactrank.fuse import contenders, normalise
+from exactrank.fuse.contenders import problem_of
+from exactrank.fuse.normalise import ABSENT, NORMALISATIONS, kth_largest, mean_ranks, normalised
 from tests.fuse_data import NAMES, random_systems, systems, value_at
 from tests.reference import fuse as reference
 
@@ -52,13 +50,13 @@ def test_mean_ranks_of_lists_of_any_length(lists, room):
     scores, sizes = np.array([s for each in lists for s in each], np.float32), np.array([len(each) for each in lists])
     theirs = [sum(x > s for x in each) + (each.count(s) + 1) / 2 for each in lists for s in each]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(tables, "ROOM", room)
+        patched.setattr(normalise, "ROOM", room)
         assert mean_ranks(scores, np.cumsum(sizes) - sizes, sizes).tolist() == theirs
 
 
 def test_documents_that_cannot_matter_are_left_out():
     data = random_systems(2, documents=200)
-    posed = Fusing(xr.parse_measure("nDCG@5"), "min-max", "worst").problem(data)
+    posed = problem_of(data, xr.parse_measure("nDCG@5"), "min-max", "worst")
     assert posed.data.n_documents < data.n_documents / 2
     for w in np.random.default_rng(1).random(20):
         whole = value_at(data, (1 - w, w), "nDCG@5")
@@ -70,7 +68,7 @@ def test_documents_that_cannot_matter_are_left_out():
 )
 def test_leaving_documents_out_changes_no_value(data, measure):
     for nonnegative in (True, False):
-        posed = Fusing(xr.parse_measure(measure), "min-max", "worst", nonnegative).problem(data)
+        posed = problem_of(data, xr.parse_measure(measure), "min-max", "worst", nonnegative)
         weights = np.random.default_rng(0).dirichlet(np.ones(3)) * (1 if nonnegative else np.array([1, -1, 1]))
         assert posed.value(weights, posed.data.weights) == pytest.approx(value_at(data, weights, measure), abs=1e-12)
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 import lightgbm as lgb
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from typer.testing import CliRunner
 
 import exactrank as xr
@@ -372,7 +371,7 @@ def test_command_shows_the_splits_of_trees_and_names_as_they_are(command, monkey
     assert ("gain" in shown, "splits" in shown, "7.5" in shown) == (True, True, True)
     data = replace(some_data(), feature_names=("tf[title]", "2", "3"))
     monkeypatch.setattr("exactrank.scorers.model.load", lambda path: xr.Model(Trees(data.feature_names)))
-    monkeypatch.setattr("exactrank.cli.probe_importance.read", lambda path, options: data)
+    monkeypatch.setattr("exactrank.cli.probe.read", lambda path, options: data)
     assert "tf[title]" in command("trees.json", "data.txt", "-m", "AP").stdout
 
 

@@ -5,12 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.finite_difference import FiniteDifference
-from exactrank.objectives.lambdas import Lambdas
+from exactrank.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.objectives.own_lambdas import DocumentForces, PairForces
 from exactrank.objectives.score_space import slopes
 

@@ -8,25 +8,23 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import exactrank as xr
 from exactrank.errors import SettingError
-from exactrank.objectives.pair_hinge import PairHinge
+from exactrank.objectives.losses import PairHinge
 from exactrank.objectives.regularised_risk import RegularisedRisk
 from exactrank.objectives.structured import Structured
-from exactrank.optimizers.lbfgs import LBFGS
-from exactrank.rankers import find_ranker
+from exactrank.optimizers.slopes import LBFGS
+from exactrank.rankers import RANKERS
 from exactrank.scorers.architecture import LinearModel
 from exactrank.scorers.linear import Linear
 from exactrank.training.combinators import by_folds
-from exactrank.training.judge import Judge
-from exactrank.training.loop import Run
+from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained, Verdict
-from exactrank.training.recorder import Root
+from exactrank.training.run import Root, Run
 
 from .convex_problems import states
 from .killed import assert_resumed, killed, unbroken
@@ -160,7 +158,7 @@ class Guess:
 
     def __init__(self):
         self.data = xr.RankingData.from_arrays(np.eye(2)[np.arange(40) % 2], np.arange(40) % 2, group=[2] * 20)
-        self.judge = Judge(xr.parse_measure("nDCG@1"), self.data, None, lambda theta, data: data.X @ theta)
+        self.judge = Judge(Task(xr.parse_measure("nDCG@1"), self.data), lambda theta, data: data.X @ theta)
         self.seen = []
 
     def __call__(self, data):
@@ -168,8 +166,8 @@ class Guess:
         return [partial(self.run, np.array(theta)) for theta in ([1.0, -1.0], [-1.0, 1.0], [0.0, 0.0])]
 
     def run(self, theta, recorder):
-        recorder.keep(Trained(theta, Verdict(0.0, None, 0.0), 2))
-        return recorder.entry
+        recorder.journal.entries[recorder.place] = trained = Trained(theta, Verdict(0.0, None, 0.0), 2)
+        return trained
 
 
 def test_folds_hold_out_each_query_once_and_choose_the_best():
@@ -177,7 +175,7 @@ def test_folds_hold_out_each_query_once_and_choose_the_best():
     chosen = []
 
     def choose(recorder):
-        inner = recorder.seen_as(Linear)
+        inner = recorder.part(view=Linear)
         chosen.append(by_folds(guess, 3, guess.judge, 5, 0, inner))
         return Trained(inner.best[1](), *inner.best[:1])
 
@@ -218,7 +216,7 @@ def test_the_model_at_hand_is_that_of_the_choice_once_it_is_made():
     data, heard, models = judged(), [], []
     whole = xr.RankSVM("nDCG@3").fit(data, listener=heard.append)
     begun = next(number for number, progress in enumerate(heard) if progress.duality)
-    with patch.multiple("exactrank.training.recorder", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
+    with patch.multiple("exactrank.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
         xr.RankSVM("nDCG@3").fit(data, checkpoint=models.append)
     assert len(models) == len(heard)
     assert max(progress.value for progress in heard[:begun]) > heard[begun].value
@@ -332,7 +330,7 @@ def cases():
     }
     made |= {f"structuredrank {solver}": {"measure": "nDCG@3", "solver": solver, "max_iter": 6} for solver in SOLVERS}
     fixed = {f"structuredrank {solver} long": {"measure": "nDCG@3", "solver": solver, "l2": 0.01, "folds": 2} for solver in SOLVERS}
-    rankers = {name: find_ranker(name.split()[0])(**given) for name, given in (made | fixed).items()}
+    rankers = {name: RANKERS[name.split()[0]](**given) for name, given in (made | fixed).items()}
     by_folds = {f"{name} by folds": (clone(ranker).set_params(folds=2), data, None) for name, ranker in rankers.items()}
     return by_folds | {f"{name} by validation": (rankers[name], data, valid) for name in made}
 

@@ -6,8 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core

@@ -5,14 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
 from exactrank.measures.families import Positional
-from exactrank.objectives.likelihood import IdealLikelihood
-from exactrank.objectives.line_search import LineSearch
+from exactrank.objectives.line_search import IdealLikelihood, LineSearch
 from exactrank.objectives.step_function import Interval
 from tests.reference import profile as reference
 from tests.strategies import MEASURES

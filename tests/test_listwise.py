@@ -5,18 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 import exactrank as xr
 from exactrank import _core
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.objectives.approx_ndcg import ApproxNDCG
-from exactrank.objectives.listmle import ListMLE
-from exactrank.objectives.listnet import ListNet
-from exactrank.objectives.rank_cosine import RankCosine
+from exactrank.objectives.losses import ApproxNDCG, ListMLE, ListNet, RankCosine, SmoothMeasure
 from exactrank.objectives.score_space import slopes
-from exactrank.objectives.smooth_measure import SmoothMeasure
 from tests.reference import listwise as reference
 from tests.reference.measures import query_value
 from tests.strategies import GRADES

@@ -258,7 +258,7 @@ def test_the_next_run_sweeps_what_dead_ones_left_and_nothing_else(tmp_path):
     processes[1].wait()
 
 
-@pytest.mark.parametrize("lock", [locks._Lock.OURS, locks._Lock.TAKEN])
+@pytest.mark.parametrize("lock", [True, False])
 def test_a_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch, lock):
     locked, swept = locks._locked, []
 

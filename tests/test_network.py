@@ -5,19 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.approx_ndcg import ApproxNDCG
-from exactrank.objectives.finite_difference import FiniteDifference
-from exactrank.objectives.lambdas import Lambdas
-from exactrank.objectives.listmle import ListMLE
-from exactrank.objectives.listnet import ListNet
+from exactrank.objectives.lambdas import FiniteDifference, Lambdas
+from exactrank.objectives.losses import ApproxNDCG, ListMLE, ListNet, RankCosine, SmoothMeasure
 from exactrank.objectives.parametric import Forces, Parametric
-from exactrank.objectives.rank_cosine import RankCosine
 from exactrank.objectives.score_space import slopes
-from exactrank.objectives.smooth_measure import SmoothMeasure
 from exactrank.reproduce.ranknet_speedup import RankNetTraining
 from exactrank.scorers.architecture import LinearModel, NetworkModel, form_of
 from exactrank.scorers.linear import Linear
@@ -128,7 +122,7 @@ def test_a_judge_stands_for_the_value():
     data = judged()
     objective = Lambdas(xr.NDCG())
     parametric = Parametric(objective, LinearModel().on(data), data)
-    problem, order = Forces(objective, parametric, lambda theta: 7.0), np.arange(7)
+    problem, order = Forces(objective, LinearModel().on(data), data, lambda theta: 7.0), np.arange(7)
     assert problem.value(np.zeros(5)) == 7.0
     assert problem.pass_over(np.ones(5), order, 0.1).tobytes() == parametric.pass_over(np.ones(5), order, 0.1).tobytes()
     assert problem.drawn(3) is problem

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.rankers import find_ranker
-from exactrank.rankers.content_order import in_content_order
+from exactrank.rankers import RANKERS
+from exactrank.rankers.training_data import in_content_order
 
 from . import test_rankers
 from .test_rankers import EVERY_RANKER, judged, mean
@@ -65,7 +64,7 @@ def test_features_far_from_zero_are_learnt_as_their_differences_are(name):
 @EVERY_RANKER
 @pytest.mark.parametrize("seed", range(2))
 def test_the_order_of_rows_within_queries_changes_no_bit_of_a_model(name, seed):
-    train, valid = (odd_data(drawn, weighs_documents=find_ranker(name).weighs_documents) for drawn in (seed, seed + 100))
+    train, valid = (odd_data(drawn, weighs_documents=RANKERS[name].weighs_documents) for drawn in (seed, seed + 100))
     ours, theirs = (
         [
             quick(name, missing="mean").fit(shuffled(train, draw)).model_.scorer.to_record(),
@@ -157,7 +156,7 @@ def test_units_of_weights_do_not_matter(name):
     rng = np.random.default_rng(0)
     data, valid = judged(), judged(seed=1)
     of_queries, of_documents = np.append(0.0, rng.random(11)), np.append(0.0, rng.random(95))
-    if not find_ranker(name).weighs_documents:
+    if not RANKERS[name].weighs_documents:
         with pytest.raises(xr.SettingError, match="cannot weigh single documents"):
             quick(name).fit(weighed(data, of_queries, of_documents))
         of_documents = np.ones(96)

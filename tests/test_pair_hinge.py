@@ -4,13 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
 from exactrank.errors import SettingError
-from exactrank.objectives.pair_hinge import PairHinge
+from exactrank.objectives.losses import PairHinge
 from exactrank.objectives.score_space import slopes
 from tests.reference.pair_hinge import pair_hinge
 

@@ -8,19 +8,18 @@ import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
 from exactrank.data import formats
 from exactrank.data.alignment import aligned
-from exactrank.data.checksum import checksum
 from exactrank.data.format import ReadOptions
+from exactrank.data.ranking_data import checksum
 from exactrank.data.trec import Judgments, Run
 from exactrank.fuse.normalise import normalised
-from exactrank.scorers.features import sum_rounded_down
+from exactrank.scorers.base import sum_rounded_down
 from exactrank.scorers.tree_text import ModelText, TreeTable, moved
 
 SECONDS = 1.7e9  # since 1970, in 2023

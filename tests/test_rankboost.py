@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
 from exactrank.objectives.pair_exponential import PairExponential
-from exactrank.optimizers.rank_boost import RankBoost, confidence
+from exactrank.optimizers.boosting import RankBoost, confidence
 from exactrank.scorers.thresholds import StepScores
 
 from .reference import rankboost as reference

@@ -5,15 +5,14 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import exactrank as xr
-from exactrank.objectives.linear_value import LinearValue
-from exactrank.rankers import RANKERS, find_ranker
-from exactrank.rankers.content_order import in_content_order
+from exactrank.objectives.linear_profile import LinearValue
+from exactrank.rankers import RANKERS
+from exactrank.rankers.training_data import in_content_order
 
 from .strategies import MEASURES
 
@@ -42,7 +41,7 @@ EVERY_RANKER = pytest.mark.parametrize("name", RANKERS)
 
 
 def quick(name, **more):
-    return find_ranker(name)(**({"measure": "nDCG@5"} | QUICK.get(name, {}) | more))
+    return RANKERS[name](**({"measure": "nDCG@5"} | QUICK.get(name, {}) | more))
 
 
 def rows(queries=12, documents=8, features=4, seed=0, noise=0.5):
@@ -72,7 +71,7 @@ def test_scikit_learn_conventions(name):
     assert copy.get_params() == params
     assert ranker.set_params(seed=9) is ranker
     assert ranker.get_params() == params | {"seed": 9}
-    assert vars(find_ranker(name)()) == find_ranker(name)().get_params(), "a constructor only stores its parameters"
+    assert vars(RANKERS[name]()) == RANKERS[name]().get_params(), "a constructor only stores its parameters"
     assert ranker.name == name
 
 
@@ -171,8 +170,8 @@ def test_a_fitted_ranker_is_kept_by_its_file_and_by_pickle(name, tmp_path):
 
 @EVERY_RANKER
 def test_every_checkpoint_is_a_true_model_and_no_worse_than_the_last(name, monkeypatch):
-    monkeypatch.setattr("exactrank.training.recorder.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
-    monkeypatch.setattr("exactrank.training.recorder.TIMES_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
     data, valid = in_content_order(judged()), in_content_order(judged(seed=1))
     for held_out in (None, valid):
         models = []
@@ -341,7 +340,7 @@ def test_the_objective_is_the_evaluation(measure, seed, at_once, weighted):
         return
     assert [problem.value(theta) for theta in thetas] == theirs
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exactrank.objectives.linear_value.SCORES_PER_BLOCK", at_once)
+        patch.setattr("exactrank.objectives.linear_profile.SCORES_PER_BLOCK", at_once)
         assert problem.values_along(thetas[0], 1, thetas[:, 1]).tolist() == theirs
 
 

@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from exactrank.compare.contender import Contender
 from exactrank.data.letor import LetorFormat
-from exactrank.measures.rbp import RBP
+from exactrank.measures.binary import RBP
 from exactrank.rankers.ridge import Ridge
 
 class FarRidge(Ridge):
@@ -78,7 +78,7 @@ def test_each_kind_is_found_by_its_name_like_ours(install):
     path = install("elsewhere", GOOD)
     data = xr.RankingData.from_arrays(np.eye(4), [0, 1, 0, 2], qid=[1, 1, 2, 2])
     assert list(RANKERS) == [*RANKERS.own, "far-ridge"]
-    assert find_contender("far-ridge").ranker is RANKERS["far-ridge"]
+    assert find_contender("far-ridge").kind is RANKERS["far-ridge"]
     assert find_contender("far").about == "from elsewhere"
     assert "FarRBP" in known_measures()
     with pytest.raises(xr.MeasureError, match="did you mean FarRBP"):
@@ -145,7 +145,7 @@ def test_a_name_that_is_taken_stays_with_its_owner(install):
 def test_a_measure_cannot_take_the_name_of_another(install):
     source = MODULE.replace("FarRBP", "Bpref").replace('aliases: ClassVar[dict] = {"FarAway": {"p": 0.5}}', "")
     install("elsewhere", {"measures": "other = elsewhere_module:Bpref"}, source)
-    with pytest.raises(xr.DataError, match=r"exactrank.measures.bpref has a measure 'Bpref' already.*the package elsewhere"):
+    with pytest.raises(xr.DataError, match=r"exactrank.measures.pairwise has a measure 'Bpref' already.*the package elsewhere"):
         xr.parse_measure("other")
     assert xr.parse_measure("Bpref") == xr.Bpref()
 

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.pair_hinge import PairHinge
-from exactrank.objectives.ramp_risk import RampRisk
-from exactrank.objectives.regularised_risk import RegularisedRisk
+from exactrank.objectives.losses import PairHinge
+from exactrank.objectives.regularised_risk import RampRisk, RegularisedRisk
 from exactrank.objectives.structured import Structured
 from exactrank.scorers.architecture import LinearModel
 

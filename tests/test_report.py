@@ -8,15 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from exactrank.compare import report, standings
-from exactrank.compare.page.axes import Frame, Scale, extent
-from exactrank.compare.page.charts import COLUMNS, Dot, Line, drawn_places, line_chart
-from exactrank.compare.page.numbers import MINUS
-from exactrank.compare.page.style import look, marker
-from exactrank.compare.page.svg import element, shortened, text_width
+from exactrank.compare.page.charts import Dot, Line, line_chart
+from exactrank.compare.page.svg import Scale, element, extent, framed, look, marker, shortened, text_width
+from exactrank.compare.page.table import MINUS
+from exactrank.compare.page.win_loss import COLUMNS, drawn_places
 from exactrank.compare.report import report_html
 from exactrank.compare.results import Point, Slice, Weights
 from exactrank.compare.statistics.paired import TESTS
@@ -420,8 +418,8 @@ def test_a_gap_in_a_curve_stays_one():
 
 
 def test_labels_of_ticks_keep_apart():
-    frame = Frame.around((120.0, 100.0), (0.0, 1e5), (0.0, 1.0), ("x", "y"))
-    labels = [node for node in parsed(frame.draw()).all("text") if node.attributes.get("text-anchor") == "middle"]
+    *_, axes = framed((120.0, 100.0), (0.0, 1e5), (0.0, 1.0), ("x", "y"))
+    labels = [node for node in parsed(axes).all("text") if node.attributes.get("text-anchor") == "middle"]
     ends = [(float(n.attributes["x"]) - text_width(n.text) / 2, float(n.attributes["x"]) + text_width(n.text) / 2) for n in labels]
     assert labels
     assert all(a[1] < b[0] for a, b in pairwise(ends))

@@ -11,23 +11,18 @@ from itertools import chain, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.reproduce import EXPERIMENTS, find_experiment, lambdarank_optimality, smoothness_web
+from exactrank.reproduce import EXPERIMENTS, find_experiment
 from exactrank.reproduce.artificial import correlated, three_parts
-from exactrank.reproduce.chosen import chosen, fitted
-from exactrank.reproduce.duel import RANKS, Duel, ahead
-from exactrank.reproduce.finding import Check, Finding
-from exactrank.reproduce.lambdarank_intranet import closer, uniform
-from exactrank.reproduce.lambdarank_ranknet import more_at_the_top
-from exactrank.reproduce.lambdarank_web import level
-from exactrank.reproduce.panels import Curve, Panel
+from exactrank.reproduce.experiment import MEASURES, chosen, fitted
+from exactrank.reproduce.finding import Check, Curve, Finding, Panel
+from exactrank.reproduce.lambdarank_duels import Duel
 from exactrank.reproduce.ranknet_speedup import Epochs, RankNetTraining, checks_of, slopes_of
-from exactrank.reproduce.smoothness import roughness
-from exactrank.reproduce.spsa_convergence import Descent
+from exactrank.reproduce.smoothness import optimality_checks, roughness, section_checks
+from exactrank.reproduce.spsa import Descent
 from exactrank.table import Table
 
 TINY = {
@@ -251,32 +246,31 @@ def duel(gap, net="nets", queries=200):
     return Duel(net, ([1.0], [1.0]), (low + np.reshape(gap, (-1, 1)) + jitter - jitter.mean(axis=1, keepdims=True), low))
 
 
+def held(name, *duels):
+    return [check.holds for check in tiny(name).checks(duels)]
+
+
 def test_lambdarank_is_ahead_where_it_is():
     leading, behind, equal = (duel(gap * np.linspace(1, 0.5, 10)) for gap in (0.1, -0.1, 0.0))
     assert np.allclose(leading.gaps, -behind.gaps)
     assert np.all((leading.gap_intervals[:, 0] < leading.gaps) & (leading.gaps < leading.gap_intervals[:, 1]))
-    assert [check.holds for check in (*ahead(leading), more_at_the_top(leading))] == [True, True]
-    assert not more_at_the_top(duel(np.linspace(0.05, 0.1, 10))).holds
-    for each in (behind, equal):
-        assert not any(check.holds for check in (*ahead(each), more_at_the_top(each)))
+    assert held("lambdarank-ranknet", leading) == [True, True]
+    assert held("lambdarank-ranknet", duel(np.linspace(0.05, 0.1, 10))) == [True, False]
+    assert held("lambdarank-ranknet", behind, equal) == [False] * 4
 
 
 @pytest.mark.parametrize(("gap", "holds"), [(0.0002, [True, True]), (0.1, [True, False]), (-0.0002, [False, True])])
 def test_few_queries_leave_a_small_lead_to_chance(gap, holds):
-    assert [check.holds for check in uniform(duel(np.full(10, gap)))] == holds
-
-
-def test_two_layers_are_closer_where_they_are():
-    near, far = duel(np.full(10, -0.01)), duel(np.full(10, 0.02))
-    assert closer(far, near).holds
-    assert not closer(near, far).holds
+    """And two layers are closer where they are."""
+    near, far = duel(np.full(10, gap / 2)), duel(np.full(10, -2 * gap))
+    assert held("lambdarank-intranet", duel(np.full(10, gap)), near, far) == [*holds, True, False]
 
 
 @pytest.mark.parametrize(("apart", "holds"), [(0.009, True), (-0.009, True), (0.011, False), (-0.011, False)])
 def test_linear_lambdarank_is_level_with_two_layer_ranknet(apart, holds):
     linear = duel(np.full(10, 0.1))
     two_layers = replace(linear, values=(linear.values[0], linear.values[0] + apart))
-    assert level(linear, two_layers).holds == holds
+    assert held("lambdarank-web", linear, two_layers) == [True, apart < 0, holds]
 
 
 def test_what_duels_show_is_what_rankers_score():
@@ -288,21 +282,21 @@ def test_what_duels_show_is_what_rankers_score():
     ):
         best = max((kind(rate).fit(fold.train, valid=fold.valid) for rate in (1e-3, 1e-2)), key=lambda ranker: ranker.score(fold.valid))
         shown = [row[column] for row in finding("lambdarank-ranknet").tables[0].rows]
-        theirs = xr.evaluate([f"nDCG@{k}" for k in RANKS], fold.test, best.predict(fold.test)).means.values()
+        theirs = xr.evaluate(MEASURES, fold.test, best.predict(fold.test)).means.values()
         assert shown == pytest.approx(list(theirs))
 
 
 @pytest.mark.parametrize("broken", [None, 0, 1])
 def test_each_inequality_of_optimality_can_fail(broken):
     gains = {"LambdaRank": [0.002 if broken == 0 else 0.0005, -0.1], "RankNet": [1e-4 if broken == 1 else 0.01]}
-    assert [check.holds for check in lambdarank_optimality.checks_of(gains)] == [i != broken for i in range(2)]
+    assert [check.holds for check in optimality_checks(gains)] == [i != broken for i in range(2)]
 
 
 @pytest.mark.parametrize("broken", [None, 0, 1, 2])
 def test_each_inequality_of_the_blown_up_section_can_fail(broken):
-    good = smoothness_web.BlownUp("unit 1", 0.2 if broken == 0 else 0.05, 0.5 if broken == 1 else 3.0, 50, 99, 0.1, ())
-    few = replace(good, maxima=10 if broken == 2 else 11)
-    assert [check.holds for check in smoothness_web.checks_of([good, few, good])] == [i != broken for i in range(3)]
+    whole, section, few = 0.2 if broken == 0 else 0.05, 0.5 if broken == 1 else 3.0, 10 if broken == 2 else 11
+    checks = section_checks([0.0, whole, 9.0], [0.0, section, 9.0], [50, few, 50])
+    assert [check.holds for check in checks] == [i != broken for i in range(3)]
 
 
 def test_the_blown_up_section_is_of_the_whole_curve():
@@ -326,7 +320,7 @@ def test_each_inequality_of_the_speedup_can_fail(broken):
     assert [check.holds for check in checks_of(typical, slopes)] == [i != broken for i in range(4)]
 
 
-def test_both_versions_of_ranknet_are_timed(monkeypatch):
+def test_both_versions_of_ranknet_are_timed_and_come_to_the_same(monkeypatch):
     passes = []
     for name in ("pass_over", "pass_over_pairs"):
         slow = getattr(RankNetTraining, name)
@@ -338,10 +332,7 @@ def test_both_versions_of_ranknet_are_timed(monkeypatch):
         assert slow.y == pytest.approx(fast.y)
         assert len(slow.x) == 3
         assert list(slow.y) == sorted(slow.y)
-
-
-def test_both_versions_of_ranknet_come_to_the_same_parameters():
-    apart = [check for check in finding("ranknet-speedup").checks if "same parameters" in check.says]
+    apart = [check for check in found.checks if "same parameters" in check.says]
     assert len(apart) == 2
     assert all(0 <= check.less < 1e-9 for check in apart)
 
@@ -388,14 +379,6 @@ def test_the_table_has_what_the_rankers_score():
     assert rising.x == tuple(4.0 * step for step in range(11))
     assert max(rising.y) == pytest.approx(rows["SPSA:4"][1])
     assert [level.y[0] for level in levels] == pytest.approx([rows["RankNet"][1], rows["LambdaRank"][1]])
-
-
-heights = st.lists(st.integers(-9, 9), min_size=2, max_size=20)
-
-
-@given(heights, heights)
-def test_a_single_hill_is_smooth(up, down):
-    assert roughness(np.array([*sorted(up), max(up + down), *sorted(down, reverse=True)], float)) == 0
 
 
 @given(st.lists(st.integers(0, 5), min_size=3, max_size=12))

@@ -1,21 +1,19 @@
 """The experiments with large margins: their inequalities can fail, and they say what the rankers do."""
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.optimizers.base import Duality
 from exactrank.reproduce import find_experiment
 from exactrank.reproduce.artificial import correlated, five_splits, three_parts
-from exactrank.reproduce.structured_bounds import FACTORS, Split, Splits
-from exactrank.reproduce.structured_ndcg import METHODS, OURS, RIDGES, Contest, signed_rank
-from exactrank.reproduce.structured_times import Solved, agree, arrives
+from exactrank.reproduce.experiment import signed_rank
+from exactrank.reproduce.structured_bounds import FACTORS, Bounds, Solved, agree, arrives
+from exactrank.reproduce.structured_ndcg import METHODS, OURS, RIDGES, Contest
 
 PARTS = ("train", "vali", "test")
 
@@ -57,7 +55,7 @@ def test_structured_ndcg_is_ahead_where_it_is():
     low = rng.random((10, 60))
     high = low + 0.1 * rng.random((10, 60))
     ahead, behind, equal = (
-        Contest("", {method: ours if method == OURS else theirs for method in METHODS}, [("ramp",)] * 10)
+        Contest("", {method: ours if method == OURS else theirs for method in METHODS})
         for ours, theirs in ((high, low), (low, high), (low, low))
     )
     assert [check.holds for check in ahead.checks()] == [True] * 4
@@ -113,9 +111,10 @@ def test_each_inequality_of_the_bounds_can_fail(broken):
     if broken in (1, 2, 3, 4):
         values[["convex", "regression", "RankSVM", "RankBoost"][broken - 1]] = 0.6
     losses = np.outer([0.3 if broken == 5 else 2.0, 0.7, 0.4], np.ones(len(FACTORS)))
-    good = Split(0.8, (0.8, 0.7999), {method: np.full((10, 3), value) for method, value in values.items()}, losses)
-    worst = replace(good, duals=(0.8, 0.79 if broken == 0 else 0.7998))
-    assert [check.holds for check in Splits("", (1.0, 0.1), [good, worst]).checks()] == [i != broken for i in range(6)]
+    duals = np.array([[0.8, 0.7999], [0.8, 0.79 if broken == 0 else 0.7998]])
+    by_method = {method: np.full((10, 6), value) for method, value in values.items()}
+    bounds = Bounds("", (1.0, 0.1), np.full(2, 0.8), duals, by_method, losses)
+    assert [check.holds for check in bounds.checks()] == [i != broken for i in range(6)]
 
 
 def test_bounds_bound():

@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.rankers.content_order import in_content_order
+from exactrank.rankers.training_data import in_content_order
 from exactrank.reproduce import find_experiment
 from exactrank.reproduce.artificial import three_parts
-from exactrank.reproduce.structured_ndcg import signed_rank
+from exactrank.reproduce.experiment import signed_rank
 from exactrank.reproduce.tree_tables import METHODS, MICROSOFT, PUBLISHED, YAHOO, Contest, Grown
 
 from .test_reproduce_structured import fold_of
@@ -76,7 +75,7 @@ def test_inequalities_in_plain_words(data, count):
         spread = {method: max(values) - min(values) for method, values in at_one.items()}
         for rival in ("MART", "LambdaMART"):
             expected += [at_one[rival][-1] > at_one[rival][0], spread["DirectRank"] < spread[rival]]
-    checks = contest(means).checks()
+    checks = list(contest(means).checks())
     apart = [abs(check.more - check.less) > 1e-9 for check in checks]
     assert [check.holds and far for check, far in zip(checks, apart, strict=True)] == expected
 

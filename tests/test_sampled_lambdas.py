@@ -5,12 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.lambdas import Lambdas
-from exactrank.objectives.sampled_lambdas import SampledLambdas
+from exactrank.objectives.lambdas import Lambdas, SampledLambdas
 from exactrank.objectives.score_space import slopes
 
 from .reference import sampled_lambdas as reference

@@ -15,17 +15,14 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import exactrank as xr
 from exactrank import pipes
-from exactrank.data import checksum as checksums
-from exactrank.data.checksum import checksum
-from exactrank.scorers import KINDS
-from exactrank.scorers import missing as policies
-from exactrank.scorers import model as models
+from exactrank.data import ranking_data
+from exactrank.data.ranking_data import checksum
+from exactrank.scorers import KINDS, missing as policies, model as models
 from exactrank.scorers.missing import fill_values, filled
 
 WEIGHTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6)
@@ -304,7 +301,7 @@ def test_the_checksum_sees_features_grades_and_queries(monkeypatch, tmp_path):
     other[19, 2] += 1
     for changed_data in ((other, y, [12, 8]), (X, y + 1, [12, 8]), (X, y, [8, 12])):
         assert checksum(xr.RankingData.from_arrays(*changed_data[:2], group=changed_data[2])) != ours
-    monkeypatch.setattr(checksums, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(ranking_data, "BLOCK_BYTES", 50)
     data = xr.RankingData.from_arrays(X, y, group=[12, 8])
     assert checksum(data) == ours
     xr.write(data, tmp_path / "a.xr")

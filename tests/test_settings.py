@@ -16,15 +16,15 @@ from sklearn.base import clone
 import exactrank as xr
 from exactrank.cli.ranker_options import ranker_options
 from exactrank.errors import SettingError
-from exactrank.rankers import RANKERS, find_ranker
+from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
-from exactrank.settings import SOME, Range, Setting, setting
+from exactrank.settings import SOME, VALID, Range, Setting, setting
 
 #: Settings that keep a fit short.
 SHORT = {"trees": 6, "max_iter": 8, "leaves": 4, "min_documents": 2}
 #: Results do not depend on them; or only where something is random.
 EXEMPT = {"threads", "seed"}
-ALL = [(name, one) for name in RANKERS for one in find_ranker(name).settings]
+ALL = [(name, one) for name in RANKERS for one in RANKERS[name].settings]
 
 
 def data_of(seed, queries=24):
@@ -59,7 +59,7 @@ def wrong_values(one: Setting):
 
 @pytest.mark.parametrize(("name", "of"), ALL)
 def test_a_wrong_value_is_told_before_any_work(name, of):
-    ranker = find_ranker(name)
+    ranker = RANKERS[name]
     for value in wrong_values(ranker.settings[of]):
         with pytest.raises(SettingError, match=f"{ranker.__name__}: {of}="):
             ranker(**{of: value}).fit("no data at all")
@@ -87,7 +87,7 @@ def others(one: Setting):
 def context(ranker: type[Ranker], of: str):
     """Settings under which the one called ``of`` has an effect, as declared."""
     found = {"query_fraction": 0.7} if of in ("bags", "bagging") and "query_fraction" in ranker.settings else {}
-    for other, allowed in ranker.settings[of].only.items():
+    for other, allowed in ranker.settings[of].only.items() - {(VALID, SOME)}:
         found |= context(ranker, other)
         found[other] = next(filter(None, others(ranker.settings[other]))) if allowed is SOME else allowed[0]
     return found
@@ -108,7 +108,7 @@ def fitted(ranker, valid, given):
 @pytest.mark.parametrize(("name", "of"), [(name, of) for name, of in ALL if of not in EXEMPT | {"measure", "missing"}])
 def test_another_value_changes_the_fit_or_is_refused(name, of):
     """With validation data or without: some settings say how long to go on, or what to do where there is none."""
-    ranker = find_ranker(name)
+    ranker = RANKERS[name]
     one, under = ranker.settings[of], context(ranker, of)
     tried = [value for value in others(one) if not one.is_default(value) and SHORT.get(of) != value and allowed(one, value)]
     assert tried, f"no other value of {of} is known; add one to others()"
@@ -128,23 +128,23 @@ def allowed(one: Setting, value: object) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("name", "of"), [(name, of) for name, of in ALL if find_ranker(name).settings[of].only])
+@pytest.mark.parametrize(("name", "of"), [(name, of) for name, of in ALL if RANKERS[name].settings[of].only])
 def test_a_setting_without_effect_is_refused(name, of):
     """Where what it needs beside it is not there, whatever else is."""
-    ranker = find_ranker(name)
+    ranker = RANKERS[name]
     one = ranker.settings[of]
     value = next(value for value in others(one) if not one.is_default(value))
     train, _ = parts()
     at_rest = ranker(**{of: value})
     if of not in at_rest.idle(train):
         pytest.skip("by default what it needs is there")
-    with pytest.raises(SettingError, match=f"{of}=.* has no effect with .*; leave it out, or give"):
+    with pytest.raises(SettingError, match=f"{of}=.* has no effect with(out)? .*; leave it out, or give"):
         at_rest.fit(train)
 
 
 @pytest.mark.parametrize("name", RANKERS)
 def test_the_declaration_is_all_there_is(name):
-    ranker = find_ranker(name)
+    ranker = RANKERS[name]
     assert list(inspect.signature(ranker).parameters) == list(ranker.settings)
     assert ranker().get_params() == {of: one.default for of, one in ranker.settings.items()}
     assert dict(ranker.space) == {of: one.search for of, one in ranker.settings.items() if one.search is not None}
@@ -185,6 +185,26 @@ def test_a_ranker_of_a_user_declares_a_setting_in_a_line():
     class Doubled(xr.Ridge):
         times: int = setting(default=2, help="How often.", at_least=1, only={"l2": (0.5,)})
 
-    Doubled(l2=0.5, times=3).check_effects()
+    data, _ = parts()
+    Doubled(l2=0.5, times=3).check_effects(data)
     with pytest.raises(SettingError, match=r"times=3 has no effect with l2=0\.001; leave it out, or give l2=0\.5"):
-        Doubled(times=3).check_effects()
+        Doubled(times=3).check_effects(data)
+
+
+@pytest.mark.parametrize("name", [name for name in RANKERS if VALID in getattr(RANKERS[name].settings.get("patience"), "only", ())])
+def test_patience_is_refused_where_nothing_validates(name):
+    """Cross-fitting does: it holds out queries for each model."""
+    ranker, (train, _) = RANKERS[name], parts()
+    with pytest.raises(SettingError) as refused:
+        ranker(patience=3).fit(train)
+    remedy = 'leave it out, or give valid, or bags with bagging="cross-fit"'
+    assert str(refused.value) == f"{ranker.__name__}: patience=3 has no effect without validation data; {remedy}"
+    assert "patience" not in ranker(patience=3).idle(train, validated=True)
+    assert "patience" not in ranker(patience=3, bags=3, bagging="cross-fit").idle(train)
+    assert "patience" in ranker(patience=3, bags=3, bagging="bootstrap").idle(train)
+    ranker(patience=ranker.settings["patience"].default, **{of: value for of, value in SHORT.items() if of in ranker.settings}).fit(train)
+
+
+def test_most_rankers_have_a_patience_that_needs_validation_data():
+    asks = {name for name in RANKERS if VALID in getattr(RANKERS[name].settings.get("patience"), "only", ())}
+    assert asks >= {"mart", "lambdamart", "directrank-trees", "ranknet", "lambdarank", "rankboost", "ranksvm", "structuredrank"}

@@ -10,14 +10,11 @@ from scipy.optimize import minimize, rosen, rosen_der
 
 from exactrank import optimizers
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.optimizers.adam import Adam
 from exactrank.optimizers.base import State, fitting, questions
-from exactrank.optimizers.lbfgs import LBFGS
-from exactrank.optimizers.sgd import SGD
+from exactrank.optimizers.slopes import LBFGS, SGD, Adam
 from exactrank.stored import from_record, to_record
 from exactrank.training.judge import unheard
-from exactrank.training.loop import Run
-from exactrank.training.recorder import Journal, Recorder
+from exactrank.training.run import Journal, Recorder, Run
 
 from .reference.slopes import adam, bfgs_direction
 

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
 import exactrank as xr
@@ -73,7 +72,7 @@ def test_steps_equal_brute_force(seed, model):
     found = smoothness(model, judged(seed, queries=3, documents=7), samples=[2], points=5)
     for curve in (each for each in found.curves if each.steps is not None):
         sample = found.samples[curve.queries]
-        f = reference.profile(found.measure, sample.data, sample.moves.scores, sample.moves.direction(curve.weight))
+        f = reference.profile(found.measure, sample.data, sample.scores, sample.direction(curve.weight))
         inside = np.abs(f.breakpoints) <= found.percent
         first = int(np.argmax(inside)) if np.any(inside) else len(f.breakpoints)
         values = f.values[first : first + inside.sum() + 1]

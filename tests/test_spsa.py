@@ -7,19 +7,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.measured import Measured
 from exactrank.objectives.parametric import Parametric
-from exactrank.optimizers.counted import Counted
-from exactrank.optimizers.fdsa import FDSA
-from exactrank.optimizers.gains import Gains
-from exactrank.optimizers.spsa import SPSA, simultaneous
-from exactrank.optimizers.surroundings import LOOKS, SHARE, Surroundings, signs
-from exactrank.scorers.architecture import LinearArchitecture, LinearModel, form_of
+from exactrank.optimizers.approximation import FDSA, LOOKS, SHARE, SPSA, Counted, Gains, Surroundings, signs, simultaneous
+from exactrank.scorers.architecture import Architecture, LinearModel, form_of
 from exactrank.stored import from_record, to_record
 
 from .reference import stochastic as reference
@@ -268,7 +263,7 @@ def tied(draw):
     docid = rng.permutation(group.sum()).astype(str)
     weight = rng.random(4) + 0.1 if draw(st.booleans()) else None
     data = xr.RankingData.from_arrays(X, y, group=group, docid=docid, query_weight=weight)
-    architecture = LinearArchitecture(np.zeros(features), 2.0 ** rng.choice([-2, -1, 0, 1, 30], features), ())
+    architecture = Architecture(np.zeros(features), 2.0 ** rng.choice([-2, -1, 0, 1, 30], features), ())
     return data, architecture, rng.integers(-2, 3, features).astype(float)
 
 

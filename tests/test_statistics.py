@@ -7,17 +7,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from scipy import stats
 
 from exactrank.compare.statistics import paired
-from exactrank.compare.statistics.differences import cohens_d, rank_biserial, signed_ranks, wins_ties_losses
-from exactrank.compare.statistics.paired import TESTS, paired_t, randomisation, wilcoxon
-from exactrank.compare.statistics.pairs import all_pairs, holm, letter, letters
-from exactrank.compare.statistics.winning import winning_numbers
+from exactrank.compare.statistics.paired import (
+    TESTS,
+    cohens_d,
+    paired_t,
+    randomisation,
+    rank_biserial,
+    signed_ranks,
+    wilcoxon,
+    wins_ties_losses,
+)
+from exactrank.compare.statistics.pairs import all_pairs, holm, letter, letters, winning_numbers
 from exactrank.errors import DataError
-from exactrank.measures.bootstrap import bootstrap_intervals
+from exactrank.measures.evaluate import bootstrap_intervals
 
 NAN = math.nan
 TENTHS = st.integers(-5, 5).map(lambda i: i / 10)  # few distinct sizes and many zeros, as precision has; not exact in binary

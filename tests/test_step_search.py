@@ -4,15 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from exactrank.errors import SettingError
 from exactrank.optimizers.step_search import StepSearch
 from exactrank.stored import from_record, to_record
 from exactrank.training.judge import unheard
-from exactrank.training.loop import Run
-from exactrank.training.recorder import Recorder
+from exactrank.training.run import Recorder, Run
 
 NUMBERS = st.floats(-10, 10, allow_nan=False).map(lambda x: round(x, 3))
 VECTORS = st.lists(NUMBERS, min_size=1, max_size=4).map(np.array)

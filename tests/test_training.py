@@ -13,16 +13,14 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from exactrank.optimizers.base import State, drawing_from, draws_of
 from exactrank.scorers.linear import Linear
 from exactrank.stored import from_record, storable, to_record
 from exactrank.training.combinators import bags, phases, restarts, trials
-from exactrank.training.loop import Run
 from exactrank.training.progress import Verdict
-from exactrank.training.recorder import Journal, Recorder, Root
+from exactrank.training.run import Journal, Recorder, Root, Run
 
 
 @storable
@@ -69,6 +67,10 @@ def leaves():
     return st.builds(walk, st.integers(0, 50), st.integers(0, 6), st.sampled_from([None, 1, 3]), st.sampled_from([1.0, 0.3]))
 
 
+def moved(run, far, start, recorder):
+    return run(start + far, recorder)
+
+
 def compositions():
     """Runs from a start, of runs from a start, of ..."""
 
@@ -81,7 +83,9 @@ def compositions():
             st.tuples(several, inner).map(
                 lambda both: (
                     lambda start, recorder: trials(
-                        [partial(run, start) for run in both[0]], lambda number, reached: partial(both[1], reached + number), recorder
+                        [partial(run, start) for run in both[0]],
+                        [partial(moved, both[1], number) for number in range(len(both[0]))],
+                        recorder,
                     )
                 )
             ),
@@ -101,18 +105,18 @@ def whole(run, journal=None, kill_at=None):
     def checkpoint(scorer, steps, found):
         nonlocal heard
         heard += 1
-        written[:] = [json.dumps(to_record(found.to_value()))]
+        written[:] = [json.dumps(to_record(vars(found)))]
         if heard == kill_at:
             raise KilledError
 
     root = Root(checkpoint=checkpoint, journal=journal or Journal())
 
     def started(recorder):
-        trained = run(np.zeros(1), recorder.seen_as(Linear))
+        trained = run(np.zeros(1), recorder.part(view=Linear))
         return replace(trained, iterate=Linear(trained.iterate))
 
     try:
-        with patch.multiple("exactrank.training.recorder", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
+        with patch.multiple("exactrank.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
             trained = root.train(started)
     except KilledError:
         return None, written[0]
@@ -153,7 +157,7 @@ def test_a_chain_goes_on_from_the_last_state_and_another_does_not():
         heard = []
         root = Root(listener=lambda progress: heard.append(progress.value))
         runs = [Run(Walk(), 6.0, np.zeros(1), judge, 3, 0, chain=chain) for _ in range(2)]
-        root.train(lambda recorder: restarts(runs, recorder.seen_as(Linear)))
+        root.train(lambda recorder: restarts(runs, recorder.part(view=Linear)))
         return heard
 
     alone, chain = values(""), values("chain")
@@ -163,7 +167,7 @@ def test_a_chain_goes_on_from_the_last_state_and_another_does_not():
 
 def test_ctrl_c_gives_the_best_iterate_so_far_and_says_so():
     root = Root(listener=lambda progress: signal.raise_signal(signal.SIGINT) if progress.step == 3 else None)
-    trained = root.train(lambda recorder: walk(3, 6)(np.zeros(1), recorder.seen_as(Linear)))
+    trained = root.train(lambda recorder: walk(3, 6)(np.zeros(1), recorder.part(view=Linear)))
     heard = [progress.value for progress in root.journal.history]
     assert root.interrupted
     assert len(heard) == 4
@@ -181,7 +185,7 @@ def test_ctrl_c_before_there_is_an_iterate_goes_on_to_the_caller():
 def test_the_progress_of_parts_is_that_of_one_run():
     root = Root()
     runs = [partial(walk(seed, 4), np.zeros(1)) for seed in (1, 2, 3)]
-    root.train(lambda recorder: restarts(runs, recorder.seen_as(Linear)))
+    root.train(lambda recorder: restarts(runs, recorder.part(view=Linear)))
     steps = [progress.step for progress in root.journal.history]
     assert steps == sorted(steps)
     assert all(progress.step <= progress.steps for progress in root.journal.history)
@@ -202,7 +206,7 @@ def test_restarts_end_by_patience():
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_bag_is_the_mean_of_its_members(workers):
     def member(number, recorder):
-        trained = walk(number, 0)(np.array([float(number), 1.0]), recorder.seen_as(Linear))
+        trained = walk(number, 0)(np.array([float(number), 1.0]), recorder.part(view=Linear))
         return replace(trained, iterate=Linear(trained.iterate))
 
     def verdict(scorer):

@@ -10,8 +10,7 @@ from dataclasses import replace
 import lightgbm as lgb
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
@@ -101,7 +100,7 @@ def test_scores_do_not_depend_on_threads_or_neighbours():
     assert one.tobytes() == scorer.score(X, threads=3).tobytes() == scorer.score(np.asfortranarray(X), threads=2).tobytes()
     assert one[:3000].tobytes() == booster.predict(X[:3000], raw_score=True).tobytes()
     for lanes in (4, 8, 16):
-        assert one.tobytes() == scorer._native.scores(X, 2, lanes).tobytes()
+        assert one.tobytes() == scorer._table.native.scores(X, 2, lanes).tobytes()
     for count in (1, 3, 4, 15, 16, 17, 33, 63, 64, 65, 131):
         assert one[777 : 777 + count].tobytes() == scorer.score(X[777 : 777 + count]).tobytes()
     assert len(scorer.score(X[:0])) == 0

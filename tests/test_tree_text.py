@@ -3,8 +3,7 @@
 import lightgbm as lgb
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.scorers.tree_text import ModelText, first_trees, joined, scaled

@@ -8,12 +8,11 @@ from dataclasses import replace
 import lightgbm as lgb
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import exactrank as xr
-from exactrank.objectives.squared_error import SquaredError
+from exactrank.objectives.losses import SquaredError
 from exactrank.rankers.forest import Bins, Trees
 from exactrank.rankers.training_data import training_data
 from exactrank.scorers.tree_text import first_trees
@@ -192,7 +191,7 @@ def test_where_no_split_is_possible_it_says_so():
 @pytest.mark.parametrize("held_out", [False, True])
 def test_a_break_changes_nothing(kind, drawn, held_out):
     data, valid = judged(queries=30), judged(queries=30, seed=1) if held_out else None
-    settings = {"trees": 12, "patience": 5} | drawn
+    settings = {"trees": 12} | ({"patience": 5} if held_out else {}) | drawn
     whole = KINDS[kind](**settings).fit(data, valid=valid)
 
     def interrupt(progress):
@@ -332,11 +331,11 @@ def test_ties_in_the_order_of_grades_do_not_choose_few_trees(kind):
 @pytest.mark.parametrize("held_out", [False, True])
 def test_every_checkpoint_leads_to_the_same_end(kind, held_out, monkeypatch):
     """Ties make what is reported prefer other numbers of trees than what chooses; checkpoints go by the latter."""
-    monkeypatch.setattr("exactrank.training.recorder.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    monkeypatch.setattr("exactrank.training.recorder.TIMES_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
     sets = [rows(queries=30, noise=2.0, seed=number) for number in (14, 64)]
     train, valid = (xr.RankingData.from_arrays(X, y, qid=qid) for X, y, qid in sets)
-    kept, settings = [], {"trees": 15, "leaves": 3, "patience": 15}
+    kept, settings = [], {"trees": 15, "leaves": 3}
     chosen_by = valid if held_out else None
     whole = KINDS[kind](**settings).fit(train, valid=chosen_by, checkpoint=kept.append)
     assert kept

@@ -101,11 +101,11 @@ def server(tmp_path_factory):
 
 def ended(server, job):
     """How the job ends, which must not take for ever."""
-    assert server.start(7, job) is None
+    assert server.start("seven", job.run, job.limit) is None
     until = time.monotonic() + HANGS
     while (answer := server.wait(0.2)) is None:
         assert time.monotonic() < until, "it hangs"
-    assert answer[0] == 7
+    assert answer[0] == "seven"
     return answer[1]
 
 

@@ -10,73 +10,66 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from exactrank.compare.compare import compare as compare
-    from exactrank.compare.comparison import Comparison as Comparison
-    from exactrank.compare.comparison import read_comparison as read_comparison
-    from exactrank.compare.tune import Tuned as Tuned
-    from exactrank.compare.tune import tune as tune
+    from exactrank.compare.comparison import Comparison as Comparison, read_comparison as read_comparison
+    from exactrank.compare.tune import Tuned as Tuned, tune as tune
     from exactrank.data.describe import describe as describe
-    from exactrank.data.folds import Fold as Fold
-    from exactrank.data.folds import read_folds as read_folds
+    from exactrank.data.folds import Fold as Fold, read_folds as read_folds
     from exactrank.data.format import Columns as Columns
-    from exactrank.data.formats import read as read
-    from exactrank.data.formats import write as write
+    from exactrank.data.formats import read as read, write as write
     from exactrank.data.ranking_data import RankingData as RankingData
-    from exactrank.data.trec import from_trec as from_trec
-    from exactrank.data.trec import read_qrels as read_qrels
-    from exactrank.data.trec import read_run as read_run
-    from exactrank.errors import DataError as DataError
-    from exactrank.errors import ExactRankError as ExactRankError
-    from exactrank.errors import IncompatibleError as IncompatibleError
-    from exactrank.errors import InterruptedWarning as InterruptedWarning
-    from exactrank.errors import MeasureError as MeasureError
-    from exactrank.errors import OutputExistsError as OutputExistsError
-    from exactrank.errors import PluginWarning as PluginWarning
-    from exactrank.errors import PrecisionWarning as PrecisionWarning
-    from exactrank.errors import SettingError as SettingError
-    from exactrank.fuse.fuse import Fusion as Fusion
-    from exactrank.fuse.fuse import fuse as fuse
-    from exactrank.fuse.fuse import systems_from_frame as systems_from_frame
-    from exactrank.fuse.fuse import systems_from_runs as systems_from_runs
-    from exactrank.measures import AP as AP
-    from exactrank.measures import DCG as DCG
-    from exactrank.measures import ERR as ERR
-    from exactrank.measures import NDCG as NDCG
-    from exactrank.measures import RBP as RBP
-    from exactrank.measures import RR as RR
-    from exactrank.measures import Bpref as Bpref
-    from exactrank.measures import MeanNDCG as MeanNDCG
-    from exactrank.measures import Measure as Measure
-    from exactrank.measures import PairwiseCorrect as PairwiseCorrect
-    from exactrank.measures import Precision as Precision
-    from exactrank.measures import Recall as Recall
-    from exactrank.measures import Success as Success
+    from exactrank.data.trec import from_trec as from_trec, read_qrels as read_qrels, read_run as read_run
+    from exactrank.errors import (
+        DataError as DataError,
+        ExactRankError as ExactRankError,
+        IncompatibleError as IncompatibleError,
+        InterruptedWarning as InterruptedWarning,
+        MeasureError as MeasureError,
+        OutputExistsError as OutputExistsError,
+        PluginWarning as PluginWarning,
+        PrecisionWarning as PrecisionWarning,
+        SettingError as SettingError,
+    )
+    from exactrank.fuse.fuse import (
+        Fusion as Fusion,
+        fuse as fuse,
+        systems_from_frame as systems_from_frame,
+        systems_from_runs as systems_from_runs,
+    )
+    from exactrank.measures import (
+        AP as AP,
+        DCG as DCG,
+        ERR as ERR,
+        NDCG as NDCG,
+        RBP as RBP,
+        RR as RR,
+        Bpref as Bpref,
+        MeanNDCG as MeanNDCG,
+        Measure as Measure,
+        PairwiseCorrect as PairwiseCorrect,
+        Precision as Precision,
+        Recall as Recall,
+        Success as Success,
+    )
     from exactrank.measures.evaluate import evaluate as evaluate
     from exactrank.measures.parse import parse_measure as parse_measure
-    from exactrank.objectives.finite_difference import FiniteDifference as FiniteDifference
-    from exactrank.objectives.lambdas import Lambdas as Lambdas
+    from exactrank.objectives.lambdas import FiniteDifference as FiniteDifference, Lambdas as Lambdas, SampledLambdas as SampledLambdas
     from exactrank.objectives.line_search import line_search as line_search
-    from exactrank.objectives.own_lambdas import DocumentForces as DocumentForces
-    from exactrank.objectives.own_lambdas import PairForces as PairForces
-    from exactrank.objectives.own_lambdas import Pairs as Pairs
-    from exactrank.objectives.own_lambdas import RankedQuery as RankedQuery
-    from exactrank.objectives.pair_hinge import PairHinge as PairHinge
+    from exactrank.objectives.losses import PairHinge as PairHinge
+    from exactrank.objectives.own_lambdas import (
+        DocumentForces as DocumentForces,
+        PairForces as PairForces,
+        Pairs as Pairs,
+        RankedQuery as RankedQuery,
+    )
     from exactrank.objectives.profile import profile as profile
-    from exactrank.objectives.sampled_lambdas import SampledLambdas as SampledLambdas
-    from exactrank.objectives.score_space import Slopes as Slopes
-    from exactrank.objectives.score_space import slopes as slopes
+    from exactrank.objectives.score_space import Slopes as Slopes, slopes as slopes
     from exactrank.objectives.step_function import StepFunction as StepFunction
-    from exactrank.objectives.structured import Separated as Separated
-    from exactrank.objectives.structured import Structured as Structured
-    from exactrank.objectives.structured import separate as separate
-    from exactrank.probe.forces import Forces as Forces
-    from exactrank.probe.forces import forces as forces
-    from exactrank.probe.importance import Importance as Importance
-    from exactrank.probe.importance import importance as importance
+    from exactrank.objectives.structured import Separated as Separated, Structured as Structured, separate as separate
+    from exactrank.probe.forces import Forces as Forces, forces as forces
+    from exactrank.probe.importance import Importance as Importance, importance as importance
     from exactrank.probe.jumping_points import jumping_points as jumping_points
-    from exactrank.probe.optimality import Optimality as Optimality
-    from exactrank.probe.optimality import optimality as optimality
-    from exactrank.probe.smoothness import Smoothness as Smoothness
-    from exactrank.probe.smoothness import smoothness as smoothness
+    from exactrank.probe.optimality import Optimality as Optimality, optimality as optimality
+    from exactrank.probe.smoothness import Smoothness as Smoothness, smoothness as smoothness
     from exactrank.rankers.adarank import AdaRank as AdaRank
     from exactrank.rankers.approxndcg import ApproxNDCG as ApproxNDCG
     from exactrank.rankers.composed import Composed as Composed
@@ -97,11 +90,9 @@ if TYPE_CHECKING:
     from exactrank.rankers.spsarank import SPSARank as SPSARank
     from exactrank.rankers.structuredrank import StructuredRank as StructuredRank
     from exactrank.rankers.svmmap import SVMMAP as SVMMAP
-    from exactrank.scorers.architecture import LinearModel as LinearModel
-    from exactrank.scorers.architecture import NetworkModel as NetworkModel
+    from exactrank.scorers.architecture import LinearModel as LinearModel, NetworkModel as NetworkModel
     from exactrank.scorers.linear import Linear as Linear
-    from exactrank.scorers.model import Model as Model
-    from exactrank.scorers.model import load as load
+    from exactrank.scorers.model import Model as Model, load as load
     from exactrank.scorers.network import Network as Network
     from exactrank.scorers.sum import Sum as Sum
     from exactrank.scorers.thresholds import Thresholds as Thresholds
@@ -130,13 +121,11 @@ HOME = {
     ),
     "exactrank.measures.evaluate": ("evaluate",),
     "exactrank.measures.parse": ("parse_measure",),
-    "exactrank.objectives.finite_difference": ("FiniteDifference",),
-    "exactrank.objectives.lambdas": ("Lambdas",),
+    "exactrank.objectives.lambdas": ("FiniteDifference", "Lambdas", "SampledLambdas"),
     "exactrank.objectives.line_search": ("line_search",),
     "exactrank.objectives.own_lambdas": ("DocumentForces", "PairForces", "Pairs", "RankedQuery"),
-    "exactrank.objectives.pair_hinge": ("PairHinge",),
+    "exactrank.objectives.losses": ("PairHinge",),
     "exactrank.objectives.profile": ("profile",),
-    "exactrank.objectives.sampled_lambdas": ("SampledLambdas",),
     "exactrank.objectives.score_space": ("Slopes", "slopes"),
     "exactrank.objectives.step_function": ("StepFunction",),
     "exactrank.objectives.structured": ("Separated", "Structured", "separate"),

@@ -37,20 +37,19 @@ if TYPE_CHECKING:
 STREAMS = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 #: Bytes that are gathered before they are written.
 BUFFER = 1 << 20
-#: The longest name, in bytes, that is left as it is in the name of a temporary file; file systems allow 255.
+#: The longest name, in bytes, that is left as it is in the name of a temporary file, of longer ones the beginning and a hash; file
+#: systems allow 255.
 LONGEST_NAME = 200
 #: What tells temporary files of one target, or scratch folders in one place, apart.
 _TOKEN = "[0-9a-f]{16}"
 _ANY_PART = re.compile(rf"\..+\.{_TOKEN}\.part", re.DOTALL)
 _SCRATCH_LOCK = re.compile(rf"exactrank-{_TOKEN}\.lock")
+LINE = 1 << 20  #: bytes of the longest line of a run, of qrels or of scores
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
     """Does ``path`` mean standard output?"""
     return os.fspath(path) in STREAMS
-
-
-LINE = 1 << 20  #: bytes of the longest line of a run, of qrels or of scores
 
 
 def refuse_existing(path: Path) -> None:
@@ -85,17 +84,26 @@ def whole_files(*paths: str | os.PathLike[str], force: bool = False) -> Iterator
 
 
 class _Part:
-    """A temporary file on its way to ``path``; `close` removes it unless it has appeared there."""
+    """A temporary file on its way to ``target``, where ``path`` leads by links; `close` removes it unless it has appeared there."""
 
     def __init__(self, path: Path, force: bool) -> None:
         self.path, self.force = path, force
         if not force:
             refuse_existing(path)
-        self.target = _regular_target(path)
-        folder, stem = self.target.parent, _part_stem(self.target.name)
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder; give the path of a file")
+        self.target = target = Path(os.path.realpath(path))
+        if not target.parent.is_dir():
+            missing = target.parent if path.is_symlink() else path.parent
+            raise FileNotFoundError(f"{path}: the folder {missing} does not exist; create it first")
+        if os.path.lexists(target) and not target.is_file():
+            raise OSError(f"{path} is not a regular file and is never replaced; give the path of a file, or - for standard output")
+        folder, stem, content = target.parent, target.name, os.fsencode(target.name)
+        if len(content) > LONGEST_NAME:
+            stem = os.fsdecode(content[: LONGEST_NAME // 2]) + "-" + hashlib.sha256(content).hexdigest()[:16]
         sweep(folder, re.compile(rf"\.{re.escape(stem)}\.{_TOKEN}\.part", re.DOTALL), Path.unlink)
         try:
-            mode = 0o600 if self.target.exists() else 0o666  # of what is replaced nobody sees more than before
+            mode = 0o600 if target.exists() else 0o666  # of what is replaced nobody sees more than before
             self.part, self._handle = make_locked(lambda: folder / f".{stem}.{secrets.token_hex(8)}.part", mode)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from None
@@ -114,22 +122,25 @@ class _Part:
 
     def appear(self) -> None:
         """Take the place of the target; without ``force`` only where nothing stands there."""
-        if self.force or not self._linked():
+        placed = False
+        if not self.force:
+            try:
+                os.link(self.part, self.target)  # a second name, which fails where there is such a file
+                placed = True
+            except OSError:  # or where links are not supported
+                refuse_existing(self.path)
+        if not placed:
             with _named(self.path):
                 os.replace(self.part, self.target)
         try:
-            _sync_folder(self.target.parent)
+            with suppress(PermissionError):  # the rename itself is made durable where the system lets us open the folder
+                folder = os.open(self.target.parent, os.O_RDONLY)
+                try:
+                    os.fsync(folder)
+                finally:
+                    os.close(folder)
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror}; the file is in place, but may not outlast a power cut", str(self.path)) from None
-
-    def _linked(self) -> bool:
-        """Give the file its second name, which fails where there is such a file; False where links are not supported."""
-        try:
-            os.link(self.part, self.target)
-        except OSError:
-            refuse_existing(self.path)
-            return False
-        return True
 
     def close(self) -> None:
         """The name goes before the lock; what could not be written is given up."""
@@ -191,39 +202,9 @@ def _named(path: Path) -> Iterator[None]:
         raise OSError(error.errno, f"{error.strerror}; {left}", str(path)) from None
 
 
-def _regular_target(path: Path) -> Path:
-    """Where ``path`` leads by links; raise where no regular file is, or can be made."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the path of a file")
-    target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path}: the folder {target.parent if path.is_symlink() else path.parent} does not exist; create it first")
-    if os.path.lexists(target) and not target.is_file():
-        raise OSError(f"{path} is not a regular file and is never replaced; give the path of a file, or - for standard output")
-    return target
-
-
-def _part_stem(name: str) -> str:
-    """What temporary files of the target ``name`` are called after: the name, or where that is long its beginning and a hash."""
-    content = os.fsencode(name)
-    if len(content) <= LONGEST_NAME:
-        return name
-    return os.fsdecode(content[: LONGEST_NAME // 2]) + "-" + hashlib.sha256(content).hexdigest()[:16]
-
-
 def sweep_parts(folder: Path) -> None:
     """Remove all temporary files in ``folder`` whose makers are dead."""
     sweep(folder, _ANY_PART, Path.unlink)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the system lets us open the folder."""
-    with suppress(PermissionError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 @contextmanager
@@ -272,14 +253,22 @@ class Readable(Protocol):
 
 @contextmanager
 def open_bytes(path: str | os.PathLike[str]) -> Iterator[Readable]:
-    """The bytes of a file or a pipe, decompressed if they are gzip; a damaged gzip stream is a `DataError`."""
-    with _opened(path) as file:
+    """The bytes of a file or a pipe, decompressed if they are gzip; a damaged gzip stream is a `DataError`.
+
+    Opening waits for nothing, so that a device or a pipe without a writer cannot hold us up.
+    """
+    if not os.path.exists(path):
+        raise DataError(f"{path} does not exist; check the path")
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    kind = os.fstat(handle).st_mode
+    if not stat.S_ISFIFO(kind) and not stat.S_ISREG(kind):
+        os.close(handle)
+        raise DataError(f"{path} is {'a folder' if stat.S_ISDIR(kind) else 'a device or a socket'}; give the path of a file")
+    with io.BufferedReader(Pipe(handle, str(path)) if stat.S_ISFIFO(kind) else io.FileIO(handle)) as file:
         if file.peek(2)[:2] != b"\x1f\x8b":
             if isinstance(file.raw, io.FileIO):
                 file.raw.seek(0, os.SEEK_SET)  # past the buffer, which large reads do better without
-                yield cast(Readable, file.raw)
-            else:
-                yield cast(Readable, file)
+            yield cast(Readable, file.raw if isinstance(file.raw, io.FileIO) else file)
             return
         try:
             with gzip.open(file) as unpacked:
@@ -314,17 +303,3 @@ def read_bounded(path: str | os.PathLike[str], most: int) -> bytearray:
             if len(found) > most:
                 raise DataError(f"{path}: is longer than {most >> 20:,} MiB, which no file of this kind is; check the path")
     return found
-
-
-def _opened(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """A regular file or a pipe; nothing is waited for, so that a device or a pipe without a writer cannot hold us up."""
-    if not os.path.exists(path):
-        raise DataError(f"{path} does not exist; check the path")
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    kind = os.fstat(handle).st_mode
-    if stat.S_ISFIFO(kind):
-        return io.BufferedReader(Pipe(handle, str(path)))
-    if stat.S_ISREG(kind):
-        return open(handle, "rb")
-    os.close(handle)
-    raise DataError(f"{path} is {'a folder' if stat.S_ISDIR(kind) else 'a device or a socket'}; give the path of a file")

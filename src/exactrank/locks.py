@@ -15,17 +15,10 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from enum import Enum
 from pathlib import Path
 
 #: What `fcntl.flock` says where a file system knows no locks.
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF}
-
-
-class _Lock(Enum):
-    OURS = "ours"
-    TAKEN = "another's"
-    UNKNOWN = "not supported"
 
 
 def make_locked(new_path: Callable[[], Path], mode: int = 0o666) -> tuple[Path, int]:
@@ -33,7 +26,8 @@ def make_locked(new_path: Callable[[], Path], mode: int = 0o666) -> tuple[Path, 
     while True:
         path = new_path()
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        if _holds(handle, path):
+        ours = _locked(handle)
+        if ours is None or (ours and _stands(handle, path)):
             return path, handle
         os.close(handle)
 
@@ -41,17 +35,16 @@ def make_locked(new_path: Callable[[], Path], mode: int = 0o666) -> tuple[Path, 
 @contextmanager
 def exclusive(path: Path) -> Iterator[bool]:
     """Hold the lock of the file at ``path``, which stands there for so long; False where another process holds it."""
-    handle = None
-    while handle is None:
+    while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        lock = _locked(handle)
-        if lock is _Lock.OURS and not _stands(handle, path):  # its holder has just removed it
-            os.close(handle)
-            handle = None
+        ours = _locked(handle)
+        if not ours or _stands(handle, path):
+            break
+        os.close(handle)  # its holder has just removed it
     try:
-        yield lock is not _Lock.TAKEN
+        yield ours is not False
     finally:
-        if lock is not _Lock.TAKEN:
+        if ours is not False:
             path.unlink(missing_ok=True)
         os.close(handle)
 
@@ -61,38 +54,29 @@ def sweep(folder: Path, names: re.Pattern[str], remove: Callable[[Path], None]) 
     found: list[str] = []
     with suppress(OSError):  # a folder that cannot be listed is not swept
         found = os.listdir(folder)
-    for name in filter(names.fullmatch, found):
+    for path in (folder / name for name in found if names.fullmatch(name)):
         with suppress(OSError):  # it is gone already, or another user's
-            _remove_leftover(folder / name, remove)
+            handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                about = os.fstat(handle)
+                own = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
+                if own and _locked(handle) and _stands(handle, path):
+                    remove(path)
+            finally:
+                os.close(handle)
 
 
-def _remove_leftover(path: Path, remove: Callable[[Path], None]) -> None:
-    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        found = os.fstat(handle)
-        ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
-        if ours and _locked(handle) is _Lock.OURS and _stands(handle, path):
-            remove(path)
-    finally:
-        os.close(handle)
-
-
-def _holds(handle: int, path: Path) -> bool:
-    """Has the maker of a file its lock, as far as there are locks?"""
-    lock = _locked(handle)
-    return lock is _Lock.UNKNOWN or (lock is _Lock.OURS and _stands(handle, path))
-
-
-def _locked(handle: int) -> _Lock:
+def _locked(handle: int) -> bool | None:
+    """Whether the lock is ours now, and not another's; None where locks are not supported."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _Lock.TAKEN
+        return False
     except OSError as error:
         if error.errno in _UNSUPPORTED:
-            return _Lock.UNKNOWN
+            return None
         raise
-    return _Lock.OURS
+    return True
 
 
 def _stands(handle: int, path: Path) -> bool:

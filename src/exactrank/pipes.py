@@ -22,7 +22,8 @@ class Pipe(io.RawIOBase):
     def __init__(self, handle: int, path: str) -> None:
         self._handle, self._path = handle, path
         self._deadline = time.monotonic() + PATIENCE
-        self._read, self._begun = 0, False
+        self._read, self._begun, self._state = 0, False, select.poll()
+        self._state.register(handle, 0)
 
     def readable(self) -> bool:
         """Yes."""
@@ -36,27 +37,20 @@ class Pipe(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """As much as is there, once something is; 0 at the end."""
-        while (size := self._now(buffer)) is None:
-            if not self._begun and time.monotonic() > self._deadline:
+        while True:
+            try:
+                size = os.readv(self._handle, [buffer])
+            except BlockingIOError:  # a writer is there, and silent
+                self._begun = True
+                select.select([self._handle], [], [])
+                continue
+            if self._begun or size > 0 or any(event & select.POLLHUP for _, event in self._state.poll(0)):  # a writer came, and may be gone
+                break
+            if time.monotonic() > self._deadline:
                 raise DataError(f"{self._path} is a pipe that nobody writes to; start the program that writes, or give a file")
-            select.select([self._handle], [], []) if self._begun else time.sleep(0.02)
+            time.sleep(0.02)
+        self._begun = True
         self._read += size
         if self._read > MOST:
             raise DataError(f"{self._path} is a pipe that gave more than {MOST >> 20:,} MiB; write it to a file first")
         return size
-
-    def _now(self, buffer: Any) -> int | None:
-        """What can be read at once, 0 at the end, and None where something may still come."""
-        try:
-            size = os.readv(self._handle, [buffer])
-        except BlockingIOError:  # a writer is there, and silent
-            self._begun = True
-            return None
-        self._begun = self._begun or size > 0 or self._left_again()
-        return size if self._begun else None
-
-    def _left_again(self) -> bool:
-        """Whether there was a writer that is gone by now."""
-        asked = select.poll()
-        asked.register(self._handle, 0)
-        return any(event & select.POLLHUP for _, event in asked.poll(0))

@@ -52,34 +52,28 @@ class Registry(Mapping[str, T]):
         return isinstance(name, str) and (self.key(name) in self.own or self.key(name) in self._points())
 
     def __getitem__(self, name: str) -> T:
-        if self.key(name) in self.own:
-            return self._ours(name)
-        points = self._points()
-        if self.key(name) not in points:
-            raise self.unknown(name, self)
-        return self._theirs(name, points[self.key(name)])
-
-    def unknown(self, name: str, known: Iterable[str], more: str = "") -> ExactRankError:
-        """What to raise where ``name`` is none of those that are ``known``."""
-        names = list(known)
-        return self.error(f"there is no {self.what} {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}{more}")
-
-    def _ours(self, name: str) -> T:
-        found = self.own[self.key(name)]
+        key = self.key(name)
+        if key not in self.own:
+            points = self._points()
+            if key not in points:
+                raise self.unknown(name, self)
+            point = points[key]
+            remedy = f"mend or uninstall the package {_package(point)}"
+            theirs = imported(point, remedy)
+            if key not in self.own:  # which importing it may have added
+                if not self.fits(theirs):
+                    raise self.error(f"{point.name}: {point.value} is no {self.what}; {remedy}")
+                return theirs  # type: ignore[no-any-return]
+        found = self.own[key]
         if not isinstance(found, str):
             return found
         module, _, attribute = found.partition(":")
         return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
 
-    def _theirs(self, name: str, point: "EntryPoint") -> T:
-        """What an entry point names, or what importing it has added to ours under that name."""
-        remedy = f"mend or uninstall the package {_package(point)}"
-        found = imported(point, remedy)
-        if self.key(name) in self.own:
-            return self._ours(name)
-        if not self.fits(found):
-            raise self.error(f"{point.name}: {point.value} is no {self.what}; {remedy}")
-        return found  # type: ignore[no-any-return]
+    def unknown(self, name: str, known: Iterable[str], more: str = "") -> ExactRankError:
+        """What to raise where ``name`` is none of those that are ``known``."""
+        names = list(known)
+        return self.error(f"there is no {self.what} {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}{more}")
 
     def _points(self) -> "dict[str, EntryPoint]":
         """The entry points of other packages, by the keys of their names."""
@@ -98,6 +92,17 @@ class Registry(Mapping[str, T]):
     def _warn(self, point: "EntryPoint", owner: str) -> None:
         told = f"the package {_package(point)} adds a {self.what} {point.name!r}, a name that {owner} has already; it is left out"
         warnings.warn(told, PluginWarning, stacklevel=4)
+
+
+def imported_late(package: str, modules: Mapping[str, str]) -> Callable[[str], type]:
+    """The ``__getattr__`` of a package whose classes are imported when first used, each from the module named beside it."""
+
+    def found(name: str) -> type:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{modules[name]}"), name)  # type: ignore[no-any-return]
+
+    return found
 
 
 def imported(point: "EntryPoint", remedy: str) -> Any:

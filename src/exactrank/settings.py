@@ -5,11 +5,11 @@
 
 The annotation is the type, and the choices where there are some. From the declaration come the constructor, the check in ``fit``, the
 option of the command line with its help, the table on the method's page, the search space of tuning, and what may change when training
-is resumed. A constructor only stores, as scikit-learn asks; `check` is called by ``fit`` before any work.
+is resumed. A constructor only stores, as scikit-learn asks; `check_values` is called by ``fit`` before any work.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import wraps
@@ -37,6 +37,9 @@ ELSEWHERE = {
     "n_jobs": "threads", "num_threads": "threads", "nthread": "threads", "hidden_layer_sizes": "hidden", "tol": "tolerance",
     "batch": "batch_size", "metric": "measure", "eval_metric": "measure", "n_bags": "bags",
 }  # fmt: skip
+#: In ``only``, beside settings: validation data, which the caller gives, or the folds of cross-fitting.
+VALID = "valid"
+_FUNCTION = get_origin(Callable[[], None])
 _LARGEST = float(np.finfo(np.float64).max)
 _KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text", NoneType: "None"}
 
@@ -67,14 +70,9 @@ class Range:
         >>> Range(1, 3).rvs(np.random.RandomState(0)), round(Range(0.01, 1, log=True).rvs(np.random.RandomState(0)), 4)
         (2, 0.1252)
         """
-        u = random_state.uniform()
-        if self.whole:
-            low, high = (np.log(self.low), np.log(self.high + 1)) if self.log else (self.low, self.high + 1)
-            at = low + u * (high - low)
-            return min(int(np.exp(at) if self.log else at), int(self.high))
-        if self.log:
-            return float(np.exp(np.log(self.low) + u * (np.log(self.high) - np.log(self.low))))
-        return float(self.low + u * (self.high - self.low))
+        u, low, high = random_state.uniform(), self.low, self.high + self.whole
+        at = np.exp(np.log(low) + u * (np.log(high) - np.log(low))) if self.log else low + u * (high - low)
+        return min(int(at), int(self.high)) if self.whole else float(at)
 
     def __str__(self) -> str:
         return f"{self.low:g} to {self.high:g}" + (", logarithmic" if self.log else "")
@@ -97,12 +95,7 @@ class Setting:
     search: Range | Sequence[Any] | None = None  #: what tuning may choose from
     free: bool = False  #: it may change when training is resumed
     name: str = ""
-    annotation: Any = None
-
-    @property
-    def kinds(self) -> tuple[Any, ...]:
-        """The types that it may have: those of a union one by one."""
-        return tuple(_alternatives(self.annotation))
+    kinds: tuple[Any, ...] = ()  #: the types that it may have: those of a union one by one
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -113,46 +106,35 @@ class Setting:
     def expected(self) -> str:
         """What it may be, in words.
 
-        >>> Setting(default=1, help="", at_least=1, annotation=int | None).expected
+        >>> Setting(default=1, help="", at_least=1, kinds=(int, NoneType)).expected
         'a whole number of at least 1, or None'
         """
-        numbers = [_KINDS[kind] + self._limits for kind in self.kinds if kind in (int, float)]
-        others = [
-            _KINDS.get(kind) or _described(kind)
-            for kind in self.kinds
-            if kind not in (int, float, NoneType) and get_origin(kind) is not Literal
-        ]
-        words = [f'"{word}"' for word in self.choices]
-        nothing = ["None"] if NoneType in self.kinds else []
-        return _listed([*words, *numbers, *others, *nothing], bool(numbers) and len(words + numbers + others + nothing) == 2)
-
-    @property
-    def _limits(self) -> str:
         said = {"above": self.above, "of at least": self.at_least, "below": self.below, "at most": self.at_most}
-        limits = [
-            f"{words} {limit:,}" if isinstance(limit, int) else f"{words} {limit:g}" for words, limit in said.items() if limit is not None
-        ]
-        return f" {' and '.join(limits)}" if limits else ""
+        limits = [f"{words} {limit:{',' if isinstance(limit, int) else 'g'}}" for words, limit in said.items() if limit is not None]
+        within = f" {' and '.join(limits)}" if limits else ""
+        numbers = [_KINDS[kind] + within for kind in self.kinds if kind in (int, float)]
+        rest = [kind for kind in self.kinds if kind not in (int, float, NoneType) and get_origin(kind) is not Literal]
+        nothing = ["None"] if NoneType in self.kinds else []
+        words = [*(f'"{word}"' for word in self.choices), *numbers, *map(_described, rest), *nothing]
+        return _listed(words, bool(numbers) and len(words) == 2)
 
     @property
     def condition(self) -> str:
-        """When it has an effect, as ``only with solver="adam"``; empty where it always has."""
-        return " and ".join(f"only with {name}" + _one_of(values) for name, values in self.only.items())
+        """When it has an effect, as ``only with solver="adam"``; empty where it always has. What ``help`` says of data is not repeated."""
+        return " and ".join(f"only with {name}" + _one_of(values) for name, values in self.only.items() if name != VALID)
 
     def check(self, value: Any, owner: str) -> None:
         """Raise where ``value`` is nothing that the setting may be."""
         if not any(_is_a(value, kind) for kind in self.kinds):
-            raise SettingError(f"{owner}: {self.name}={value!r} is not {self.expected}{_meant(value, self.choices)}")
-        if isinstance(value, Real) and not isinstance(value, bool) and not self._within(value):
-            raise SettingError(f"{owner}: {self.name}={value!r} is out of range; give {self.expected}")
-
-    def _within(self, value: Any) -> bool:
-        return (
-            (self.at_least is None or value >= self.at_least)
-            and (self.above is None or value > self.above)
-            and (self.at_most is None or value <= self.at_most)
-            and (self.below is None or value < self.below)
-        )
+            near = get_close_matches(value, self.choices, 1) if isinstance(value, str) else []
+            meant = f'; did you mean "{near[0]}"?' if near else ""
+            raise SettingError(f"{owner}: {self.name}={value!r} is not {self.expected}{meant}")
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if is_number:
+            low = (self.at_least is None or value >= self.at_least) and (self.above is None or value > self.above)
+            high = (self.at_most is None or value <= self.at_most) and (self.below is None or value < self.below)
+            if not low or not high:
+                raise SettingError(f"{owner}: {self.name}={value!r} is out of range; give {self.expected}")
 
     def is_default(self, value: Any) -> bool:
         """Is it what it is when nothing was said?"""
@@ -178,11 +160,7 @@ def setting(
     made = Setting(
         default=default, help=help, at_least=at_least, above=above, at_most=at_most, below=below, only=only or {}, search=search, free=free
     )
-    return _field(made, kw_only)
-
-
-def _field(made: Setting, kw_only: bool = True) -> Any:
-    return field(default=made.default, kw_only=kw_only, metadata={"setting": made})
+    return field(default=default, kw_only=kw_only, metadata={"setting": made})
 
 
 @dataclass_transform()
@@ -198,12 +176,13 @@ class Configured:
         inherited = {one.name: one for one in above if "setting" in one.metadata}
         for name in inspect.get_annotations(cls):
             if name in inherited and name in cls.__dict__ and not isinstance(cls.__dict__[name], Field):
-                declared_above = inherited[name]
-                setattr(cls, name, _field(replace(declared_above.metadata["setting"], default=cls.__dict__[name]), declared_above.kw_only))
+                default, one = cls.__dict__[name], inherited[name]
+                made = replace(one.metadata["setting"], default=default)
+                setattr(cls, name, field(default=default, kw_only=one.kw_only, metadata={"setting": made}))
         dataclass(eq=False, repr=False)(cls)
         hints = get_type_hints(cls)
         declared = [one for one in fields(cls) if "setting" in one.metadata]  # type: ignore[arg-type]
-        cls.settings = {one.name: replace(one.metadata["setting"], name=one.name, annotation=hints[one.name]) for one in declared}
+        cls.settings = {one.name: replace(one.metadata["setting"], name=one.name, kinds=_kinds(hints[one.name])) for one in declared}
         cls.space = {name: one.search for name, one in cls.settings.items() if one.search is not None}
         cls.__init__ = _told(cls.__init__)  # type: ignore[method-assign]
 
@@ -213,22 +192,28 @@ class Configured:
             one.check(getattr(self, name), type(self).__name__)
 
     def without_effect(self, **known: Any) -> dict[str, str]:
-        """The settings that have no effect beside the others, each with why; ``known`` says what settings such as "auto" come to."""
-        comes_to = {name: getattr(self, name) for name in self.settings} | known
+        """The settings that have no effect beside the others, each with why.
+
+        ``known`` says what settings such as "auto" come to, and as `VALID` whether there is validation data; unless it does, all goes.
+        """
+        comes_to = {VALID: True} | {name: getattr(self, name) for name in self.settings} | known
         found = {}
         for name, one in self.settings.items():
             value = getattr(self, name)
-            for other, allowed in one.only.items():
-                if not one.is_default(value) and not _allows(allowed, comes_to[other]):
-                    here = " (what it comes to here)" if other in known else ""
-                    remedy = f"leave it out, or give {other}{_one_of(allowed)}"
-                    found[name] = f"{name}={value!r} has no effect with {other}={comes_to[other]!r}{here}; {remedy}"
+            for other, allowed in () if one.is_default(value) else one.only.items():
+                is_now = comes_to[other]
+                if allowed is SOME:
+                    goes = isinstance(is_now, np.ndarray) or bool(is_now)
+                else:
+                    goes = any(is_now is each or (type(is_now) is type(each) and is_now == each) for each in allowed)
+                if goes:
+                    continue
+                beside = f"with {other}={is_now!r}" + (" (what it comes to here)" if other in known else "")
+                remedy = f"{other}{_one_of(allowed)}"
+                if other == VALID:
+                    beside, remedy = "without validation data", f'{VALID}, or bags with bagging="cross-fit"'
+                found[name] = f"{name}={value!r} has no effect {beside}; leave it out, or give {remedy}"
         return found
-
-    def check_effects(self, **known: Any) -> None:
-        """Raise where a setting has no effect beside the others."""
-        for trouble in self.without_effect(**known).values():
-            raise SettingError(f"{type(self).__name__}: {trouble}")
 
 
 def _told(made: Callable[..., None]) -> Callable[..., None]:
@@ -248,19 +233,15 @@ def _told(made: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
-def _alternatives(annotation: Any) -> Iterator[Any]:
-    if get_origin(annotation) in (Union, UnionType):
-        for one in get_args(annotation):
-            yield from _alternatives(one)
-    else:
-        yield annotation
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
 
 
 def _is_a(value: Any, kind: Any) -> bool:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Literal:
         return any(type(value) is type(word) and value == word for word in inner)
-    if origin is Callable or kind is Callable or (origin is not None and origin is get_origin(Callable[[], None])):
+    if _FUNCTION in (origin, kind):
         return callable(value)
     if origin is not None and issubclass(origin, Mapping):
         return isinstance(value, Mapping) and all(_is_a(k, inner[0]) and _is_a(v, inner[1]) for k, v in value.items())
@@ -276,34 +257,23 @@ def _is_a(value: Any, kind: Any) -> bool:
     return isinstance(value, origin or kind)
 
 
-def _allows(allowed: Any, value: Any) -> bool:
-    if allowed is SOME:
-        return bool(value) if not isinstance(value, np.ndarray) else True
-    return any(value is one or (type(value) is type(one) and value == one) for one in allowed)
-
-
 def _one_of(allowed: Any) -> str:
     return "" if allowed is SOME else "=" + " or ".join(repr(one) for one in allowed)
 
 
 def _described(kind: Any) -> str:
     origin, inner = get_origin(kind), get_args(kind)
-    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+    if origin is None:
+        return _KINDS.get(kind) or inspect.cleandoc(getattr(kind, "__name__", str(kind)))
+    if origin is _FUNCTION:
+        return "a function"
+    if issubclass(origin, Mapping):
         kinds = (_KINDS.get(one) or _listed([repr(word) for word in get_args(one)], comma=False) for one in inner)
         return f"a mapping of {' to '.join(kinds)}"
-    if origin is not None and isinstance(origin, type) and issubclass(origin, Sequence):
+    if issubclass(origin, Sequence):
         return {str: "a list of names", float: "a list of numbers", int: "a list of whole numbers"}.get(inner[0], "a list")
-    if origin is get_origin(Callable[[], None]):
-        return "a function"
     return inspect.cleandoc(getattr(kind, "__name__", str(kind)))
 
 
 def _listed(words: Sequence[str], comma: bool) -> str:
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])}{',' if comma else ''} or {words[-1]}"
-
-
-def _meant(value: Any, choices: Sequence[str]) -> str:
-    near = get_close_matches(value, choices, 1) if isinstance(value, str) else []
-    return f'; did you mean "{near[0]}"?' if near else ""
+    return f"{', '.join(words[:-1])}{',' if comma else ''} or {words[-1]}" if len(words) > 1 else "".join(words)

@@ -49,10 +49,6 @@ def to_record(value: Any) -> Any:
         return {"tuple": [to_record(one) for one in value]}
     if isinstance(value, Mapping):
         return {"mapping": {str(name): to_record(one) for name, one in value.items()}}
-    return _of_object(value)
-
-
-def _of_object(value: Any) -> dict[str, Any]:
     name, stored = type(value).__name__, _CLASSES.get(type(value).__name__)
     if stored is not type(value):
         raise TypeError(f"{name} is not marked as storable")

@@ -9,14 +9,10 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from exactrank.text import printable
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 
 @dataclass(frozen=True)
@@ -79,15 +75,15 @@ class Table:
         lines = [
             [_escaped_markdown(name) for name in self.columns],
             ["---"] * len(self.columns),
-            *([_markdown(cell) for cell in row] for row in self.rows),
+            *([_form(cell, _escaped_markdown, "**{}**", " ^{}^") for cell in row] for row in self.rows),
         ]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def latex(self) -> str:
         """The whole table, for ``\\usepackage{booktabs}``."""
         aligned = "".join("l" if self._words(j) else "r" for j in range(len(self.columns)))
-        lines = [[_escaped(name) for name in self.columns], *([_latex(cell) for cell in row] for row in self.rows)]
-        head, *body = (" & ".join(line) + r" \\" for line in lines)
+        rows = [[_form(cell, _escaped, r"\textbf{{{}}}", "$^{{{}}}$") for cell in row] for row in self.rows]
+        head, *body = (" & ".join(line) + r" \\" for line in ([_escaped(name) for name in self.columns], *rows))
         inside = "\n".join([r"\toprule", head, r"\midrule", *body, r"\bottomrule"])
         caption = _escaped(f"{self.title}. {self.note}".strip())
         return "\n".join([r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{{aligned}}}", inside, *_END])
@@ -107,17 +103,23 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        shown = RichTable(title=Text(self.title, "bold"), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        drawn = RichTable(title=Text(self.title, "bold"), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         marked = [
             max((len(cell.marks) for cell in column if isinstance(cell, Marked)), default=0) for column in zip(*self.rows, strict=True)
         ]
         for j, name in enumerate(self.columns):
-            shown.add_column(Text(name), justify="left" if marked[j] or self._words(j) else "right", no_wrap=True)
+            drawn.add_column(Text(name), justify="left" if marked[j] or self._words(j) else "right", no_wrap=True)
         for row in self.rows:
-            shown.add_row(*map(_terminal, row, marked))
+            cells = []
+            for cell, room in zip(row, marked, strict=True):  # for marks, so that numbers stand below each other
+                if isinstance(cell, Marked):
+                    cells.append(Text(shown(cell) + (f" {cell.marks:<{room}}" if room else ""), "bold" if cell.best else ""))
+                else:
+                    cells.append(Text(shown(cell)))
+            drawn.add_row(*cells)
         file = io.StringIO()
-        needed = Console(width=1000).measure(shown).maximum
-        Console(file=file, width=max(width, needed), force_terminal=colour, no_color=not colour).print(shown)
+        needed = Console(width=1000).measure(drawn).maximum
+        Console(file=file, width=max(width, needed), force_terminal=colour, no_color=not colour).print(drawn)
         note = [wrapped for line in self.note.splitlines() for wrapped in textwrap.wrap(line, width)]
         return "\n".join([line.rstrip() for line in file.getvalue().splitlines()] + note) + "\n"
 
@@ -131,31 +133,21 @@ def shown(cell: Cell) -> str:
     >>> shown(1234), shown(0.5), shown(1234.5), shown(float("nan"))
     ('1,234', '0.5000', '1234', '-')
     """
-    if isinstance(cell, Marked):
-        return shown(cell.value)
-    if isinstance(cell, str):
-        return cell
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    if math.isnan(cell):
+    value = cell.value if isinstance(cell, Marked) else cell
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}"
+    if math.isnan(value):
         return "-"
-    return f"{cell:.4f}" if cell == 0 or 1e-4 <= abs(cell) < 100 else f"{cell:.4g}"
+    return f"{value:.4f}" if value == 0 or 1e-4 <= abs(value) < 100 else f"{value:.4g}"
 
 
-def _terminal(cell: Cell, marks: int) -> "Text":
-    """With room for so many marks, so that numbers stand below each other."""
-    from rich.text import Text
-
-    if not isinstance(cell, Marked):
-        return Text(shown(cell))
-    return Text(shown(cell) + (f" {cell.marks:<{marks}}" if marks else ""), "bold" if cell.best else "")
-
-
-def _markdown(cell: Cell) -> str:
-    text = _escaped_markdown(shown(cell))
+def _form(cell: Cell, escaped: Callable[[str], str], bold: str, marks: str) -> str:
+    """A cell with its marks as markup; ``bold`` and ``marks`` are templates for these."""
+    text = escaped(shown(cell))
     if isinstance(cell, Marked):
-        text = f"**{text}**" if cell.best else text
-        text += f" ^{cell.marks}^" if cell.marks else ""
+        text = (bold.format(text) if cell.best else text) + (marks.format(cell.marks) if cell.marks else "")
     return text
 
 
@@ -165,14 +157,6 @@ def _escaped_markdown(text: str) -> str:
     a\\|b, \\<b>x\\</b>, [x\\](y), x < y, min_leaf, \\_x\\_
     """
     return _MARKDOWN.sub(lambda found: "\\" + found[0], text)
-
-
-def _latex(cell: Cell) -> str:
-    text = _escaped(shown(cell))
-    if isinstance(cell, Marked):
-        text = rf"\textbf{{{text}}}" if cell.best else text
-        text += f"$^{{{cell.marks}}}$" if cell.marks else ""
-    return text
 
 
 def _escaped(text: str) -> str:

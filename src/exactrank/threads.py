@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import Generic, ParamSpec, SupportsIndex, TypeVar
+from typing import ParamSpec, SupportsIndex, TypeVar
 
 from exactrank.errors import DataError
 
@@ -41,25 +41,18 @@ class Pool(ThreadPoolExecutor):
 
     def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """The result to come of ``work``."""
-        once: _Once[T] = _Once(lambda: work(*args, **kwargs))
+        result: Future[T] = Future()
+        free = Lock()
+
+        def once() -> None:
+            if free.acquire(blocking=False) and result.set_running_or_notify_cancel():
+                try:
+                    result.set_result(work(*args, **kwargs))
+                except BaseException as error:
+                    result.set_exception(error)
+
         try:
             super().submit(once)
         except RuntimeError:  # what it has queued a thread may still find, and then leaves alone
             once()
-        return once.result
-
-
-class _Once(Generic[T]):
-    """Work that is done by the first who calls."""
-
-    def __init__(self, work: Callable[[], T]) -> None:
-        self.result: Future[T] = Future()
-        self._work, self._free = work, Lock()
-
-    def __call__(self) -> None:
-        if not self._free.acquire(blocking=False) or not self.result.set_running_or_notify_cancel():
-            return
-        try:
-            self.result.set_result(self._work())
-        except BaseException as error:
-            self.result.set_exception(error)
+        return result

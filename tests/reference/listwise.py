@@ -5,11 +5,7 @@ import math
 
 import numpy as np
 
-from exactrank.objectives.approx_ndcg import ApproxNDCG
-from exactrank.objectives.listmle import ListMLE
-from exactrank.objectives.listnet import ListNet
-from exactrank.objectives.rank_cosine import RankCosine
-from exactrank.objectives.smooth_measure import SmoothMeasure
+from exactrank.objectives.losses import ApproxNDCG, ListMLE, ListNet, RankCosine, SmoothMeasure
 from tests.reference.measures import gain, is_empty
 
 

@@ -3,28 +3,34 @@
 Exit codes: 0 done, 1 the job failed, 2 bad usage or input.
 """
 
+import errno
 import functools
 import inspect
 import json
+import os
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import typer
 from typer.core import TyperGroup
 
-from exactrank.cli.failures import line_and_code
-from exactrank.cli.streams import leave_stdout, stdout
+from exactrank.errors import ExactRankError, PluginWarning, PrecisionWarning
 from exactrank.text import printable, shortened
 
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
     from exactrank.data.ranking_data import RankingData
     from exactrank.scorers.model import Model
+
+MEMORY = "not enough memory{}; give less data or fewer features, or convert text to an .xr cache, which is mapped instead of read"
+CLOSED = "standard input or output is closed; open it, or give the path of a file"
+_ALLOCATION = re.compile(r"Unable to allocate ([\d.]+ \w+)")  # NumPy's words
 
 
 class Program(TyperGroup):
@@ -73,13 +79,6 @@ class Options:
     each: Mapping[str, tuple[Any, Any]]  #: annotation and default, by name
     keep_missing: bool = True  #: are missing values kept, where no option says?
 
-    def parameters(self) -> list[inspect.Parameter]:
-        """What stands in the command's signature."""
-        return [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-            for name, (annotation, default) in self.each.items()
-        ]
-
     def taken(self, arguments: dict[str, Any]) -> "ReadOptions":
         """How to read, by the options among ``arguments``, which are taken out."""
         from exactrank.data.format import Columns, ReadOptions
@@ -103,26 +102,20 @@ Reading = Annotated["ReadOptions", Options({"features": (_FEATURES, None)} | _CO
 StrictReading = Annotated["ReadOptions", Options({"keep_missing": (_KEEP_MISSING, False)} | _COLUMNS)]
 
 
-def command(to: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Registers a `guarded` function as a command of ``to``: the program itself or a group such as ``probe``."""
-
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        wrapped = guarded(function)
-        to.command()(wrapped)
-        return wrapped
-
-    return register
-
-
 def guarded(function: Callable[..., None]) -> Callable[..., None]:
     """``function`` with `Options` taken as one, and an option ``--debug``, without which errors are a line on stderr and an exit code."""
     signature = inspect.signature(function)
-    groups = {name: group for name, given in signature.parameters.items() if (group := _group(given)) is not None}
+    declared = {name: getattr(given.annotation, "__metadata__", ()) for name, given in signature.parameters.items()}
+    groups = {name: group for name, about in declared.items() for group in about if isinstance(group, Options)}
 
     @functools.wraps(function)
     def wrapped(*, debug: bool, **arguments: Any) -> None:
+        from exactrank.files import is_stream
+
         try:
-            with _prints_beside(arguments.values()), plain_warnings():
+            # Where an output goes to standard output, all else that a command prints goes to stderr.
+            streamed = any(isinstance(each, Path) and is_stream(each) for each in arguments.values())
+            with redirect_stdout(sys.stderr) if streamed else nullcontext(), plain_warnings():
                 taken = {name: group.taken(arguments) for name, group in groups.items()}
                 function(**arguments, **taken)
         except KeyboardInterrupt:
@@ -136,34 +129,70 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
             if debug:
                 raise
             line, code = line_and_code(error)
-            leave_stdout()
+            try:
+                if sys.stdout is not None:
+                    sys.stdout.flush()
+            except OSError:  # its reader left, or the disk is full: what is left of it goes nowhere
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if not isinstance(error, BrokenPipeError):  # the reader of our output left; nothing more to say
                 tell(line)
             raise typer.Exit(code) from None
 
-    option = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-    flag = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=option)
-    own = [given.replace(kind=flag.kind) for name, given in signature.parameters.items() if name not in groups]
-    own += [each for group in groups.values() for each in group.parameters()]
-    wrapped.__signature__ = signature.replace(parameters=[*own, flag])  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {each.name: each.annotation for each in (*own, flag)}
+    options = {name: option for group in groups.values() for name, option in group.each.items()}
+    options["debug"] = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")], False
+    kind = inspect.Parameter.KEYWORD_ONLY
+    own = [given.replace(kind=kind) for name, given in signature.parameters.items() if name not in groups]
+    own += [inspect.Parameter(name, kind, annotation=annotation, default=default) for name, (annotation, default) in options.items()]
+    wrapped.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {each.name: each.annotation for each in own}
     return wrapped
 
 
-def _group(given: inspect.Parameter) -> Options | None:
-    return next((each for each in getattr(given.annotation, "__metadata__", ()) if isinstance(each, Options)), None)
+def line_and_code(error: Exception) -> tuple[str, int]:
+    """What to say of ``error``, and the exit code.
+
+    >>> line_and_code(FileNotFoundError(2, "No such file or directory", "a.txt"))
+    ('a.txt: No such file or directory', 1)
+    >>> line_and_code(ZeroDivisionError("division by zero"))[0]
+    'internal error (ZeroDivisionError: division by zero); run it again with --debug, and report what that shows'
+    """
+    if isinstance(error, ExactRankError):
+        return str(error) or type(error).__name__, 2
+    if isinstance(error, MemoryError):
+        wanted = _ALLOCATION.search(str(error))
+        return MEMORY.format(f" for another {wanted[1]}" if wanted else ""), 1
+    if not isinstance(error, OSError):
+        told = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return f"internal error ({told}); run it again with --debug, and report what that shows", 1
+    if error.strerror is None:
+        return str(error) or type(error).__name__, 1
+    if error.errno == errno.EBADF and error.filename is None:
+        return CLOSED, 1
+    where = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes | os.PathLike)]
+    return f"{' and '.join(where) or 'input or output'}: {error.strerror}", 1
 
 
 @contextmanager
-def _prints_beside(arguments: Iterable[Any]) -> Iterator[None]:
-    """Where an output goes to standard output, all else that a command prints goes to stderr."""
-    from exactrank.files import is_stream
+def plain_warnings() -> Iterator[None]:
+    """Shows what this library warns of as it shows errors, as a line without a place in the code."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
 
-    if not any(isinstance(each, Path) and is_stream(each) for each in arguments):
+        def shown(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, PluginWarning | PrecisionWarning):
+                tell(str(message))
+            else:
+                usual(message, category, *place, **more)
+
+        warnings.showwarning = shown
         yield
-        return
-    with redirect_stdout(sys.stderr):
-        yield
+
+
+def read(path: Path, options: "ReadOptions") -> "RankingData":
+    """The data at ``path``."""
+    from exactrank.data import formats
+
+    return formats.read_as(path, options)
 
 
 def load_model(path: Path) -> "Model":
@@ -183,55 +212,6 @@ def optional_file(path: Path | None, force: bool) -> AbstractContextManager[Bina
     return nullcontext() if path is None else whole_file(path, force=force)
 
 
-@contextmanager
-def plain_warnings() -> Iterator[None]:
-    """Shows what this library warns of as it shows errors, as a line without a place in the code."""
-    from exactrank.errors import PluginWarning, PrecisionWarning
-
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-
-        def shown(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, PluginWarning | PrecisionWarning):
-                tell(str(message))
-            else:
-                usual(message, category, *place, **more)
-
-        warnings.showwarning = shown
-        yield
-
-
-@dataclass
-class Counter:
-    """Counts rows and passes them on to a progress bar."""
-
-    advance: Callable[[int], None]
-    total: int = 0
-
-    def __call__(self, rows: int) -> None:
-        self.total += rows
-        self.advance(rows)
-
-
-def read(path: Path, options: "ReadOptions") -> "RankingData":
-    """The data at ``path``."""
-    from exactrank.data import formats
-
-    return formats.read_as(path, options)
-
-
-@contextmanager
-def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar that counts documents."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
-
-    from exactrank.cli.terminal import progress_bar, words
-
-    with progress_bar(words(), BarColumn(), MofNCompleteColumn(), words("documents"), TimeRemainingColumn(), quiet=quiet) as bar:
-        task = bar.add_task(printable(what), total=total)
-        yield lambda rows: bar.advance(task, rows)
-
-
 def report_written(target: Path, rows: int, as_json: bool) -> None:
     """Say what was written where."""
     from exactrank.files import is_stream
@@ -241,6 +221,13 @@ def report_written(target: Path, rows: int, as_json: bool) -> None:
         print_json({"path": str(target), "documents": rows, "bytes": size})
     else:
         say(f"{target}: {rows:,} documents" + ("" if size is None else f", {size:,} bytes"))
+
+
+def stdout() -> TextIO:
+    """Standard output, once it is not closed."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed, so the results cannot be printed; send them to a file or to /dev/null")
+    return sys.stdout
 
 
 def write(text: str) -> None:
@@ -263,6 +250,6 @@ def print_json(value: Any) -> None:
     write(json.dumps(value, indent=2, allow_nan=False))
 
 
-def number(value: float) -> float | None:
+def number(value: float | None) -> float | None:
     """A number as JSON has it: NaN is null."""
-    return None if value != value else float(value)
+    return None if value is None or value != value else float(value)

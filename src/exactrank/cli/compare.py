@@ -1,4 +1,7 @@
-"""``exactrank compare``: methods on the same queries, tuned with the same budget, with statistics and a report."""
+"""``exactrank compare``: methods on the same queries, tuned with the same budget, with statistics and a report.
+
+``exactrank demo`` does so with five methods on artificial data, in under a minute.
+"""
 
 import shlex
 import sys
@@ -9,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactrank.cli.common import Force, Json, Reading, Seed, app, command, print_json, read, say, tell, write
+from exactrank.cli.common import Force, Json, Reading, Seed, print_json, read, say, tell, write
 from exactrank.text import printable
 
 if TYPE_CHECKING:
-    from exactrank.compare.compare import Data, Method
+    from exactrank.compare.compare import Data
     from exactrank.compare.comparison import Comparison
     from exactrank.compare.race import Advance, Told
     from exactrank.data.format import ReadOptions
@@ -27,13 +30,15 @@ Limit = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="End with 1 if any fit failed; without it only if no method finished.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Fits at a time, each in a process. \\[default: one a core]")]
 AllThreads = Annotated[int | None, typer.Option(min=1, help="Threads of all fits together. \\[default: all cores]")]
-#: Characters of a reason on stderr; the tables have more.
-SHORT = 300
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder, to the same numbers.")]
 MLflow = Annotated[str | None, typer.Option("--mlflow", help="Log to this MLflow tracking URI, e.g. sqlite:///mlflow.db.")]
 
+SHORT = 300  #: characters of a reason on stderr; the tables have more
+QUERIES = 300  #: of the demo
+METHODS = ("ridge", "directrank", "lambdarank", "lambdamart", "lightgbm")
+MEASURES = ("nDCG@10", "nDCG@1", "AP(rel=3)")
 
-@command(app)
+
 def compare(
     data: Annotated[
         list[Path],
@@ -70,11 +75,15 @@ def compare(
     """Compare methods: tune each on validation queries, test all on the same queries, with statistics and a report."""
     from exactrank.compare.compare import compare as compared
     from exactrank.compare.contenders import find_contender, split_methods
+    from exactrank.compare.contenders.program import Program
+    from exactrank.compare.contenders.scores import ScoresFile
     from exactrank.compare.folder import workplace
-    from exactrank.compare.tuning import checked_budget, checked_seconds
+    from exactrank.compare.race import checked_budget, checked_seconds
     from exactrank.measures.parse import parse_measure
 
-    contenders = [*map(find_contender, split_methods(methods)), *_others(scores or [], program or [])]
+    files = [ScoresFile(*_named(text, "--scores")) for text in scores or []]
+    programs = [Program(*_named(text, "--program")) for text in program or []]
+    contenders = [*map(find_contender, split_methods(methods)), *files, *programs]
     for name in split_methods(measures):
         parse_measure(name)
     checked_budget(trials, seconds)
@@ -83,35 +92,50 @@ def compare(
         from exactrank.compare.tracking import check_tracking, log_comparison
 
         check_tracking(mlflow)
-    with interruptible(report), workplace(report, resume, force) as place:
+    with _interruptible(report), workplace(report, resume, force) as place:
         sets, sources = _datasets(data, valid, test, reading)
         with bar(quiet=as_json) as told:
             found = compared(
-                sets,
-                contenders,
-                split_methods(measures),
-                folds=folds,
-                trials=trials,
-                seconds=seconds,
-                limit=limit,
-                baseline=baseline,
-                out=place,
-                seed=seed,
-                workers=workers,
-                threads=threads,
-                sources=sources,
-                command=shlex.join(["exactrank", *sys.argv[1:]]),
-                told=told,
-            )
-    show(found, report, as_json)
+                sets, contenders, split_methods(measures), folds=folds, trials=trials, seconds=seconds, limit=limit,
+                baseline=baseline, out=place, seed=seed, workers=workers, threads=threads, sources=sources,
+                command=shlex.join(["exactrank", *sys.argv[1:]]), told=told,
+            )  # fmt: skip
+    _show(found, report, as_json)
     if mlflow is not None:
         log_comparison(found, report, mlflow)
-    finish(found, strict)
+    _finish(found, strict)
 
 
-def show(found: "Comparison", report: Path, as_json: bool) -> None:
-    """The tables, and where the rest is; on stderr what failed."""
+def demo(
+    report: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("exactrank-demo"),
+    resume: Resume = False,
+    force: Force = False,
+    threads: AllThreads = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Compare five methods on artificial data: the table here, the report in a folder; takes under a minute."""
+    from exactrank.compare.compare import compare as compared
+    from exactrank.compare.folder import workplace
+    from exactrank.data.synthetic import CubicPolynomial
+
+    source = CubicPolynomial(features=15, documents=25, noise=0.5, seed=seed, threads=threads)
+    if not as_json:
+        typer.echo(f"{QUERIES} artificial queries of {source.documents} documents; {', '.join(METHODS)}", err=True)
+    with _interruptible(report), workplace(report, resume, force) as place, bar(quiet=as_json) as told:
+        found = compared(
+            {"artificial": source.data(QUERIES)}, METHODS, MEASURES, folds=3, trials=3, out=place, seed=seed, threads=threads,
+            sources={"artificial": repr(source)}, command=shlex.join(["exactrank", *sys.argv[1:]]), told=told,
+        )  # fmt: skip
+    _show(found, report, as_json)
+    _finish(found)
+
+
+def _show(found: "Comparison", report: Path, as_json: bool) -> None:
+    """The tables, and where the rest is; on stderr a line for each method that failed, and one if not all is finished."""
     from exactrank.cli.terminal import width_and_colour
+    from exactrank.compare.standings import efforts
+    from exactrank.reasons import clipped
 
     if as_json:
         print_json(found.to_json())
@@ -119,23 +143,15 @@ def show(found: "Comparison", report: Path, as_json: bool) -> None:
         width, colour = width_and_colour()
         write(found.to_text(width, colour=colour))
         say(f"{report / 'report.html'}: the report; tables, models and all numbers are beside it")
-    _complain(found, report)
-
-
-def _complain(found: "Comparison", report: Path) -> None:
-    """One line on stderr for each method that failed, and one if not all is finished."""
-    from exactrank.compare.standings import efforts
-    from exactrank.reasons import clipped
-
     for data in found.datasets:
         for effort in efforts(found, data.name):
             if effort.failed:
                 tell(f"{effort.method} failed on {data.name}: {clipped(effort.failed.splitlines()[0], SHORT)}")
     if not found.complete:
-        tell(f"interrupted; {_what_is_left(report)}")
+        _tell_interrupted(report)
 
 
-def finish(found: "Comparison", strict: bool = False) -> None:
+def _finish(found: "Comparison", strict: bool = False) -> None:
     """End with 1 where the comparison was broken off, where no method finished on any data set, and if ``strict`` where any fit failed."""
     from exactrank.compare.standings import efforts
 
@@ -145,17 +161,18 @@ def finish(found: "Comparison", strict: bool = False) -> None:
 
 
 @contextmanager
-def interruptible(report: Path) -> Iterator[None]:
+def _interruptible(report: Path) -> Iterator[None]:
     """Ctrl-C before or after the fits ends with a line and 1, too."""
     try:
         yield
     except KeyboardInterrupt:
-        tell(f"interrupted; {_what_is_left(report)}")
+        _tell_interrupted(report)
         raise typer.Exit(1) from None
 
 
-def _what_is_left(report: Path) -> str:
-    return f"{report} holds what is finished, and the same command with --resume goes on" if report.exists() else "nothing was written"
+def _tell_interrupted(report: Path) -> None:
+    left = f"{report} holds what is finished, and the same command with --resume goes on" if report.exists() else "nothing was written"
+    tell(f"interrupted; {left}")
 
 
 @contextmanager
@@ -163,14 +180,15 @@ def bar(*, quiet: bool) -> "Iterator[Told]":
     """A bar on stderr, where someone watches it, with what is running and the time left."""
     from rich.progress import BarColumn, TaskProgressColumn, TimeElapsedColumn
 
-    from exactrank.cli.terminal import progress_bar, words
+    from exactrank.cli.terminal import DOING, progress_bar
 
-    shown = BarColumn(20), TaskProgressColumn(), words("{task.fields[left]}"), TimeElapsedColumn(), words()
+    shown = BarColumn(20), TaskProgressColumn(), "{task.fields[left]}", TimeElapsedColumn(), DOING
     with progress_bar(*shown, quiet=quiet) as progress:
         task = progress.add_task("starting", total=1.0, left="")
 
         def told(advance: "Advance") -> None:
-            progress.update(task, completed=advance.share, description=printable(", ".join(advance.running)), left=time_left(advance.left))
+            doing = printable(", ".join(advance.running))
+            progress.update(task, completed=advance.share, description=doing, left=time_left(advance.left))
 
         yield told
 
@@ -188,14 +206,6 @@ def time_left(seconds: float | None) -> str:
     return (f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}") + " left"
 
 
-def _others(scores: list[str], programs: list[str]) -> "list[Method]":
-    """Files of scores, and programs."""
-    from exactrank.compare.contenders.program import Program
-    from exactrank.compare.contenders.scores import ScoresFile
-
-    return [*(ScoresFile(*_named(text, "--scores")) for text in scores), *(Program(*_named(text, "--program")) for text in programs)]
-
-
 def _named(text: str, option: str) -> tuple[str, str]:
     from exactrank.errors import DataError
 
@@ -207,7 +217,7 @@ def _named(text: str, option: str) -> tuple[str, str]:
 
 def _datasets(paths: list[Path], valid: Path | None, test: Path | None, options: "ReadOptions") -> "tuple[dict[str, Data], dict[str, str]]":
     """The data sets by their names, and where each comes from."""
-    from exactrank.data.folds import Fold
+    from exactrank.data.folds import Fold, read_folds
     from exactrank.errors import DataError
 
     if (valid is None) != (test is None):
@@ -221,15 +231,11 @@ def _datasets(paths: list[Path], valid: Path | None, test: Path | None, options:
     for path in paths:
         if _name(path) in found:
             raise DataError(f"two data sets are called {_name(path)}; rename one, for names tell them apart")
-        found[_name(path)] = _read(path, options)
+        if path.is_dir():
+            found[_name(path)] = read_folds(path, keep_missing=options.keep_missing, threads=options.threads)
+        else:
+            found[_name(path)] = read(path, options)
     return found, {_name(path): str(path) for path in paths}
-
-
-def _read(path: Path, options: "ReadOptions") -> "Data":
-    """Folds of a folder, or the data of a file."""
-    from exactrank.data.folds import read_folds
-
-    return read_folds(path, keep_missing=options.keep_missing, threads=options.threads) if path.is_dir() else read(path, options)
 
 
 def _name(path: Path) -> str:

@@ -1,28 +1,20 @@
 """Commands on data: describe it, convert it, make it."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import (
-    Counter,
-    Force,
-    Json,
-    Seed,
-    Source,
-    StrictReading,
-    Threads,
-    app,
-    command,
-    print_json,
-    progress,
-    read,
-    report_written,
-)
+from exactrank.cli.common import Force, Json, Seed, Source, StrictReading, Threads, print_json, read, report_written
+from exactrank.text import printable
 
 if TYPE_CHECKING:
-    from exactrank.cli.terminal import Cell
+    from rich.progress import Task
+
     from exactrank.data.describe import Summary
 
 Target = Annotated[
@@ -31,7 +23,6 @@ Target = Annotated[
 ]
 
 
-@command(app)
 def info(
     data: Annotated[Path, typer.Argument(help="Any data file, or a folder with Fold1, Fold2, ...")],
     reading: StrictReading,
@@ -49,13 +40,16 @@ def info(
         parts = {str(data): read(data, reading)}
     summaries = {name: describe(part, threads) for name, part in parts.items()}
     if as_json:
-        shown = {name: _summary_json(summary) for name, summary in summaries.items()}
+        shown = {}
+        for name, summary in summaries.items():
+            grades = {f"{grade:g}": count for grade, count in summary.grades.items()}
+            lengths = dict(zip(("min", "median", "max"), summary.list_lengths, strict=True))
+            shown[name] = asdict(summary) | {"grades": grades, "list_lengths": lengths}
         print_json(shown if data.is_dir() else next(iter(shown.values())))
     else:
         _print_summaries(summaries)
 
 
-@command(app)
 def convert(
     source: Source,
     target: Target,
@@ -74,13 +68,11 @@ def convert(
             stream = stream_of(trec.from_trec(trec.read_qrels(source), [trec.read_run(path) for path in run]))
         else:
             stream = formats.stream(source, reading)
-        with progress(f"Converting {source.name}", None, quiet=as_json) as advance:
-            rows = Counter(advance)
-            write_to(stream, rows)
-    report_written(target, rows.total, as_json)
+        with _counted(f"Converting {source.name}", None, quiet=as_json) as (task, count):
+            write_to(stream, count)
+    report_written(target, int(task.completed), as_json)
 
 
-@command(app)
 def generate(
     target: Target,
     queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 1000,
@@ -99,29 +91,49 @@ def generate(
     from exactrank.data.synthetic import CubicPolynomial
 
     source = CubicPolynomial(features, documents, grades, noise, seed, threads)
-    with progress("Generating", queries * documents, quiet=as_json) as advance:
-        rows = Counter(advance)
-        formats.write_stream(source.stream(queries, first), target, force=force, progress=rows)
-    report_written(target, rows.total, as_json)
+    with _counted("Generating", queries * documents, quiet=as_json) as (task, count):
+        formats.write_stream(source.stream(queries, first), target, force=force, progress=count)
+    report_written(target, int(task.completed), as_json)
 
 
-def _summary_json(summary: "Summary") -> dict[str, Any]:
-    from dataclasses import asdict
+@contextmanager
+def _counted(what: str, total: int | None, *, quiet: bool) -> "Iterator[tuple[Task, Callable[[int], None]]]":
+    """A bar that counts documents, and what adds some."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
-    shown = asdict(summary)
-    shown["grades"] = {f"{grade:g}": count for grade, count in summary.grades.items()}
-    shown["list_lengths"] = dict(zip(("min", "median", "max"), summary.list_lengths, strict=True))
-    return shown
+    from exactrank.cli.terminal import DOING, progress_bar
+
+    with progress_bar(DOING, BarColumn(), MofNCompleteColumn(), "documents", TimeRemainingColumn(), quiet=quiet) as bar:
+        task = bar.add_task(printable(what), total=total)
+        yield bar.tasks[0], partial(bar.advance, task)
 
 
 def _print_summaries(summaries: dict[str, "Summary"]) -> None:
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import Cell, Table, show
+    from exactrank.data.alignment import listed
 
     if len(summaries) == 1:
-        table = Table(title=next(iter(summaries)), show_header=False)
-        table.column()
-        table.column(justify="right")
-        for label, value in _summary_rows(next(iter(summaries.values()))).items():
+        ((name, summary),) = summaries.items()
+        table = Table("", "", title=name, show_header=False)
+        table.columns[1].justify = "right"
+        grades = [f"{grade:g}: {count:,} ({count / summary.documents:.1%})" for grade, count in summary.grades.items()]
+        least, median, most = summary.list_lengths
+        missing = [f"{name}: {count:,}" for name, count in summary.missing_values.items()]
+        shown: dict[str, Cell] = {
+            "queries": f"{summary.queries:,}",
+            "documents": f"{summary.documents:,}",
+            "features": f"{summary.features:,}",
+            "documents a query (min / median / max)": f"{least:,} / {median:g} / {most:,}",
+            "grades": grades if len(grades) <= 12 else [*grades[:5], f"... {len(grades) - 10} more ...", *grades[-5:]],
+            "queries of a single grade": f"{summary.single_grade_queries:,}",
+            "queries without a relevant document": f"{summary.irrelevant_queries:,}",
+            "constant features": listed(summary.constant_features),
+            "missing values": f"{sum(summary.missing_values.values()):,}" + (f" ({listed(missing)})" if missing else ""),
+            "queries interleaved in the input": "yes" if summary.interleaved else "no",
+            "weights": ", ".join(summary.weights) or "none",
+            "document ids": "yes" if summary.has_docid else "no",
+        }
+        for label, value in shown.items():
             table.row(label, value)
     else:
         table = Table("", "queries", "documents", "features", "a query", "single grade", "none relevant", "missing")
@@ -131,25 +143,3 @@ def _print_summaries(summaries: dict[str, "Summary"]) -> None:
             odd = (summary.single_grade_queries, summary.irrelevant_queries, sum(summary.missing_values.values()))
             table.row(name, *(f"{n:,}" for n in counts), f"{least:,} / {median:g} / {most:,}", *(f"{n:,}" for n in odd))
     show(table)
-
-
-def _summary_rows(summary: "Summary") -> "dict[str, Cell]":
-    from exactrank.data.alignment import listed
-
-    grades = [f"{grade:g}: {count:,} ({count / summary.documents:.1%})" for grade, count in summary.grades.items()]
-    least, median, most = summary.list_lengths
-    missing = [f"{name}: {count:,}" for name, count in summary.missing_values.items()]
-    return {
-        "queries": f"{summary.queries:,}",
-        "documents": f"{summary.documents:,}",
-        "features": f"{summary.features:,}",
-        "documents a query (min / median / max)": f"{least:,} / {median:g} / {most:,}",
-        "grades": grades if len(grades) <= 12 else [*grades[:5], f"... {len(grades) - 10} more ...", *grades[-5:]],
-        "queries of a single grade": f"{summary.single_grade_queries:,}",
-        "queries without a relevant document": f"{summary.irrelevant_queries:,}",
-        "constant features": listed(summary.constant_features),
-        "missing values": f"{sum(summary.missing_values.values()):,}" + (f" ({listed(missing)})" if missing else ""),
-        "queries interleaved in the input": "yes" if summary.interleaved else "no",
-        "weights": ", ".join(summary.weights) or "none",
-        "document ids": "yes" if summary.has_docid else "no",
-    }

@@ -1,17 +1,53 @@
-"""The command that evaluates scores."""
+"""The commands that score documents by a model, and that evaluate scores."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactrank.cli.common import Json, Seed, Source, StrictReading, Threads, app, command, number, print_json, read
+from exactrank.cli.common import (
+    Force,
+    Json,
+    Reading,
+    Seed,
+    Source,
+    StrictReading,
+    Threads,
+    load_model,
+    number,
+    optional_file,
+    print_json,
+    read,
+    report_written,
+    write,
+)
 
 if TYPE_CHECKING:
     from exactrank.measures.evaluate import Evaluation
 
 
-@command(app)
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model of exactrank train, or JSON with weights by feature name.")],
+    data: Source,
+    reading: Reading,
+    out: Annotated[Path | None, typer.Option(help="Where the scores go; - is standard output. \\[default: stdout]")] = None,
+    force: Force = False,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Score documents by a model: one score a line, in the order of DATA."""
+    with optional_file(out, force) as file:
+        scores = load_model(model).predict(read(data, reading), threads).tolist()
+        if file is not None:
+            file.writelines(f"{score!r}\n".encode() for score in scores)
+    if out is not None:
+        report_written(out, len(scores), as_json)
+    elif as_json:
+        print_json({"scores": scores})
+    else:
+        write("\n".join(map(repr, scores)))
+
+
 def evaluate(
     data: Source,
     reading: StrictReading,
@@ -30,11 +66,12 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Evaluate scores by any measures, with 95% intervals; every number is printed with its exact definition."""
-    from exactrank.data.scores import feature_scores, read_scores
+    import numpy as np
+
+    from exactrank.data.scores import read_scores
     from exactrank.errors import DataError
     from exactrank.measures.evaluate import evaluate as evaluated
-    from exactrank.measures.parse import parse_measure
-    from exactrank.measures.presets import default_measures
+    from exactrank.measures.parse import default_measures, parse_measure
 
     asked = measure or default_measures(preset)
     for name in asked:
@@ -45,28 +82,26 @@ def evaluate(
     if scores is not None:
         judged, values = read_scores(scores, judged)
     else:
-        values = feature_scores(judged, str(feature))
+        column = judged.feature(str(feature))
+        values = np.where(np.isnan(column), -np.inf, column)  # missing values count as not retrieved
     result = evaluated(asked, judged, values, preset=preset, complete=complete, seed=seed, threads=threads)
     if as_json:
-        print_json(_evaluation_json(result, per_query))
+        measures: dict[str, Any] = {}
+        for name in result:
+            each, (low, high) = result[name].values, result.intervals[name]
+            skipped = int((each != each).sum())
+            measures[name] = {
+                "definition": repr(result.measures[name]),
+                "mean": number(result.means[name]),
+                "interval": [number(low), number(high)],
+                "queries": len(each) - skipped,
+                "skipped": skipped,
+            }
+            if per_query:
+                measures[name]["per_query"] = {str(q): number(v) for q, v in zip(result.qid.tolist(), each, strict=True)}
+        print_json({"measures": measures})
     else:
         _print_evaluation(result, per_query)
-
-
-def _evaluation_json(result: "Evaluation", per_query: bool) -> dict[str, Any]:
-    def one(name: str) -> dict[str, Any]:
-        values, (low, high) = result[name].values, result.intervals[name]
-        skipped = int((values != values).sum())
-        shown = {
-            "definition": repr(result.measures[name]),
-            "mean": number(result.means[name]),
-            "interval": [number(low), number(high)],
-            "queries": len(values) - skipped,
-            "skipped": skipped,
-        }
-        return shown | ({"per_query": {str(q): number(v) for q, v in zip(result.qid.tolist(), values, strict=True)}} if per_query else {})
-
-    return {"measures": {name: one(name) for name in result}}
 
 
 def _print_evaluation(result: "Evaluation", per_query: bool) -> None:

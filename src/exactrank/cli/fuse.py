@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import Force, Json, Seed, StrictReading, Threads, app, command, optional_file, print_json, read
+from exactrank.cli.common import Force, Json, Seed, StrictReading, Threads, optional_file, print_json, read
 from exactrank.cli.probe import picture
 
 if TYPE_CHECKING:
-    from exactrank.data.format import ReadOptions
-    from exactrank.data.ranking_data import RankingData
     from exactrank.fuse.fuse import Fusion
 
 Absent = Annotated[
@@ -24,7 +22,6 @@ Cells = Annotated[
 ]
 
 
-@command(app)
 def fuse(
     data: Annotated[Path, typer.Argument(help="TREC qrels, with --run; or any data with a feature a system, with --system.")],
     reading: StrictReading,
@@ -45,11 +42,26 @@ def fuse(
     as_json: Json = False,
 ) -> None:
     """Tune the weights of a hybrid search: the global optimum for two systems, certified for three."""
-    from exactrank.fuse.fuse import fuse as fused
+    from exactrank.errors import DataError, IncompatibleError
+    from exactrank.fuse.fuse import fuse as fused, systems_from_runs
 
-    _check_outputs(out, plot, systems=len(run or system or []))
+    runs, names = run or [], system or []
+    if plot is not None and plot == out:
+        raise DataError(f"two outputs would go to {plot}; give each a path of its own")
+    if plot is not None and len(runs or names) > 2:
+        raise IncompatibleError(
+            f"--plot draws the weight of one system against another, but there are {len(runs or names)}; fuse two, or leave it out"
+        )
     with optional_file(out, force) as file, picture(plot, force) as draw:
-        judged = _systems(data, run or [], system or [], reading)
+        if bool(runs) == bool(names):
+            both = " only one of them" if runs else ""
+            raise DataError(
+                f"give{both} --run FILE for each system of the qrels in DATA, or --system NAME for each feature of DATA to fuse"
+            )
+        if runs:
+            judged = systems_from_runs(data, runs)
+        else:
+            judged = read(data, replace(reading, columns=replace(reading.columns, features=tuple(names))))
         result = fused(
             judged, systems=system, measure=measure, normalise=normalise, absent=absent, nonnegative=not allow_negative,
             folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads,
@@ -64,30 +76,6 @@ def fuse(
         _print(result)
 
 
-def _check_outputs(out: Path | None, plot: Path | None, systems: int) -> None:
-    """Raise before the work where there would be no picture."""
-    from exactrank.errors import DataError, IncompatibleError
-
-    if plot is not None and plot == out:
-        raise DataError(f"two outputs would go to {plot}; give each a path of its own")
-    if plot is not None and systems > 2:
-        raise IncompatibleError(
-            f"--plot draws the weight of one system against another, but there are {systems}; fuse two, or leave it out"
-        )
-
-
-def _systems(data: Path, runs: list[Path], systems: list[str], options: "ReadOptions") -> "RankingData":
-    from exactrank.errors import DataError
-    from exactrank.fuse.fuse import systems_from_runs
-
-    if bool(runs) == bool(systems):
-        both = " only one of them" if runs else ""
-        raise DataError(f"give{both} --run FILE for each system of the qrels in DATA, or --system NAME for each feature of DATA to fuse")
-    if runs:
-        return systems_from_runs(data, runs)
-    return read(data, replace(options, columns=replace(options.columns, features=tuple(systems))))
-
-
 def _print(result: "Fusion") -> None:
     from exactrank.cli.terminal import Table, show
 
@@ -100,18 +88,14 @@ def _print(result: "Fusion") -> None:
     for row in result.comparison:
         gain = "" if row.gain is None else f"{row.gain:+.4f}"
         table.row(row.name, f"{row.mean:.4f}", _range(row.interval), gain, _range(row.gain_interval, sign="+"))
-    show(weights, _verdict(result), table)
-
-
-def _verdict(result: "Fusion") -> str:
-    """What is known of the weights, in a sentence."""
-    found = f"{result.measure} {result.value:.4f}"
+    verdict, known = f"{result.measure} {result.value:.4f} is", result.certificate
     if result.optimum == "global":
-        return f"{found} is the global optimum: all weights were swept."
-    if result.certificate is not None:
-        known = result.certificate
-        return f"{found} is within {known.gap:.4f} of the optimum: no weights have more than {known.upper:.4f} ({known.cells:,} triangles)."
-    return f"{found} is a local optimum: no single weight has anything better."
+        verdict += " the global optimum: all weights were swept."
+    elif known is not None:
+        verdict += f" within {known.gap:.4f} of the optimum: no weights have more than {known.upper:.4f} ({known.cells:,} triangles)."
+    else:
+        verdict += " a local optimum: no single weight has anything better."
+    show(weights, verdict, table)
 
 
 def _range(ends: tuple[float, float] | None, sign: str = "") -> str:

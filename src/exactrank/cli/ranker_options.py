@@ -18,30 +18,36 @@ OWN, COMMON = "Settings of the method", "Settings of all rankers"
 def ranker_options(ranker: type[Ranker]) -> list[inspect.Parameter]:
     """The settings of ``ranker`` as parameters of a command, its own first; what no word can stand for is left to Python."""
     shared = [name for name in Ranker.settings if name != "measure"]
-    order = ["measure", *(name for name in ranker.settings if name not in Ranker.settings), *shared]
-    found = (_option(ranker.settings[name], COMMON if name in shared else OWN) for name in order)
-    return [option for option in found if option is not None]
+    found = []
+    for name in ["measure", *(name for name in ranker.settings if name not in Ranker.settings), *shared]:
+        one = ranker.settings[name]
+        written = _written(one)
+        if written is None:
+            continue
+        condition = f" ({one.condition[0].upper()}{one.condition[1:]}.)" if one.condition else ""
+        about = (one.help + condition).replace("[", "\\[")
+        how: dict[str, Any] = {"help": about, "rich_help_panel": COMMON if name in shared else OWN}
+        if one.choices and _is_number(one):
+            how |= {"parser": _number_or_word(one), "metavar": "|".join(["NUMBER", *one.choices])}
+        if written == list[str]:
+            how |= {"metavar": "NAME=VALUE" if _kind(one, Mapping) else "NAME"}
+        kind: Any = written | None if NoneType in one.kinds else written
+        annotation = Annotated[kind, typer.Option(*_SHORT.get(name, ()), **how)]
+        default = list(one.default or ()) if written == list[str] else one.default
+        found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+    return found
 
 
 def given_settings(ranker: type[Ranker], options: Mapping[str, Any]) -> dict[str, Any]:
     """What the constructor takes for what the command line gave."""
-    return {name: _value(ranker.settings[name], option) for name, option in options.items()}
-
-
-def _option(one: Setting, panel: str) -> inspect.Parameter | None:
-    written = _written(one)
-    if written is None:
-        return None
-    condition = f" ({one.condition[0].upper()}{one.condition[1:]}.)" if one.condition else ""
-    how: dict[str, Any] = {"help": (one.help + condition).replace("[", "\\["), "rich_help_panel": panel}
-    if one.choices and _is_number(one):
-        how |= {"parser": _number_or_word(one), "metavar": "|".join(["NUMBER", *one.choices])}
-    if written == list[str]:
-        how |= {"metavar": "NAME=VALUE" if _kind(one, Mapping) else "NAME"}
-    kind: Any = written | None if NoneType in one.kinds else written
-    annotation = Annotated[kind, typer.Option(*_SHORT.get(one.name, ()), **how)]
-    default = list(one.default or ()) if written == list[str] else one.default
-    return inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    found: dict[str, Any] = {}
+    for name, option in options.items():
+        one = ranker.settings[name]
+        if isinstance(option, list) and _kind(one, Mapping):
+            found[name] = dict(_pair(name, word) for word in option) or one.default
+        else:
+            found[name] = option.value if isinstance(option, Enum) else tuple(option) if isinstance(option, list) else option
+    return found
 
 
 def _written(one: Setting) -> Any:
@@ -77,17 +83,9 @@ def _number_or_word(one: Setting) -> Callable[[Any], Any]:
     return read
 
 
-def _value(one: Setting, option: Any) -> Any:
-    if isinstance(option, Enum):
-        return option.value
-    if isinstance(option, list) and _kind(one, Mapping):
-        return dict(_pair(one, word) for word in option) or one.default
-    return tuple(option) if isinstance(option, list) else option
-
-
-def _pair(one: Setting, word: str) -> tuple[str, int]:
+def _pair(setting: str, word: str) -> tuple[str, int]:
     name, _, value = word.rpartition("=")
     try:
         return name, int(value)
     except ValueError:
-        raise typer.BadParameter(f"--{one.name} {word!r} is not NAME=VALUE, e.g. --{one.name} price=-1") from None
+        raise typer.BadParameter(f"--{setting} {word!r} is not NAME=VALUE, e.g. --{setting} price=-1") from None

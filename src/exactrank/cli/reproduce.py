@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactrank.cli.common import Force, Json, Seed, Threads, app, command, print_json, say, tell, write
+from exactrank.cli.common import Force, Json, Seed, Threads, print_json, say, tell, write
 from exactrank.text import printable
 
 if TYPE_CHECKING:
     from exactrank.reproduce.experiment import Experiment, Tell
-    from exactrank.reproduce.finding import Finding
 
 Name = Annotated[str | None, typer.Argument(help="The experiment; without one, all are listed.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the report, its numbers and its figure.")]
@@ -24,7 +23,6 @@ Data = Annotated[list[Path] | None, typer.Option(help="Folder with Fold1, Fold2,
 SPEED_PERIOD = 3600  #: seconds of steps that the time left is estimated from: steps take long
 
 
-@command(app)
 def reproduce(
     name: Name = None,
     out: Out = None,
@@ -36,8 +34,9 @@ def reproduce(
     as_json: Json = False,
 ) -> None:
     """Run a published experiment again, and check whether its finding holds."""
-    from exactrank.errors import DataError
+    from exactrank.errors import DataError, IncompatibleError
     from exactrank.reproduce import find_experiment
+    from exactrank.reproduce.experiment import OnFolds
     from exactrank.reproduce.finding import finding_files
 
     if name is None:
@@ -47,7 +46,12 @@ def reproduce(
     if out is None:
         raise DataError(f"give --out FOLDER for the report of {name}, its numbers and its figure")
     experiment = kind.full(seed) if full else kind(seed=seed)
-    experiment = _on(experiment if threads is None else replace(experiment, threads=threads), data or [])
+    experiment = experiment if threads is None else replace(experiment, threads=threads)
+    if data:
+        if not isinstance(experiment, OnFolds):
+            raise IncompatibleError(f"{experiment.name} is run on artificial data alone; leave --data out")
+        given: dict[str, Any] = {"data": tuple(map(str, data))}
+        experiment = replace(experiment, **given)
     start = time.perf_counter()
     try:
         with finding_files(name, out, force=force) as keep:
@@ -57,7 +61,13 @@ def reproduce(
     except KeyboardInterrupt:
         tell("interrupted; nothing was written")
         raise typer.Exit(1) from None
-    _report(finding, paths, time.perf_counter() - start, as_json)
+    seconds = time.perf_counter() - start
+    if as_json:
+        print_json(finding.to_json() | {"paths": [str(path) for path in paths], "seconds": round(seconds, 3)})
+        return
+    write(printable(finding.to_markdown(), lines=True))
+    say(f"The published finding {finding.verdict}.")
+    say(f"{', '.join(map(str, paths))}: {seconds:.0f} s")
 
 
 def _list(as_json: bool) -> None:
@@ -75,28 +85,15 @@ def _list(as_json: bool) -> None:
     show(table)
 
 
-def _on(experiment: "Experiment", folders: list[Path]) -> "Experiment":
-    """The experiment on the folds in ``folders``, if there are any."""
-    from exactrank.errors import IncompatibleError
-    from exactrank.reproduce.experiment import OnFolds
-
-    if not folders:
-        return experiment
-    if not isinstance(experiment, OnFolds):
-        raise IncompatibleError(f"{experiment.name} is run on artificial data alone; leave --data out")
-    given: dict[str, Any] = {"data": tuple(map(str, folders))}
-    return replace(experiment, **given)
-
-
 @contextmanager
 def _bar(experiment: "Experiment", *, quiet: bool) -> Iterator["Tell"]:
     """A bar on stderr, where someone watches it, with what is done next."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from exactrank.cli.terminal import progress_bar, words
+    from exactrank.cli.terminal import DOING, progress_bar
 
-    counted = words(experiment.name), BarColumn(), MofNCompleteColumn()
-    timed = TimeElapsedColumn(), words("left"), TimeRemainingColumn(), words()
+    counted = experiment.name, BarColumn(), MofNCompleteColumn()
+    timed = TimeElapsedColumn(), "left", TimeRemainingColumn(), DOING
     with progress_bar(*counted, *timed, quiet=quiet, speed_estimate_period=SPEED_PERIOD) as bar:
         task = bar.add_task("", total=None if bar.disable else experiment.stages)
         told = 0
@@ -107,12 +104,3 @@ def _bar(experiment: "Experiment", *, quiet: bool) -> Iterator["Tell"]:
             told += 1
 
         yield show
-
-
-def _report(finding: "Finding", paths: tuple[Path, ...], seconds: float, as_json: bool) -> None:
-    if as_json:
-        print_json(finding.to_json() | {"paths": [str(path) for path in paths], "seconds": round(seconds, 3)})
-        return
-    write(printable(finding.to_markdown(), lines=True))
-    say(f"The published finding {finding.verdict}.")
-    say(f"{', '.join(map(str, paths))}: {seconds:.0f} s")

@@ -3,33 +3,28 @@
 This module imports rich, so commands import it where they print.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, ProgressColumn, TextColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from exactrank.cli.streams import stdout
+from exactrank.cli.common import stdout
 from exactrank.text import printable
 
 Cell = str | Sequence[str]  #: a line, or several
+DOING = "{task.description}"  #: in a progress bar, what is being done
 
 
 class Table(RichTable):
     """A table of plain text: the only kind that commands print."""
 
-    def __init__(self, *columns: str, title: str | None = None, caption: str | None = None, show_header: bool = True) -> None:
-        super().__init__(title=None if title is None else _text(title), show_header=show_header)
-        self.caption = None if caption is None else _text(caption)
-        for name in columns:
-            self.column(name)
-
-    def column(self, name: str = "", justify: Literal["left", "right"] = "left") -> None:
-        """Add a column; names that are too long for it go on in the next line, so that they can be told apart."""
-        self.add_column(_text(name), justify=justify, overflow="fold")
+    def __init__(self, *columns: str, title: str | None = None, caption: str | None = None, **settings: Any) -> None:
+        super().__init__(title=None if title is None else _text(title), caption=None if caption is None else _text(caption), **settings)
+        for name in columns:  # names that are too long for a column go on in the next line, so that they can be told apart
+            self.add_column(_text(name), overflow="fold")
 
     def row(self, *cells: Cell) -> None:
         """Add a row."""
@@ -49,18 +44,11 @@ def width_and_colour() -> tuple[int, bool]:
     return console.width, console.is_terminal
 
 
-@contextmanager
-def progress_bar(*columns: ProgressColumn, quiet: bool, **settings: Any) -> Iterator[Progress]:
-    """A bar on stderr, where someone watches it, that leaves nothing behind."""
+def progress_bar(*columns: ProgressColumn | str, quiet: bool, **settings: Any) -> Progress:
+    """A bar on stderr, where someone watches it, that leaves nothing behind; words are a column of plain text."""
     console = Console(stderr=True)
-    hidden = quiet or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden, **settings) as bar:
-        yield bar
-
-
-def words(text: str = "{task.description}") -> TextColumn:
-    """A column of plain text: by default, what a task is doing."""
-    return TextColumn(text, markup=False)
+    shown = [TextColumn(column, markup=False) if isinstance(column, str) else column for column in columns]
+    return Progress(*shown, console=console, transient=True, disable=quiet or not console.is_terminal, **settings)
 
 
 def _stdout() -> Console:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from exactrank.cli.common import Force, Json, Reading, Source, app, guarded, print_json, read, say, tell
+from exactrank.cli.common import Force, Json, Reading, Source, guarded, print_json, read, say, tell
 from exactrank.errors import ExactRankError, InterruptedWarning
-from exactrank.rankers import RANKERS, find_ranker
+from exactrank.rankers import RANKERS
 from exactrank.text import printable
 
 if TYPE_CHECKING:
@@ -42,16 +42,50 @@ class Rankers(TyperGroup):
         return list(RANKERS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command that trains one; of a ranker that another package adds and that cannot be imported, one that says so."""
+        """The command that trains one."""
+        from typer.main import get_command
+
         if cmd_name not in RANKERS:
             return None
-        try:
-            return _command(cmd_name)
-        except ExactRankError as error:
-            return _broken(cmd_name, error)
+        about, train = _trainer(cmd_name)
+        alone = typer.Typer(add_completion=False)
+        alone.command(cmd_name, help=printable(about))(guarded(train))
+        return get_command(alone)
 
 
-app.add_typer(typer.Typer(cls=Rankers), name="train", help="Train a ranker on the measure you report.", no_args_is_help=True)
+def _trainer(name: str) -> tuple[str, Callable[..., None]]:
+    """A line about the ranker called ``name``, and what trains it; of one that another package adds and that cannot be imported, why."""
+    from exactrank.cli.ranker_options import given_settings, ranker_options
+
+    try:
+        ranker = RANKERS[name]
+        settings = ranker_options(ranker)
+    except ExactRankError as error:
+        reason = error
+
+        def refuse() -> None:
+            raise reason
+
+        return str(reason), refuse
+
+    def train(
+        data: Source,
+        out: Out,
+        reading: Reading,
+        valid: Valid = None,
+        force: Force = False,
+        resume: Resume = False,
+        as_json: Json = False,
+        **options: Any,
+    ) -> None:
+        job = Job(ranker(**given_settings(ranker, options)), out, force, as_json, resume)
+        job.run(data, valid, reading)
+
+    # The signature names the settings in place of **options.
+    signature = inspect.signature(train)
+    own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    train.__signature__ = signature.replace(parameters=[*own[:6], *settings, *own[6:]])  # type: ignore[attr-defined]
+    return (ranker.__doc__ or "").partition("\n")[0], train
 
 
 @dataclass
@@ -78,7 +112,11 @@ class Job:
                 try:
                     self._fit(read(data, options), None if valid is None else read(valid, options), earlier)
                 except KeyboardInterrupt:
-                    tell(f"interrupted; {self._kept()}")
+                    told = "there was no model yet, nothing was written"
+                    if self.checkpoint is not None and (self.kept or (self.resume and self.checkpoint.exists())):
+                        untouched = f", and {self.out} is as it was" if self.out.exists() else ""
+                        told = f"{self.checkpoint} holds the best model so far{untouched}; the same command with --resume goes on"
+                    tell(f"interrupted; {told}")
                     raise typer.Exit(1) from None
                 file.write(self.ranker.model_.to_bytes())
             if self.checkpoint is not None:
@@ -125,7 +163,11 @@ class Job:
         return None
 
     def _fit(self, train: "RankingData", valid: "RankingData | None", earlier: "Model | None") -> None:
-        """Train; a checkpoint that is taken up is never replaced by a model that is worse."""
+        """Train; a checkpoint that is taken up is never replaced by a model that is worse.
+
+        What training warned of is said on stderr, once, in the words of the command line. NumPy's words on numbers say nothing to
+        a user, and of an interruption more is said than this.
+        """
         floor = earlier if self.checkpoint is not None and self.checkpoint.exists() else None
 
         def keep(model: "Model") -> None:
@@ -133,31 +175,34 @@ class Job:
                 model.save(self.checkpoint, force=True)
                 self.kept = model
 
-        with _bar(self.ranker, quiet=self.as_json) as listener, _troubles_told():
+        with _bar(self.ranker, quiet=self.as_json) as listener, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             self.ranker.fit(train, valid=valid, listener=listener, checkpoint=keep, resume=earlier)
+        silent = RuntimeWarning, InterruptedWarning
+        for message in dict.fromkeys(str(warning.message) for warning in caught if not issubclass(warning.category, silent)):
+            tell(message)
         if self.ranker.model_.training["interrupted"]:
             keep(self.ranker.model_)
             if self.checkpoint is not None and self.kept is self.ranker.model_:
                 self.report(self.checkpoint)
             raise KeyboardInterrupt
 
-    def _kept(self) -> str:
-        """What a run that was broken off leaves behind."""
-        if self.checkpoint is None or not (self.kept or (self.resume and self.checkpoint.exists())):
-            return "there was no model yet, nothing was written"
-        untouched = f", and {self.out} is as it was" if self.out.exists() else ""
-        return f"{self.checkpoint} holds the best model so far{untouched}; the same command with --resume goes on"
-
     def report(self, path: Path) -> None:
         """Say what was reached by the model at ``path``."""
-        model = self.ranker.model_
-        reached = model.training
+        from exactrank.cli.terminal import Table, show
+
+        model, measure = self.ranker.model_, str(self.ranker.measure)
+        training = model.training
+        reached = {"training": training["value"], "validation": training["valid"]}
         if self.as_json:
             named = {"path": str(path), "ranker": self.ranker.name, "measure": model.measure}
-            found = {"training": reached["value"], "validation": reached["valid"]}
-            print_json(named | found | {"steps": reached["steps"], "interrupted": reached["interrupted"]})
-        else:
-            _print_reached(model, str(self.ranker.measure), path)
+            print_json(named | reached | {"steps": training["steps"], "interrupted": training["interrupted"]})
+            return
+        shown = {name: f"{mean:.4f}" for name, mean in reached.items() if mean is not None}
+        table = Table("measure", *shown, "definition")
+        table.row(measure, *shown.values(), model.measure or "")
+        show(table)
+        say(f"{path}: {model.scorer.kind} model of {model.scorer.n_features:,} features")
 
 
 def _no_worse(model: "Model", earlier: "Model") -> bool:
@@ -169,74 +214,15 @@ def _no_worse(model: "Model", earlier: "Model") -> bool:
     return True
 
 
-def _broken(name: str, error: ExactRankError) -> Any:
-    def train() -> None:
-        raise error
-
-    return _made(name, str(error), train)
-
-
-def _command(name: str) -> Any:
-    """The command that trains the ranker called ``name``."""
-    from exactrank.cli.ranker_options import given_settings, ranker_options
-
-    ranker = find_ranker(name)
-
-    def train(
-        data: Source,
-        out: Out,
-        reading: Reading,
-        valid: Valid = None,
-        force: Force = False,
-        resume: Resume = False,
-        as_json: Json = False,
-        **options: Any,
-    ) -> None:
-        job = Job(ranker(**given_settings(ranker, options)), out, force, as_json, resume)
-        job.run(data, valid, reading)
-
-    _replace_catch_all(train, ranker_options(ranker))
-    return _made(name, (ranker.__doc__ or "").partition("\n")[0], train)
-
-
-def _made(name: str, about: str, function: Callable[..., None]) -> Any:
-    from typer.main import get_command
-
-    alone = typer.Typer(add_completion=False)
-    alone.command(name, help=printable(about))(guarded(function))
-    return get_command(alone)
-
-
-def _replace_catch_all(function: Callable[..., None], options: list[inspect.Parameter]) -> None:
-    """Give ``function``, whose last parameter is ``**options``, the signature that names them."""
-    signature = inspect.signature(function)
-    own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    function.__signature__ = signature.replace(parameters=[*own[:6], *options, *own[6:]])  # type: ignore[attr-defined]
-
-
-@contextmanager
-def _troubles_told() -> Iterator[None]:
-    """Say on stderr what training warned of, once, in the words of the command line.
-
-    NumPy's words on numbers say nothing to a user, and of an interruption more is said than this.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    silent = RuntimeWarning, InterruptedWarning
-    for message in dict.fromkeys(str(warning.message) for warning in caught if not issubclass(warning.category, silent)):
-        tell(message)
-
-
 @contextmanager
 def _bar(ranker: "Ranker", *, quiet: bool) -> Iterator["Listener"]:
     """A bar on stderr, where someone watches it, with the measure as it stands."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from exactrank.cli.terminal import progress_bar, words
+    from exactrank.cli.terminal import DOING, progress_bar
 
-    shown = words(ranker.name), BarColumn(), MofNCompleteColumn(), words()
-    with progress_bar(*shown, TimeElapsedColumn(), words("left"), TimeRemainingColumn(), quiet=quiet) as bar:
+    shown = ranker.name, BarColumn(), MofNCompleteColumn(), DOING
+    with progress_bar(*shown, TimeElapsedColumn(), "left", TimeRemainingColumn(), quiet=quiet) as bar:
         task = bar.add_task("", total=None)
 
         def show(progress: "Progress") -> None:
@@ -245,14 +231,3 @@ def _bar(ranker: "Ranker", *, quiet: bool) -> Iterator["Listener"]:
             bar.update(task, completed=progress.step, total=progress.steps, description=printable(measured + gap))
 
         yield show
-
-
-def _print_reached(model: "Model", measure: str, out: Path) -> None:
-    from exactrank.cli.terminal import Table, show
-
-    reached = {"training": model.training["value"], "validation": model.training["valid"]}
-    shown = {name: f"{mean:.4f}" for name, mean in reached.items() if mean is not None}
-    table = Table("measure", *shown, "definition")
-    table.row(measure, *shown.values(), model.measure or "")
-    show(table)
-    say(f"{out}: {model.scorer.kind} model of {model.scorer.n_features:,} features")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import Force, Json, Reading, Seed, Source, app, command, number, print_json, read, tell, write
+from exactrank.cli.common import Force, Json, Reading, Seed, Source, number, print_json, read, tell, write
 from exactrank.cli.compare import AllThreads, MLflow, Seconds, Trials, Workers, bar
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 SHOWN = 10
 
 
-@command(app)
 def tune(
     method: Annotated[str, typer.Argument(help="A ranker, with settings to keep if you like: 'lambdamart(trees=200)'.")],
     data: Source,
@@ -35,9 +34,10 @@ def tune(
 ) -> None:
     """Try settings of a method by the measure on validation queries, and write the model with the best."""
     from exactrank.compare.contenders import find_contender
+    from exactrank.compare.race import checked_budget
     from exactrank.compare.tune import tune as tuned
-    from exactrank.compare.tuning import checked_budget
-    from exactrank.files import whole_file
+    from exactrank.errors import IncompatibleError
+    from exactrank.files import is_stream, whole_file
     from exactrank.measures.parse import parse_measure
 
     parse_measure(measure)
@@ -46,24 +46,16 @@ def tune(
     if mlflow is not None:
         from exactrank.compare.tracking import check_tracking, log_tuned
 
-        _check_logged(out)
+        if is_stream(out):
+            raise IncompatibleError(f"--mlflow logs the model's file, but --out {out} is standard output; give a path")
         check_tracking(mlflow)
     with whole_file(out, force=force) as file:
         train, held_out = read(data, reading), None if valid is None else read(valid, reading)
         with bar(quiet=as_json) as told:
             found = tuned(
-                method,
-                train,
-                measure,
-                valid=held_out,
-                folds=folds,
-                trials=trials,
-                seconds=seconds,
-                seed=seed,
-                workers=workers,
-                threads=threads,
-                told=told,
-            )
+                method, train, measure, valid=held_out, folds=folds, trials=trials, seconds=seconds, seed=seed, workers=workers,
+                threads=threads, told=told,
+            )  # fmt: skip
         file.write(found.ranker.model_.to_bytes())
     _show(found, measure, out, as_json)
     if mlflow is not None:
@@ -73,44 +65,19 @@ def tune(
         raise typer.Exit(1)
 
 
-def _check_logged(out: Path) -> None:
-    from exactrank.errors import IncompatibleError
-    from exactrank.files import is_stream
-
-    if is_stream(out):
-        raise IncompatibleError(f"--mlflow logs the model's file, but --out {out} is standard output; give a path")
-
-
 def _show(found: "Tuned", measure: str, out: Path, as_json: bool) -> None:
     from exactrank.cli.terminal import width_and_colour
     from exactrank.table import Cell, Table
 
     if as_json:
-        trials = [
-            {"settings": t.settings, "value": number_or_none(t.valid), "seconds": t.seconds, "failed": t.failed} for t in found.trials
-        ]
-        print_json(
-            {"path": str(out), "measure": measure, "settings": found.settings, "value": number_or_none(found.best.valid), "trials": trials}
-        )
+        trials = [{"settings": t.settings, "value": number(t.valid), "seconds": t.seconds, "failed": t.failed} for t in found.trials]
+        print_json({"path": str(out), "measure": measure, "settings": found.settings, "value": number(found.best.valid), "trials": trials})
         return
     ranked = sorted(found.trials, key=lambda trial: -1.0 if trial.valid is None else trial.valid, reverse=True)[:SHOWN]
-    rows: list[list[Cell]] = [
-        [
-            t.failed or float(t.valid or 0.0),
-            f"{t.seconds:.1f}",
-            ", ".join(f"{k}={_short(v)}" for k, v in t.settings.items()) or "the defaults",
-        ]
-        for t in ranked
-    ]
+    rows: list[list[Cell]] = []
+    for t in ranked:
+        settings = [f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}" for name, value in t.settings.items()]
+        rows.append([t.failed or float(t.valid or 0.0), f"{t.seconds:.1f}", ", ".join(settings) or "the defaults"])
     note = f"The best of {len(found.trials)} trials; {out} has the settings of the first."
     table = Table(f"{found.ranker.name}, {measure} on validation queries", ("validation", "s", "settings"), rows, note)
     write(table.text(*width_and_colour()))
-
-
-def number_or_none(value: float | None) -> float | None:
-    """As JSON has it."""
-    return None if value is None else number(value)
-
-
-def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,7 +1,7 @@
 """Methods compared on the same queries with the same budget: `xr.compare`.
 
 For each data set and each division of its queries (`exactrank.compare.divisions`) every method is tuned on validation
-data (`tuning`), fitted with the settings that did best, and measured on test data, each fit in a process of its own (`race`,
+data, fitted with the settings that did best, and measured on test data, each fit in a process of its own (`race`,
 `workers`, `fitting`). The result (`results`) is what tables, statistics (`standings`) and the report are made of.
 """
 
@@ -10,21 +10,17 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from exactrank import __version__
 from exactrank.compare.comparison import Comparison
 from exactrank.compare.contender import Contender
 from exactrank.compare.contenders import as_contender
-from exactrank.compare.divisions import DataSet, dealt, given
+from exactrank.compare.divisions import dealt, given
 from exactrank.compare.folder import workplace
-from exactrank.compare.race import Race, Told, silent
-from exactrank.compare.records import RECORD, read_record
-from exactrank.compare.results import MethodSummary, Results
-from exactrank.compare.tuning import checked_budget, checked_seconds, workers_and_threads
+from exactrank.compare.race import Race, Told, checked_budget, checked_seconds, silent, workers_and_threads
+from exactrank.compare.results import RECORD, MethodSummary, Results, read_record
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
@@ -81,24 +77,36 @@ def compare(
 
     Ctrl-C ends it early; what is finished is compared, and ``complete`` is False.
     """
-    contenders, named = _contenders(methods), _measures(measures)
+    contenders = _contenders(methods, baseline)
+    listed = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not listed:
+        raise DataError("name at least one measure, e.g. nDCG@10")
+    named = {str(measure): parse_measure(measure) for measure in listed}
+    sets = data if isinstance(data, Mapping) else {"data": data}
+    if not sets:
+        raise DataError("there is no data; give a RankingData, folds, or such by their names")
     budget, most = checked_budget(trials, seconds), checked_seconds("limit", limit)
-    if baseline is not None and baseline not in [contender.name for contender in contenders]:
-        raise DataError(f"the baseline {baseline!r} is not among the methods; they are {', '.join(c.name for c in contenders)}")
     at_a_time, each = workers_and_threads(workers, threads)
     begun = time.monotonic()
     with workplace(out, resume, force) as place:
-        earlier = _earlier(place.folder)
-        datasets = tuple(_dataset(name, own, folds, seed, place.scratch) for name, own in _by_name(data).items())
-        for dataset in datasets:
-            dataset.check()
-        summaries = tuple(replace(dataset.summary, source=(sources or {}).get(dataset.name, "")) for dataset in datasets)
+        record = place.folder / RECORD
+        earlier = read_record(Results, record).seconds if record.exists() else 0.0  # that earlier runs of the same comparison took
+        datasets = tuple(
+            dealt(name, own, folds, seed, place.scratch)
+            if isinstance(own, RankingData)
+            else given(name, [own] if isinstance(own, Fold) else list(own), place.scratch)
+            for name, own in sets.items()
+        )
+        summaries = tuple(dataset.summary((sources or {}).get(dataset.name, "")) for dataset in datasets)
         race = Race(datasets, contenders, named, budget, seed, at_a_time, each, place.folder, most)
         heats = race.run(told)
         fits = tuple(heat.fit for heat in heats if heat.fit is not None)
         found = Comparison(
             summaries,
-            tuple(_summary(contender) for contender in contenders),
+            tuple(
+                MethodSummary(own.name, own.about, repr(own), {name: str(choice) for name, choice in own.space.items()})
+                for own in contenders
+            ),
             {name: repr(measure) for name, measure in named.items()},
             baseline or contenders[0].name,
             fits,
@@ -111,7 +119,7 @@ def compare(
     return found
 
 
-def _contenders(methods: Sequence[Method]) -> tuple[Contender, ...]:
+def _contenders(methods: Sequence[Method], baseline: str | None) -> tuple[Contender, ...]:
     if isinstance(methods, str) or not methods:
         raise DataError("name at least one method in a list, e.g. ['directrank', 'lambdamart']")
     found = tuple(as_contender(method) for method in methods)
@@ -119,36 +127,17 @@ def _contenders(methods: Sequence[Method]) -> tuple[Contender, ...]:
     for name in names:
         if names.count(name) > 1:
             raise DataError(f"two methods are called {name!r}; give one another name, e.g. 'other={name}(...)'")
+    if baseline is not None and baseline not in names:
+        raise DataError(f"the baseline {baseline!r} is not among the methods; they are {', '.join(names)}")
     return found
-
-
-def _measures(measures: Sequence[str | Measure] | str | Measure) -> dict[str, Measure]:
-    given = [measures] if isinstance(measures, str | Measure) else list(measures)
-    if not given:
-        raise DataError("name at least one measure, e.g. nDCG@10")
-    return {str(measure): parse_measure(measure) for measure in given}
-
-
-def _by_name(data: Data | Mapping[str, Data]) -> Mapping[str, Data]:
-    found = data if isinstance(data, Mapping) else {"data": data}
-    if not found:
-        raise DataError("there is no data; give a RankingData, folds, or such by their names")
-    return found
-
-
-def _dataset(name: str, data: Data, folds: int, seed: int, scratch: Path) -> DataSet:
-    if isinstance(data, RankingData):
-        return dealt(name, data, folds, seed, scratch)
-    return given(name, [data] if isinstance(data, Fold) else list(data), scratch)
-
-
-def _summary(contender: Contender) -> MethodSummary:
-    space = {name: str(choice) for name, choice in contender.space.items()}
-    return MethodSummary(contender.name, contender.about, repr(contender), space)
 
 
 def _how(race: Race, folds: int) -> dict[str, Any]:
     """What it takes to run the comparison again."""
+    versions = {}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     return {
         "seed": race.seed,
         "trials": race.budget.trials,
@@ -161,18 +150,4 @@ def _how(race: Race, folds: int) -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "date": time.strftime("%Y-%m-%d %H:%M:%S%z"),
-    } | _versions()
-
-
-def _versions() -> dict[str, str]:
-    """Of the libraries that are installed."""
-    found = {}
-    for name in LIBRARIES:
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
-
-
-def _earlier(folder: Path) -> float:
-    """Seconds that earlier runs of the same comparison took."""
-    return read_record(Results, folder / RECORD).seconds if (folder / RECORD).exists() else 0.0
+    } | versions

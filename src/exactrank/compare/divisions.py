@@ -8,9 +8,9 @@ Parts live in memory-mapped caches, which all processes share.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +19,9 @@ import xxhash
 from exactrank.arrays import Rows
 from exactrank.compare.results import DataSummary, FoldSummary, PartSummary
 from exactrank.data.alignment import aligned, check_same_features
-from exactrank.data.checksum import checksum
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.formats import read, write
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, checksum
 from exactrank.errors import DataError
 
 PARTS = ("train", "valid", "test")
@@ -37,23 +36,13 @@ class Part:
     checksum: str  #: of these queries
     queries: Rows | None = None
 
-    def read(self) -> RankingData:
-        """The documents of these queries."""
-        return self._of(read(self.path, verify=False))
-
-    def outline(self) -> RankingData:
-        """The same without features, of which no copy is made: ids, grades and weights are all that checks and summaries ask for."""
+    def read(self, *, features: bool = True) -> RankingData:
+        """The documents of these queries; without ``features``, of which no copy is made then, they have ids, grades and weights."""
         data = read(self.path, verify=False)
-        nothing = np.empty((data.n_documents, 0), np.float32)
-        return self._of(replace(data, X=nothing, feature_names=(), offset=None, docid=None, comment=None))
-
-    def _of(self, data: RankingData) -> RankingData:
+        if not features:
+            nothing = np.empty((data.n_documents, 0), np.float32)
+            data = replace(data, X=nothing, feature_names=(), offset=None, docid=None, comment=None)
         return data if self.queries is None else data.take_queries(self.queries)
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The names of its features."""
-        return read(self.path, verify=False).feature_names
 
     @property
     def rows(self) -> Rows:
@@ -75,21 +64,15 @@ class Division:
     test: Part
 
     @property
-    def scratch(self) -> Path:
-        """The folder of its caches, which is gone after the run."""
-        return self.train.path.parent
+    def checksum(self) -> str:
+        """Of all three parts."""
+        return "-".join(part.checksum for part in (self.train, self.valid, self.test))
 
     def read(self) -> Fold:
         """The documents; all parts have the features of the training part."""
         train, valid, test = self.train.read(), self.valid.read(), self.test.read()
         names = train.feature_names
         return Fold(self.name, train, aligned(valid, names, TRAINING), aligned(test, names, TRAINING))
-
-    def outline(self) -> Fold:
-        """The documents without their features, once all parts are known to have the same."""
-        for path in {self.valid.path, self.test.path} - {self.train.path}:
-            check_same_features(Part(path, "").features, self.train.features, TRAINING)
-        return Fold(self.name, self.train.outline(), self.valid.outline(), self.test.outline())
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,51 +82,53 @@ class DataSet:
     name: str
     divisions: tuple[Division, ...]
 
-    @cached_property
-    def summary(self) -> DataSummary:
-        """How much of what there is; each query counts once."""
+    def summary(self, source: str = "") -> DataSummary:
+        """How much of what there is; each query counts once. Raises where a division cannot be learned from and tested."""
         sizes: dict[object, int] = {}
         grades: Counter[float] = Counter()
+        tested: dict[object, str] = {}
         folds = []
         for division in self.divisions:
-            fold = division.outline()
-            for part in (fold.train, fold.valid, fold.test):
-                ids = part.qid.tolist()
-                new = [q for q, qid in enumerate(ids) if qid not in sizes]
-                sizes.update(zip(ids, part.sizes.tolist(), strict=True))
+            features = read(division.train.path, verify=False).feature_names
+            for path in {division.valid.path, division.test.path} - {division.train.path}:
+                check_same_features(read(path, verify=False).feature_names, features, TRAINING)
+            parts = {part: getattr(division, part).read(features=False) for part in PARTS}
+            self._check(division.name, parts, tested)
+            for part in parts.values():
+                queries = part.qid.tolist()
+                new = [q for q, qid in enumerate(queries) if qid not in sizes]
+                sizes.update(zip(queries, part.sizes.tolist(), strict=True))
                 if new:
                     grades.update(part.take_queries(new).y.tolist())
-            folds.append(_fold_summary(fold, "-".join(getattr(division, part).checksum for part in PARTS)))
+            test = parts["test"]
+            ids = tuple(map(str, test.qid.tolist()))
+            extents = {name: PartSummary(part.n_queries, part.n_documents) for name, part in parts.items()}
+            weight = None if test.query_weight is None else tuple(test.query_weight.tolist())
+            folds.append(FoldSummary(division.name, **extents, test_qid=ids, test_weight=weight, checksum=division.checksum))
         counts = {f"{grade:g}": grades[grade] for grade in sorted(grades)}
-        return DataSummary(self.name, "", len(sizes), sum(sizes.values()), len(self.divisions[0].train.features), counts, tuple(folds))
+        return DataSummary(self.name, source, len(sizes), sum(sizes.values()), len(features), counts, tuple(folds))
 
-    def check(self) -> None:
-        """Raise where divisions share queries that they must not, and where a test tests nothing."""
-        tested: dict[object, str] = {}
-        for division in self.divisions:
-            fold = division.outline()
-            self._check_parts(fold)
-            for qid in fold.test.qid.tolist():
-                if qid in tested:
-                    raise DataError(
-                        f"{self.name}: query {qid} is in the test parts of {tested[qid]} and {fold.name};"
-                        " each query may be tested once, so leave one of the folds out"
-                    )
-                tested[qid] = fold.name
-
-    def _check_parts(self, fold: Fold) -> None:
-        ids = {part: set(getattr(fold, part).qid.tolist()) for part in PARTS}
-        for one, other in (("train", "valid"), ("train", "test"), ("valid", "test")):
-            for shared in sorted(ids[one] & ids[other], key=str)[:1]:
+    def _check(self, division: str, parts: Mapping[str, RankingData], tested: dict[object, str]) -> None:
+        """Raise where parts share queries that they must not, and where a test tests nothing; ``tested`` says where queries were."""
+        ids = {part: data.qid.tolist() for part, data in parts.items()}
+        for one, other in combinations(PARTS, 2):
+            for shared in sorted({*ids[one]} & {*ids[other]}, key=str)[:1]:
                 raise DataError(
-                    f"{self.name}, {fold.name}: query {shared} is in the {one} part and in the {other} part;"
+                    f"{self.name}, {division}: query {shared} is in the {one} part and in the {other} part;"
                     " a ranker must not be judged on queries that it has seen, so divide by query (or give each query an id of its own)"
                 )
-        if not np.any(fold.test.y > 0):
+        if not np.any(parts["test"].y > 0):
             raise DataError(
-                f"{self.name}, {fold.name}: no document of the test part is relevant (all grades are 0 or less),"
+                f"{self.name}, {division}: no document of the test part is relevant (all grades are 0 or less),"
                 " so every ranking is worth the same; give test queries with relevant documents, or fewer folds"
             )
+        for qid in ids["test"]:
+            if qid in tested:
+                raise DataError(
+                    f"{self.name}: query {qid} is in the test parts of {tested[qid]} and {division};"
+                    " each query may be tested once, so leave one of the folds out"
+                )
+            tested[qid] = division
 
 
 def dealt(name: str, data: RankingData, folds: int, seed: int, scratch: Path, *, tested: bool = True) -> DataSet:
@@ -158,8 +143,12 @@ def dealt(name: str, data: RankingData, folds: int, seed: int, scratch: Path, *,
     divisions = []
     for k in range(folds):
         valid = (k + 1) % folds if tested else k
-        parts = ((fold_of != k) & (fold_of != valid), fold_of == valid, fold_of == k)
-        divisions.append(Division(f"Fold{k + 1}", *(_some(whole, np.flatnonzero(part)) for part in parts)))
+        parts = []
+        for chosen in ((fold_of != k) & (fold_of != valid), fold_of == valid, fold_of == k):
+            queries = np.flatnonzero(chosen)
+            digest = xxhash.xxh3_128(whole.checksum.encode() + queries.tobytes())  # of the whole and their numbers
+            parts.append(Part(whole.path, digest.hexdigest(), queries))
+        divisions.append(Division(f"Fold{k + 1}", *parts))
     return DataSet(name, tuple(divisions))
 
 
@@ -167,11 +156,7 @@ def given(name: str, folds: Sequence[Fold], scratch: Path) -> DataSet:
     """Divisions as they are given."""
     if not folds:
         raise DataError(f"{name} has no folds; give at least one division into train, valid and test")
-    divisions = []
-    for fold in folds:
-        parts = (_written(getattr(fold, part), scratch) for part in PARTS)
-        divisions.append(Division(fold.name, *parts))
-    return DataSet(name, tuple(divisions))
+    return DataSet(name, tuple(Division(fold.name, *(_written(getattr(fold, part), scratch) for part in PARTS)) for fold in folds))
 
 
 def _written(data: RankingData, scratch: Path) -> Part:
@@ -179,16 +164,3 @@ def _written(data: RankingData, scratch: Path) -> Part:
     path = scratch / f"{len(list(scratch.iterdir()))}.xr"
     write(data, path)
     return Part(path, checksum(data))
-
-
-def _some(whole: Part, queries: Rows) -> Part:
-    """These queries of a cache, by the checksum of the whole and their numbers."""
-    digest = xxhash.xxh3_128(whole.checksum.encode() + queries.tobytes())
-    return Part(whole.path, digest.hexdigest(), queries)
-
-
-def _fold_summary(fold: Fold, checksum: str) -> FoldSummary:
-    parts = {part: getattr(fold, part) for part in PARTS}
-    sizes = {part: PartSummary(data.n_queries, data.n_documents) for part, data in parts.items()}
-    weight = None if fold.test.query_weight is None else tuple(fold.test.query_weight.tolist())
-    return FoldSummary(fold.name, **sizes, test_qid=tuple(map(str, fold.test.qid.tolist())), test_weight=weight, checksum=checksum)

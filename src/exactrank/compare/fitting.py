@@ -21,15 +21,13 @@ import xxhash
 from exactrank.arrays import PerDocument
 from exactrank.compare.contender import Contender, Fitted, Task
 from exactrank.compare.divisions import PARTS, Division
-from exactrank.compare.records import write_record
-from exactrank.compare.results import RANKS, Fit, Slice, Trial, Weights
-from exactrank.data.folds import Fold
+from exactrank.compare.results import RANKS, Fit, Slice, Trial, Weights, write_record
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.files import scratch_folder, whole_file
 from exactrank.measures.base import Measure
-from exactrank.measures.dcg import NDCG
 from exactrank.measures.evaluate import Result, evaluate
+from exactrank.measures.graded import NDCG
 from exactrank.objectives.profile import profile
 from exactrank.pictures import outline
 from exactrank.reasons import clipped, log_traceback, reason_of
@@ -58,7 +56,6 @@ class Job:
     models: Path | None = None  #: the folder for the model; None for a trial
     number: int = 0  #: of a trial
     limit: float | None = None  #: seconds after which it is killed
-    budgeted: bool = False  #: does it spend a budget of seconds?
 
     @property
     def trial(self) -> bool:
@@ -69,7 +66,12 @@ class Job:
         """Fit, measure and write the result; an error is a result too."""
         begun = time.perf_counter()
         try:
-            found: Trial | Fit = _trial(self) if self.trial else _final(self)
+            division, name, scratch = self.division, next(iter(self.measures)), self.division.train.path.parent
+            task = Task(self.dataset, division.read(), division.test.rows, name, self.seed, self.threads, scratch)
+            started = time.perf_counter()
+            fitted = self.contender.fit(task, self.settings)
+            seconds = time.perf_counter() - started
+            found = (_trial if self.trial else _final)(self, task, fitted, seconds)
         except Exception as error:  # of any library that takes part: it is reported, and does not sink the others
             log_traceback()
             found = self.failed(reason_of(error), time.perf_counter() - begun)
@@ -96,29 +98,29 @@ def file_stem(dataset: str, fold: str, method: str) -> str:
     return f"{readable}.{xxhash.xxh3_64(json.dumps(names).encode()).hexdigest()[:12]}"
 
 
-def _trial(job: Job) -> Trial:
-    fold, fitted, seconds = _fitted(job)
+def _trial(job: Job, task: Task, fitted: Fitted, seconds: float) -> Trial | Fit:
+    valid = task.fold.valid
     measure = next(iter(job.measures.values()))
-    scores = fitted.scores("valid", fold.valid)
+    scores = fitted.scores("valid", valid)
     if scores is None:
         raise IncompatibleError(f"{job.contender.name} gives no scores of validation documents, so it cannot be tuned")
     severe: Any = replace(measure, ties="pessimistic") if measure.ties == "input" else measure
-    value = evaluate(severe, fold.valid, scores, threads=job.threads).means[str(severe)]
+    value = evaluate(severe, valid, scores, threads=job.threads).means[str(severe)]
     if value != value:
         raise DataError(f"{measure} has no value on the validation part: it skips every query there; give others, or empty=0")
     return Trial(job.settings, value, seconds)
 
 
-def _final(job: Job) -> Fit:
-    fold, fitted, seconds = _fitted(job)
+def _final(job: Job, task: Task, fitted: Fitted, seconds: float) -> Trial | Fit:
+    fold = task.fold
     by_rank: dict[str, Measure] = {f"nDCG@{k}": NDCG(k=k) for k in RANKS}
-    parts = {part: getattr(fold, part) for part in PARTS}
-    scores = {part: fitted.scores(part, data) for part, data in parts.items()}
-    train, valid = (_measured(job.measures, parts[part], scores[part], job.threads) for part in ("train", "valid"))
+    scores = {part: fitted.scores(part, getattr(fold, part)) for part in PARTS}
+    train, valid = (_measured(job.measures, getattr(fold, part), scores[part], job.threads) for part in ("train", "valid"))
     test = _measured(by_rank | dict(job.measures), fold.test, scores["test"], job.threads)
     if not test:
         raise IncompatibleError(f"{job.contender.name} gives no scores of test documents")
-    models = _saved(job, fitted)
+    models = _saved(job, task, fitted)
+    most_memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return Fit(
         job.dataset,
         fold.name,
@@ -126,7 +128,7 @@ def _final(job: Job) -> Fit:
         fitted.settings,
         job.settings,
         seconds=seconds,
-        memory=_most_memory(),
+        memory=most_memory * MAXRSS_UNIT,
         train={name: result.mean for name, result in train.items()},
         valid={name: result.mean for name, result in valid.items()},
         test={name: tuple(result.values.tolist()) for name, result in test.items()},
@@ -137,40 +139,21 @@ def _final(job: Job) -> Fit:
     )
 
 
-def _saved(job: Job, fitted: Fitted) -> tuple[str, ...]:
+def _saved(job: Job, task: Task, fitted: Fitted) -> tuple[str, ...]:
     """The names of the files of the model, which are whole when they come to the folder of models."""
     if job.models is None:
         return ()
     job.models.mkdir(exist_ok=True)
-    with scratch_folder(job.division.scratch) as folder:
-        fitted.save(folder, file_stem(job.dataset, job.division.name, job.contender.name))
+    with scratch_folder(task.scratch) as folder:
+        fitted.save(folder, file_stem(task.dataset, task.fold.name, job.contender.name))
         made = sorted(folder.iterdir())
         for path in made:
-            _keep(path, job.models / path.name)
+            if path.is_dir():  # as the models of some libraries are
+                path.replace(job.models / path.name)
+                continue
+            with open(path, "rb") as content, whole_file(job.models / path.name, force=True) as file:
+                shutil.copyfileobj(content, file)
     return tuple(path.name for path in made)
-
-
-def _keep(made: Path, target: Path) -> None:
-    """Bring a model from the scratch folder to its place; that of some libraries is a folder."""
-    if made.is_dir():
-        made.replace(target)
-        return
-    with open(made, "rb") as content, whole_file(target, force=True) as file:
-        shutil.copyfileobj(content, file)
-
-
-def _fitted(job: Job) -> tuple[Fold, Fitted, float]:
-    """The data, the contender fitted to it, and the seconds that took."""
-    fold = job.division.read()
-    task = Task(job.dataset, fold, job.division.test.rows, next(iter(job.measures)), job.seed, job.threads, job.division.scratch)
-    begun = time.perf_counter()
-    fitted = job.contender.fit(task, job.settings)
-    return fold, fitted, time.perf_counter() - begun
-
-
-def _most_memory() -> int:
-    """The most bytes that this process, or one that it started, held at a time."""
-    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) * MAXRSS_UNIT
 
 
 def _measured(measures: Mapping[str, Measure], data: RankingData, scores: PerDocument | None, threads: int) -> dict[str, Result]:

@@ -7,13 +7,12 @@ records: results have names that end in a hash, and each says which model files 
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from exactrank.compare.race import FITS, MODELS, RESULT
-from exactrank.compare.records import FILES, RECORD, read_record
-from exactrank.compare.results import Fit, Results
+from exactrank.compare.results import FILES, RECORD, Fit, Results, read_record
 from exactrank.errors import DataError, OutputExistsError
 from exactrank.files import made_folder, scratch_folder, sweep_parts
 from exactrank.locks import exclusive
@@ -46,33 +45,18 @@ def workplace(out: str | os.PathLike[str] | None, resume: bool = False, force: b
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise OutputExistsError(f"{folder} is a file; give a folder for the report")
-    with made_folder(folder), _alone(folder):
+    with made_folder(folder), exclusive(folder / LOCK) as ours, ExitStack() as swept:
+        if not ours:
+            raise OutputExistsError(f"another comparison is running in {folder}; wait for its end, or choose another folder")
         _check_content(folder, resume, force)
         if force and not resume:
             _forget(folder)
-        with _swept(folder), scratch_folder(folder) as scratch:
+        for place in (folder, folder / FITS, folder / MODELS):
+            # what fits that were killed had begun to write: those of earlier runs, and in the end those of this one
+            sweep_parts(place)
+            swept.callback(sweep_parts, place)
+        with scratch_folder(folder) as scratch:
             yield Workplace(folder, scratch)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    with exclusive(folder / LOCK) as ours:
-        if not ours:
-            raise OutputExistsError(f"another comparison is running in {folder}; wait for its end, or choose another folder")
-        yield
-
-
-@contextmanager
-def _swept(folder: Path) -> Iterator[None]:
-    """Remove what fits that were killed had begun to write: those of earlier runs, and in the end those of this one."""
-    places = (folder, folder / FITS, folder / MODELS)
-    try:
-        for place in places:
-            sweep_parts(place)
-        yield
-    finally:
-        for place in places:
-            sweep_parts(place)
 
 
 def _check_content(folder: Path, resume: bool, force: bool) -> None:
@@ -84,35 +68,30 @@ def _check_content(folder: Path, resume: bool, force: bool) -> None:
             " --force (force=True) to begin again, or choose another"
         )
     foreign = sorted(there & set(FILES))
-    if foreign and not force and RECORD not in there and not any(_results(folder)):
+    if foreign and not force and RECORD not in there and not _results(folder):
         raise OutputExistsError(
             f"{folder} holds {', '.join(foreign)} but no comparison to resume;"
             " pass --force (force=True) to replace what has the names of our files, or choose another"
         )
 
 
-def _results(folder: Path) -> Iterator[Path]:
-    return (path for path in (folder / FITS).glob("*.json") if RESULT.search(path.name))
+def _results(folder: Path) -> list[Path]:
+    return [path for path in (folder / FITS).glob("*.json") if RESULT.search(path.name)]
 
 
 def _forget(folder: Path) -> None:
     """Delete what an earlier comparison left in ``folder``, and nothing else."""
     record = folder / RECORD
     fits = list(read_record(Results, record).fits) if record.exists() else []
-    results = list(_results(folder))
+    results = _results(folder)
     for path in results:
         if ".final." in path.name:
             with suppress(DataError):  # it is damaged, and knows of no models
                 fits.append(read_record(Fit, path))
-    for name in {name for fit in fits for name in fit.models if os.path.basename(name) == name}:
-        _remove(folder / MODELS / name)
+    for model in {folder / MODELS / name for fit in fits for name in fit.models if os.path.basename(name) == name}:
+        if model.is_dir() and not model.is_symlink():  # as the models of some libraries are
+            shutil.rmtree(model)
+        else:
+            model.unlink(missing_ok=True)
     for path in (*results, record):
         path.unlink(missing_ok=True)
-
-
-def _remove(model: Path) -> None:
-    """A file, or the folder of a library whose models are folders."""
-    if model.is_dir() and not model.is_symlink():
-        shutil.rmtree(model)
-    else:
-        model.unlink(missing_ok=True)

@@ -3,37 +3,99 @@
 Every result is a file, written by the process that made it, under a name that holds a hash of all that determines it: data, method,
 settings, measures and seed. What is there is not done again, so a run that was broken off goes on where it was, and arrives at the
 same numbers.
+
+Settings to try are the defaults first, then draws from the space of the method, each determined by the seed and its number alone.
+So trials may run side by side in any order, and more of them later: trial n is the same (random search, Bergstra & Bengio 2012). The
+draws are those of scikit-learn's ``ParameterSampler``.
 """
 
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import numpy as np
 import xxhash
+from sklearn.model_selection import ParameterSampler
 
 from exactrank import __version__
 from exactrank.compare.contender import Contender
 from exactrank.compare.divisions import DataSet, Division
 from exactrank.compare.fitting import Job, file_stem
-from exactrank.compare.records import read_record, to_record, write_record
-from exactrank.compare.results import Fit, Trial
-from exactrank.compare.tuning import Budget, best_trial, settings_of_trial
+from exactrank.compare.results import Fit, Trial, read_record, to_record, write_record
 from exactrank.compare.workers import Ended, Server
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
+from exactrank.settings import Space
+from exactrank.threads import thread_count
 
 #: Folders of results and of models.
 FITS, MODELS = "fits", "models"
 #: How the names of results end.
 RESULT = re.compile(r"\.(trial\d+|final)\.[0-9a-f]{16}\.json$")
 SECONDS_BETWEEN_LOOKS = 0.25
+#: More are a mistake.
+MOST_TRIALS, MOST_SECONDS = 1_000_000, 1e8
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much tuning each method is given on each division: a number of trials, or trials for some seconds."""
+
+    trials: int | None = None
+    seconds: float | None = None
+
+    def allows(self, begun: int, spent: float) -> bool:
+        """Another trial after ``begun`` ones, which took ``spent`` seconds so far? The first one is always allowed."""
+        if self.trials is None and self.seconds is None:
+            return False
+        return begun == 0 or ((self.trials is None or begun < self.trials) and (self.seconds is None or spent < self.seconds))
+
+
+def checked_budget(trials: int, seconds: float | None) -> Budget:
+    """A number of trials, or of seconds; both where more than the first trial is asked for."""
+    if not 1 <= trials <= MOST_TRIALS:
+        raise DataError(f"trials must be from 1 to {MOST_TRIALS:,}; got {trials}")
+    checked_seconds("seconds", seconds)
+    return Budget(trials, seconds) if seconds is None or trials > 1 else Budget(None, seconds)
+
+
+def checked_seconds(name: str, seconds: float | None) -> float | None:
+    """``seconds``, once they are a positive number that somebody could wait for."""
+    if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:  # NaN is refused too
+        raise DataError(f"{name} must be above 0 and at most {MOST_SECONDS:g}; got {seconds:g}; leave it out for no limit")
+    return seconds
+
+
+def workers_and_threads(workers: int | None, threads: int | None) -> tuple[int, int]:
+    """Fits at a time, by default as many as there are threads, and the threads of each."""
+    cores = thread_count(threads)
+    at_a_time = cores if workers is None else min(cores, thread_count(workers))
+    return at_a_time, cores // at_a_time
+
+
+def settings_of_trial(space: Space, seed: int, number: int) -> dict[str, Any]:
+    """What trial ``number`` sets; the first one leaves everything as it is.
+
+    >>> settings_of_trial({"leaves": [7, 15, 31]}, seed=0, number=0), settings_of_trial({"leaves": [7, 15, 31]}, seed=0, number=1)
+    ({}, {'leaves': 7})
+    """
+    if number == 0 or not space:
+        return {}
+    state = np.random.RandomState(np.random.SeedSequence([seed, number]).generate_state(4))
+    drawn = next(iter(ParameterSampler(dict(space), 1, random_state=state)))
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in drawn.items()}
+
+
+def best_trial(trials: Sequence[Trial]) -> Trial | None:
+    """The one that did best on validation data, the first of equals; None where all failed."""
+    valued = [trial for trial in trials if trial.valid is not None and not trial.failed]
+    return max(valued, key=lambda trial: trial.valid or 0.0, default=None)
 
 
 @dataclass(frozen=True)
@@ -70,37 +132,65 @@ class Race:
 
     def run(self, told: Told) -> "list[Heat]":
         """All heats, as far as they came before they were done or Ctrl-C broke them off."""
+        limits = [own.limit(self.budget.seconds) if self.limit is None else self.limit for own in self.contenders]
         heats = [
-            Heat(self, (i, j), dataset, division, summary.checksum, contender)
+            Heat(self, (i, j), dataset.name, division, contender, limit)
             for i, dataset in enumerate(self.datasets)
-            for j, (division, summary) in enumerate(zip(dataset.divisions, dataset.summary.folds, strict=True))
-            for contender in self.contenders
+            for j, division in enumerate(dataset.divisions)
+            for contender, limit in zip(self.contenders, limits, strict=True)
         ]
         (self.folder / FITS).mkdir(parents=True, exist_ok=True)
-        with suppress(KeyboardInterrupt):
-            self._run(heats, told)
-        return heats
-
-    def _run(self, heats: "list[Heat]", told: Told) -> None:
-        running: dict[int, tuple[Heat, Job]] = {}
-        numbers = count()
         libraries = sorted({name for each in self.contenders for name in (type(each).__module__, *each.libraries)})
-        with closing(Server(self.threads, self.folder / FITS / "log.txt", libraries)) as server:
+        running: dict[str, tuple[Heat, Job]] = {}
+        with suppress(KeyboardInterrupt), closing(Server(self.threads, self.folder / FITS / "log.txt", libraries)) as server:
             while True:
-                for heat, job in _startable(heats, lambda: len(running) < self.workers):
-                    number = next(numbers)
-                    refused = server.start(number, job)
-                    if refused is None:
-                        running[number] = heat, job
-                    else:
-                        heat.hear(job, refused)
+                self._start(heats, running, server)
                 if not running:
-                    return
-                told(_advance(heats, [job for _, job in running.values()], self.workers))
+                    break
+                told(self._advance(heats, [job for _, job in running.values()]))
                 answer = server.wait(SECONDS_BETWEEN_LOOKS)
                 if answer is not None:
                     heat, job = running.pop(answer[0])
                     heat.hear(job, answer[1])
+        return heats
+
+    def _start(self, heats: "list[Heat]", running: "dict[str, tuple[Heat, Job]]", server: Server) -> None:
+        """Start jobs as long as there is room; what was done before is heard at once.
+
+        A failure is tried again, unless it spent a budget of seconds. Division after division, so that what is there when it is broken
+        off can be compared; of one the methods that take longest come first, so that no core is left alone with one of them in the end.
+        """
+        times = _times(heats)
+        for heat in sorted(heats, key=lambda each: (each.place, -mean(times[each.contender.name] or [0.0]))):
+            while len(running) < self.workers and (job := heat.next()) is not None:
+                earlier = _result(job)
+                if earlier is not None and (not earlier.failed or (job.trial and job.number and self.budget.seconds is not None)):
+                    heat.take(job, earlier)
+                    continue
+                job.result.unlink(missing_ok=True)
+                refused = server.start(job.result.name, job.run, job.limit)
+                if refused is None:
+                    running[job.result.name] = heat, job
+                else:
+                    heat.hear(job, refused)
+
+    def _advance(self, heats: "list[Heat]", running: list[Job]) -> Advance:
+        """What is done and what is left, by the mean time of fits of the same method, or of all where there are none yet."""
+        times = _times(heats)
+        everything = [each for found in times.values() for each in found]
+        names = tuple(f"{job.contender.name} {job.division.name}" for job in running)
+        if not everything:
+            return Advance(0.0, None, 0, names)
+        left = 0.0
+        for heat in heats:
+            each = mean(times[heat.contender.name] or everything)
+            if heat.tries and not heat.finishing:
+                by_number = (self.budget.trials - len(heat.trials)) * each if self.budget.trials is not None else float("inf")
+                by_time = self.budget.seconds - heat.spent if self.budget.seconds is not None else float("inf")
+                left += max(0.0, min(by_number, by_time))
+            if self.finals and heat.fit is None:
+                left += each
+        return Advance(sum(everything) / (sum(everything) + left), left / self.workers, len(everything), names)
 
 
 @dataclass
@@ -109,10 +199,10 @@ class Heat:
 
     race: Race
     place: tuple[int, int]  #: of the data set and the division among all
-    dataset: DataSet
+    dataset: str
     division: Division
-    checksum: str
     contender: Contender
+    limit: float | None  #: seconds that a single fit may take
     trials: dict[int, Trial] = field(default_factory=dict)
     fit: Fit | None = None
     begun: int = 0
@@ -121,30 +211,44 @@ class Heat:
 
     def next(self) -> Job | None:
         """The next job that can be started now."""
-        if self.tries and self.race.budget.allows(self.begun, self.spent):
+        if self.more:
+            job = self._job(self.begun, settings_of_trial(self.contender.space, self.race.seed, self.begun))
             self.begun += 1
-            return self._begun(self._job(self.begun - 1))
-        if self.since or self.finishing or not self.race.finals:
+        elif self.since or self.finishing or not self.race.finals:
             return None
-        self.finishing = True
-        best = best_trial(self.tried)
-        if self.trials and best is None:
-            self.fit = self._with_trials(self._final({}).failed(self.trials[0].failed))
-            return None
-        return self._begun(self._final({} if best is None else best.settings))
+        else:
+            self.finishing = True
+            best = best_trial(self.tried)
+            job = self._job(None, {} if best is None else best.settings)
+            if self.trials and best is None:
+                self.take(job, job.failed(self.trials[0].failed))
+                return None
+        self.since[job.result] = time.monotonic()
+        return job
 
-    def hear(self, job: Job, ended: Ended | None = None) -> None:
-        """Take the result of ``job``, whose process ended so (None: long ago)."""
+    def hear(self, job: Job, ended: Ended) -> None:
+        """Take the result of ``job``, whose process ended so."""
         found = _result(job)
         if found is None:
-            reason = self._reason(job, ended) if ended is not None else ""
+            if job.result.exists():
+                reason = "what it left as its result cannot be read; its settings, curve and weights must be as `Fitted` says"
+            elif not ended.late:
+                reason = ended.reason
+            elif job.limit == self.limit:
+                reason = f"killed after {job.limit:g} s, the limit of a single fit; --limit (limit=...) sets another"
+            else:
+                reason = f"ended after {job.limit:.0f} s, when its budget was spent"
             found = job.failed(reason, time.monotonic() - self.since[job.result])
             write_record(job.result, found)
-        del self.since[job.result]
+        self.take(job, found)
+
+    def take(self, job: Job, found: Trial | Fit) -> None:
+        """Take what ``job`` came to."""
+        self.since.pop(job.result, None)
         if isinstance(found, Trial):
             self.trials[job.number] = found
         else:
-            self.fit = self._with_trials(found)
+            self.fit = replace(found, trials=self.tried)
 
     @property
     def spent(self) -> float:
@@ -158,85 +262,31 @@ class Heat:
         return bool(self.contender.space) and not (self.race.finals and self.race.budget == Budget(trials=1))
 
     @property
-    def tuned(self) -> bool:
-        """Are all trials done that the budget allows?"""
-        return not self.since and not (self.tries and self.race.budget.allows(self.begun, self.spent))
+    def more(self) -> bool:
+        """Does the budget allow another trial?"""
+        return self.tries and self.race.budget.allows(self.begun, self.spent)
 
     @property
     def tried(self) -> tuple[Trial, ...]:
         """The trials that are done, by their numbers."""
         return tuple(self.trials[number] for number in sorted(self.trials))
 
-    @property
-    def limit(self) -> float | None:
-        """Seconds that a single fit may take."""
-        return self.race.limit if self.race.limit is not None else self.contender.limit(self.race.budget.seconds)
-
-    def _reason(self, job: Job, ended: Ended) -> str:
-        """Why ``job``, which ended so, has no result."""
-        if job.result.exists():
-            return "what it left as its result cannot be read; its settings, curve and weights must be as `Fitted` says"
-        if not ended.late:
-            return ended.reason
-        if job.limit == self.limit:
-            return f"killed after {job.limit:g} s, the limit of a single fit; --limit (limit=...) sets another"
-        return f"ended after {job.limit:.0f} s, when its budget was spent"
-
-    def _begun(self, job: Job) -> Job:
-        self.since[job.result] = time.monotonic()
-        return job
-
-    def _job(self, number: int) -> Job:
-        settings = settings_of_trial(self.contender.space, self.race.seed, number)
-        measure = dict(list(self.race.measures.items())[:1])
-        seconds, limit = self.race.budget.seconds, self.limit
-        if seconds is None or number == 0:
-            return self._made(f"trial{number}", settings, measure, number=number, limit=limit)
-        left = max(1e-3, seconds - self.spent)
-        limit = left if limit is None else min(limit, left)
-        return self._made(f"trial{number}", settings, measure, number=number, limit=limit, budgeted=True)
-
-    def _final(self, settings: Mapping[str, Any]) -> Job:
-        return self._made("final", settings, self.race.measures, models=self.race.folder / MODELS, limit=self.limit)
-
-    def _made(self, kind: str, settings: Mapping[str, Any], measures: Mapping[str, Measure], **more: Any) -> Job:
-        race = self.race
+    def _job(self, number: int | None, settings: Mapping[str, Any]) -> Job:
+        """The trial of this number; None is the final fit."""
+        race, limit, final = self.race, self.limit, number is None
+        measures = dict(list(race.measures.items())[: None if final else 1])
+        if number and race.budget.seconds is not None:
+            left = max(1e-3, race.budget.seconds - self.spent)
+            limit = left if limit is None else min(limit, left)
         named = {name: repr(measure) for name, measure in measures.items()}
-        determined = [__version__, self.checksum, self.contender.fingerprint, settings, named, race.seed]
+        determined = [__version__, self.division.checksum, self.contender.fingerprint, settings, named, race.seed]
         key = xxhash.xxh3_64(json.dumps(to_record(determined)).encode()).hexdigest()
-        stem = file_stem(self.dataset.name, self.division.name, self.contender.name)
-        result = race.folder / FITS / f"{stem}.{kind}.{key}.json"
-        return Job(self.dataset.name, self.division, self.contender, settings, measures, race.seed, race.threads, result, **more)
-
-    def _with_trials(self, fit: Any) -> Fit:
-        made: Fit = replace(fit, trials=self.tried)
-        return made
-
-
-def _startable(heats: list[Heat], room: Callable[[], bool]) -> Iterator[tuple[Heat, Job]]:
-    """Jobs to start, as long as there is room; what was done before is heard at once, but for failures, which are tried again.
-
-    Division after division, so that what is there when it is broken off can be compared; of one the methods that take longest come
-    first, so that no core is left alone with one of them in the end.
-    """
-    times = _times(heats)
-    for heat in sorted(heats, key=lambda each: (each.place, -mean(times[each.contender.name] or [0.0]))):
-        while room() and (job := heat.next()) is not None:
-            if _to_do(job):
-                yield heat, job
-            else:
-                heat.hear(job)
-        if not room():
-            return
-
-
-def _to_do(job: Job) -> bool:
-    """Has an earlier run left no result? A failure is none, and is forgotten, unless it spent a budget of seconds."""
-    found = _result(job)
-    if found is not None and (job.budgeted or not found.failed):
-        return False
-    job.result.unlink(missing_ok=True)
-    return True
+        stem = file_stem(self.dataset, self.division.name, self.contender.name)
+        result = race.folder / FITS / f"{stem}.{'final' if final else f'trial{number}'}.{key}.json"
+        models = race.folder / MODELS if final else None
+        return Job(
+            self.dataset, self.division, self.contender, settings, measures, race.seed, race.threads, result, models, number or 0, limit
+        )
 
 
 def _result(job: Job) -> Trial | Fit | None:
@@ -253,28 +303,3 @@ def _times(heats: list[Heat]) -> dict[str, list[float]]:
         found = [trial.seconds for trial in heat.trials.values()] + ([heat.fit.seconds] if heat.fit else [])
         times.setdefault(heat.contender.name, []).extend(found)
     return times
-
-
-def _advance(heats: list[Heat], running: list[Job], workers: int) -> Advance:
-    """What is done and what is left, by the mean time of fits of the same method, or of all where there are none yet."""
-    times = _times(heats)
-    everything = [each for found in times.values() for each in found]
-    done = len(everything)
-    names = tuple(f"{job.contender.name} {job.division.name}" for job in running)
-    if not everything:
-        return Advance(0.0, None, 0, names)
-    overall = mean(everything)
-    left = sum(_left(heat, times[heat.contender.name], overall) for heat in heats)
-    return Advance(sum(everything) / (sum(everything) + left), left / workers, done, names)
-
-
-def _left(heat: Heat, times: list[float], overall: float) -> float:
-    """Seconds of work that a heat has before it."""
-    if heat.fit is not None:
-        return 0.0
-    each = mean(times) if times else overall
-    budget = heat.race.budget
-    by_number = (budget.trials - len(heat.trials)) * each if budget.trials is not None else float("inf")
-    by_time = budget.seconds - heat.spent if budget.seconds is not None else float("inf")
-    tuning = max(0.0, min(by_number, by_time)) if heat.tries and not heat.finishing else 0.0
-    return tuning + (each if heat.race.finals else 0.0)

@@ -4,18 +4,15 @@ The sections are made by the modules of ``page``; the template, the style and th
 set, fold) the page without a script, and on paper, shows all of it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from exactrank.compare.page.curves import (
+from exactrank.compare.page.charts import (
     FEATURES,
     WHISKERS,
-    Drawing,
-    Figure,
     learning_curves,
     rank_curves,
     slice_figures,
@@ -23,44 +20,15 @@ from exactrank.compare.page.curves import (
     weight_figures,
 )
 from exactrank.compare.page.leaderboard import Board, leaderboard, overview, pairs_table, verdict
-from exactrank.compare.page.numbers import plain
 from exactrank.compare.page.record import definitions, fit_record, flat, folds_table, grades_chart, policies
-from exactrank.compare.page.style import sample
-from exactrank.compare.page.svg import shown
-from exactrank.compare.page.table import Table
-from exactrank.compare.page.win_loss import WinLoss, win_loss
-from exactrank.compare.results import DataSummary, Fit, Results
+from exactrank.compare.page.svg import sample, shown
+from exactrank.compare.page.table import plain
+from exactrank.compare.page.win_loss import win_loss
+from exactrank.compare.results import DataSummary, Results
 from exactrank.compare.standings import LEVEL, MARKING_TEST, efforts, pairs, shared_values, standings, winning
 from exactrank.compare.statistics.pairs import letter
 
 PAGE = "exactrank.compare.page"  #: where the template lies
-
-
-@dataclass(frozen=True)
-class FoldPart:
-    """The charts of one division."""
-
-    name: str
-    learning: Sequence[Figure]
-    time: Drawing | None
-    weights: Sequence[Figure]
-    slices: Sequence[Figure]
-
-
-@dataclass(frozen=True)
-class DataPart:
-    """What the report says about one data set."""
-
-    data: DataSummary
-    verdict: str
-    leaderboard: Table
-    queries: int  #: over which means are taken
-    ranks: Drawing | None
-    win_loss: WinLoss | None
-    pairs: Sequence[tuple[str, Table]]
-    folds: Sequence[FoldPart]
-    folds_table: Table
-    grades: Markup | None
 
 
 def report_html(comparison: Results) -> str:
@@ -71,12 +39,7 @@ def report_html(comparison: Results) -> str:
     }
     won = {measure: winning(comparison, measure) for measure in comparison.measures} if len(boards) > 1 else {}
     environment = Environment(
-        loader=PackageLoader(PAGE, ""),
-        autoescape=True,
-        finalize=shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=PackageLoader(PAGE, ""), autoescape=True, finalize=shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.get_template("report.html.jinja").render(
         comparison=comparison,
@@ -95,44 +58,38 @@ def report_html(comparison: Results) -> str:
         level=LEVEL,
         test=MARKING_TEST,
         plain=plain,
-        style=_asset("report.css"),
-        script=_asset("report.js"),
+        style=Markup(files(PAGE).joinpath("report.css").read_text("utf-8")),
+        script=Markup(files(PAGE).joinpath("report.js").read_text("utf-8")),
     )
 
 
-def _part(comparison: Results, data: DataSummary, board: Board) -> DataPart:
+def _part(comparison: Results, data: DataSummary, board: Board) -> dict[str, Any]:
+    """What the report says about one data set, and the charts of each division."""
     first = next(iter(comparison.measures))
     shared = shared_values(comparison, data.name, first)
     by_measure = {measure: pairs(comparison, data.name, measure) for measure in comparison.measures}
     numbers = {method.name: i for i, method in enumerate(comparison.methods)}
-    return DataPart(
-        data,
-        verdict(first, board[first]),
-        leaderboard(data.name, board, efforts(comparison, data.name)),
-        len(shared.qid),
-        rank_curves(comparison, data.name, numbers),
-        win_loss(shared, first, by_measure[first], comparison.baseline),
-        [(measure, pairs_table(f"{data.name}, {measure}", own)) for measure, own in by_measure.items() if own],
-        [_fold_part(fold.name, _fits(comparison, data.name, fold.name), numbers, first) for fold in data.folds],
-        folds_table(data),
-        grades_chart(data),
-    )
-
-
-def _fold_part(name: str, fits: Sequence[Fit], numbers: Mapping[str, int], measure: str) -> FoldPart:
-    return FoldPart(
-        name,
-        learning_curves(fits, numbers, measure),
-        time_curves(fits, numbers, measure),
-        weight_figures(fits, numbers),
-        slice_figures(fits, numbers, measure),
-    )
-
-
-def _fits(comparison: Results, dataset: str, fold: str) -> list[Fit]:
-    return [fit for fit in comparison.fits if (fit.dataset, fit.fold) == (dataset, fold)]
-
-
-def _asset(name: str) -> Markup:
-    """A file beside the template, as it is."""
-    return Markup(files(PAGE).joinpath(name).read_text("utf-8"))
+    folds = []
+    for fold in data.folds:
+        fits = [fit for fit in comparison.fits if (fit.dataset, fit.fold) == (data.name, fold.name)]
+        folds.append(
+            {
+                "name": fold.name,
+                "learning": learning_curves(fits, numbers, first),
+                "time": time_curves(fits, numbers, first),
+                "weights": weight_figures(fits, numbers),
+                "slices": slice_figures(fits, numbers, first),
+            }
+        )
+    return {
+        "data": data,
+        "verdict": verdict(first, board[first]),
+        "leaderboard": leaderboard(data.name, board, efforts(comparison, data.name)),
+        "queries": len(shared.qid),  # over which means are taken
+        "ranks": rank_curves(comparison, data.name, numbers),
+        "win_loss": win_loss(shared, first, by_measure[first], comparison.baseline),
+        "pairs": [(measure, pairs_table(f"{data.name}, {measure}", own)) for measure, own in by_measure.items() if own],
+        "folds": folds,
+        "folds_table": folds_table(data),
+        "grades": grades_chart(data),
+    }

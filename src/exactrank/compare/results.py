@@ -1,13 +1,32 @@
-"""What a comparison leaves behind: plain values, which are written as JSON after every fit and know nothing of how they are shown."""
+"""What a comparison leaves behind: plain values, which are written as JSON after every fit and know nothing of how they are shown.
 
+They are read by their type hints. JSON has no NaN; it is written as null, which is read as NaN where the hint says ``float``, and as
+None where it says ``float | None``.
+"""
+
+import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from exactrank.errors import DataError
+from exactrank.files import whole_file
+from exactrank.reasons import clipped
+
+#: The file of all results.
+RECORD = "comparison.json"
+#: All files that `Comparison.write` makes.
+FILES = (RECORD, "tables.md", "tables.tex", "results.csv", "report.html")
 
 #: nDCG at each of these ranks is measured besides what was asked for; a report draws it.
 RANKS = range(1, 11)
+#: What a value of JSON must be to stand for one of these.
+PLAIN: Mapping[type, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -136,3 +155,54 @@ class Results:
     run: Mapping[str, Any]  #: seed, trials or seconds, workers, threads, versions, machine: whatever is needed to run it again
     complete: bool  #: False where it was interrupted: some fits are missing
     seconds: float = 0.0  #: from beginning to end, all sessions together
+
+
+def to_record(value: Any) -> Any:
+    """``value`` in the types of JSON.
+
+    >>> to_record({"a": (1, float("nan"))})
+    {'a': [1, None]}
+    """
+    if is_dataclass(value):
+        return {field.name: to_record(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_record(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_record(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | bool | NoneType) else str(value)
+
+
+def from_record(hint: Any, record: Any) -> Any:
+    """What a record that `to_record` made stands for: a value of the type ``hint``."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        return None if record is None else from_record(next(kind for kind in inside if kind is not NoneType), record)
+    if origin is tuple:
+        return tuple(from_record(inside[0], item) for item in record)
+    if origin is Mapping:
+        return {key: from_record(inside[1], item) for key, item in record.items()}
+    if hint is float and record is None:
+        return math.nan
+    if hint in PLAIN and not isinstance(record, PLAIN[hint]):
+        raise TypeError(f"{record!r:.40} is no {hint.__name__}")
+    if not (isinstance(hint, type) and is_dataclass(hint)):
+        return record
+    hints = get_type_hints(hint)
+    return hint(**{name: from_record(hints[name], record[name]) for name in hints if name in record})
+
+
+def write_record(path: Path, value: Any) -> None:
+    """Write ``value`` as JSON; the file is whole or not there."""
+    with whole_file(path, force=True) as file:
+        file.write((json.dumps(to_record(value), allow_nan=False) + "\n").encode())
+
+
+def read_record(kind: type[T], path: Path) -> T:
+    """Read what `write_record` wrote."""
+    try:
+        found: T = from_record(kind, json.loads(path.read_bytes()))
+        return found
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise DataError(f"{path} is damaged ({clipped(str(error), 200)}); delete it, and it is made again") from None

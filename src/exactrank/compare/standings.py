@@ -11,11 +11,10 @@ from functools import lru_cache
 import numpy as np
 
 from exactrank.arrays import PerQuery
-from exactrank.compare.results import DataSummary, Fit, Results
-from exactrank.compare.statistics.pairs import Pair, all_pairs, letter, letters
-from exactrank.compare.statistics.winning import winning_numbers
-from exactrank.measures.bootstrap import bootstrap_intervals
+from exactrank.compare.results import Fit, Results
+from exactrank.compare.statistics.pairs import Pair, all_pairs, letter, letters, winning_numbers
 from exactrank.measures.bound import means_over_queries
+from exactrank.measures.evaluate import bootstrap_intervals
 
 #: The test whose adjusted p-values make the marks of tables.
 MARKING_TEST = "randomisation"
@@ -63,37 +62,46 @@ def standings(comparison: Results, dataset: str, measure: str) -> tuple[Standing
     """All methods by one measure, in the order they were given."""
     shared = shared_values(comparison, dataset, measure)
     names = [method.name for method in comparison.methods]
-    means, ends = _means(shared)
     better = letters(names, pairs(comparison, dataset, measure), test=MARKING_TEST, level=LEVEL)
+    means: dict[str, float] = {}
+    ends: dict[str, tuple[float, float]] = {}
+    if shared.values:
+        table = np.stack(list(shared.values.values()))
+        means = dict(zip(shared.values, means_over_queries(table, shared.weight).tolist(), strict=True))
+        ends = {name: (low, high) for name, (low, high) in zip(means, bootstrap_intervals(table, shared.weight).tolist(), strict=True)}
     top = max(means.values(), default=np.nan)
-    nothing = float("nan"), float("nan")
-    return tuple(
-        Standing(
-            name,
-            letter(number),
-            means.get(name, np.nan),
-            ends.get(name, nothing),
-            _mean_over_folds([fit.train.get(measure) for fit in _fits(comparison, dataset, name)]),
-            _mean_over_folds([fit.valid.get(measure) for fit in _fits(comparison, dataset, name)]),
-            better[name],
-            name in means and means[name] == top,
-        )
-        for number, name in enumerate(names)
-    )
+    found = []
+    for number, name in enumerate(names):
+        fits = _fits(comparison, dataset, name)
+        known = [[v for fit in fits if (v := getattr(fit, part).get(measure)) is not None] for part in ("train", "valid")]
+        train, valid = (float(np.mean(own)) if own else np.nan for own in known)
+        mean, interval = means.get(name, np.nan), ends.get(name, (np.nan, np.nan))
+        found.append(Standing(name, letter(number), mean, interval, train, valid, better[name], name in means and mean == top))
+    return tuple(found)
 
 
 def efforts(comparison: Results, dataset: str) -> tuple[Effort, ...]:
     """What all methods took, in the order they were given."""
-    of = len(_dataset(comparison, dataset).folds)
-    return tuple(_effort(method.name, of, _fits(comparison, dataset, method.name)) for method in comparison.methods)
+    of = len(next(data.folds for data in comparison.datasets if data.name == dataset))
+    found = []
+    for method in comparison.methods:
+        fits = _fits(comparison, dataset, method.name)
+        done, seconds = sum(not fit.failed for fit in fits), sum(fit.seconds for fit in fits)
+        tuning = sum(trial.seconds for fit in fits for trial in fit.trials)
+        memory = max((fit.memory for fit in fits), default=0)
+        where: dict[str, list[str]] = {}
+        for fit in fits:
+            if fit.failed:
+                where.setdefault(fit.failed, []).append(fit.fold)
+        reasons = [reason if len(folds) == of else f"{', '.join(folds)}: {reason}" for reason, folds in where.items()]
+        found.append(Effort(method.name, done, of, seconds, tuning, memory, "; ".join(reasons)))
+    return tuple(found)
 
 
 @lru_cache(maxsize=64)
 def pairs(comparison: Results, dataset: str, measure: str) -> tuple[Pair, ...]:
     """Every method against every other one that comes after it."""
     shared = shared_values(comparison, dataset, measure)
-    if len(shared.values) < 2:
-        return ()
     return all_pairs(shared.values, weight=shared.weight, seed=int(comparison.run.get("seed", 0)))
 
 
@@ -106,10 +114,10 @@ def winning(comparison: Results, measure: str) -> dict[str, int]:
 @lru_cache(maxsize=64)
 def shared_values(comparison: Results, dataset: str, measure: str) -> Shared:
     """The values query by query of the methods that did not fail, over the divisions that all of them have finished."""
-    data = _dataset(comparison, dataset)
     found = {method.name: {fit.fold: fit for fit in _fits(comparison, dataset, method.name)} for method in comparison.methods}
     running = {name: fits for name, fits in found.items() if fits and not any(fit.failed for fit in fits.values())}
-    folds = [fold for fold in data.folds if all(fold.name in fits for fits in running.values())]
+    divided = next(data.folds for data in comparison.datasets if data.name == dataset)
+    folds = [fold for fold in divided if all(fold.name in fits for fits in running.values())]
     values = {
         name: np.array([v for fold in folds for v in fits[fold.name].test[measure]], np.float64) for name, fits in running.items() if folds
     }
@@ -117,45 +125,5 @@ def shared_values(comparison: Results, dataset: str, measure: str) -> Shared:
     return Shared(values, tuple(qid for fold in folds for qid in fold.test_qid), np.array(weight))
 
 
-def _means(shared: Shared) -> tuple[dict[str, float], dict[str, tuple[float, float]]]:
-    """Means of methods, and their intervals."""
-    if not shared.values:
-        return {}, {}
-    table = np.stack(list(shared.values.values()))
-    means = means_over_queries(table, shared.weight).tolist()
-    ends = [(low, high) for low, high in bootstrap_intervals(table, shared.weight).tolist()]
-    return dict(zip(shared.values, means, strict=True)), dict(zip(shared.values, ends, strict=True))
-
-
-def _effort(name: str, of: int, fits: list[Fit]) -> Effort:
-    return Effort(
-        name,
-        sum(not fit.failed for fit in fits),
-        of,
-        sum(fit.seconds for fit in fits),
-        sum(trial.seconds for fit in fits for trial in fit.trials),
-        max((fit.memory for fit in fits), default=0),
-        _reasons(fits, of),
-    )
-
-
-def _reasons(fits: list[Fit], of: int) -> str:
-    """Why fits failed, and where."""
-    folds: dict[str, list[str]] = {}
-    for fit in fits:
-        if fit.failed:
-            folds.setdefault(fit.failed, []).append(fit.fold)
-    return "; ".join(reason if len(where) == of else f"{', '.join(where)}: {reason}" for reason, where in folds.items())
-
-
 def _fits(comparison: Results, dataset: str, method: str) -> list[Fit]:
     return [fit for fit in comparison.fits if fit.dataset == dataset and fit.method == method]
-
-
-def _dataset(comparison: Results, name: str) -> DataSummary:
-    return next(data for data in comparison.datasets if data.name == name)
-
-
-def _mean_over_folds(means: list[float | None]) -> float:
-    known = [mean for mean in means if mean is not None]
-    return float(np.mean(known)) if known else float("nan")

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exactrank.compare.race import MODELS
-from exactrank.compare.records import FILES
-from exactrank.compare.results import Results
+from exactrank.compare.results import FILES, Results
 from exactrank.compare.standings import efforts, standings
 from exactrank.errors import IncompatibleError
 from exactrank.reasons import clipped
@@ -39,12 +38,10 @@ SHORT = 400
 
 def log_comparison(comparison: Results, folder: Path, uri: str) -> None:
     """Log ``comparison``, whose files are in ``folder``."""
-    with _logging(uri, f"{folder} holds the comparison; the same command with --resume logs it again") as (client, experiment):
-        _log_comparison(client, experiment, comparison, folder)
-
-
-def _log_comparison(client: "MlflowClient", experiment: str, comparison: Results, folder: Path) -> None:
-    with _run(client, experiment, "compare", {}) as whole:
+    with (
+        _logging(uri, f"{folder} holds the comparison; the same command with --resume logs it again") as (client, experiment),
+        _run(client, experiment, "compare", {}) as whole,
+    ):
         _log_params(client, whole, {**comparison.run, "measures": ", ".join(comparison.measures.values())})
         for name in FILES:
             client.log_artifact(whole, str(folder / name))
@@ -68,21 +65,19 @@ def log_tuned(tuned: "Tuned", model: Path, uri: str) -> None:
 
 def check_tracking(uri: str) -> None:
     """Raise where MLflow is not installed or cannot be reached: before the work, not after it."""
-    with _waiting(BEFORE):
-        _connected(uri)
+    with _connected(uri, BEFORE):
+        pass
 
 
 def _log_method(client: "MlflowClient", run: str, comparison: Results, method: str, folder: Path) -> None:
-    fits = [fit for fit in comparison.fits if fit.method == method]
-    for fit in fits:
+    for fit in (fit for fit in comparison.fits if fit.method == method):
         _log_params(client, run, {f"{fit.dataset}/{fit.fold}/{name}": value for name, value in fit.settings.items()})
         for name in fit.models:
             client.log_artifact(run, str(folder / MODELS / name), MODELS)
     for data in comparison.datasets:
         for measure in comparison.measures:
             (found,) = (one for one in standings(comparison, data.name, measure) if one.method == method)
-            named = {"test": found.mean, "train": found.train, "validation": found.valid}
-            for part, value in named.items():
+            for part, value in (("test", found.mean), ("train", found.train), ("validation", found.valid)):
                 if value == value:
                     client.log_metric(run, _name(f"{data.name}/{measure}/{part}"), value)
         (effort,) = (one for one in efforts(comparison, data.name) if one.method == method)
@@ -92,39 +87,37 @@ def _log_method(client: "MlflowClient", run: str, comparison: Results, method: s
             client.set_tag(run, _name(f"{data.name}/failed"), effort.failed)
 
 
-def _connected(uri: str) -> tuple["MlflowClient", str]:
+@contextmanager
+def _connected(uri: str, waits: Mapping[str, str]) -> Iterator[tuple["MlflowClient", str]]:
+    """A client, and the experiment to log to; MLflow waits so for answers, unless the caller's environment says otherwise."""
     if find_spec("mlflow") is None:
         raise IncompatibleError("logging needs MLflow, which is not installed; pip install 'exactrank[mlflow]'")
-    from mlflow.tracking import MlflowClient
-
+    added = {name: value for name, value in waits.items() if name not in os.environ}
+    os.environ.update(added)
     try:
-        client = MlflowClient(uri)
-        known = client.get_experiment_by_name(EXPERIMENT)
-        return client, str(known.experiment_id if known is not None else client.create_experiment(EXPERIMENT))
-    except Exception as error:  # of MLflow, its stores and whatever they use
-        raise IncompatibleError(f"MLflow cannot log to {uri}: {clipped(str(error), SHORT)}; start the server, or check the URI") from None
+        from mlflow.tracking import MlflowClient
+
+        try:
+            client = MlflowClient(uri)
+            known = client.get_experiment_by_name(EXPERIMENT)
+            experiment = str(known.experiment_id if known is not None else client.create_experiment(EXPERIMENT))
+        except Exception as error:  # of MLflow, its stores and whatever they use
+            said = clipped(str(error), SHORT)
+            raise IncompatibleError(f"MLflow cannot log to {uri}: {said}; start the server, or check the URI") from None
+        yield client, experiment
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
 
 
 @contextmanager
 def _logging(uri: str, kept: str) -> Iterator[tuple["MlflowClient", str]]:
-    """A client, and the experiment to log to; what goes wrong is an `OSError` that says what is ``kept``."""
+    """The same after the work; what goes wrong is an `OSError` that says what is ``kept``."""
     try:
-        with _waiting(AFTERWARDS):
-            yield _connected(uri)
+        with _connected(uri, AFTERWARDS) as connection:
+            yield connection
     except Exception as error:  # as in `_connected`
         raise ConnectionError(f"MLflow did not take everything at {uri} ({clipped(str(error), SHORT)}); {kept}") from None
-
-
-@contextmanager
-def _waiting(how: Mapping[str, str]) -> Iterator[None]:
-    """Have MLflow wait so, unless the caller's environment says otherwise."""
-    added = {name: value for name, value in how.items() if name not in os.environ}
-    os.environ.update(added)
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The settings of one method, chosen by the measure on validation queries: `xr.tune`.
 
-Trial 0 is the method as it is; the others draw from its space (`exactrank.compare.tuning`). Validation data is given, or
+Trial 0 is the method as it is; the others draw from its space (`exactrank.compare.race`). Validation data is given, or
 the queries are dealt into folds, each of which judges models of all others; a trial is then worth the mean over the folds
 
     V(settings) = 1/K sum_k measure(fold k, model trained without fold k)                                       (1)
@@ -11,7 +11,6 @@ methods that choose when to stop by it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,9 @@ import numpy as np
 from exactrank.compare.contender import Task
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.ranker import RankerContender
-from exactrank.compare.divisions import DataSet, dealt, given
-from exactrank.compare.race import Race, Told, silent
+from exactrank.compare.divisions import dealt, given
+from exactrank.compare.race import Race, Told, best_trial, checked_budget, silent, workers_and_threads
 from exactrank.compare.results import Trial
-from exactrank.compare.tuning import best_trial, checked_budget, workers_and_threads
 from exactrank.data.alignment import aligned
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
@@ -77,7 +75,11 @@ def tune(
     with scratch_folder() as scratch:
         cached = scratch / "data"
         cached.mkdir()
-        divided = _divided(contender.name, data, valid, folds, seed, cached)
+        if valid is None:
+            divided = dealt(contender.name, data, folds, seed, cached, tested=False)
+        else:  # there is no test, so what judges stands in its place
+            judge = aligned(valid, data.feature_names, "the training data")
+            divided = given(contender.name, [Fold("given", data, judge, judge)], cached)
         named = {name: parse_measure(measure)}
         race = Race((divided,), (contender,), named, budget, seed, at_a_time, each, scratch, finals=False)
         heats = race.run(told)
@@ -89,15 +91,7 @@ def tune(
             raise DataError(f"{contender.name} could not be fitted: {found[0].failed}")
         last = divided.divisions[-1]
         task = Task(contender.name, last.read(), last.test.rows, name, seed, thread_count(threads))
-        return Tuned(contender.fit(task, best.settings).ranker, best, found, all(heat.tuned for heat in heats))
-
-
-def _divided(name: str, data: RankingData, valid: RankingData | None, folds: int, seed: int, scratch: Path) -> DataSet:
-    """What trains and what judges; there is no test, so what judges stands in its place."""
-    if valid is None:
-        return dealt(name, data, folds, seed, scratch, tested=False)
-    judge = aligned(valid, data.feature_names, "the training data")
-    return given(name, [Fold("given", data, judge, judge)], scratch)
+        return Tuned(contender.fit(task, best.settings).ranker, best, found, not any(heat.since or heat.more for heat in heats))
 
 
 def _over_folds(tried: Sequence[Sequence[Trial]]) -> tuple[Trial, ...]:

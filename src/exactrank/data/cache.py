@@ -13,24 +13,22 @@ file it leaves out the values of X and the strings of documents (``verify=True``
 
 import mmap
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
 from exactrank import _core
-from exactrank.arrays import Ids
-from exactrank.data.cache_footer import ALIGNMENT, X_OFFSET, Footer, Section, entries_of, parsed_footer
+from exactrank.arrays import Boundaries, Ids, Rows
+from exactrank.data.cache_footer import ALIGNMENT, X_OFFSET, Footer, Section, parsed_footer
 from exactrank.data.format import ReadOptions
-from exactrank.data.grouping import group_rows, missing_ids
-from exactrank.data.ranking_data import RankingData, check_positive_weight, infinite_cell, per_query_weight
+from exactrank.data.given import check_numbers, group_rows, infinite_cell, missing_ids, per_query_weight
+from exactrank.data.ranking_data import ARRAYS, RankingData
 from exactrank.data.stream import Block, Stream, stream_of
-from exactrank.data.text_column import TextColumn
+from exactrank.data.text_column import TextColumn, rows_of
 from exactrank.errors import DataError
 
 MAGIC = b"exactrnk"
@@ -40,8 +38,6 @@ CHECKSUM = struct.Struct("<Q")
 VERIFIED_WHOLE = 64 << 20
 READ_WHOLE = 4 << 20
 
-Content: TypeAlias = mmap.mmap | bytes
-
 
 class CacheFormat:
     """The format's reader and writer."""
@@ -49,11 +45,17 @@ class CacheFormat:
     name = "exactrank cache"
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
-        """Map a large file, so that nothing of X is read until it is used; read a small one."""
-        content = _content(path)
-        verify = len(content) <= VERIFIED_WHOLE if options.verify is None else options.verify
-        with _located(path):
-            return _data_in(content, _footer(content), verify)
+        """Map a large file, so that nothing of X is read until it is used; read a small one, so that nothing done to it matters."""
+        try:
+            with open(path, "rb") as file:
+                size = file.seek(0, 2)
+                if size < PREAMBLE.size + CHECKSUM.size:
+                    raise DataError(f"{size} bytes are too few for an exactrank cache")
+                file.seek(0)
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size > READ_WHOLE else file.read()
+            return _data_in(content, len(content) <= VERIFIED_WHOLE if options.verify is None else options.verify)
+        except DataError as error:
+            raise DataError(f"{path}: {error}; convert the source again") from None
 
     def stream(self, path: Path, options: ReadOptions) -> Stream:
         """Blocks of the mapped file."""
@@ -62,76 +64,61 @@ class CacheFormat:
     def write(self, file: BinaryIO, stream: Stream) -> None:
         """Append X as it comes; once all rows are there, group them by query in place."""
         file.seek(X_OFFSET)
-        gathered = [_without_features(file, block) for block in stream.blocks]
-        if not gathered:
+        blocks, width = [], len(stream.feature_names)
+        for block in stream.blocks:
+            file.write(np.ascontiguousarray(block.X, dtype="<f4").data)
+            blocks.append(replace(block, X=np.empty((0, 0), np.float32)))
+        if not blocks:
             raise DataError("there are no documents to write")
-        order, indptr, qid = group_rows(_concatenated([b.qid for b in gathered]))
-        if order is not None and stream.feature_names:
-            _permute(file, order, len(stream.feature_names))
-        sections = _sections_of(gathered, order, indptr) | _id_sections(qid)
+        order, indptr, qid = group_rows(np.concatenate([b.qid for b in blocks]))
+        if order is not None and width:
+            file.flush()
+            with mmap.mmap(file.fileno(), 0) as content:
+                X = np.frombuffer(content, "<f4", len(order) * width, X_OFFSET).reshape(len(order), width)
+                _core.permute_rows(X, order)
+                del X
+        sections = _sections_of(blocks, order, indptr, qid)
         if stream.offset is not None:
             sections["offset"] = stream.offset
-        shape = (int(indptr[-1]), len(stream.feature_names))
-        _finish(file, shape, sections, stream.feature_names)
+        _finish(file, (int(indptr[-1]), width), sections, stream.feature_names)
 
 
-def _without_features(file: BinaryIO, block: Block) -> Block:
-    file.write(np.ascontiguousarray(block.X, dtype="<f4").data)
-    nothing = np.empty((0, 0), np.float32)
-    return Block(nothing, block.y, block.qid, block.docid, block.comment, block.sample_weight, block.query_weight)
-
-
-def _permute(file: BinaryIO, order: npt.NDArray[np.int64], width: int) -> None:
-    file.flush()
-    with mmap.mmap(file.fileno(), 0) as content:
-        X = np.frombuffer(content, "<f4", len(order) * width, X_OFFSET).reshape(len(order), width)
-        _core.permute_rows(X, order)
-        del X
-
-
-def _sections_of(blocks: list[Block], order: npt.NDArray[np.int64] | None, indptr: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
-    def grouped(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return values if order is None else values[order]
-
-    sections = {"y": grouped(_concatenated([b.y for b in blocks])), "indptr": indptr}
+def _sections_of(blocks: list[Block], order: Rows | None, indptr: Boundaries, qid: Ids) -> dict[str, npt.NDArray[Any]]:
+    sections = {"y": rows_of(np.concatenate([b.y for b in blocks]), order), "indptr": indptr}
     if order is not None:
         sections["order"] = order
-    if (weights := [b.sample_weight for b in blocks if b.sample_weight is not None]) and len(weights) == len(blocks):
-        sections["sample_weight"] = grouped(_concatenated(weights))
-        check_positive_weight("sample_weight", sections["sample_weight"])
-    if (weights := [b.query_weight for b in blocks if b.query_weight is not None]) and len(weights) == len(blocks):
-        sections["query_weight"] = per_query_weight(_concatenated(weights), order, indptr)
+    if len(weights := [b.sample_weight for b in blocks if b.sample_weight is not None]) == len(blocks):
+        sections["sample_weight"] = rows_of(np.concatenate(weights), order)
+        check_numbers("sample_weight", sections["sample_weight"])
+    if len(weights := [b.query_weight for b in blocks if b.query_weight is not None]) == len(blocks):
+        sections["query_weight"] = per_query_weight(np.concatenate(weights), order, indptr)
+    texts: dict[str, TextColumn] = {}
     for name in ("docid", "comment"):
-        columns = [getattr(b, name) or TextColumn.of([b""] * len(b.y)) for b in blocks]
         if any(getattr(b, name) is not None for b in blocks):
-            sections |= _text_sections(name, TextColumn.concatenated(columns), order)
-    return sections
-
-
-def _text_sections(name: str, column: TextColumn, order: npt.NDArray[np.int64] | None = None) -> dict[str, npt.NDArray[Any]]:
-    packed = (column if order is None else column.take(order)).packed()
-    return {f"{name}.text": packed.buffer, f"{name}.offsets": np.append(packed.start, len(packed.buffer))}
-
-
-def _id_sections(qid: Ids) -> dict[str, npt.NDArray[Any]]:
-    if qid.dtype.kind in "iufbmM":
-        return {"qid": qid}
-    for q in qid.tolist():
-        if not isinstance(q, str):
-            raise DataError(f"query id {q!r} is a {type(q).__name__}; a cache holds query ids that are numbers, dates or strings")
-    return _text_sections("qid", TextColumn.of(qid.tolist()))
+            columns = [getattr(b, name) or TextColumn.of([b""] * len(b.y)) for b in blocks]
+            texts[name] = rows_of(TextColumn.concatenated(columns), order)
+    if qid.dtype.kind not in "iufbmM":
+        for q in qid.tolist():
+            if not isinstance(q, str):
+                raise DataError(f"query id {q!r} is a {type(q).__name__}; a cache holds query ids that are numbers, dates or strings")
+        texts["qid"] = TextColumn.of(qid.tolist())
+    for name, column in texts.items():
+        packed = column.packed()
+        sections |= {f"{name}.text": packed.buffer, f"{name}.offsets": np.append(packed.start, len(packed.buffer))}
+    return sections if "qid" in texts else sections | {"qid": qid}
 
 
 def _finish(file: BinaryIO, shape: tuple[int, int], sections: dict[str, npt.NDArray[Any]], feature_names: tuple[str, ...]) -> None:
     """Write the sections after X, the footer after them, and the preamble last."""
     table = {"X": Section(np.dtype("<f4"), shape, X_OFFSET, 0)}
+    end = table["X"].place.stop
     for name, array in sections.items():
-        offset = -(-_end(table) // ALIGNMENT) * ALIGNMENT
+        offset = -(-end // ALIGNMENT) * ALIGNMENT
         file.seek(offset)
         little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         file.write(little.tobytes() if little.dtype.kind in "mM" else little.data)
         table[name] = Section(little.dtype, little.shape, offset, 0)
-    end = _end(table)
+        end = table[name].place.stop
     file.truncate(end)
     file.flush()
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as view:
@@ -144,32 +131,7 @@ def _finish(file: BinaryIO, shape: tuple[int, int], sections: dict[str, npt.NDAr
     file.write(preamble + CHECKSUM.pack(_checksum(preamble)))
 
 
-def _end(table: dict[str, Section]) -> int:
-    return max(section.end for section in table.values())
-
-
-def _content(path: Path) -> Content:
-    """The file's bytes; mapped if there are many, else read, so that nothing done to the file can reach them."""
-    with open(path, "rb") as file:
-        size = file.seek(0, 2)
-        if size < PREAMBLE.size + CHECKSUM.size:
-            raise DataError(f"{path}: {size} bytes are too few for an exactrank cache; convert the source again")
-        if size > READ_WHOLE:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        file.seek(0)
-        return file.read()
-
-
-@contextmanager
-def _located(path: Path) -> Iterator[None]:
-    """Adds the path and the remedy to what is wrong with a cache."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(f"{path}: {error}; convert the source again") from None
-
-
-def _footer(content: Content) -> Footer:
+def _footer(content: mmap.mmap | bytes) -> Footer:
     """The footer, once the preamble, the file's length and the footer's checksum are found right."""
     magic, version, offset, length, checksum, size = PREAMBLE.unpack_from(content)
     if magic != MAGIC:
@@ -188,36 +150,22 @@ def _footer(content: Content) -> Footer:
     return parsed_footer(footer, offset)
 
 
-def _data_in(content: Content, footer: Footer, verify: bool) -> RankingData:
-    arrays = dict(_arrays(content, footer.sections, verify))
-    data = RankingData(
-        X=arrays["X"],
-        y=arrays["y"],
-        indptr=arrays["indptr"],
-        qid=_query_ids(arrays),
-        feature_names=footer.feature_names,
-        docid=_text(arrays, "docid"),
-        comment=_text(arrays, "comment"),
-        sample_weight=arrays.get("sample_weight"),
-        query_weight=arrays.get("query_weight"),
-        order=arrays.get("order"),
-        offset=arrays.get("offset"),
-    )
-    for name in ("sample_weight", "query_weight"):
-        if name in arrays:
-            check_positive_weight(name, arrays[name])
-    if verify and (cell := infinite_cell(data.X)) is not None:
-        raise DataError(f"X[{cell[0]}, {cell[1]}] is infinite; features must be finite or NaN")
-    return data
-
-
-def _arrays(content: Content, sections: dict[str, Section], verify: bool) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    view = memoryview(content)
-    for name, section in sections.items():
+def _data_in(content: mmap.mmap | bytes, verify: bool) -> RankingData:
+    footer, view, arrays = _footer(content), memoryview(content), {}
+    for name, section in footer.sections.items():
         bulk = name in ("X", "docid.text", "comment.text")
         if (verify or not bulk) and _checksum(view[section.place]) != section.xxh3:
             raise DataError(f"its section {name!r} is damaged (checksum)")
-        yield name, entries_of(section, content)
+        arrays[name] = section.array(content)
+    plain: dict[str, Any] = {name: arrays.get(name) for name in ARRAYS}
+    qid, docid, comment = _query_ids(arrays), _text(arrays, "docid"), _text(arrays, "comment")
+    data = RankingData(qid=qid, feature_names=footer.feature_names, docid=docid, comment=comment, **plain)
+    for name in ("sample_weight", "query_weight"):
+        if name in arrays:
+            check_numbers(name, arrays[name])
+    if verify and (cell := infinite_cell(data.X)) is not None:
+        raise DataError(f"X[{cell[0]}, {cell[1]}] is infinite; features must be finite or NaN")
+    return data
 
 
 def _text(arrays: dict[str, npt.NDArray[Any]], name: str) -> TextColumn | None:
@@ -247,7 +195,3 @@ def _query_ids(arrays: dict[str, npt.NDArray[Any]]) -> Ids:
 
 def _checksum(content: bytes | memoryview) -> int:
     return int(xxhash.xxh3_64_intdigest(content))
-
-
-def _concatenated(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    return np.concatenate(arrays)

@@ -51,23 +51,14 @@ class Section:
     xxh3: int
 
     @property
-    def size(self) -> int:
-        """Its length in bytes."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    @property
-    def end(self) -> int:
-        """The first byte after it."""
-        return self.offset + self.size
-
-    @property
     def place(self) -> slice:
         """Its bytes in the file."""
-        return slice(self.offset, self.end)
+        return slice(self.offset, self.offset + math.prod(self.shape) * self.dtype.itemsize)
 
-    def in_json(self) -> dict[str, Any]:
-        """As it stands in the footer."""
-        return {"dtype": self.dtype.str, "shape": self.shape, "offset": self.offset, "xxh3": self.xxh3}
+    def array(self, content: Any) -> npt.NDArray[Any]:
+        """What a checked section describes, as a view of the file's content."""
+        entries = math.prod(self.shape)
+        return np.frombuffer(content, self.dtype, entries, self.offset if entries else 0).reshape(self.shape)
 
 
 @dataclass(frozen=True)
@@ -79,7 +70,10 @@ class Footer:
 
     def written(self) -> bytes:
         """The footer's bytes."""
-        sections = {name: section.in_json() for name, section in self.sections.items()}
+        sections = {
+            name: {"dtype": section.dtype.str, "shape": section.shape, "offset": section.offset, "xxh3": section.xxh3}
+            for name, section in self.sections.items()
+        }
         text = json.dumps({"feature_names": self.feature_names, "sections": sections}).encode()
         if len(text) > LONGEST:
             raise DataError(f"the feature names take {len(text):,} bytes, more than a cache holds ({LONGEST:,}); give shorter names")
@@ -88,7 +82,13 @@ class Footer:
 
 def parsed_footer(text: bytes, end: int) -> Footer:
     """The footer that ``text`` holds; sections must end where it begins, at ``end``."""
-    found = _keyed(_json(text), {"feature_names", "sections"}, "the footer")
+    if len(text) > LONGEST:
+        raise DataError(f"the footer has {len(text):,} bytes; expected at most {LONGEST:,}")
+    try:
+        content = json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refused)
+    except (ValueError, RecursionError) as error:  # what is not UTF-8 is a ValueError too
+        raise DataError(f"the footer is not the JSON of a cache ({str(error).partition(';')[0]})") from None
+    found = _keyed(content, {"feature_names", "sections"}, "the footer")
     names = found["feature_names"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise DataError("the footer's feature_names are not a list of strings")
@@ -97,17 +97,14 @@ def parsed_footer(text: bytes, end: int) -> Footer:
     _check_names(found["sections"].keys())
     sections = {name: _section(name, entry) for name, entry in found["sections"].items()}
     _check_counts(sections, len(names))
-    _check_places(sections, end)
+    free, before = X_OFFSET, "the preamble"
+    for name, section in sorted(sections.items(), key=lambda item: (item[1].offset, item[1].place.stop)):
+        if section.offset < free:
+            raise DataError(f"section {name!r} begins at byte {section.offset}, within {before}")
+        free, before = section.place.stop, f"section {name!r}"
+        if free > end:
+            raise DataError(f"section {name!r} ends at byte {free}, beyond byte {end} where sections end")
     return Footer(tuple(names), sections)
-
-
-def _json(text: bytes) -> Any:
-    if len(text) > LONGEST:
-        raise DataError(f"the footer has {len(text):,} bytes; expected at most {LONGEST:,}")
-    try:
-        return json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refused)
-    except (ValueError, RecursionError) as error:  # what is not UTF-8 is a ValueError too
-        raise DataError(f"the footer is not the JSON of a cache ({str(error).partition(';')[0]})") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -192,19 +189,3 @@ def _check_counts(sections: dict[str, Section], features: int) -> None:
             raise DataError(f"section {name!r} has {section.shape[0]} entries; expected {counts[entries]} ({entries})")
     if sections["X"].shape[1] != features:
         raise DataError(f"section 'X' has {sections['X'].shape[1]} columns but the footer has {features} feature_names")
-
-
-def _check_places(sections: dict[str, Section], end: int) -> None:
-    """Raise where a section leaves its part of the file or shares bytes with another."""
-    free, before = X_OFFSET, "the preamble"
-    for name, section in sorted(sections.items(), key=lambda item: (item[1].offset, item[1].size)):
-        if section.offset < free:
-            raise DataError(f"section {name!r} begins at byte {section.offset}, within {before}")
-        free, before = section.end, f"section {name!r}"
-        if free > end:
-            raise DataError(f"section {name!r} ends at byte {free}, beyond byte {end} where sections end")
-
-
-def entries_of(section: Section, content: Any) -> npt.NDArray[Any]:
-    """The array that a checked section describes, as a view of the file's content."""
-    return np.frombuffer(content, section.dtype, math.prod(section.shape), section.offset if section.size else 0).reshape(section.shape)

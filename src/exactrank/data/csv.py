@@ -9,18 +9,18 @@ numbers shows in the first 2 MiB.
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from exactrank.arrays import Ids
-from exactrank.data.arrow import arrow_errors, tables_of, with_names, write_tables
+from exactrank.data.arrow import arrow_errors, tables_of, write_tables
 from exactrank.data.format import Columns, ReadOptions
-from exactrank.data.frame import Layout, Source, gathered, layout_of, library, table_of
+from exactrank.data.frame import Layout, Source, layout_of, library, table_of
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.stream import Block, Stream
+from exactrank.data.stream import Stream
 from exactrank.files import open_bytes
 from exactrank.threads import thread_count
 
@@ -39,53 +39,56 @@ class CsvFormat:
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
         """All of the file in one pass."""
-        source = _csv_source(path, options)
-        data = gathered(source.source())
-        numbers = _whole_numbers(data.qid.tolist()) if source.ids_may_be_numbers else None
+        source, may_be_numbers = _source(path, options)
+        data = source.data()
+        numbers = _whole_numbers(data.qid.tolist()) if may_be_numbers else None
         return data if numbers is None else replace(data, qid=numbers)
 
     def stream(self, path: Path, options: ReadOptions) -> Stream:
         """One pass over the query ids, which must be of one kind in all blocks, then one for the blocks."""
-        source = _csv_source(path, options)
-        names = source.query_names() if source.ids_may_be_numbers else []
-        numbers = _whole_numbers(names) if names else None
-        stream = source.source().stream()
-        return stream if numbers is None else replace(stream, blocks=_numbered(stream.blocks, names, numbers))
+        source, may_be_numbers = _source(path, options)
+        names: dict[str, None] = {}
+        for ids in source.tables(source.only([]), []) if may_be_numbers else ():
+            for chunk in ids.to_native().column(0).chunks:
+                names.update(dict.fromkeys(chunk.dictionary.to_pylist()))
+        numbers, stream = _whole_numbers(list(names)) if names else None, source.stream()
+        if numbers is None:
+            return stream
+        number_of, kind = dict(zip(names, numbers.tolist(), strict=True)), numbers.dtype
+        numbered = (replace(block, qid=np.array([number_of[name] for name in block.qid.tolist()], kind)) for block in stream.blocks)
+        return replace(stream, blocks=numbered)
 
     def write(self, file: BinaryIO, stream: Stream) -> None:
         """The shortest numbers that read back alike, strings in quotes; comments are not kept."""
         write_tables(stream, lambda schema: library("pyarrow.csv").CSVWriter(file, schema))
 
 
-@dataclass(frozen=True)
-class _CsvSource:
-    """A CSV file whose header and first block were looked at."""
+def _source(path: Path, options: ReadOptions) -> tuple[Source, bool]:
+    """The file as a table, once its first block was looked at, and whether its query ids may be numbers."""
+    arrow, columns, place, may_be_numbers = library("pyarrow"), options.columns, str(path), False
+    text = {columns.query: arrow.string()}
+    with _csv_batches(path, options.threads, column_types=text) as (schema, batches):
+        first = next(batches, None)
+    rows = table_of(schema.empty_table() if first is None else arrow.Table.from_batches([first]), place)
+    if first is not None:
+        schema = _meant(first, columns)
+    layout = layout_of(table_of(schema.empty_table(), place), columns, place)
+    if first is not None and _whole_numbers([name := first[columns.query][0].as_py()]) is not None:
+        # Whether the first query id stands in quotes: told to read it as null, Arrow does so only without them.
+        as_null: dict[str, Any] = {"null_values": [name], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
+        with _csv_batches(path, 1, column_types=text, include_columns=[columns.query], **as_null) as (_, batches):
+            may_be_numbers = not next(batches)[0][0].is_valid
+    # Numbers in the precision in which they are kept; query ids as strings, each of which exists once a block.
+    types = {layout.doc: arrow.string(), layout.query: arrow.dictionary(arrow.int32(), arrow.string())}
+    for labels, kind in ((layout.numbers, arrow.float64()), (layout.features, arrow.float32())):
+        types |= {label: arrow.bool_() if schema.field(label).type == arrow.bool_() else kind for label in labels}
 
-    path: Path
-    header: list[str]
-    layout: Layout
-    types: dict[str, Any]  # what to parse, and as what
-    ids_may_be_numbers: bool
-    first: "nw.DataFrame[Any]"  # rows, with the types that Arrow finds in them
-    threads: int | None
+    def tables(layout: Layout, exact: Sequence[Any]) -> "Iterator[nw.DataFrame[Any]]":
+        parsed = {label: arrow.float64() if label in exact else types[label] for label in layout.used}
+        with _csv_batches(path, options.threads, schema.names, column_types=parsed, include_columns=list(parsed)) as (_, batches):
+            yield from tables_of(batches, layout, place)
 
-    def source(self) -> Source:
-        return Source(self.layout, str(self.path), self._tables, lambda: self.first, decimals=True)
-
-    def _tables(self, layout: Layout, exact: Sequence[Any]) -> "Iterator[nw.DataFrame[Any]]":
-        types = {label: library("pyarrow").float64() if label in exact else self.types[label] for label in layout.used}
-        return tables_of(self._batches(types), layout, str(self.path))
-
-    def query_names(self) -> list[str]:
-        """Each query id once."""
-        names: dict[str, None] = {}
-        for batch in self._batches({self.layout.query: self.types[self.layout.query]}):
-            names.update(dict.fromkeys(batch.column(0).dictionary.to_pylist()))
-        return list(names)
-
-    def _batches(self, types: dict[str, Any]) -> Iterator[Any]:
-        with _csv_batches(self.path, self.threads, self.header, column_types=types, include_columns=list(types)) as (_, batches):
-            yield from batches
+    return Source(layout, place, tables, lambda: rows, decimals=True), may_be_numbers
 
 
 @contextmanager
@@ -100,60 +103,25 @@ def _csv_batches(path: Path, threads: int | None, header: list[str] | None = Non
             convert_options=csv.ConvertOptions(**convert),
         )
         with reader:
-            yield with_names(reader.schema), (batch for batch in reader if batch.num_rows)
+            _ = reader.schema.names  # Arrow sees whether they are text only when it is asked for them
+            yield reader.schema, (batch for batch in reader if batch.num_rows)
 
 
-def _csv_source(path: Path, options: ReadOptions) -> _CsvSource:
-    columns, place = options.columns, str(path)
-    with _csv_batches(path, options.threads, column_types={columns.query: library("pyarrow").string()}) as (found, batches):
-        first = next(batches, None)
-    schema = found if first is None else _csv_schema(first, columns)
-    layout = layout_of(table_of(schema.empty_table(), place), columns, place)
-    name = "" if first is None else first[columns.query][0].as_py()
-    may_be_numbers = _whole_numbers([name]) is not None and not _quoted(path, columns.query, name)
-    rows = schema.empty_table() if first is None else library("pyarrow").Table.from_batches([first])
-    return _CsvSource(path, schema.names, layout, _csv_types(schema, layout), may_be_numbers, table_of(rows, place), options.threads)
+def _meant(first: Any, columns: Columns) -> Any:
+    """The first batch's schema, with numbers in every column that should hold them, so that parsing finds the cell that does not.
 
-
-def _csv_schema(first: Any, columns: Columns) -> Any:
-    """The first batch's schema, with numbers in every column that should hold them, so that parsing finds the cell that does not."""
-    arrow = library("pyarrow")
-    parts = {columns.query, columns.doc}
+    A column of text is one of numbers with a slip in it if most of its first thousand cells are numbers.
+    """
+    arrow, fields = library("pyarrow"), []
     numbers = {columns.relevance, columns.sample_weight, columns.query_weight, *(columns.features or ())}
-
-    def meant(field: Any, cells: Any) -> Any:
+    for field, cells in zip(first.schema, first.columns, strict=True):
         text = not arrow.types.is_primitive(field.type) or arrow.types.is_temporal(field.type)
-        guessed = columns.features is None and field.name not in parts and text and _mostly_numbers(cells)
-        return field.with_type(arrow.float64()) if text and (field.name in numbers or guessed) else field
-
-    return arrow.schema([meant(field, cells) for field, cells in zip(first.schema, first.columns, strict=True)])
-
-
-def _mostly_numbers(cells: Any) -> bool:
-    """Whether a column of text is one of numbers with a slip in it, going by its first thousand cells."""
-    sample = [cell for cell in cells[:1000].to_pylist() if isinstance(cell, str) and cell]
-    return 2 * sum(NUMBER.fullmatch(cell) is not None for cell in sample) > len(sample)
-
-
-def _csv_types(schema: Any, layout: Layout) -> dict[str, Any]:
-    """Numbers in the precision in which they are kept; query ids as strings, each of which exists once a block."""
-    arrow = library("pyarrow")
-
-    def number(label: str, kind: Any) -> Any:
-        return arrow.bool_() if schema.field(label).type == arrow.bool_() else kind
-
-    types = {layout.query: arrow.dictionary(arrow.int32(), arrow.string())}
-    types |= {label: arrow.string() for label in (layout.doc,) if label is not None}
-    types |= {label: number(label, arrow.float64()) for label in layout.numbers}
-    return types | {label: number(label, arrow.float32()) for label in layout.features}
-
-
-def _quoted(path: Path, query: str, name: str) -> bool:
-    """Whether the first query id, ``name``, stands in quotes: told to read ``name`` as null, Arrow does so only without them."""
-    types = {query: library("pyarrow").string()}
-    as_null: dict[str, Any] = {"null_values": [name], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
-    with _csv_batches(path, 1, column_types=types, include_columns=[query], **as_null) as (_, batches):
-        return bool(next(batches)[0][0].is_valid)
+        meant = field.name in numbers
+        if text and columns.features is None and field.name not in (columns.query, columns.doc):
+            sample = [cell for cell in cells[:1000].to_pylist() if isinstance(cell, str) and cell]
+            meant = meant or 2 * sum(NUMBER.fullmatch(cell) is not None for cell in sample) > len(sample)
+        fields.append(field.with_type(arrow.float64()) if text and meant else field)
+    return arrow.schema(fields)
 
 
 def _whole_numbers(names: list[str]) -> Ids | None:
@@ -169,9 +137,3 @@ def _whole_numbers(names: list[str]) -> Ids | None:
         if np.iinfo(kind).min <= min(numbers) and max(numbers) <= np.iinfo(kind).max:
             return np.array(numbers, kind)
     return None
-
-
-def _numbered(blocks: Iterator[Block], names: list[str], numbers: Ids) -> Iterator[Block]:
-    """The blocks with the number of each query id in the place of its name."""
-    number_of = dict(zip(names, numbers.tolist(), strict=True))
-    return (replace(block, qid=np.array([number_of[name] for name in block.qid.tolist()], numbers.dtype)) for block in blocks)

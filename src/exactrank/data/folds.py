@@ -2,7 +2,8 @@
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,16 +29,20 @@ class Fold:
 def read_folds(path: str | os.PathLike[str], *, keep_missing: bool = False, threads: int | None = None) -> list[Fold]:
     """Every ``FoldN`` below ``path``, in order of N, or ``path`` itself as one; all parts are given the width of the widest."""
     root = Path(path)
-    folders = sorted((f for f in root.glob("Fold*") if _number(f) is not None), key=lambda f: _number(f) or 0)
-    if not folders and not any(root.glob("train.txt*")):
+    numbered = [(int(name[1]), f) for f in root.glob("Fold*") if (name := re.fullmatch(r"Fold(\d+)", f.name))]
+    if not numbered and not any(root.glob("train.txt*")):
         raise DataError(f"{root} holds neither folders named Fold1, Fold2, ... nor train.txt, vali.txt and test.txt; give one that does")
-    folders = folders or [root.resolve()]
-    parts = {(folder.name, part): _part(folder, part) for folder in folders for part in ("train", "vali", "test")}
+    folders, parts = [f for _, f in sorted(numbered)] or [root.resolve()], dict[tuple[str, str], Path]()
+    for folder, part in product(folders, ("train", "vali", "test")):
+        found = next((file for file in (folder / f"{part}.txt", folder / f"{part}.txt.gz") if file.exists()), None)
+        if found is None:
+            raise DataError(f"{folder} has no {part}.txt; a fold needs train.txt, vali.txt and test.txt (each may be .gz)")
+        parts[folder.name, part] = existing(found)
     options = ReadOptions(keep_missing=keep_missing, threads=threads)
     data = {key: LetorFormat().read(file, options) for key, file in parts.items()}
     names = max((d.feature_names for d in data.values()), key=len)
     if any(d.feature_names != names for d in data.values()):
-        same = ReadOptions(keep_missing=keep_missing, threads=threads, n_features=len(names), first_feature=int(names[0]))
+        same = replace(options, n_features=len(names), first_feature=int(names[0]))
         data = {key: LetorFormat().read(file, same) for key, file in parts.items()}
     return [Fold(f.name, data[f.name, "train"], data[f.name, "vali"], data[f.name, "test"]) for f in folders]
 
@@ -49,15 +54,3 @@ def deal_folds(queries: int, folds: int, seed: int) -> Rows:
     [1, 0, 0, 1, 0]
     """
     return np.random.default_rng([seed, 3]).permutation(np.arange(queries) % folds)
-
-
-def _number(folder: Path) -> int | None:
-    found = re.fullmatch(r"Fold(\d+)", folder.name)
-    return int(found[1]) if found else None
-
-
-def _part(folder: Path, part: str) -> Path:
-    for name in (f"{part}.txt", f"{part}.txt.gz"):
-        if (folder / name).exists():
-            return existing(folder / name)
-    raise DataError(f"{folder} has no {part}.txt; a fold needs train.txt, vali.txt and test.txt (each may be .gz)")

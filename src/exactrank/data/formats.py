@@ -2,7 +2,7 @@
 
 import gzip
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ _TEXT = "exactrank.data.letor:LetorFormat"
 #: Formats by the suffixes that name them; those of other packages are classes, too.
 FORMATS: Registry[type[Format]] = Registry("format", {
     "txt": _TEXT, "letor": _TEXT, "svm": _TEXT, "dat": _TEXT, "xr": "exactrank.data.cache:CacheFormat",
-    "parquet": "exactrank.data.parquet:ParquetFormat", "pq": "exactrank.data.parquet:ParquetFormat",
+    "parquet": "exactrank.data.arrow:ParquetFormat", "pq": "exactrank.data.arrow:ParquetFormat",
     "csv": "exactrank.data.csv:CsvFormat", "qrels": "exactrank.data.trec:QrelsFormat",
 }, "exactrank.formats", lambda value: all(callable(getattr(value, part, None)) for part in ("read", "stream", "write")))  # fmt: skip
 TEXT, UNREADABLE = ("txt", "letor", "svm", "dat"), ("xr", "parquet", "pq")  #: LETOR text; what gzip would make unreadable
@@ -78,11 +78,21 @@ def write_stream(
 def stream_writer(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Callable[[Stream, Callable[[int], None]], None]]:
     """`write_stream` in two steps: the file is opened first, so that one that cannot be written is found before the work."""
     target = Path(path)
-    format_ = _output_format(target)
+    suffix = "txt" if is_stream(target) else _suffix(target)
+    if suffix not in FORMATS or (target.suffix == ".gz" and suffix in UNREADABLE):
+        known = ", ".join(f".{each}" for each in FORMATS if each != "qrels")
+        wrong = f"{target}: the suffix {''.join(target.suffixes)!r} names no format to write"
+        raise DataError(f"{wrong}; use one of {known} (text also with .gz)")
+    format_ = FORMATS[suffix]()
     with whole_file(target, force=force) as file:
 
         def write_to(stream: Stream, progress: Callable[[int], None]) -> None:
-            passing = replace(stream, blocks=_watched(stream.blocks, progress))
+            def watched() -> Iterator[Block]:
+                for block in stream.blocks:
+                    progress(len(block.y))
+                    yield block
+
+            passing = replace(stream, blocks=watched())
             if target.suffix == ".gz":
                 with gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") as packed:
                     format_.write(cast(BinaryIO, packed), passing)
@@ -90,12 +100,6 @@ def stream_writer(path: str | os.PathLike[str], *, force: bool = False) -> Itera
                 format_.write(file, passing)
 
         yield write_to
-
-
-def _watched(blocks: Iterable[Block], progress: Callable[[int], None]) -> Iterator[Block]:
-    for block in blocks:
-        progress(len(block.y))
-        yield block
 
 
 def existing(path: str | os.PathLike[str]) -> Path:
@@ -129,12 +133,3 @@ def _input_format(path: Path) -> Format:
         return FORMATS[suffix]()
     first = next((line for line in start.splitlines() if line.strip()), b"")
     return FORMATS["qrels" if looks_like_qrels(first) else "txt"]()
-
-
-def _output_format(path: Path) -> Format:
-    """By the suffix; standard output, which has none, gets LETOR text."""
-    suffix = "txt" if is_stream(path) else _suffix(path)
-    if suffix not in FORMATS or (path.suffix == ".gz" and suffix in UNREADABLE):
-        known = ", ".join(f".{each}" for each in FORMATS if each != "qrels")
-        raise DataError(f"{path}: the suffix {''.join(path.suffixes)!r} names no format to write; use one of {known} (text also with .gz)")
-    return FORMATS[suffix]()

@@ -4,7 +4,7 @@ A row is a document, and `Columns` says which column holds its query id, its gra
 
     table -> layout (which column has which part) -> source -> blocks (some rows, as arrays) -> RankingData (grouped by query)
 
-A frame is one block, a file (`parquet.py`, `csv.py`) many. Each column goes straight into its place in X, so nothing
+A frame is one block, a file (`arrow.py`, `csv.py`) many. Each column goes straight into its place in X, so nothing
 of the table's width exists in float64; features that float32 cannot hold (`precision.py`) are read a second time. A
 null in a feature is a missing value (NaN); a row without a query id or a grade is an error.
 """
@@ -24,14 +24,14 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, Rows
+from exactrank.arrays import Ids, Matrix, PerDocument, Rows
 from exactrank.data.format import Columns
-from exactrank.data.grouping import group_rows
+from exactrank.data.given import group_rows, infinite_cell
 from exactrank.data.immutable import sealed
-from exactrank.data.precision import LOOKED_AT, Offset, best_offset, put, suspects
-from exactrank.data.ranking_data import RankingData, infinite_cell
+from exactrank.data.precision import LOOKED_AT, Offset, best_offset, suspects
+from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream
-from exactrank.data.text_column import TextColumn
+from exactrank.data.text_column import TextColumn, rows_of
 from exactrank.errors import DataError, IncompatibleError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def from_frame(frame: Any, columns: Columns) -> RankingData:
     """
     table = table_of(frame, "frame")
     layout = layout_of(table, columns, "frame")
-    return gathered(Source(layout, "frame", lambda layout, exact: iter([table]), lambda: table))
+    return Source(layout, "frame", lambda layout, exact: iter([table]), lambda: table).data()
 
 
 @dataclass(frozen=True)
@@ -81,40 +81,34 @@ class Layout:
 
 
 def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str) -> Layout:
-    """Which column of ``table`` has which part; ``place`` names the table in messages."""
-    parts = {part: _column_of(part, table.columns, columns, place) for part in PARTS}
-    layout = Layout(**parts, features=_feature_columns(table, columns, set(parts.values())))
+    """Which column of ``table`` has which part; ``place`` names the table in messages.
+
+    Query and grade must be there, and so must whatever was named other than the default.
+    """
+    parts: dict[str, Any] = {}
+    for part, what in PARTS.items():
+        label = getattr(columns, part)
+        parts[part] = label if label in table.columns else None
+        if parts[part] is None and (part in ("query", "relevance") or label != getattr(Columns(), part)):
+            option = f" (--{part}-column)" if part in ("query", "doc", "relevance") else ""
+            has = f"it has {_listed(table.columns)}"
+            raise DataError(f"{place}: has no column {label!r} for the {what}; {has}; set Columns({part}=...){option} to the right one")
+    features, taken = columns.features, set(parts.values())
+    if features is None:
+        free = (label for label in table.columns if label not in taken and not ROW_LABEL.fullmatch(str(label)))
+        features = tuple(label for label in free if _holds_numbers(table.get_column(label)))
+    layout = Layout(**parts, features=features)
     for label, times in Counter(map(str, layout.used)).items():
         if times > 1:
             raise DataError(f"{place}: column {label!r} has {times} parts; name another one in Columns(...) for each")
     for label in [*layout.numbers, *layout.features]:
         if label not in table.columns:
-            raise DataError(
-                f"{place}: has no feature column {label!r}; it has {_listed(table.columns)}; name those in Columns(features=...)"
-            )
+            has = f"it has {_listed(table.columns)}"
+            raise DataError(f"{place}: has no feature column {label!r}; {has}; name those in Columns(features=...)")
         if not _holds_numbers(table.get_column(label)):
             kind = table.get_column(label).dtype
             raise DataError(f"{place}: column {label!r} holds {kind}, not numbers; convert it, or name another column in Columns(...)")
     return layout
-
-
-def _column_of(part: str, present: list[Any], columns: Columns, place: str) -> str | None:
-    """The part's column; query and grade must be there, and so must whatever was named other than the default."""
-    label: str = getattr(columns, part)
-    if label in present:
-        return label
-    if part in ("query", "relevance") or label != getattr(Columns(), part):
-        option = f" (--{part}-column)" if part in ("query", "doc", "relevance") else ""
-        has = f"it has {_listed(present)}"
-        raise DataError(f"{place}: has no column {label!r} for the {PARTS[part]}; {has}; set Columns({part}=...){option} to the right one")
-    return None
-
-
-def _feature_columns(table: "nw.DataFrame[Any]", columns: Columns, taken: set[Any]) -> tuple[Any, ...]:
-    if columns.features is not None:
-        return columns.features
-    free = (label for label in table.columns if label not in taken and not ROW_LABEL.fullmatch(str(label)))
-    return tuple(label for label in free if _holds_numbers(table.get_column(label)))
 
 
 def _holds_numbers(column: "nw.Series[Any]") -> bool:
@@ -143,98 +137,145 @@ class Source:
     first_rows: "Callable[[], nw.DataFrame[Any]]"  #: some, with numbers as they were written
     decimals: bool = False  #: whether they were read from text
 
-    def blocks(self, offset: Offset | None = None) -> Iterator[Block]:
-        """The rows as arrays, features as differences from ``offset``."""
-        first_row = 0
-        for table in self.tables(self.layout, _with_offset(self.layout, offset)):
-            if len(table):
-                yield _block(table, self.layout, offset, _Rows(self.place, first_row))
-                first_row += len(table)
-        if first_row == 0:
-            raise DataError(f"{self.place}: holds no rows; expected one a document")
+    def data(self) -> RankingData:
+        """All rows, grouped by query."""
+        matrices: list[Matrix] = []
+        rest: list[Block] = []
+        for block in self._blocks(None):
+            matrices.append(block.X)
+            rest.append(replace(block, X=np.empty((0, 0), np.float32)))
+        joined: dict[str, Any] = {
+            name: None if getattr(rest[0], name) is None else np.concatenate([getattr(block, name) for block in rest])
+            for name in ("y", "qid", "sample_weight", "query_weight")
+        }
+        try:
+            data = RankingData.from_arrays(None, **joined)
+        except DataError as error:
+            raise DataError(f"{self.place}: {error}") from None
+        docid = None if self.layout.doc is None else TextColumn.concatenated([b.docid for b in rest if b.docid is not None])
+        X, names = _stacked(matrices), self.layout.feature_names
+        if data.order is not None and X.size:
+            _core.permute_rows(X, data.order)
+        offset = best_offset(self._doubles(self._suspects(), data.order), data.indptr, names, X)
+        return replace(data, X=sealed(X), feature_names=names, docid=rows_of(docid, data.order), offset=offset)
 
     def stream(self) -> Stream:
         """The rows block by block; those of features that may need an offset are read once more before."""
-        chosen = self._suspects()
-        if not chosen:
-            return Stream(self.layout.feature_names, self.blocks())
-        order, indptr, _ = group_rows(np.concatenate(list(self._ids())))
-        offset = best_offset(self._doubles(chosen, order), indptr, self.layout.feature_names)
-        return Stream(self.layout.feature_names, self.blocks(offset), offset)
+        chosen, names, offset = self._suspects(), self.layout.feature_names, None
+        if chosen:
+            order, indptr, _ = group_rows(np.concatenate([rows.query_ids() for rows in self._rows(self.only([]), [])]))
+            offset = best_offset(self._doubles(chosen, order), indptr, names)
+        return Stream(names, self._blocks(offset), offset)
 
-    def saved(self, X: Matrix, order: Rows | None, indptr: Boundaries) -> Offset | None:
-        """The offset of ``X``, whose rows are grouped by ``order``, and which gets the differences from it."""
-        doubles = self._doubles(self._suspects(), order)
-        offset = best_offset(doubles, indptr, self.layout.feature_names)
-        put(X, doubles, offset)
-        return offset
+    def _blocks(self, offset: Offset | None) -> Iterator[Block]:
+        """The rows as arrays, features as differences from ``offset``."""
+        exact = [] if offset is None else [label for label, own in zip(self.layout.features, offset, strict=True) if own]
+        rows = None
+        for rows in self._rows(self.layout, exact):
+            yield rows.block(offset)
+        if rows is None:
+            raise DataError(f"{self.place}: holds no rows; expected one a document")
+
+    def _rows(self, layout: Layout, exact: Sequence[Any]) -> "Iterator[_Rows]":
+        first = 0
+        for table in self.tables(layout, exact):
+            if len(table):
+                yield _Rows(table, layout, self.place, first)
+            first += len(table)
 
     def _suspects(self) -> list[int]:
         """The features that may need an offset, going by the first rows."""
         table = self.first_rows().head(max(1, LOOKED_AT // max(1, len(self.layout.features))))
         if len(table) == 0 or not self.layout.features:
             return []
-        order, indptr, _ = group_rows(_query_ids(table.get_column(self.layout.query), _Rows(self.place, 0)))
+        order, indptr, _ = group_rows(_Rows(table, self.layout, self.place, 0).query_ids())
         sample = np.stack([_digits(table.get_column(label)) for label in self.layout.features], axis=1)
-        return suspects(sample if order is None else sample[order], indptr, self.decimals)
-
-    def _ids(self) -> Iterator[Ids]:
-        first_row = 0
-        for table in self.tables(self._only([]), ()):
-            if len(table):
-                yield _query_ids(table.get_column(self.layout.query), _Rows(self.place, first_row))
-            first_row += len(table)
+        return suspects(rows_of(sample, order), indptr, self.decimals)
 
     def _doubles(self, columns: Sequence[int], order: Rows | None) -> dict[int, PerDocument]:
         """The features of those numbers, in double precision."""
         if not columns:
             return {}
         labels = [self.layout.features[j] for j in columns]
-        tables = [[_digits(table.get_column(label)) for label in labels] for table in self.tables(self._only(labels), labels)]
-        whole = [np.concatenate(parts) for parts in zip(*tables, strict=True)]
-        return {j: values if order is None else values[order] for j, values in zip(columns, whole, strict=True)}
+        tables = [[_digits(table.get_column(label)) for label in labels] for table in self.tables(self.only(labels), labels)]
+        return {j: rows_of(np.concatenate(parts), order) for j, parts in zip(columns, zip(*tables, strict=True), strict=True)}
 
-    def _only(self, features: Sequence[Any]) -> Layout:
+    def only(self, features: Sequence[Any]) -> Layout:
         """The layout of the query ids and these features."""
         return replace(self.layout, relevance=None, doc=None, sample_weight=None, query_weight=None, features=tuple(features))
 
 
-def _with_offset(layout: Layout, offset: Offset | None) -> list[Any]:
-    return [] if offset is None else [label for label, own in zip(layout.features, offset, strict=True) if own]
-
-
-def _digits(column: "nw.Series[Any]") -> PerDocument:
-    """The column in double precision, or zeros where single precision holds it or it has no numbers."""
-    kinds = library("narwhals")
-    narrow = (kinds.Float32, kinds.Int8, kinds.Int16, kinds.UInt8, kinds.UInt16, kinds.Boolean)
-    if column.dtype in narrow or not _holds_numbers(column):
-        return np.zeros(len(column))
-    return np.asarray(_numbers(column), dtype=np.float64)
-
-
 @dataclass(frozen=True)
 class _Rows:
-    """Where a block's rows stand, for messages."""
+    """Some rows of a table, of which the first is number ``first``; ``place`` names the table in messages."""
 
+    table: "nw.DataFrame[Any]"
+    layout: Layout
     place: str
     first: int
 
-    def named(self, what: str, row: int) -> str:
+    def block(self, offset: Offset | None) -> Block:
+        """All that the rows hold, features as differences from ``offset``."""
+        layout, X = self.layout, self._features(offset)
+        y = _in_double(self.table.get_column(layout.relevance))
+        bad = np.flatnonzero(~np.isfinite(y))
+        if len(bad):
+            where, value = self._named(f"grade {layout.relevance!r}", bad[0]), "missing" if np.isnan(y[bad[0]]) else y[bad[0]]
+            raise DataError(f"{where} is {value}; grades must be finite numbers, so drop the row or judge it")
+        qid, docid = self.query_ids(), None
+        if layout.doc is not None:
+            column = self.table.get_column(layout.doc)
+            with _in_utf8(column, self.place):
+                values = zip(column.to_list(), column.is_null().to_list(), strict=True)
+            docid = TextColumn.of("" if missing else value if isinstance(value, bytes) else str(value) for value, missing in values)
+        weights = (layout.sample_weight, layout.query_weight)
+        return Block(X, y, qid, docid, None, *(None if label is None else _in_double(self.table.get_column(label)) for label in weights))
+
+    def _features(self, offset: Offset | None) -> Matrix:
+        features = self.layout.features
+        X = np.empty((len(self.table), len(features)), np.float32)
+        with np.errstate(over="ignore"):
+            for j, label in enumerate(features):
+                numbers = _numbers(self.table.get_column(label))
+                X[:, j] = numbers if offset is None or not offset[j] else numbers.astype(np.float64) - offset[j]
+        cell = infinite_cell(X)
+        if cell is not None:
+            row, j = cell
+            where, value = self._named(f"feature {features[j]!r}", row), _numbers(self.table.get_column(features[j]))[row]
+            raise DataError(f"{where} is {value}, which is not a finite float32; leave a missing value empty (null or NaN)")
+        return X
+
+    def query_ids(self) -> Ids:
+        """The ids as NumPy holds them; strings, bytes and categories as an array of objects. An empty string is no id."""
+        label, column = self.layout.query, self.table.get_column(self.layout.query)
+        if column.dtype.is_nested():
+            kind = f"holds {column.dtype}; a query id must be one value, such as a number or a string"
+            raise DataError(f"{self.place}: query column {label!r} {kind}")
+        missing = np.flatnonzero(column.is_null().to_numpy())
+        if len(missing) == 0:  # Arrow cannot convert a dictionary without entries
+            with _in_utf8(column, self.place):
+                ids = column.to_numpy()
+            ids = ids.astype(object) if ids.dtype.kind == "U" else ids
+            missing = np.flatnonzero(np.isnan(ids) if ids.dtype.kind == "f" else ids == "" if ids.dtype == object else ())
+        if len(missing):
+            raise DataError(f"{self._named(f'query id {label!r}', missing[0])} is missing; give every row a query id")
+        if ids.dtype == object and isinstance(ids[0], bytes):
+            return np.array([q.decode("utf-8", "surrogateescape") for q in ids], dtype=object)
+        return ids
+
+    def _named(self, what: str, row: int) -> str:
         return f"{self.place}: {what} of row {self.first + row} (from 0)"
 
 
-def _block(table: "nw.DataFrame[Any]", layout: Layout, offset: Offset | None, rows: _Rows) -> Block:
-    def numbers(label: Any) -> PerDocument | None:
-        return None if label is None else np.asarray(_numbers(table.get_column(label)), dtype=np.float64)
-
-    return Block(
-        X=_features(table, layout, offset, rows),
-        y=_grades(table.get_column(layout.relevance), rows),
-        qid=_query_ids(table.get_column(layout.query), rows),
-        docid=None if layout.doc is None else _doc_ids(table.get_column(layout.doc), rows),
-        sample_weight=numbers(layout.sample_weight),
-        query_weight=numbers(layout.query_weight),
-    )
+@contextmanager
+def _in_utf8(column: "nw.Series[Any]", place: str) -> Iterator[None]:
+    """Arrow holds any bytes as strings, and looks at them only when they are asked for; then it has an error of its own, or Python's."""
+    arrow = sys.modules.get("pyarrow")
+    errors = (UnicodeDecodeError, arrow.ArrowException) if arrow else (UnicodeDecodeError,)
+    try:
+        yield
+    except errors:
+        raise DataError(f"{place}: column {column.name!r} holds text that is not UTF-8; write it again, or as binary") from None
 
 
 def _numbers(column: "nw.Series[Any]") -> npt.NDArray[Any]:
@@ -246,109 +287,15 @@ def _numbers(column: "nw.Series[Any]") -> npt.NDArray[Any]:
     return (column if plain else column.cast(kinds.Float64)).to_numpy()
 
 
-def _features(table: "nw.DataFrame[Any]", layout: Layout, offset: Offset | None, rows: _Rows) -> Matrix:
-    X = np.empty((len(table), len(layout.features)), np.float32)
-    with np.errstate(over="ignore"):
-        for j, label in enumerate(layout.features):
-            numbers = _numbers(table.get_column(label))
-            X[:, j] = numbers if offset is None or not offset[j] else numbers.astype(np.float64) - offset[j]
-    cell = infinite_cell(X)
-    if cell is not None:
-        row, j = cell
-        value = _numbers(table.get_column(layout.features[j]))[row]
-        where = rows.named(f"feature {layout.features[j]!r}", row)
-        raise DataError(f"{where} is {value}, which is not a finite float32; leave a missing value empty (null or NaN)")
-    return X
+def _in_double(column: "nw.Series[Any]") -> PerDocument:
+    return np.asarray(_numbers(column), dtype=np.float64)
 
 
-def _grades(column: "nw.Series[Any]", rows: _Rows) -> PerDocument:
-    y = np.asarray(_numbers(column), dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(y))
-    if len(bad):
-        value = "missing" if np.isnan(y[bad[0]]) else y[bad[0]]
-        raise DataError(
-            f"{rows.named(f'grade {column.name!r}', bad[0])} is {value}; grades must be finite numbers, so drop the row or judge it"
-        )
-    return y
-
-
-def _query_ids(column: "nw.Series[Any]", rows: _Rows) -> Ids:
-    """The ids as NumPy holds them; strings, bytes and categories as an array of objects. An empty string is no id."""
-    if column.dtype.is_nested():
-        raise DataError(
-            f"{rows.place}: query column {column.name!r} holds {column.dtype}; a query id must be one value, such as a number or a string"
-        )
-    _refuse_missing_ids(column, column.is_null().to_numpy(), rows)  # first: Arrow cannot convert a dictionary without entries
-    with _in_utf8(column, rows):
-        ids = column.to_numpy()
-    ids = ids.astype(object) if ids.dtype.kind == "U" else ids
-    if ids.dtype.kind == "f" or ids.dtype == object:
-        _refuse_missing_ids(column, np.isnan(ids) if ids.dtype.kind == "f" else ids == "", rows)
-    if ids.dtype == object and isinstance(ids[0], bytes):
-        return np.array([q.decode("utf-8", "surrogateescape") for q in ids], dtype=object)
-    return ids
-
-
-def _refuse_missing_ids(column: "nw.Series[Any]", missing: npt.NDArray[np.bool_], rows: _Rows) -> None:
-    bad = np.flatnonzero(missing)
-    if len(bad):
-        raise DataError(f"{rows.named(f'query id {column.name!r}', bad[0])} is missing; give every row a query id")
-
-
-@contextmanager
-def _in_utf8(column: "nw.Series[Any]", rows: _Rows) -> Iterator[None]:
-    """Arrow holds any bytes as strings, and looks at them only when they are asked for; then it has an error of its own, or Python's."""
-    try:
-        yield
-    except _errors_of_text():
-        raise DataError(f"{rows.place}: column {column.name!r} holds text that is not UTF-8; write it again, or as binary") from None
-
-
-def _errors_of_text() -> tuple[type[Exception], ...]:
-    """Python's, and Arrow's where there may be tables of its."""
-    return (UnicodeDecodeError, sys.modules["pyarrow"].ArrowException) if "pyarrow" in sys.modules else (UnicodeDecodeError,)
-
-
-def _doc_ids(column: "nw.Series[Any]", rows: _Rows) -> TextColumn:
-    missing = column.is_null().to_list()
-    with _in_utf8(column, rows):
-        values = column.to_list()
-    texts = (value if isinstance(value, str | bytes) else str(value) for value in values)
-    return TextColumn.of("" if absent else text for absent, text in zip(missing, texts, strict=True))
-
-
-# ---- blocks grouped by query
-
-
-def gathered(source: Source) -> RankingData:
-    """All rows, grouped by query."""
-    matrices: list[Matrix] = []
-    rest: list[Block] = []
-    for block in source.blocks():
-        matrices.append(block.X)
-        rest.append(replace(block, X=np.empty((0, 0), np.float32)))
-    try:
-        data = RankingData.from_arrays(
-            None,
-            np.concatenate([b.y for b in rest]),
-            qid=np.concatenate([b.qid for b in rest]),
-            sample_weight=_joined([b.sample_weight for b in rest]),
-            query_weight=_joined([b.query_weight for b in rest]),
-        )
-    except DataError as error:
-        raise DataError(f"{source.place}: {error}") from None
-    docid = TextColumn.concatenated([b.docid for b in rest if b.docid is not None]) if source.layout.doc is not None else None
-    X = _stacked(matrices)
-    if data.order is not None and X.size:
-        _core.permute_rows(X, data.order)
-    ordered = docid.take(data.order) if docid is not None and data.order is not None else docid
-    offset = source.saved(X, data.order, data.indptr)
-    return replace(data, X=sealed(X), feature_names=source.layout.feature_names, docid=ordered, offset=offset)
-
-
-def _joined(columns: list[PerDocument | None]) -> PerDocument | None:
-    present = [column for column in columns if column is not None]
-    return np.concatenate(present) if present else None
+def _digits(column: "nw.Series[Any]") -> PerDocument:
+    """The column in double precision, or zeros where single precision holds it or it has no numbers."""
+    kinds = library("narwhals")
+    narrow = (kinds.Float32, kinds.Int8, kinds.Int16, kinds.UInt8, kinds.UInt16, kinds.Boolean)
+    return np.zeros(len(column)) if column.dtype in narrow or not _holds_numbers(column) else _in_double(column)
 
 
 def _stacked(matrices: list[Matrix]) -> Matrix:

@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,7 +24,9 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Boundaries, Matrix, PerDocument, Rows
-from exactrank.errors import PrecisionWarning
+from exactrank.data.given import query_rows
+from exactrank.data.text_column import rows_of
+from exactrank.errors import DataError, PrecisionWarning
 from exactrank.threads import thread_count
 
 Offset: TypeAlias = npt.NDArray[np.float64]  #: one number per feature, which its values in X lack
@@ -35,17 +38,26 @@ SHOWN = 5  # features in a message
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def loses_digits(given: npt.NDArray[Any]) -> bool:
-    """Whether float32 may round values of this type."""
-    return given.dtype.kind in "fiu" and given.dtype.itemsize > (2 if given.dtype.kind in "iu" else 4)
-
-
-def some_queries(indptr: Boundaries, width: int) -> tuple[Rows, Boundaries]:
-    """The rows of every n-th query, about `LOOKED_AT` cells of them, and where each query begins."""
-    step = max(1, -(-int(indptr[-1]) * width // LOOKED_AT))
-    starts, sizes = indptr[:-1:step], np.diff(indptr)[::step]
-    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    return np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], sizes), bounds
+def kept_offset(
+    given: npt.NDArray[Any], X: Matrix, order: Rows | None, indptr: Boundaries, names: tuple[str, ...], asked: npt.ArrayLike | None
+) -> Offset | None:
+    """The offset ``asked`` or, for None, the best; ``X``, which holds ``given`` by ``order``, gets the differences from it."""
+    sample, bounds = np.empty((0, 0)), indptr
+    if given.dtype.kind in "fiu" and given.dtype.itemsize > (4 if given.dtype.kind == "f" else 2):  # float32 may round such values
+        step = max(1, -(-X.size // LOOKED_AT))
+        rows, bounds = query_rows(indptr, slice(None, None, step))
+        whole = step == 1 and order is None  # needs no copy
+        sample = np.ascontiguousarray(given if whole else given[rows if order is None else order[rows]], np.float64)
+    if asked is None:
+        doubles = {j: rows_of(given[:, j].astype(np.float64), order) for j in suspects(sample, bounds)}
+        return best_offset(doubles, indptr, names, X)
+    offset = np.array(asked, np.float64)
+    if offset.shape != (X.shape[1],):
+        raise DataError(f"offset has shape {offset.shape}; give one number for each of {X.shape[1]} features")
+    put(X, {int(j): rows_of(given[:, j].astype(np.float64), order) for j in np.flatnonzero(offset)}, offset)
+    columns = {j: Column.of(sample[:, j], bounds) for j in suspects(sample - offset if sample.size else sample, bounds)}
+    _warn({names[j]: (column.cost(offset[j])[0], column.different) for j, column in columns.items()})
+    return offset if np.any(offset) else None
 
 
 def suspects(sample: npt.NDArray[np.float64], indptr: Boundaries, decimals: bool = False) -> list[int]:
@@ -62,29 +74,29 @@ def suspects(sample: npt.NDArray[np.float64], indptr: Boundaries, decimals: bool
     return [int(j) for j in np.flatnonzero(counts * ONE_IN >= max(1, len(sample))) if counts[j] > 0]
 
 
-def best_offset(doubles: Mapping[int, PerDocument], indptr: Boundaries, names: Sequence[str]) -> Offset | None:
-    """The offset of all features of which the columns ``doubles`` may need one; warns of values that stay lost."""
-    found = {j: _best(Column.of(values, indptr)) for j, values in doubles.items()}
-    warn({names[j]: kept for j, kept in found.items()})
-    offset = np.zeros(len(names))
-    offset[list(found)] = [kept.offset for kept in found.values()]
-    return offset if np.any(offset) else None
+def best_offset(doubles: Mapping[int, PerDocument], indptr: Boundaries, names: Sequence[str], X: Matrix | None = None) -> Offset | None:
+    """The offset of all features of which the columns ``doubles`` may need one; ``X`` gets the differences from it.
+
+    Warns of values that stay lost.
+    """
+    offset, lost = np.zeros(len(names)), {}
+    for j, values in doubles.items():
+        column = Column.of(values, indptr)
+        offset[j], still_lost = column.best_offset()
+        lost[names[j]] = still_lost, column.different
+    _warn(lost)
+    if not np.any(offset):
+        return None
+    if X is not None:
+        put(X, doubles, offset)
+    return offset
 
 
-def put(X: Matrix, doubles: Mapping[int, PerDocument], offset: Offset | None) -> None:
+def put(X: Matrix, doubles: Mapping[int, PerDocument], offset: Offset) -> None:
     """Write those of the columns ``doubles`` that have an offset into ``X``, as differences from it."""
     for j, values in doubles.items():
-        if offset is not None and offset[j]:
+        if offset[j]:
             X[:, j] = values - offset[j]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A feature as it is kept: from what offset, and how many of its different values within queries are lost."""
-
-    offset: float
-    lost: int
-    different: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +105,7 @@ class Column:
 
     values: PerDocument
     rises: npt.NDArray[np.bool_]  #: whether a value is larger than the one before it, of the same query
-    different: int
+    different: int  #: how many different values there are within queries
 
     @classmethod
     def of(cls, values: PerDocument, indptr: Boundaries) -> "Column":
@@ -104,61 +116,53 @@ class Column:
         rises[indptr[:-1]] = False
         return cls(sorted_, rises, int(rises.sum() + np.sum(~np.isnan(sorted_[indptr[:-1]]))))
 
-    def lost(self, offset: float) -> int:
-        """How many different values within queries are no longer different as float32, after taking ``offset`` from them."""
-        with np.errstate(over="ignore"):  # what overflows is refused elsewhere
-            rounded = (self.values - offset).astype(np.float32)
-        return int(np.sum(self.rises[1:] & (rounded[1:] == rounded[:-1])))
-
-    def rounded(self, offset: float) -> int:
-        """How many values are not the same as float32, after taking ``offset`` from them."""
+    def cost(self, offset: float) -> tuple[int, int]:
+        """After taking ``offset``: how many different values within queries are equal as float32, and how many are rounded."""
         differences = self.values - offset
-        with np.errstate(over="ignore"):
-            return int(np.sum((differences.astype(np.float32) != differences) & ~np.isnan(differences)))
+        with np.errstate(over="ignore"):  # what overflows is refused elsewhere
+            single = differences.astype(np.float32)
+        lost = np.sum(self.rises[1:] & (single[1:] == single[:-1]))
+        return int(lost), int(np.sum((single != differences) & ~np.isnan(differences)))
+
+    def best_offset(self) -> tuple[float, int]:
+        """The offset that loses fewest values, and rounds fewest, or 0 where none halves what is lost or, if that is nothing, rounded;
+        and how many are lost then.
+
+        An offset that is a float32 itself is tried too: zeros among the values are then kept as they are.
+        """
+        offsets = sorted(self._offsets())
+        tried = [(self.cost(offset), offset) for offset in (*offsets, *map(float, map(np.float32, offsets)))]
+        lost_as_it_is, rounded_as_it_is = self.cost(0.0)
+        (lost, rounded), offset = min(tried, default=((lost_as_it_is, rounded_as_it_is), 0.0), key=itemgetter(0))
+        saves = 2 * lost <= lost_as_it_is and (lost_as_it_is > 0 or 2 * rounded <= rounded_as_it_is)
+        return (offset, lost) if saves else (0.0, lost_as_it_is)
+
+    def _offsets(self) -> Iterator[float]:
+        """The middle of the range of the values and their median, on the grid, if most values lie near to it; zeros do not count."""
+        known = self.values[(self.values != 0) & (np.abs(self.values) < LARGEST)]  # what is larger is refused elsewhere
+        if len(known) == 0:
+            return
+        low, lower, middle, upper, high = np.quantile(known, [0, 0.25, 0.5, 0.75, 1])
+        for centre, spread in ((low / 2 + high / 2, high - low), (middle, upper - lower)):
+            step = max(2.0 ** (np.floor(np.log2(spread)) - 2) if spread > 0 else 0.0, float(np.spacing(abs(centre))))
+            offset = float(np.round(centre / step) * step)
+            distance = np.abs(known - offset)
+            if NEARER * np.median(distance) <= np.median(np.abs(known)) and distance.max() < LARGEST:
+                yield offset
 
 
-def _best(column: Column) -> Kept:
-    """The offset that loses fewest values, and rounds fewest, or 0 where none halves what is lost or, if that is nothing, rounded.
-
-    An offset that is a float32 itself is tried too: zeros among the values are then kept as they are.
-    """
-    as_it_is = column.lost(0.0), column.rounded(0.0), 0.0
-    offsets = sorted(_offsets(column.values))
-    tried = [(column.lost(offset), column.rounded(offset), offset) for offset in (*offsets, *map(float, map(np.float32, offsets)))]
-    lost, rounded, offset = min(tried, default=as_it_is, key=lambda one: one[:2])
-    saves = 2 * lost <= as_it_is[0] and (as_it_is[0] > 0 or 2 * rounded <= as_it_is[1])
-    return Kept(offset, lost, column.different) if saves else Kept(0.0, as_it_is[0], column.different)
-
-
-def _offsets(values: PerDocument) -> Iterator[float]:
-    """The middle of the range of the values and their median, on the grid, if most values lie near to it; zeros do not count."""
-    known = values[(values != 0) & (np.abs(values) < LARGEST)]  # what is larger is refused elsewhere
-    size = np.median(np.abs(known)) if len(known) else 0.0
-    low, lower, middle, upper, high = np.quantile(known, [0, 0.25, 0.5, 0.75, 1]) if len(known) else np.zeros(5)
-    for centre, spread in ((low / 2 + high / 2, high - low), (middle, upper - lower)):
-        step = max(2.0 ** (np.floor(np.log2(spread)) - 2) if spread > 0 else 0.0, float(np.spacing(abs(centre))))
-        offset = float(np.round(centre / step) * step)
-        if len(known) and NEARER * np.median(np.abs(known - offset)) <= size and np.abs(known - offset).max() < LARGEST:
-            yield offset
-
-
-def warn(kept: Mapping[str, Kept]) -> None:
-    """Say which features lose more than a few of their values."""
-    lost = {name: each for name, each in kept.items() if each.lost > WARNED_FROM * each.different}
-    if lost:
-        shown = [f"{name!r} loses {each.lost:,} of {each.different:,}" for name, each in list(lost.items())[:SHOWN]]
-        more = f" and {len(lost) - SHOWN:,} more features lose some" if len(lost) > SHOWN else ""
-        warnings.warn(
-            f"features are kept in single precision, which makes different values within queries equal: {', '.join(shown)}{more}; "
-            "give such a feature as the difference from a number near the values of its query, or as its rank there",
-            PrecisionWarning,
-            stacklevel=_callers_level(),
-        )
-
-
-def _callers_level() -> int:
-    """How far up, from `warn`, the code is that called this package."""
-    frame, level = sys._getframe(1), 1
+def _warn(kept: Mapping[str, tuple[int, int]]) -> None:
+    """Say which features lose more than a few of their values; ``kept`` tells how many each loses of how many different ones."""
+    lost = [f"{name!r} loses {lost:,} of {different:,}" for name, (lost, different) in kept.items() if lost > WARNED_FROM * different]
+    if not lost:
+        return
+    frame, level = sys._getframe(), 1  # up to the code that called this package
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "exactrank":
         frame, level = frame.f_back, level + 1
-    return level
+    more = f" and {len(lost) - SHOWN:,} more features lose some" if len(lost) > SHOWN else ""
+    warnings.warn(
+        f"features are kept in single precision, which makes different values within queries equal: {', '.join(lost[:SHOWN])}{more}; "
+        "give such a feature as the difference from a number near the values of its query, or as its rank there",
+        PrecisionWarning,
+        stacklevel=level,
+    )

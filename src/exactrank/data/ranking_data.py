@@ -15,21 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from exactrank import _core
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
-from exactrank.data.grouping import array_of, grouping
-from exactrank.data.immutable import immutable, is_immutable, sealed
-from exactrank.data.moments import Moments, moments
-from exactrank.data.precision import Column, Kept, Offset, best_offset, loses_digits, put, some_queries, suspects, warn
-from exactrank.data.text_column import TextColumn
+from exactrank.data.given import array_of, check_numbers, grouping, matrix_of, numbers_of, per_query_weight, query_rows
+from exactrank.data.immutable import immutable, sealed
+from exactrank.data.precision import Offset, kept_offset
+from exactrank.data.text_column import TextColumn, rows_of
 from exactrank.errors import DataError
-from exactrank.threads import thread_count
 
 if TYPE_CHECKING:
     from exactrank.data.format import Columns
 
 
+ROWS_PER_BLOCK = 1 << 14  # of moments
+BLOCK_BYTES = 1 << 24  # of checksums
+Moments = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 #: The arrays whose type is fixed: dtype and number of dimensions.
 ARRAYS: dict[str, tuple[type, int]] = {
     "X": (np.float32, 2),
@@ -72,12 +74,13 @@ class RankingData:
                 object.__setattr__(self, name, immutable(array))
         if self.indptr[0] != 0 or self.indptr[-1] != len(self.y) or not np.all(self.indptr[1:] > self.indptr[:-1]):
             raise DataError("indptr must rise from 0 to the number of documents, and every query must have a document")
-        check_grades(self.y)
-        for name in ("sample_weight", "query_weight"):
-            if (weights := getattr(self, name)) is not None:
-                _check_weights(name, weights)
-        if self.order is not None:
-            _check_permutation(self.order)
+        for name in ("y", "sample_weight", "query_weight"):
+            if (numbers := getattr(self, name)) is not None:
+                check_numbers(name, numbers, some_positive=False)
+        if (order := self.order) is not None:
+            within = order.min() >= 0 and order.max() < len(order)
+            if not within or not np.all(np.bincount(order, minlength=len(order))):
+                raise DataError(f"order must hold each row number from 0 to {len(order) - 1} once")
         if self.offset is not None and not np.all(np.isfinite(self.offset)):
             raise DataError("offset must hold finite numbers, one per feature")
 
@@ -95,13 +98,10 @@ class RankingData:
             raise DataError("feature_names must be strings")
         if not all(isinstance(column, TextColumn | None) for column in (self.docid, self.comment)):
             raise DataError("docid and comment must be text columns; RankingData.from_arrays makes docid from a list")
-        expected = {
-            "indptr": self.n_queries + 1,
-            "query_weight": self.n_queries,
-            "feature_names": self.n_features,
-            "offset": self.n_features,
-        }
-        expected |= dict.fromkeys(("X", "docid", "comment", "sample_weight", "order"), self.n_documents)
+        expected = dict.fromkeys(("X", "docid", "comment", "sample_weight", "order"), self.n_documents)
+        expected |= {"indptr": self.n_queries + 1, "query_weight": self.n_queries} | dict.fromkeys(
+            ("feature_names", "offset"), self.n_features
+        )
         for name, count in expected.items():
             part = getattr(self, name)
             if part is not None and len(part) != count:
@@ -138,26 +138,28 @@ class RankingData:
         >>> data.qid.tolist(), data.indptr.tolist(), data.y.tolist(), data.order.tolist()
         (['b', 'a'], [0, 2, 3], [0.0, 2.0, 1.0], [0, 2, 1])
         """
-        grades = _numbers("y", y)
-        table = _table(X, len(grades))
-        matrix = _matrix(table)
-        names = tuple(map(str, feature_names if feature_names is not None else getattr(X, "columns", _numbered_names(matrix))))
+        grades = numbers_of("y", y)
+        table, matrix = matrix_of(X, len(grades))
+        numbered = [f"x{j}" for j in range(matrix.shape[1])]
+        names = tuple(map(str, feature_names if feature_names is not None else getattr(X, "columns", numbered)))
         if len(names) != matrix.shape[1]:
             raise DataError(f"feature_names has {len(names)} names for {matrix.shape[1]} features")
         if docid is not None and len(docid) != len(grades):
             raise DataError(f"docid has {len(docid)} entries for {len(grades)} rows")
         order, indptr, ids = grouping(qid, group, len(grades))
-        matrix = _rows_in_order(matrix if offset is None or matrix.flags.writeable else np.array(matrix), order)
-        kept = _offset(table, matrix, order, indptr, names, offset)
+        if not matrix.flags.writeable and (order is not None or offset is not None):
+            matrix = np.array(matrix)
+        if order is not None and matrix.size:
+            _core.permute_rows(matrix, order)  # in place, so that there is never a second matrix
         return cls(
+            offset=kept_offset(table, matrix, order, indptr, names, offset),
             X=sealed(matrix),
-            offset=kept,
-            y=_in_order(grades, order),
+            y=rows_of(grades, order),
             indptr=indptr,
             qid=ids,
             feature_names=names,
             docid=None if docid is None else TextColumn.of(docid if order is None else [docid[i] for i in order]),
-            sample_weight=None if sample_weight is None else _in_order(_weights("sample_weight", sample_weight, len(grades)), order),
+            sample_weight=None if sample_weight is None else rows_of(numbers_of("sample_weight", sample_weight, len(grades)), order),
             query_weight=None if query_weight is None else per_query_weight(query_weight, order, indptr),
             order=order,
         )
@@ -211,7 +213,7 @@ class RankingData:
     def grouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One value a row in the caller's order, put into the order of this object's documents."""
         self._check_length(values, "row")
-        return _in_order(values, self.order)
+        return rows_of(values, self.order)
 
     def ungrouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One value a document of this object, put back into the caller's row order."""
@@ -246,8 +248,7 @@ class RankingData:
         if len(moved) == 0:
             return self
         X = np.array(self.X)
-        for j in moved:
-            X[:, j] = self.X[:, j] + (ours[j] - theirs[j])
+        X[:, moved] += ours[moved] - theirs[moved]
         return replace(self, X=sealed(X), offset=theirs if np.any(theirs) else None)
 
     def take_queries(self, which: npt.ArrayLike) -> "RankingData":
@@ -263,161 +264,52 @@ class RankingData:
         chosen = np.flatnonzero(given) if given.dtype == bool and given.shape == (self.n_queries,) else given
         if chosen.ndim != 1 or len(chosen) == 0 or chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= self.n_queries:
             raise DataError(f"take_queries needs at least one query number from 0 to {self.n_queries - 1}, or a mask of all queries")
-        sizes = self.sizes[chosen]
-        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        rows = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], sizes)
+        rows, indptr = query_rows(self.indptr, chosen)
         return RankingData(
             X=sealed(self.X[rows]),
             y=sealed(self.y[rows]),
             indptr=sealed(indptr),
             qid=self.qid[chosen],
             feature_names=self.feature_names,
-            docid=None if self.docid is None else self.docid.take(rows),
-            comment=None if self.comment is None else self.comment.take(rows),
-            sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
-            query_weight=None if self.query_weight is None else self.query_weight[chosen],
+            docid=rows_of(self.docid, rows),
+            comment=rows_of(self.comment, rows),
+            sample_weight=rows_of(self.sample_weight, rows),
+            query_weight=rows_of(self.query_weight, chosen),
             offset=self.offset,
         )
 
 
-def per_query_weight(weight: npt.ArrayLike, order: Rows | None, indptr: Boundaries) -> PerQuery:
-    """Query weights from one a query, or from one a row that agrees within each query."""
-    queries, rows = len(indptr) - 1, int(indptr[-1])
-    given = _numbers("query_weight", weight)
-    if len(given) == queries:
-        return _weights("query_weight", given, queries)
-    if len(given) != rows:
-        raise DataError(f"query_weight has {len(given)} entries; expected one a query ({queries}) or one a row ({rows})")
-    grouped = _in_order(_weights("query_weight", given, rows), order)
-    first = grouped[indptr[:-1]]
-    differs = np.flatnonzero(grouped != np.repeat(first, np.diff(indptr)))
-    if len(differs):
-        row = differs[0] if order is None else order[differs[0]]
-        raise DataError(f"query_weight of row {row} is {given[row]:g} but its query began with another; give one weight a query")
-    return first
+def moments(X: Matrix, weight: PerDocument | None = None) -> Moments:
+    """The mean and the standard deviation of each column, 0 where single precision cannot tell a column from a constant one.
+
+    A row may have a ``weight``: that of 2 counts as two rows.
+
+    >>> moments(np.array([[1.0, 5.0], [3.0, 5.0]], np.float32))
+    (array([2., 5.]), array([1., 0.]))
+    >>> moments(np.array([[1.0, 5.0], [4.0, 5.0]], np.float32), np.array([2.0, 1.0]))
+    (array([2., 5.]), array([1.41421356, 0.        ]))
+    """
+    starts = range(0, len(X), ROWS_PER_BLOCK)
+    blocks = [X[start : start + ROWS_PER_BLOCK] for start in starts]
+    shares: list[Any] = [1.0 if weight is None else weight[start : start + ROWS_PER_BLOCK, np.newaxis] / weight.mean() for start in starts]
+    pairs = list(zip(shares, blocks, strict=True))
+    mean = np.sum([(share * block).sum(axis=0, dtype=np.float64) for share, block in pairs], axis=0) / len(X)
+    spread = np.sqrt(np.sum([(share * (block - mean) ** 2).sum(axis=0) for share, block in pairs], axis=0) / len(X))
+    return np.asarray(mean), np.where(spread <= 1e-7 * np.abs(mean), 0.0, spread)
 
 
-def check_grades(y: PerDocument) -> None:
-    """Raise at the first grade that is not a finite number."""
-    bad = np.flatnonzero(~np.isfinite(y))
-    if len(bad):
-        raise DataError(f"grade of row {bad[0]} is {y[bad[0]]}; grades must be finite numbers, so drop the row or judge it")
+def checksum(data: RankingData) -> str:
+    """The xxh3 hash (128 bits, hexadecimal) of X, y, indptr and any offset, to tell later whether a model saw this data or other.
 
+    It is taken block by block, so a memory-mapped X stays on its disk.
 
-def _numbered_names(matrix: Matrix) -> list[str]:
-    return [f"x{j}" for j in range(matrix.shape[1])]
-
-
-def _table(given: Any, rows: int) -> npt.NDArray[Any]:
-    """The features as an array of numbers of any type."""
-    if given is None:
-        return np.empty((rows, 0), np.float32)
-    if hasattr(given, "toarray"):
-        given = sealed(given.toarray())
-    table = array_of(given)
-    if table.ndim != 2 or table.dtype.kind not in "fiub":
-        raise DataError(f"X must be a table of numbers, documents x features; got shape {table.shape} of {table.dtype}")
-    if len(table) != rows:
-        raise DataError(f"X has {len(table)} rows but y has {rows}; they must agree")
-    return table
-
-
-def _matrix(given: npt.NDArray[Any]) -> Matrix:
-    """The features as a float32 matrix in C order without infinities: a copy, or ``given`` itself if nobody can write into it."""
-    with np.errstate(over="ignore"):
-        matrix: Matrix = immutable(given) if is_immutable(given) and given.dtype == np.float32 else np.array(given, np.float32, order="C")
-    cell = infinite_cell(matrix)
-    if cell is not None:
-        raise DataError(f"X[{cell[0]}, {cell[1]}] is {given[cell]}, which is not a finite float32; use NaN for a missing value")
-    return matrix
-
-
-def infinite_cell(X: Matrix) -> tuple[int, int] | None:
-    """The first infinite value of a matrix in C order: its row and its column."""
-    at = _core.summarise_columns(X, thread_count(None))[3] if X.size else -1
-    return None if at < 0 else divmod(at, X.shape[1])
-
-
-def _offset(
-    given: npt.NDArray[Any], X: Matrix, order: Rows | None, indptr: Boundaries, names: tuple[str, ...], asked: npt.ArrayLike | None
-) -> Offset | None:
-    """The offset ``asked`` or, for None, the best; ``X``, which holds ``given`` as float32, gets the differences from it."""
-    rows, bounds = some_queries(indptr, X.shape[1])
-    sample = _doubles(given, rows if order is None else order[rows]) if loses_digits(given) else np.empty((0, 0))
-    if asked is None:
-        doubles = {j: _in_order(given[:, j].astype(np.float64), order) for j in suspects(sample, bounds)}
-        found = best_offset(doubles, indptr, names)
-        put(X, doubles, found)
-        return found
-    offset = np.array(asked, np.float64)
-    if offset.shape != (X.shape[1],):
-        raise DataError(f"offset has shape {offset.shape}; give one number for each of {X.shape[1]} features")
-    put(X, {int(j): _in_order(given[:, j].astype(np.float64), order) for j in np.flatnonzero(offset)}, offset)
-    warn({names[j]: _kept(sample[:, j], bounds, float(offset[j])) for j in suspects(sample - offset if sample.size else sample, bounds)})
-    return offset if np.any(offset) else None
-
-
-def _kept(values: PerDocument, indptr: Boundaries, offset: float) -> Kept:
-    column = Column.of(values, indptr)
-    return Kept(offset, column.lost(offset), column.different)
-
-
-def _doubles(given: npt.NDArray[Any], rows: Rows) -> npt.NDArray[np.float64]:
-    """The rows in double precision; without a copy where these are all rows as they are."""
-    whole = len(rows) == len(given) and np.array_equal(rows, np.arange(len(rows)))
-    return np.ascontiguousarray(given if whole else given[rows], np.float64)
-
-
-def _numbers(name: str, values: npt.ArrayLike) -> PerDocument:
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must hold numbers: {error}") from None
-    if numbers.ndim != 1 or len(numbers) == 0:
-        raise DataError(f"{name} must be a list of at least one number, got shape {numbers.shape}")
-    if name == "y":
-        check_grades(numbers)
-    return numbers
-
-
-def _weights(name: str, values: npt.ArrayLike, count: int) -> PerDocument:
-    weights = _numbers(name, values)
-    if len(weights) != count:
-        raise DataError(f"{name} has {len(weights)} entries; expected {count}")
-    _check_weights(name, weights)
-    check_positive_weight(name, weights)
-    return weights
-
-
-def check_positive_weight(name: str, weights: PerDocument) -> None:
-    """Raise where no weight is positive; part of some data may be like that, but not data from outside."""
-    if not np.any(weights > 0):
-        raise DataError(f"{name} is zero everywhere; at least one must be positive")
-
-
-def _check_weights(name: str, weights: PerDocument) -> None:
-    bad = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
-    if len(bad):
-        raise DataError(f"{name}[{bad[0]}] is {weights[bad[0]]}; weights must be finite and not negative")
-
-
-def _check_permutation(order: Rows) -> None:
-    seen = np.zeros(len(order), bool)
-    if order.min() >= 0 and order.max() < len(order):
-        seen[order] = True
-    if not seen.all():
-        raise DataError(f"order must hold each row number from 0 to {len(order) - 1} once")
-
-
-def _rows_in_order(matrix: Matrix, order: Rows | None) -> Matrix:
-    """The rows where they belong; a matrix that may be written is permuted in place, so that there is never a second one."""
-    if order is None or matrix.shape[1] == 0:
-        return matrix
-    if not matrix.flags.writeable:
-        return matrix[order]
-    _core.permute_rows(matrix, order)
-    return matrix
-
-
-def _in_order(values: npt.NDArray[Any], order: Rows | None) -> npt.NDArray[Any]:
-    return values if order is None else values[order]
+    >>> checksum(RankingData.from_arrays([[1.0], [2.0]], [0, 1], group=[2]))
+    'f1b04bc65a90abcceb02f1a58c2318cf'
+    """
+    digest = xxhash.xxh3_128()
+    for array in (data.X, data.y, data.indptr, data.offset):
+        if array is not None and array.size:
+            rows = max(1, BLOCK_BYTES // array[:1].nbytes)
+            for start in range(0, len(array), rows):
+                digest.update(np.ascontiguousarray(array[start : start + rows]).data)
+    return digest.hexdigest()

@@ -25,36 +25,22 @@ def read_scores(path: str | os.PathLike[str], data: RankingData) -> tuple[Rankin
         return scores_of(data, run_of(path, chain([start], blocks)))
     if columns > 1:
         raise DataError(f"{path}:1: has {columns} columns; expected one score a line, or the six columns of a TREC run")
-    return data, _numbers(path, _lines(path, chain([start], blocks), data.n_documents))
+    return data, _one_a_line(path, chain([start], blocks), data.n_documents)
 
 
-def feature_scores(data: RankingData, name: str) -> PerDocument:
-    """A feature as scores; missing values count as not retrieved."""
-    column = data.feature(name)
-    return np.where(np.isnan(column), -np.inf, column)
-
-
-def _lines(path: str | os.PathLike[str], blocks: Iterable[bytes], documents: int) -> list[bytes]:
-    """As many lines as there are documents; blank ones at the end do not count, and no more are read than it takes to tell."""
-    lines: list[bytes] = []
+def _one_a_line(path: str | os.PathLike[str], blocks: Iterable[bytes], documents: int) -> PerDocument:
+    """As many scores as there are documents; blank lines at the end do not count, and no more are read than it takes to tell."""
+    remedy, lines = "give one score per document, in the order of the data", list[bytes]()
     for block in blocks:
         lines += block.splitlines()
-        if len(lines) > documents and any(line.strip() for line in lines[documents:]):
-            raise DataError(
-                f"{path} has more lines than the {documents:,} documents; give one score per document, in the order of the data"
-            )
+        if any(line.strip() for line in lines[documents:]):
+            raise DataError(f"{path} has more lines than the {documents:,} documents; {remedy}")
         del lines[documents:]
     while lines and not lines[-1].strip():
         lines.pop()
     if len(lines) < documents:
-        raise DataError(
-            f"{path} has {len(lines):,} lines for {documents:,} documents; give one score per document, in the order of the data"
-        )
-    return lines
-
-
-def _numbers(path: str | os.PathLike[str], lines: list[bytes]) -> PerDocument:
-    scores = np.empty(len(lines))
+        raise DataError(f"{path} has {len(lines):,} lines for {documents:,} documents; {remedy}")
+    scores = np.empty(documents)
     for i, line in enumerate(lines):
         try:
             scores[i] = float(line if b"_" not in line else b"")

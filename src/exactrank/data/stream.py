@@ -12,7 +12,7 @@ import numpy as np
 from exactrank.arrays import Ids, Matrix, PerDocument
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.text_column import TextColumn
+from exactrank.data.text_column import TextColumn, rows_of
 
 #: About how many cells of X a block holds.
 BLOCK_CELLS = 1 << 22
@@ -57,8 +57,8 @@ def _blocks_of(data: RankingData) -> Iterator[Block]:
             X=data.X[rows],
             y=data.y[rows],
             qid=data.qid[query],
-            docid=None if data.docid is None else data.docid.take(rows),
-            comment=None if data.comment is None else data.comment.take(rows),
-            sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
-            query_weight=None if data.query_weight is None else data.query_weight[query],
+            docid=rows_of(data.docid, rows),
+            comment=rows_of(data.comment, rows),
+            sample_weight=rows_of(data.sample_weight, rows),
+            query_weight=rows_of(data.query_weight, query),
         )

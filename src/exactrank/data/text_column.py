@@ -8,7 +8,7 @@ UTF-8 survive a round trip.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,10 @@ class TextColumn:
         >>> TextColumn.of(["GX1", "", "é"]).tolist()
         ['GX1', '', 'é']
         """
-        encoded = [s if isinstance(s, bytes) else _encoded(str(s)) for s in strings]
+        try:
+            encoded = [s if isinstance(s, bytes) else str(s).encode("utf-8", "surrogateescape") for s in strings]
+        except UnicodeEncodeError as error:
+            raise DataError(f"{error.object!r} holds half of a surrogate pair, which no text can hold; remove it") from None
         offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
         return cls.between(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
@@ -70,12 +73,12 @@ class TextColumn:
         ['a', 'b', 'c']
         """
         packed = [c.packed() for c in columns]
-        sizes = np.concatenate([c.stop - c.start for c in packed])
-        return cls.between(sealed(np.concatenate([c.buffer for c in packed])), _offsets(sizes))
+        ends = np.cumsum(np.concatenate([c.stop - c.start for c in packed]))
+        return cls.between(sealed(np.concatenate([c.buffer for c in packed])), sealed(np.append(0, ends)))
 
     def packed(self) -> "TextColumn":
         """The same strings one after the other, over a buffer that holds nothing else."""
-        offsets = _offsets(self.stop - self.start)
+        offsets = sealed(np.append(0, np.cumsum(self.stop - self.start)))
         text = np.empty(offsets[-1], np.uint8)
         for first in range(0, len(self), PACKED_AT_ONCE):
             near = slice(first, min(first + PACKED_AT_ONCE, len(self)))
@@ -114,13 +117,11 @@ class TextColumn:
         return list(self)
 
 
-def _offsets(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Where strings of these sizes start, one after the other, and where the last one ends."""
-    return sealed(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]))
+Rowwise = TypeVar("Rowwise", bound=npt.NDArray[Any] | TextColumn | None)
 
 
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raise DataError(f"{text!r} holds half of a surrogate pair, which no text can hold; remove it") from None
+def rows_of(values: Rowwise, rows: npt.NDArray[np.int64] | slice | None) -> Rowwise:
+    """The ``rows`` of an array or a text column; all of it as it is for None, and nothing of nothing."""
+    if values is None or rows is None:
+        return values
+    return cast(Rowwise, values.take(rows) if isinstance(values, TextColumn) else values[rows])

@@ -16,7 +16,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count, pairwise
 from pathlib import Path
@@ -73,9 +73,9 @@ class Run:
 
 def read_qrels(path: str | os.PathLike[str]) -> Judgments:
     """The judgments in a qrels file."""
-    columns = _columns(path, whole_lines(path, TEXT_BLOCK), QRELS)
-    judgments = Judgments(columns.qid, columns.docid, np.array(columns.number))
-    _check_distinct(path, columns, judgments.by_query)
+    qid, docid, grade, lines, _ = _columns(path, whole_lines(path, TEXT_BLOCK), QRELS)
+    judgments = Judgments(qid, docid, np.array(grade))
+    _check_distinct(path, judgments, lines)
     return judgments
 
 
@@ -86,9 +86,9 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 
 def run_of(path: str | os.PathLike[str], blocks: Iterable[bytes]) -> Run:
     """The run in ``blocks`` of whole lines, which were read from ``path``."""
-    columns = _columns(path, blocks, RUN)
-    run = Run(columns.qid, columns.docid, np.array(columns.number), columns.tag[0])
-    _check_distinct(path, columns, run.by_query)
+    qid, docid, score, lines, tags = _columns(path, blocks, RUN)
+    run = Run(qid, docid, np.array(score), tags[0])
+    _check_distinct(path, run, lines)
     return run
 
 
@@ -108,15 +108,21 @@ def from_trec(qrels: Judgments, runs: Sequence[Run] = (), *, unjudged: float = U
         _check_shared("the qrels", qrels.by_query, run)
     documents = [(query, _union(judged, *(run.by_query.get(query, {}) for run in runs))) for query, judged in qrels.by_query.items()]
     grades = _aligned(documents, qrels.by_query, unjudged)
-    X = np.empty((len(grades), len(runs)))
+    X, names = np.empty((len(grades), len(runs))), list[str]()
     for j, run in enumerate(runs):
-        X[:, j] = _as_feature(run, _aligned(documents, run.by_query, np.nan))
+        X[:, j] = _aligned(documents, run.by_query, np.nan)
+        with np.errstate(over="ignore"):
+            bad = np.flatnonzero(np.isinf(X[:, j].astype(np.float32)))
+        if len(bad):
+            raise DataError(f"run {run.tag!r}: score {X[bad[0], j]} is not a finite float32, as a feature must be; rescale the run")
+        tags = chain([run.tag], (f"{run.tag}-{n}" for n in count(2)))
+        names.append(next(tag for tag in tags if tag not in names))
     return RankingData.from_arrays(
         X,
         grades,
         qid=np.repeat(np.array(list(qrels.by_query), dtype=object), [len(ids) for _, ids in documents]),
         docid=[document for _, ids in documents for document in ids],
-        feature_names=_distinct_tags(runs),
+        feature_names=names,
     )
 
 
@@ -181,53 +187,33 @@ class _Kind:
     number: int
     what: str
 
-    @property
-    def width(self) -> int:
-        return len(self.example.split())
-
 
 QRELS = _Kind("301 0 FT911-3 1", 3, "grade")
 RUN = _Kind("301 Q0 FT911-3 1 14.89 bm25", 4, "score")
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of a file so far, and on which line each entry stands."""
-
-    qid: list[str] = field(default_factory=list)
-    docid: list[str] = field(default_factory=list)
-    number: list[float] = field(default_factory=list)
-    line: list[int] = field(default_factory=list)
-    tag: list[str] = field(default_factory=list)  # the last column, of the first line of each block only
-
-
-def _columns(path: str | os.PathLike[str], blocks: Iterable[bytes], kind: _Kind) -> _Columns:
-    columns, lines = _Columns(), 0
+def _columns(
+    path: str | os.PathLike[str], blocks: Iterable[bytes], kind: _Kind
+) -> tuple[list[str], list[str], list[float], list[int], list[str]]:
+    """The query, document and number of each entry, the line on which it stands, and the last column of the first line of each block."""
+    qid, docid, number, line, tag = list[str](), list[str](), list[float](), list[int](), list[str]()
+    width, before = len(kind.example.split()), 0
     for text in blocks:
         counts = _token_counts(text)
-        _check_counts(path, counts, lines, kind)
+        wrong = np.flatnonzero((counts != 0) & (counts != width))
+        if len(wrong):
+            found = counts[wrong[0]]
+            raise DataError(f"{path}:{before + wrong[0] + 1}: has {found} columns where {width} belong; expected e.g. {kind.example!r}")
         tokens = text.split()
-        columns.line.extend((lines + 1 + np.flatnonzero(counts)).tolist())
-        columns.number.extend(_numbers(path, tokens[kind.number :: kind.width], columns.line[len(columns.number) :], kind))
-        columns.qid.extend(_texts(tokens[0 :: kind.width]))
-        columns.docid.extend(_texts(tokens[2 :: kind.width]))
-        columns.tag.extend(_texts(tokens[kind.width - 1 : kind.width]))
-        lines += len(counts) - 1
-    if not columns.qid:
+        line.extend((before + 1 + np.flatnonzero(counts)).tolist())
+        number.extend(_numbers(path, tokens[kind.number :: width], line[len(number) :], kind))
+        for column, texts in ((qid, tokens[0::width]), (docid, tokens[2::width]), (tag, tokens[width - 1 : width])):
+            if texts:  # to decode once is several times as fast
+                column.extend(b"\n".join(texts).decode("utf-8", "surrogateescape").split("\n"))
+        before += len(counts) - 1
+    if not qid:
         raise DataError(f"{path}: is empty; expected lines such as {kind.example!r}")
-    return columns
-
-
-def _check_counts(path: str | os.PathLike[str], counts: Rows, lines: int, kind: _Kind) -> None:
-    wrong = np.flatnonzero((counts != 0) & (counts != kind.width))
-    if len(wrong):
-        line, found = lines + wrong[0] + 1, counts[wrong[0]]
-        raise DataError(f"{path}:{line}: has {found} columns where {kind.width} belong; expected e.g. {kind.example!r}")
-
-
-def _texts(tokens: list[bytes]) -> list[str]:
-    joined = b"\n".join(tokens)  # to decode once is several times as fast
-    return joined.decode("utf-8", "surrogateescape").split("\n") if tokens else []
+    return qid, docid, number, line, tag
 
 
 def _numbers(path: str | os.PathLike[str], tokens: list[bytes], lines: list[int], kind: _Kind) -> list[float]:
@@ -240,12 +226,12 @@ def _numbers(path: str | os.PathLike[str], tokens: list[bytes], lines: list[int]
     raise DataError(f"{path}:{line}: {kind.what} {shown!r} is not a finite number; expected e.g. {kind.example!r}")
 
 
-def _check_distinct(path: str | os.PathLike[str], columns: _Columns, by_query: ByQuery) -> None:
+def _check_distinct(path: str | os.PathLike[str], read: Judgments | Run, lines: list[int]) -> None:
     """Raise where a query has a document twice: ``by_query`` has it once, and so comes out smaller."""
-    if sum(map(len, by_query.values())) == len(columns.qid):
+    if sum(map(len, read.by_query.values())) == len(lines):
         return
     first_line: dict[tuple[str, str], int] = {}
-    for query, document, line in zip(columns.qid, columns.docid, columns.line, strict=True):
+    for query, document, line in zip(read.qid, read.docid, lines, strict=True):
         before = first_line.setdefault((query, document), line)
         if before != line:
             raise DataError(f"{path}:{line}: query {query!r} has document {document!r} already on line {before}; remove one of them")
@@ -292,11 +278,7 @@ def _union(first: Iterable[str], *others: Iterable[str]) -> list[str]:
     """The ids of ``first`` as they are, then those of the others that are new."""
     ids = list(first)
     known = set(ids)
-    for document in chain.from_iterable(others):
-        if document not in known:
-            known.add(document)
-            ids.append(document)
-    return ids
+    return [*ids, *dict.fromkeys(document for document in chain(*others) if document not in known)]
 
 
 def _aligned(documents: Iterable[tuple[str, list[str]]], values: ByQuery, absent: float) -> PerDocument:
@@ -308,25 +290,9 @@ def _aligned(documents: Iterable[tuple[str, list[str]]], values: ByQuery, absent
     return np.array(numbers, np.float64)
 
 
-def _as_feature(run: Run, scores: PerDocument) -> PerDocument:
-    with np.errstate(over="ignore"):
-        bad = np.flatnonzero(np.isinf(scores.astype(np.float32)))
-    if len(bad):
-        raise DataError(f"run {run.tag!r}: score {scores[bad[0]]} is not a finite float32, as a feature must be; rescale the run")
-    return scores
-
-
-def _distinct_tags(runs: Sequence[Run]) -> list[str]:
-    names: list[str] = []
-    for run in runs:
-        candidates = chain([run.tag], (f"{run.tag}-{n}" for n in count(2)))
-        names.append(next(name for name in candidates if name not in names))
-    return names
-
-
 def _extended(data: RankingData, documents: list[list[str]]) -> RankingData:
     """``data`` with each query's documents as given: its own, then unjudged ones."""
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(ids) for ids in documents], dtype=np.int64)])
+    indptr = np.append(0, np.cumsum([len(ids) for ids in documents], dtype=np.int64))
     rows, old_rows = int(indptr[-1]), data.n_documents
     if rows == old_rows:
         return data

@@ -17,15 +17,13 @@ measure over all weights.
 """
 
 import heapq
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from exactrank import _core
-from exactrank.arrays import Boundaries, PerDocument, PerQuery
-from exactrank.fuse.cells import Cell, halves, triangles
-from exactrank.fuse.normalise import SystemScores
-from exactrank.fuse.problem import Problem, Weights, weighted_sum
+from exactrank.fuse.problem import Cell, Problem, Weights, all_weights, halves, weighted_sum
 from exactrank.fuse.search import ascended
 from exactrank.measures.bound import mean_over_queries
 from exactrank.measures.families import Positional
@@ -50,96 +48,66 @@ class Certificate:
         return self.upper - self.lower
 
 
-def certified(problem: Problem, weights: Weights, *, tolerance: float, cells: int | None = None) -> tuple[Weights, Certificate]:
-    """The weights, or better ones met on the way, and how far they can be from the best; after ``cells`` triangles at most."""
-    most = affordable(problem) if cells is None else cells
-    ceiling, even = Ceiling.of(problem), problem.data.weights
-    best, value = weights, problem.value(weights, even)
-    queue = [_Queued(-ceiling.over(triangle), number, triangle) for number, triangle in enumerate(triangles(problem.nonnegative))]
-    heapq.heapify(queue)
-    seen = len(queue)
-    while -queue[0].key - value > tolerance and seen < most:
-        triangle = heapq.heappop(queue).triangle
-        centre = triangle.mean(axis=0)
-        if problem.value(centre, even) > value:
-            best = ascended(problem, centre, even)
-            value = problem.value(best, even)
-        for half in halves(triangle):
-            heapq.heappush(queue, _Queued(-ceiling.over(half), seen, half))
-            seen += 1
-    return best, Certificate(value, max(value, -queue[0].key), seen)
-
-
-def affordable(problem: Problem) -> int:
-    """As many triangles as take some seconds, by the number of documents that matter."""
-    return int(np.clip(DOCUMENTS // max(1, problem.data.n_documents), LEAST_CELLS, MOST_CELLS))
-
-
 def certifiable(problem: Problem) -> bool:
     """Does the bound hold for this measure? Rounding to single precision (ties='docid') could undo a certain order."""
     measure = problem.measure
     if not isinstance(measure, Positional) or measure.normaliser == "mean_ideal" or measure.ties == "docid":
         return False
-    discounts, useful = _discounts(problem), measure.usefulness(problem.data.y)
+    discounts, useful = measure.discounts(min(measure.cutoff, problem.data.longest)), measure.usefulness(problem.data.y)
     return bool(np.all(np.diff(discounts) <= 0) and np.all(discounts >= 0) and np.all(useful >= 0))
 
 
-@dataclass(frozen=True, eq=False)
-class Ceiling:
-    """The upper bound of a problem's mean over a triangle of weights."""
+def certified(problem: Problem, weights: Weights, *, tolerance: float, cells: int | None = None) -> tuple[Weights, Certificate]:
+    """The weights, or better ones met on the way, and how far they can be from the best.
 
-    problem: Problem
-    values: SystemScores  #: of the documents that are ranked
-    indptr: Boundaries
-    useful: PerDocument
-    discounts: PerDocument
-    ideal_sum: PerQuery  #: of (1)
-    ideal_value: PerQuery  #: of the measure; NaN where a query is skipped
-    at_corners: SystemScores  #: room for the scores at the corners: made once, since fresh memory is slow
-
-    @classmethod
-    def of(cls, problem: Problem) -> "Ceiling":
-        """What all triangles share."""
-        measure, rows = problem.measure, np.flatnonzero(problem.ranked)
-        if not isinstance(measure, Positional):
-            raise TypeError(f"{measure} is not positional")
-        useful, discounts = measure.usefulness(problem.data.y), _discounts(problem)
-        ideal_value = replace(measure, ties="input").on(problem.data, threads=problem.threads).values(useful)
-        ideal_sum = _ideal_sums(useful, problem.data.indptr, discounts)
-        indptr = np.searchsorted(rows, problem.data.indptr)
-        return cls(problem, problem.values[:, rows], indptr, useful[rows], discounts, ideal_sum, ideal_value, np.empty((3, len(rows))))
-
-    def over(self, triangle: Cell) -> float:
-        """No weights in the triangle have a larger mean."""
-        for first in range(0, len(self.useful), IN_CACHE):
-            some = np.s_[:, first : first + IN_CACHE]
-            for scores, corner in zip(self.at_corners[some], triangle, strict=True):
-                scores[:] = weighted_sum(corner, self.values[some])
-        sums = _core.optimistic(self.at_corners, self.indptr, self.useful, self.discounts, thread_count(self.problem.threads))
-        share = np.divide(sums, self.ideal_sum, out=np.ones_like(sums), where=self.ideal_sum > 0)
-        return mean_over_queries(share * self.ideal_value, self.problem.data.weights)
+    That is after ``cells`` triangles at most, by default as many as take some seconds, by the number of documents that matter.
+    """
+    most = int(np.clip(DOCUMENTS // max(1, problem.data.n_documents), LEAST_CELLS, MOST_CELLS)) if cells is None else cells
+    bound, even = upper_bound(problem), problem.data.weights
+    best, value = weights, problem.value(weights, even)
+    # The largest bound comes first; of equal ones, the triangle that was met first.
+    queue = [(-bound(triangle), number, triangle) for number, triangle in enumerate(all_weights(3, problem.nonnegative))]
+    heapq.heapify(queue)
+    seen = len(queue)
+    while -queue[0][0] - value > tolerance and seen < most:
+        triangle = heapq.heappop(queue)[2]
+        centre = triangle.mean(axis=0)
+        if problem.value(centre, even) > value:
+            best = ascended(problem, centre, even)
+            value = problem.value(best, even)
+        for half in halves(triangle):
+            heapq.heappush(queue, (-bound(half), seen, half))
+            seen += 1
+    return best, Certificate(value, max(value, -queue[0][0]), seen)
 
 
-def _discounts(problem: Problem) -> PerDocument:
-    measure, longest = problem.measure, problem.data.longest
-    return measure.discounts(min(measure.cutoff, longest)) if isinstance(measure, Positional) else np.zeros(0)
-
-
-def _ideal_sums(useful: PerDocument, indptr: Boundaries, discounts: PerDocument) -> PerQuery:
-    """The largest (1) that any order has."""
-    rows = np.flatnonzero(useful > 0)
-    query = np.searchsorted(indptr, rows, "right") - 1
-    order = np.lexsort((-useful[rows], query))
-    rows, query = rows[order], query[order]
+def upper_bound(problem: Problem) -> Callable[[Cell], float]:
+    """What says of a triangle of weights that none in it has a larger mean than so much."""
+    measure, indptr, rows = problem.measure, problem.data.indptr, np.flatnonzero(problem.ranked)
+    if not isinstance(measure, Positional):
+        raise TypeError(f"{measure} is not positional")
+    useful, discounts = measure.usefulness(problem.data.y), measure.discounts(min(measure.cutoff, problem.data.longest))
+    ideal_value = replace(measure, ties="input").on(problem.data, threads=problem.threads).values(useful)  # NaN: skipped
+    # The largest sum (1) that any order of a query has.
+    at = np.flatnonzero(useful > 0)
+    query = np.searchsorted(indptr, at, "right") - 1
+    order = np.lexsort((-useful[at], query))
+    at, query = at[order], query[order]
     counts = np.bincount(query, minlength=len(indptr) - 1)
-    rank = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    rank = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
     seen = rank < len(discounts)
-    worth = useful[rows[seen]] * discounts[rank[seen]]
-    return np.bincount(query[seen], worth, minlength=len(indptr) - 1).astype(np.float64)
+    ideal_sum = np.bincount(query[seen], useful[at[seen]] * discounts[rank[seen]], minlength=len(indptr) - 1).astype(np.float64)
 
+    values, useful, indptr = problem.values[:, rows], useful[rows], np.searchsorted(rows, indptr)
+    at_corners = np.empty((3, len(rows)))  # made once, since fresh memory is slow
 
-@dataclass(frozen=True, order=True)
-class _Queued:
-    key: float  #: minus the bound, so that the largest bound comes first
-    number: int
-    triangle: Cell = field(compare=False)
+    def over(triangle: Cell) -> float:
+        for first in range(0, len(rows), IN_CACHE):
+            some = np.s_[:, first : first + IN_CACHE]
+            for scores, corner in zip(at_corners[some], triangle, strict=True):
+                scores[:] = weighted_sum(corner, values[some])
+        sums = _core.optimistic(at_corners, indptr, useful, discounts, thread_count(problem.threads))
+        share = np.divide(sums, ideal_sum, out=np.ones_like(sums), where=ideal_sum > 0)
+        return mean_over_queries(share * ideal_value, problem.data.weights)
+
+    return over

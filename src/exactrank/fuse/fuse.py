@@ -18,28 +18,27 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.folds import deal_folds
 from exactrank.data.format import Columns
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.trec import from_trec, read_qrels, read_run
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.fuse.certificate import Certificate, certifiable, certified
-from exactrank.fuse.checks import check_relevance, check_systems
-from exactrank.fuse.comparison import Compared, compared
-from exactrank.fuse.contenders import Fusing
-from exactrank.fuse.effort import Effort
-from exactrank.fuse.normalise import normalised
-from exactrank.fuse.picture import drawn
-from exactrank.fuse.problem import Problem, Sweep, Weights
-from exactrank.fuse.query_steps import QuerySteps, best_weights
-from exactrank.fuse.resample import Folds, Pair, bootstrapped, draw_counts
-from exactrank.fuse.search import all_weights, ascended, best_of, flat_range, tuned
+from exactrank.fuse.contenders import check_relevance, check_systems, problem_of
+from exactrank.fuse.normalise import ABSENT, NORMALISATIONS, normalised
+from exactrank.fuse.problem import Problem, QuerySteps, Sweep, Weights, all_weights, best_weights
+from exactrank.fuse.resample import Compared, Pair, bootstrapped, compared
+from exactrank.fuse.search import ascended, best_of, flat_range, tuned
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import mean_over_queries
 from exactrank.measures.parse import parse_measure
-from exactrank.pictures import picture_file
+from exactrank.pictures import caption, picture_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+LINE, BEST, LEVEL = "#1f4e79", "#c0392b", "#7f7f7f"  #: colours of a picture
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Fusion:
         """The same as a figure of matplotlib."""
         if self.sweep is None:
             raise IncompatibleError(f"a picture shows one weight against another, but there are {len(self.systems)} systems; fuse two")
-        return drawn(self, self.sweep)
+        return _drawn(self, self.sweep)
 
 
 def fuse(
@@ -128,11 +127,74 @@ def fuse(
     >>> fusion.value, fusion.optimum
     (1.0, 'global')
     """
-    fusing = Fusing(parse_measure(measure), normalise, absent, nonnegative, threads)
-    effort = Effort(folds, bootstrap, tolerance, cells, seed)
+    parsed = parse_measure(measure)
+    for name, given, known in (("normalise", normalise, NORMALISATIONS), ("absent", absent, ABSENT)):
+        if given not in known:
+            raise DataError(f"{name}={given!r} is not one of {', '.join(known)}")
+    if folds < 0 or folds == 1:
+        raise DataError(f"folds={folds} leaves nothing to tune on; give at least 2, or 0 for no cross-validation")
+    for name, value, least in (("bootstrap", bootstrap, 0), ("cells", cells, 1), ("tolerance", tolerance, 0)):
+        if value is not None and not value >= least:
+            raise DataError(f"{name} must be at least {least}, got {value}")
     chosen = select_systems(data, data.feature_names if systems is None else systems)
     check_systems(chosen, folds)
-    return _fused(chosen, fusing, effort)
+    problem = problem_of(chosen, parsed, normalise, absent, nonnegative, threads)
+    check_relevance(problem, chosen)
+    queries, weight = chosen.n_queries, problem.data.weights
+
+    fold = deal_folds(queries, folds, seed) if folds else np.zeros(0, np.int64)
+    trainings = {f: others for f in range(folds) if problem.counts(others := weight * (fold != f))}
+    found = _best(problem, list(trainings.values()), tolerance, cells, seed)
+    in_sample, held_out = problem.per_query(found.weights), np.full(len(fold), np.nan)
+    for f, weights in zip(trainings, found.elsewhere, strict=True):
+        held_out[fold == f] = problem.per_query(weights)[fold == f]
+    rng = np.random.default_rng([seed, 2])
+    draws = np.array([np.bincount(rng.integers(0, queries, queries), minlength=queries) for _ in range(bootstrap)], np.float64)
+    return Fusion(
+        systems=chosen.feature_names,
+        weights=tuple(found.weights.tolist()),
+        normalise=normalise,
+        absent=absent,
+        measure=parsed,
+        value=mean_over_queries(in_sample, weight),
+        interval=found.interval,
+        bootstrap_interval=bootstrapped(problem, found.weights, draws, found.swept),
+        cross_validated=mean_over_queries(held_out, weight) if folds else None,
+        optimum="global" if found.sweep else "certified" if found.certificate else "local",
+        certificate=found.certificate,
+        comparison=compared(chosen, problem, in_sample, held_out if folds else None, draws),
+        sweep=found.sweep,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Best:
+    """The best weights on all queries, how good they are known to be, and the best on other query weights."""
+
+    weights: Weights
+    interval: tuple[Pair, ...]
+    elsewhere: Sequence[Weights]
+    swept: Sequence[QuerySteps] = ()  #: all weights, of two systems
+    sweep: Sweep | None = None
+    certificate: Certificate | None = None
+
+
+def _best(problem: Problem, trainings: Sequence[PerQuery], tolerance: float, cells: int | None, seed: int) -> _Best:
+    """Of two systems the global optimum; of more where coordinate ascent ends, of three certified where that can be done."""
+    even = problem.data.weights
+    if problem.systems == 2:
+        swept = [QuerySteps.of(problem, start, end) for start, end in all_weights(2, problem.nonnegative)]
+        sweep = best_of(steps.sweep(even) for steps in swept)
+        ends = zip(*(sweep.weights(alpha).tolist() for alpha in (sweep.best.low, sweep.best.high)), strict=True)
+        interval = tuple((min(pair), max(pair)) for pair in ends)
+        elsewhere = best_weights(swept, trainings, problem.threads)
+        return _Best(sweep.weights(sweep.best.middle()), interval, elsewhere, swept, sweep)
+    weights, *elsewhere = tuned(problem, [even, *trainings], seed)
+    weights, certificate = ascended(problem, weights, even), None
+    if problem.systems == 3 and certifiable(problem):
+        weights, certificate = certified(problem, weights, tolerance=tolerance, cells=cells)
+    interval = tuple(flat_range(problem, weights, j) for j in range(problem.systems))
+    return _Best(weights, interval, elsewhere, certificate=certificate)
 
 
 def systems_from_runs(qrels: str | os.PathLike[str], runs: Sequence[str | os.PathLike[str]]) -> RankingData:
@@ -167,72 +229,42 @@ def _distinct(systems: Sequence[str]) -> tuple[str, ...]:
     return tuple(systems)
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """The best weights on all queries, and how good they are known to be."""
-
-    weights: Weights
-    interval: tuple[Pair, ...]
-    optimum: Literal["global", "certified", "local"]
-    swept: Sequence[QuerySteps] = ()  #: all weights, of two systems
-    sweep: Sweep | None = None
-    certificate: Certificate | None = None
-
-
-def _fused(data: RankingData, fusing: Fusing, effort: Effort) -> Fusion:
-    problem = fusing.problem(data)
-    check_relevance(problem, data)
-    folds = Folds.of(problem, effort.folds, effort.seed)
-    if problem.systems == 2:
-        found = _swept(problem)
-        elsewhere = best_weights(found.swept, folds.trainings, problem.threads)
-    else:
-        weights, *elsewhere = tuned(problem, [problem.data.weights, *folds.trainings], effort.seed)
-        found = _searched(problem, weights, effort)
-    return _reported(data, fusing, problem, found, folds.values(problem, elsewhere), effort)
-
-
-def _swept(problem: Problem) -> _Found:
-    """Of two systems: the global optimum."""
-    swept = all_weights(problem)
-    sweep = best_of(steps.sweep(problem.data.weights) for steps in swept)
-    ends = zip(*(sweep.weights(alpha).tolist() for alpha in (sweep.best.low, sweep.best.high)), strict=True)
-    interval = tuple((min(pair), max(pair)) for pair in ends)
-    return _Found(sweep.weights(sweep.best.middle()), interval, "global", swept, sweep)
-
-
-def _searched(problem: Problem, weights: Weights, effort: Effort) -> _Found:
-    """Of more: where coordinate ascent from ``weights`` ends, of three certified where that can be done."""
-    weights, certificate = ascended(problem, weights, problem.data.weights), None
-    if problem.systems == 3 and certifiable(problem):
-        weights, certificate = certified(problem, weights, tolerance=effort.tolerance, cells=effort.cells)
-    interval = tuple(flat_range(problem, weights, j) for j in range(problem.systems))
-    return _Found(weights, interval, "certified" if certificate else "local", certificate=certificate)
-
-
-def _reported(data: RankingData, fusing: Fusing, problem: Problem, found: _Found, held_out: PerQuery | None, effort: Effort) -> Fusion:
-    """What was found, with what resampling and comparison say of it."""
-    draws = draw_counts(data.n_queries, effort.bootstrap, effort.seed)
-    in_sample = problem.per_query(found.weights)
-    return Fusion(
-        systems=data.feature_names,
-        weights=tuple(found.weights.tolist()),
-        normalise=fusing.normalise,
-        absent=fusing.absent,
-        measure=fusing.measure,
-        value=mean_over_queries(in_sample, problem.data.weights),
-        interval=found.interval,
-        bootstrap_interval=bootstrapped(problem, found.weights, draws, found.swept),
-        cross_validated=None if held_out is None else mean_over_queries(held_out, problem.data.weights),
-        optimum=found.optimum,
-        certificate=found.certificate,
-        comparison=compared(data, problem, in_sample, held_out, draws),
-        sweep=found.sweep,
-    )
-
-
 def _plain(value: Any) -> Any:
     """A value as JSON has it: NaN is null."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return None if isinstance(value, float) and value != value else value
+
+
+def _drawn(fusion: Fusion, sweep: Sweep) -> "Figure":
+    """The exact step function, where its optimum is and how sure, and the values of what needs no tuning."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes, best = figure.subplots(), sweep.best
+    second = int(np.argmax(np.abs(sweep.end)))  # the number of the system whose weight grows along the axis
+    falls, grows = fusion.systems[1 - second], fusion.systems[second]
+
+    sweep.steps.plot(0.0, 1.0, ax=axes, color=LINE, linewidth=1.2, label="every weight, exactly")
+    low, high = (0.0, 0.0) if fusion.bootstrap_interval is None else fusion.bootstrap_interval[second]
+    if 0 <= low * sweep.end[second] < high * sweep.end[second]:  # negative weights may be spread over several axes
+        axes.axvspan(low, high, color=BEST, alpha=0.08, linewidth=0, label="95% interval, by bootstrap")
+    axes.axvspan(best.low, best.high, color=BEST, alpha=0.35, linewidth=1)  # an edge shows where it is too narrow to see
+    axes.plot(best.middle(), fusion.value, "o", color=BEST, label=f"best: {fusion.value:.4f} at {best.middle():.4f}")
+
+    values = {row.name: row.mean for row in fusion.comparison}
+    if np.all(sweep.start + sweep.end > 0):  # with a negative weight the axis has no system alone, nor equal weights
+        for at, name in enumerate((falls, grows)):
+            shown = f"{caption(name)} alone: {values[name]:.4f}"
+            axes.plot(at, values[name], "s^"[at], color="black", clip_on=False, zorder=3, label=shown)
+        axes.plot(0.5, values["CombSUM"], "D", color="black", label=f"equal weights: {values['CombSUM']:.4f}")
+    rrf = values["RRF (k=60)"]  # which has no place on the axis
+    axes.axhline(rrf, color=LEVEL, linewidth=1, linestyle="--", label=f"RRF (k=60): {rrf:.4f}")
+
+    sign, other = (" -" if side[j] < 0 else " " for side, j in ((sweep.end, second), (sweep.start, 1 - second)))
+    weight = f"weight of{sign}{caption(grows)} (that of{other}{caption(falls)} is the rest to 1)"
+    axes.set(xlim=(0, 1), xlabel=weight, ylabel=f"{fusion.measure}, mean over queries")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(y=0.12)
+    axes.legend(fontsize="small", frameon=False, loc="best")
+    return figure

@@ -1,35 +1,41 @@
-"""What the weights and the measure would have been with other queries: bootstrap and cross-validation.
+"""How much of the result is owed to the sample of queries, and the tuned weights beside what needs no tuning.
 
 *Bootstrap* (Efron 1979): queries are drawn with replacement, as many as there are, and the weights tuned again; the middle 95%
 of such weights is their interval. The same draws give the intervals of all means. *Cross-validation*: queries are dealt into
 folds; each fold's queries are ranked with weights that were tuned on the others.
 
 A draw is a count a query, and tuning on it is tuning with those counts for query weights. Each query's step function along a
-segment of weights is found once (`query_steps.py`), after which a draw costs next to nothing. Two systems are tuned anew over all
+segment of weights is found once (`problem.py`), after which a draw costs next to nothing. Two systems are tuned anew over all
 weights; of more, each weight is tuned anew with the others in the proportions found. Cross-validation searches anew in any case.
+
+What needs no tuning is each system alone, CombSUM, and reciprocal rank fusion:
+
+    CombSUM   s = sum_j x_j, the comparable scores with equal weights                       (Fox & Shaw 1994)  (1)
+    RRF       s = sum_j 1 / (60 + r_j), over the systems that retrieved the document                           (2)
+                                                                        (Cormack, Clarke & Buettcher 2009)
+
+All are measured on the same queries, so the gain of the tuned weights over each is a mean of differences query by query.
+Weights tuned on the queries that measure them (in sample) flatter themselves; the gain is that of weights tuned on other queries
+(held out, by cross-validation).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import PerQuery, Rows
-from exactrank.data.folds import deal_folds
-from exactrank.fuse.problem import Problem, Weights
-from exactrank.fuse.query_steps import QuerySteps, best_weights
+from exactrank.arrays import Boundaries, PerQuery
+from exactrank.data.ranking_data import RankingData
+from exactrank.fuse.contenders import by_blocks
+from exactrank.fuse.normalise import normalised
+from exactrank.fuse.problem import Problem, QuerySteps, Weights, best_weights
 from exactrank.fuse.search import coordinate
+from exactrank.measures.bound import mean_over_queries
 
 LEVEL = 0.95
 Draws = npt.NDArray[np.float64]  #: draws x queries: how often each query was drawn
 Pair = tuple[float, float]
-
-
-def draw_counts(queries: int, draws: int, seed: int) -> Draws:
-    """How often each query is drawn in each of ``draws`` samples."""
-    rng = np.random.default_rng([seed, 2])
-    return np.array([np.bincount(rng.integers(0, queries, queries), minlength=queries) for _ in range(draws)], np.float64)
 
 
 def middle_of(samples: npt.NDArray[np.float64]) -> list[Pair]:
@@ -38,37 +44,6 @@ def middle_of(samples: npt.NDArray[np.float64]) -> list[Pair]:
     if not len(known):
         return [(float("nan"), float("nan"))] * samples.shape[1]
     return [(float(low), float(high)) for low, high in np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0).T]
-
-
-def mean_intervals(per_query: npt.NDArray[np.float64], query_weight: PerQuery, draws: Draws) -> list[Pair]:
-    """The interval of each row's mean over queries."""
-    counted = np.where(np.isnan(per_query), 0.0, query_weight)
-    with np.errstate(invalid="ignore"):
-        return middle_of((draws @ (np.nan_to_num(per_query) * counted).T) / (draws @ counted.T))
-
-
-@dataclass(frozen=True, eq=False)
-class Folds:
-    """Queries dealt into folds, and what the measure makes of each when the weights are tuned on the others."""
-
-    fold: Rows
-    held_out: tuple[int, ...]  #: the folds whose others have something to tune on
-    trainings: tuple[PerQuery, ...]  #: the query weights of those others
-
-    @classmethod
-    def of(cls, problem: Problem, folds: int, seed: int) -> "Folds":
-        """``folds`` of them, or none."""
-        fold = deal_folds(problem.data.n_queries, folds, seed) if folds else np.zeros(0, np.int64)
-        trainings = {f: problem.data.weights * (fold != f) for f in range(folds)}
-        usable = {f: training for f, training in trainings.items() if problem.counts(training)}
-        return cls(fold, tuple(usable), tuple(usable.values()))
-
-    def values(self, problem: Problem, weights: Sequence[Weights]) -> PerQuery | None:
-        """Each query's value under the ``weights`` of its fold, one a training; NaN where it is skipped, none without folds."""
-        values = np.full(len(self.fold), np.nan)
-        for fold, tuned_elsewhere in zip(self.held_out, weights, strict=True):
-            values[self.fold == fold] = problem.per_query(tuned_elsewhere)[self.fold == fold]
-        return values if len(self.fold) else None
 
 
 def bootstrapped(problem: Problem, weights: Weights, draws: Draws, swept: Sequence[QuerySteps]) -> tuple[Pair, ...] | None:
@@ -84,3 +59,57 @@ def bootstrapped(problem: Problem, weights: Weights, draws: Draws, swept: Sequen
         if line:
             samples[:, j] = [best[j] for best in best_weights(line, query_weights, problem.threads)]
     return tuple(middle_of(samples))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A way to rank and its measure; ``gain`` is what tuned weights have over it, cross-validated, query by query."""
+
+    name: str
+    mean: float
+    interval: Pair | None  #: the bootstrap 95% interval of the mean
+    gain: float | None = None
+    gain_interval: Pair | None = None
+
+
+def compared(data: RankingData, problem: Problem, in_sample: PerQuery, held_out: PerQuery | None, draws: Draws) -> tuple[Compared, ...]:
+    """Every baseline, then the tuned weights on their own queries and cross-validated."""
+    baselines = baseline_values(data, problem)
+    rows = {**baselines, "tuned, in sample": in_sample} | ({} if held_out is None else {"tuned, held out": held_out})
+    own = _means(rows, problem.data.weights, draws)
+    gains = {} if held_out is None else _means({name: held_out - each for name, each in baselines.items()}, problem.data.weights, draws)
+    return tuple(Compared(name, *own[name], *gains.get(name, (None, None))) for name in rows)
+
+
+def _means(rows: Mapping[str, PerQuery], weight: PerQuery, draws: Draws) -> dict[str, tuple[float, Pair | None]]:
+    """The mean over queries of each, and its interval by the draws, if there are any."""
+    intervals: Sequence[Pair | None] = [None] * len(rows)
+    if len(draws):
+        per_query = np.stack(list(rows.values()))
+        counted = np.where(np.isnan(per_query), 0.0, weight)
+        with np.errstate(invalid="ignore"):
+            intervals = middle_of((draws @ (np.nan_to_num(per_query) * counted).T) / (draws @ counted.T))
+    return {name: (mean_over_queries(rows[name], weight), interval) for name, interval in zip(rows, intervals, strict=True)}
+
+
+def baseline_values(data: RankingData, problem: Problem) -> Mapping[str, PerQuery]:
+    """Each query's measure by each way to rank that needs no tuning; a feature of ``data`` is a system."""
+    docid = data.docid if problem.measure.ties == "docid" else None
+
+    def untuned(rows: slice, indptr: Boundaries) -> npt.NDArray[np.float64]:
+        block = RankingData(  # no more than measuring needs; numbers of queries stand for their ids
+            X=data.X[rows],
+            y=data.y[rows],
+            indptr=indptr,
+            qid=np.arange(len(indptr) - 1),
+            feature_names=data.feature_names,
+            docid=None if docid is None else docid.take(np.arange(rows.start, rows.stop)),
+        )
+        ranks = Problem(problem.measure, block, *normalised(block.X, indptr, "reciprocal-rank", "zero"), threads=1)
+        alone = block.X.T.astype(np.float64, order="C")
+        alone[np.isnan(alone)] = -np.inf
+        return np.stack([*map(ranks.bound.values, alone), ranks.per_query(np.ones(problem.systems))])  # (2)
+
+    *alone, rrf = np.concatenate(by_blocks(untuned, data.indptr, problem.threads), axis=1)
+    combined = problem.per_query(np.full(problem.systems, 1 / problem.systems))  # (1)
+    return dict(zip(data.feature_names, alone, strict=True)) | {"CombSUM": combined, "RRF (k=60)": rrf}

@@ -17,9 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from exactrank.arrays import PerQuery, Rows
-from exactrank.fuse.cells import segments
-from exactrank.fuse.problem import Problem, Sweep, Weights
-from exactrank.fuse.query_steps import QuerySteps, best_weights
+from exactrank.fuse.problem import Problem, QuerySteps, Sweep, Weights, all_weights, best_weights
 from exactrank.objectives.step_function import SAME_VALUE
 
 FAN = 8  #: segments from each corner of three systems
@@ -55,32 +53,19 @@ def _searched(problem: Problem, query_weights: Sequence[PerQuery], seed: int) ->
         steps = (QuerySteps.of(problem, start, end) for start, end in fan(problem))  # one segment at a time: jumps take room
         spread = best_weights(steps, query_weights, problem.threads)
         return [ascended(problem, start, weight) for start, weight in zip(spread, query_weights, strict=True)]
-    return [_from_starts(problem, weight, seed) for weight in query_weights]
-
-
-def _from_starts(problem: Problem, query_weight: PerQuery, seed: int) -> Weights:
-    ends = [ascended(problem, start, query_weight) for start in starts(problem, seed)]
-    return ends[int(np.argmax([problem.value(end, query_weight) for end in ends]))]
-
-
-def all_weights(problem: Problem) -> list[QuerySteps]:
-    """Of two systems: each query's step functions on the segments that make up all weights."""
-    return [QuerySteps.of(problem, start, end) for start, end in sides(problem.nonnegative)]
-
-
-def sides(nonnegative: bool) -> list[tuple[Weights, Weights]]:
-    """Of two systems: the segments that make up all weights.
-
-    >>> [(start.tolist(), end.tolist()) for start, end in sides(nonnegative=True)]
-    [([1.0, 0.0], [0.0, 1.0])]
-    """
-    return [(start, end) for start, end in segments(nonnegative)]
+    random = np.random.default_rng([seed, 1]).dirichlet(np.ones(problem.systems), STARTS - 1)
+    starts = [np.full(problem.systems, 1 / problem.systems), *random]
+    found = []
+    for query_weight in query_weights:
+        ends = [ascended(problem, start, query_weight) for start in starts]
+        found.append(ends[int(np.argmax([problem.value(end, query_weight) for end in ends]))])
+    return found
 
 
 def fan(problem: Problem) -> Iterator[tuple[Weights, Weights]]:
     """Of three systems: segments from each corner to points evenly spaced on the weights of the other two."""
     for j, corner in enumerate(np.eye(3)):
-        for side in sides(problem.nonnegative):
+        for side in all_weights(2, problem.nonnegative):
             start, end = (np.insert(weights, j, 0.0) for weights in side)
             for share in np.arange(FAN) / FAN:
                 opposite = (1 - share) * start + share * end
@@ -89,20 +74,13 @@ def fan(problem: Problem) -> Iterator[tuple[Weights, Weights]]:
                     yield opposite, -corner
 
 
-def starts(problem: Problem, seed: int) -> Iterator[Weights]:
-    """Equal weights, then random ones."""
-    yield np.full(problem.systems, 1 / problem.systems)
-    yield from np.random.default_rng([seed, 1]).dirichlet(np.ones(problem.systems), STARTS - 1)
-
-
 def ascended(problem: Problem, weights: Weights, query_weight: PerQuery, rounds: int = ROUNDS) -> Weights:
     """Where coordinate ascent from ``weights`` ends: no coordinate has anything better, or ``rounds`` are over."""
     value = problem.value(weights, query_weight)
     for _ in range(rounds):
         before = value
         for j in range(problem.systems):
-            segments = coordinate(problem, weights, j)
-            if segments:
+            if segments := coordinate(problem, weights, j):
                 sweep = best_of(problem.sweep(start, end, query_weight) for start, end in segments)
                 if sweep.best.value > value + SAME_VALUE:
                     weights, value = sweep.weights(sweep.best.middle()), sweep.best.value
@@ -127,7 +105,7 @@ def flat_range(problem: Problem, weights: Weights, j: int) -> tuple[float, float
     for start, end in coordinate(problem, weights, j):
         alpha = weights[j] * end[j]
         if alpha >= 0:
-            points = problem.sweep(start, end).steps.breakpoints
+            points = problem.sweep(start, end, problem.data.weights).steps.breakpoints
             points = np.concatenate([[0.0], points[(points > 0) & (points < 1)], [1.0]])
             at = int(np.clip(np.searchsorted(points, alpha, "right"), 1, len(points) - 1))
             low, high = sorted((float(points[at - 1] * end[j]), float(points[at] * end[j])))

@@ -1,13 +1,8 @@
-"""Ranking measures, one file each; see `base` for what they have in common and `families` for their mathematics."""
+"""Ranking measures; see `base` for what they have in common and `families` for their mathematics."""
 
-from exactrank.measures.ap import AP
 from exactrank.measures.base import Measure
-from exactrank.measures.bpref import Bpref
-from exactrank.measures.dcg import DCG, NDCG, MeanNDCG
-from exactrank.measures.err import ERR
-from exactrank.measures.first_relevant import RR, Success
-from exactrank.measures.pairwise import PairwiseCorrect
-from exactrank.measures.precision import Precision, Recall
-from exactrank.measures.rbp import RBP
+from exactrank.measures.binary import AP, RBP, RR, Precision, Recall, Success
+from exactrank.measures.graded import DCG, ERR, NDCG, MeanNDCG
+from exactrank.measures.pairwise import Bpref, PairwiseCorrect
 
 __all__ = ["AP", "DCG", "ERR", "NDCG", "RBP", "RR", "Bpref", "MeanNDCG", "Measure", "PairwiseCorrect", "Precision", "Recall", "Success"]

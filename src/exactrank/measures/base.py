@@ -28,7 +28,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import MeasureError
+from exactrank.errors import IncompatibleError, MeasureError
 from exactrank.measures.bound import BoundMeasure
 from exactrank.registry import Registry
 
@@ -91,7 +91,13 @@ class Measure(ABC):
         >>> bound.values(np.array([0.3, 0.2, 0.1, 0.9])).round(4), round(bound.mean(np.array([0.3, 0.2, 0.1, 0.9])), 4)
         (array([0.659, 0.   ]), 0.3295)
         """
-        return BoundMeasure.of(self, data, weights, threads)
+        kernel, grades = self.kernel(data.y, data.longest)
+        tie_key = data.y if self.ties == "pessimistic" else None
+        if self.ties == "docid":
+            if data.docid is None:
+                raise IncompatibleError("ties='docid' needs document ids, which the data lacks; use ties='input', or give docid")
+            tie_key = data.docid.places_from_last
+        return BoundMeasure(self, data, data.weights if weights is None else weights, threads, kernel, grades, tie_key)
 
     @property
     def cutoff(self) -> int:
@@ -104,19 +110,16 @@ class Measure(ABC):
         return float("nan") if self.empty == "skip" else float(self.empty)
 
     def __repr__(self) -> str:
-        return self._notation(self._settings())
+        return self._notation(defaults=True)
 
     def __str__(self) -> str:
-        defaults = {f.name: f.default for f in fields(self)}
-        return self._notation({name: value for name, value in self._settings().items() if value != defaults[name]})
+        return self._notation(defaults=False)
 
-    def _settings(self) -> dict[str, Any]:
-        policies = ("empty", "ties")
-        own = [f.name for f in fields(self) if f.name not in ("k", *policies)]
-        return {name: getattr(self, name) for name in (*own, *policies)}
-
-    def _notation(self, settings: Mapping[str, Any]) -> str:
-        inside = ", ".join(f"{name}={_shown(value)}" for name, value in settings.items())
+    def _notation(self, defaults: bool) -> str:
+        """The notation that `parse_measure` reads, with the settings that are as by default or without; its own come first."""
+        ordered = sorted(fields(self), key=lambda field: field.name in ("empty", "ties"))
+        values = {field: getattr(self, field.name) for field in ordered if field.name != "k"}
+        inside = ", ".join(f"{field.name}={_shown(value)}" for field, value in values.items() if defaults or value != field.default)
         return self.name + (f"({inside})" if inside else "") + ("" if self.k is None else f"@{self.k}")
 
     def _expect(self, field: str, allowed: tuple[Any, ...]) -> None:

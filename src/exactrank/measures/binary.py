@@ -1,12 +1,27 @@
-"""What measures of binary relevance share: a document is relevant if its grade is at least ``rel``."""
+"""Measures of binary relevance: a document is relevant if its grade is at least ``rel``.
 
+    P@k = (relevant documents among the first k) / k          R@k = (relevant among the first k) / (relevant)
+    RBP = (1 - p) sum_r [y_r >= rel] p^(r-1)                  a reader goes on with chance p (Moffat & Zobel 2008)
+    AP@k = sum_{r<=k} [y_r >= rel] C_r / r / N                C_r = relevant documents down to rank r
+    RR = 1 / (rank of the first relevant document)            Success@k = [that rank <= k]
+
+P with ``norm='list'`` divides by the length of a list shorter than k, as XGBoost does. AP is the precision at each relevant document,
+averaged over the relevant ones: N is their number (``norm='total'``, as trec_eval), or that but at most k (``norm='cutoff'``, as LightGBM
+and XGBoost). RR and Success are cascades that stop for certain at the first relevant document; winner-takes-all (WTA) is Success@1.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import PerDocument
+from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
+from exactrank.measures.families import Cascade, Positional, mirrored
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,3 +42,117 @@ class Binary(Measure):
     def usefulness(self, y: PerDocument) -> PerDocument:
         """[y >= rel]"""
         return (y >= self.rel).astype(np.float64)
+
+
+@dataclass(frozen=True, repr=False)
+class Counted(Binary, Positional):
+    """The number of relevant documents among the first ``k``, over something."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is None:
+            raise MeasureError(f"{self.name} needs a cutoff; write e.g. {self.name}@10")
+
+    def discounts(self, n: int) -> PerDocument:
+        return np.full(n, 1 / self.cutoff if self.normaliser == "one" else 1.0)
+
+
+@dataclass(frozen=True, repr=False)
+class Precision(Counted):
+    """The share of the first ``k`` ranks that hold a relevant document."""
+
+    norm: Literal["cutoff", "list"] = "cutoff"
+
+    name: ClassVar[str] = "P"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._expect("norm", ("cutoff", "list"))
+
+    @property
+    def normaliser(self) -> Literal["one", "length"]:
+        return "length" if self.norm == "list" else "one"
+
+
+@dataclass(frozen=True, repr=False)
+class Recall(Counted):
+    """The share of the relevant documents that are among the first ``k``."""
+
+    name: ClassVar[str] = "R"
+    normaliser = "total"
+
+
+@dataclass(frozen=True, repr=False)
+class RBP(Binary, Positional):
+    """Rank-biased precision with persistence ``p``."""
+
+    p: float = 0.8
+
+    name: ClassVar[str] = "RBP"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._expect_number("p", least=0, most=1)
+        if self.p in (0, 1):
+            raise MeasureError(f"RBP: p must lie between 0 and 1, got {self.p}")
+
+    def discounts(self, n: int) -> PerDocument:
+        return np.asarray((1 - self.p) * self.p ** np.arange(n), np.float64)
+
+
+@dataclass(frozen=True, repr=False)
+class RR(Binary, Cascade):
+    """Reciprocal rank; its mean over queries is MRR."""
+
+    name: ClassVar[str] = "RR"
+    aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {"MRR": {}}
+
+    def discounts(self, n: int) -> PerDocument:
+        return 1 / np.arange(1, n + 1)
+
+
+@dataclass(frozen=True, repr=False)
+class Success(Binary, Cascade):
+    """Is there a relevant document among the first ``k``?"""
+
+    name: ClassVar[str] = "Success"
+    aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {"WTA": {"k": 1}}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is None:
+            raise MeasureError("Success needs a cutoff; write e.g. Success@10, or WTA for Success@1")
+
+    def discounts(self, n: int) -> PerDocument:
+        return np.ones(n)
+
+
+@dataclass(frozen=True, repr=False)
+class AP(Binary):
+    """Average precision; its mean over queries is MAP."""
+
+    norm: Literal["total", "cutoff"] = "total"
+
+    name: ClassVar[str] = "AP"
+    aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {"MAP": {}}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._expect("norm", ("total", "cutoff"))
+
+    def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
+        return _core.average_precision(self.rel, self.cutoff, self.norm == "cutoff", self.empty_value), y
+
+    def swap_deltas(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        u = self.usefulness(np.asarray(y, np.float64))
+        relevant = u.sum()
+        if relevant == 0:
+            return np.zeros((len(u), len(u)))
+        ranks = np.arange(1, len(u) + 1)
+        weight = np.where(ranks <= self.cutoff, 1 / ranks, 0.0)
+        found = np.cumsum(u)
+        before = np.cumsum(u * weight) - u * weight
+        between = before[None, :] - (before + u * weight)[:, None]  # sum over i < r < j
+        omega = (weight * (found - u + 1))[:, None] - (weight * found)[None, :] + between
+        most = min(relevant, self.cutoff) if self.norm == "cutoff" else relevant
+        return mirrored((u[None, :] - u[:, None]) * omega / most)

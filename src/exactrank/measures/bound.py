@@ -16,7 +16,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError
 from exactrank.threads import thread_count
 
 if TYPE_CHECKING:
@@ -41,29 +41,15 @@ class BoundMeasure:
     tie_key: PerDocument | None = field(repr=False)  #: ranks documents of equal score, smallest first; None for the order given
     _copies: dict[int, "BoundMeasure"] = field(default_factory=dict, init=False, repr=False)  #: of itself, by their number
 
-    @classmethod
-    def of(cls, measure: "Measure", data: RankingData, weights: PerQuery | None, threads: int | None) -> "BoundMeasure":
-        """As `Measure.on` says."""
-        own = data.weights if weights is None else weights
-        return cls(measure, data, own, threads, *measure.kernel(data.y, data.longest), _tie_key(measure.ties, data))
-
-    @property
-    def marks_ties(self) -> bool:
-        """Whether all orders of tied documents count."""
-        return self.measure.ties == "expected"
-
     @cached_property
     def native(self) -> _core.BoundMeasure:
         """Itself as the kernels take it."""
-        return _core.BoundMeasure(self.kernel, self.grades, self.data.indptr, self.tie_key, self.marks_ties, self.weights)
+        return _core.BoundMeasure(self.kernel, self.grades, self.data.indptr, self.tie_key, self.measure.ties == "expected", self.weights)
 
     def with_ties(self, ties: "Ties") -> "BoundMeasure":
-        """The same measure, which breaks ties in another way; all else is shared."""
-        return (
-            self
-            if ties == self.measure.ties
-            else replace(self, measure=replace(self.measure, ties=ties), tie_key=_tie_key(ties, self.data))
-        )
+        """The same measure, which breaks ties in another way; the kernel is shared, which the core notices where both are asked."""
+        other = replace(self.measure, ties=ties).on(self.data, self.weights, self.threads)
+        return replace(other, kernel=self.kernel, grades=self.grades)
 
     def values(self, scores: PerDocument) -> PerQuery:
         """The measure of each query; NaN where it is skipped."""
@@ -78,9 +64,20 @@ class BoundMeasure:
         return float(self._checked(means_over_queries(values[None], self.weights))[0])
 
     def means(self, scores: Floats) -> Floats:
-        """(1) for each row of ``scores``, all of them ranked at once."""
-        values = self._repeated(len(scores)).values(scores.ravel()) if len(scores) > 1 else self.values(scores[0])
-        return self._checked(means_over_queries(values.reshape(len(scores), -1), self.weights))
+        """(1) for each row of ``scores``, all of them ranked at once: on as many copies of the data, one after the other.
+
+        The last copies are kept, since searches ask for as many again.
+        """
+        times = len(scores)
+        if times > 1 and times not in self._copies:
+            judged = replace(self.data, X=np.empty((self.data.n_documents, 0), np.float32), feature_names=(), offset=None)
+            data = judged.take_queries(np.tile(np.arange(self.data.n_queries), times))
+            tie_key = None if self.tie_key is None else np.tile(self.tie_key, times)
+            made = replace(self, data=data, weights=np.tile(self.weights, times), grades=np.tile(self.grades, times), tie_key=tie_key)
+            self._copies.clear()
+            self._copies[times] = made
+        values = self._copies[times].values(scores.ravel()) if times > 1 else self.values(scores[0])
+        return self._checked(means_over_queries(values.reshape(times, -1), self.weights))
 
     def differences(self, scores: PerDocument, X: Matrix, steps: Floats) -> Floats:
         """mean(s + steps_j x_j) - mean(s - steps_j x_j) for each column x_j of ``X``: each query is read once for all of them."""
@@ -100,18 +97,6 @@ class BoundMeasure:
         """The weight of the queries that are not skipped."""
         return float(self.weights[~np.isnan(self.values(np.zeros(self.data.n_documents)))].sum())
 
-    def _repeated(self, times: int) -> "BoundMeasure":
-        """Itself on that many copies of the data, one after the other; the last ones are kept, since searches ask for as many again."""
-        if (kept := self._copies.get(times)) is not None:
-            return kept
-        judged = replace(self.data, X=np.empty((self.data.n_documents, 0), np.float32), feature_names=(), offset=None)
-        data = judged.take_queries(np.tile(np.arange(self.data.n_queries), times))
-        tie_key = None if self.tie_key is None else np.tile(self.tie_key, times)
-        made = replace(self, data=data, weights=np.tile(self.weights, times), grades=np.tile(self.grades, times), tie_key=tie_key)
-        self._copies.clear()
-        self._copies[times] = made
-        return made
-
     def _checked(self, means: Floats) -> Floats:
         if not np.all(np.isfinite(means)):
             raise DataError(f"{self.measure} is {means[0]} on this data: no query counts, or a gain overflows; choose another measure")
@@ -119,26 +104,22 @@ class BoundMeasure:
 
 
 def values_of(bound: Sequence[BoundMeasure], scores: PerDocument) -> tuple[Floats, npt.NDArray[np.int32]]:
-    """Values (measures x queries) and how many documents of each query have a rank; each query is ranked once.
+    """Values, and how many documents of each query have a rank, both measures x queries; the measures are on the same documents.
 
-    The measures are on the same documents, and either all or none of them have ``ties='docid'``, which compares other scores.
+    Each query is ranked once for all of them; where only some have ``ties='docid'``, which compares scores in single precision, once for
+    each.
     """
-    data, kernels = bound[0].data, [(each.kernel, each.grades, each.tie_key, each.marks_ties) for each in bound]
-    if bound[0].measure.ties == "docid":
-        scores = scores.astype(np.float32).astype(np.float64)
-    values, retrieved, bad = _core.evaluate(scores, data.indptr, kernels, thread_count(bound[0].threads))
+    data, rounded = bound[0].data, bound[0].measure.ties == "docid"
+    if any((each.measure.ties == "docid") != rounded for each in bound):
+        found = [values_of([each], scores) for each in bound]
+        return np.concatenate([values for values, _ in found]), np.concatenate([retrieved for _, retrieved in found])
+    kernels = [(each.kernel, each.grades, each.tie_key, each.measure.ties == "expected") for each in bound]
+    compared = scores.astype(np.float32).astype(np.float64) if rounded else scores
+    values, retrieved, bad = _core.evaluate(compared, data.indptr, kernels, thread_count(bound[0].threads))
     if bad >= 0:
         row = bad if data.order is None else int(data.order[bad])
-        raise DataError(f"score of row {row} is {scores[bad]}; scores must be numbers, or -inf for a document not retrieved")
-    return values.reshape(len(kernels), data.n_queries), retrieved
-
-
-def values_of_both(one: BoundMeasure, other: BoundMeasure, scores: PerDocument) -> tuple[PerQuery, PerQuery]:
-    """The values of two measures on the same documents, for about the cost of one."""
-    if (one.measure.ties == "docid") != (other.measure.ties == "docid"):
-        return one.values(scores), other.values(scores)
-    values = values_of([one, other], scores)[0]
-    return values[0], values[1]
+        raise DataError(f"score of row {row} is {compared[bad]}; scores must be numbers, or -inf for a document not retrieved")
+    return values.reshape(len(bound), -1), np.broadcast_to(retrieved, (len(bound), data.n_queries))
 
 
 def mean_over_queries(values: PerQuery, weight: PerQuery) -> float:
@@ -156,11 +137,3 @@ def means_over_queries(values: Floats, weight: PerQuery) -> Floats:
         terms = values * counted
         terms[np.isnan(terms)] = 0.0
         return np.asarray(terms.sum(axis=1) / counted.sum(axis=1))
-
-
-def _tie_key(ties: "Ties", data: RankingData) -> PerDocument | None:
-    if ties != "docid":
-        return data.y if ties == "pessimistic" else None
-    if data.docid is None:
-        raise IncompatibleError("ties='docid' needs document ids, which the data lacks; use ties='input', or give docid")
-    return data.docid.places_from_last

@@ -1,5 +1,6 @@
 """The value of measures on scored data: `xr.evaluate`."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +12,12 @@ from exactrank.arrays import Ids, PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, MeasureError
 from exactrank.measures.base import Measure
-from exactrank.measures.bootstrap import bootstrap_intervals
 from exactrank.measures.bound import means_over_queries, values_of
-from exactrank.measures.parse import parse_measure
-from exactrank.measures.presets import find_preset
+from exactrank.measures.parse import find_preset, parse_measure
+
+RESAMPLES = 2000
+#: How many drawn queries are held at a time.
+DRAWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,23 +111,15 @@ def evaluate(
     if complete is None:
         complete = True if preset is None else find_preset(preset).complete
     in_order = data.grouped(checked_scores(data, scores))
-    bound = [m.on(data, threads=threads) for m in named.values()]
-    values = np.empty((len(named), data.n_queries))
-    for by_docid in {m.ties == "docid" for m in named.values()}:
-        which = [i for i, m in enumerate(named.values()) if (m.ties == "docid") == by_docid]
-        values[which], retrieved = values_of([bound[i] for i in which], in_order)
-        if not complete:
-            values[np.ix_(which, retrieved == 0)] = np.nan
-    _check_finite(named, values, data)
-    return Evaluation(named, values, data.qid, data.weights, seed)
-
-
-def _check_finite(named: Mapping[str, Measure], values: npt.NDArray[np.float64], data: RankingData) -> None:
+    values, retrieved = values_of([measure.on(data, threads=threads) for measure in named.values()], in_order)
+    if not complete:
+        values[retrieved == 0] = np.nan
     for name, row in zip(named, values, strict=True):
         if np.isinf(row).any():
             raise DataError(
                 f"{name} is infinite: the gain of grade {data.y.max():g} overflows; use gain='linear', or nDCG, which has no limit"
             )
+    return Evaluation(named, values, data.qid, data.weights, seed)
 
 
 def checked_scores(data: RankingData, scores: npt.ArrayLike, name: str = "scores") -> PerDocument:
@@ -136,3 +131,29 @@ def checked_scores(data: RankingData, scores: npt.ArrayLike, name: str = "scores
     if checked.shape != (data.n_documents,):
         raise DataError(f"{name} has shape {checked.shape} for {data.n_documents} documents; give one number a row")
     return checked
+
+
+def bootstrap_intervals(
+    values: npt.NDArray[np.float64], weight: PerQuery, *, level: float = 0.95, seed: int = 0
+) -> npt.NDArray[np.float64]:
+    """Bootstrap intervals of weighted means over queries (Efron 1979): lower and upper ends, one row per measure.
+
+    ``values`` are measures x queries; NaN is left out. Queries are drawn with replacement as many times as there are queries, and the mean
+    taken; the interval holds the middle ``level`` of many such means. The same draws serve all measures, so intervals can be compared.
+    """
+    queries = values.shape[1]
+    counted = np.where(np.isnan(values), 0.0, 1.0) * weight
+    sums = np.nan_to_num(values) * counted
+    rng = np.random.default_rng(seed)
+    at_once = max(1, min(RESAMPLES, DRAWS_AT_ONCE // queries))
+    means = []
+    for first in range(0, RESAMPLES, at_once):
+        rows = min(at_once, RESAMPLES - first)
+        places = rng.integers(0, queries, size=(rows, queries)) + queries * np.arange(rows)[:, None]
+        times = np.bincount(places.ravel(), minlength=rows * queries).reshape(rows, queries).astype(np.float64)  # drawn, each query
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means.append(np.einsum("mq,rq->mr", sums, times) / np.einsum("mq,rq->mr", counted, times))
+    tail = (1 - level) / 2
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)  # every query skipped: the ends are NaN, as the mean is
+        return np.asarray(np.nanquantile(np.concatenate(means, axis=1), [tail, 1 - tail], axis=1).T)

@@ -17,7 +17,7 @@ one pair with each adjacent swap.
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -47,13 +47,13 @@ class Discounted(Measure):
         """`usefulness` as the kernels know it; None has it computed here first."""
         return None
 
-    def _gain_and_grades(self, y: PerDocument) -> tuple[_core.Gain, PerDocument]:
-        gain = self.native_gain
-        return (_core.Gain("identity"), self._one_each("usefulness", self.usefulness(y), len(y))) if gain is None else (gain, y)
-
-    def _discount_table(self, longest: int) -> PerDocument:
-        ranks = min(self.cutoff, longest)
-        return self._one_each("discounts", self.discounts(ranks), ranks)
+    def _parts(self, y: PerDocument, longest: int) -> tuple[_core.Gain, PerDocument, PerDocument]:
+        """What the kernels take: a gain, what it reads for grades, and the discounts of all ranks that count."""
+        ranks, gain = min(self.cutoff, longest), self.native_gain
+        discounts = self._one_each("discounts", self.discounts(ranks), ranks)
+        if gain is None:
+            return _core.Gain("identity"), self._one_each("usefulness", self.usefulness(y), len(y)), discounts
+        return gain, y, discounts
 
     def _one_each(self, method: str, given: PerDocument, count: int) -> PerDocument:
         """What a method of the measure gave, once it is known to have as many numbers as the kernel reads."""
@@ -84,25 +84,21 @@ class Positional(Discounted):
         return False
 
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
-        gain, grades = self._gain_and_grades(y)
-        discounts = self._discount_table(longest)
+        gain, grades, discounts = self._parts(y, longest)
         return _core.positional(gain, discounts, self.cutoff, self.normaliser, self.short_is_zero, self.empty_value), grades
 
     def swap_deltas(self, y: npt.ArrayLike) -> Square:
         u = self.usefulness(np.asarray(y, np.float64))
         if not np.any(u > 0) or (self.short_is_zero and len(u) < self.cutoff):
             return np.zeros((len(u), len(u)))
-        d = self._weights(u)
-        return np.asarray((u[None, :] - u[:, None]) * (d[:, None] - d[None, :]))
-
-    def _weights(self, u: PerDocument) -> PerDocument:
-        """What each rank's usefulness is multiplied by: d_r / N."""
         d, cutoff = self._cut_discounts(len(u)), min(self.cutoff, len(u))
         ideal = np.cumsum(np.sort(u)[::-1] * d)
         if self.normaliser == "mean_ideal":
             inverse = np.divide(1, ideal[:cutoff], out=np.zeros(cutoff), where=ideal[:cutoff] > 0)
-            return np.pad(np.cumsum(inverse[::-1])[::-1] / cutoff, (0, len(u) - cutoff)) * d
-        return np.asarray(d / {"one": 1.0, "length": cutoff, "total": u.sum(), "ideal": ideal[-1]}[self.normaliser])
+            d = np.pad(np.cumsum(inverse[::-1])[::-1] / cutoff, (0, len(u) - cutoff)) * d
+        else:
+            d = d / {"one": 1.0, "length": cutoff, "total": u.sum(), "ideal": ideal[-1]}[self.normaliser]
+        return np.asarray((u[None, :] - u[:, None]) * (d[:, None] - d[None, :]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,8 +106,8 @@ class Cascade(Discounted):
     """sum_r c_r u_r prod_{t<r} (1 - u_t): a reader goes down the list and stops at rank r with chance u_r."""
 
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
-        gain, grades = self._gain_and_grades(y)
-        return _core.cascade(gain, self._discount_table(longest), self.cutoff, self.empty_value), grades
+        gain, grades, discounts = self._parts(y, longest)
+        return _core.cascade(gain, discounts, self.cutoff, self.empty_value), grades
 
     def swap_deltas(self, y: npt.ArrayLike) -> Square:
         u = self.usefulness(np.asarray(y, np.float64))
@@ -123,13 +119,6 @@ class Cascade(Discounted):
             gained_between = np.concatenate([[0.0], np.cumsum(c[i + 1 : -1] * u[i + 1 : -1] * pass_between[:-1])])  # B_ij
             omega[i, i + 1 :] = reach[i] * (c[i] - gained_between - c[i + 1 :] * pass_between)
         return mirrored((u[None, :] - u[:, None]) * omega)
-
-
-@dataclass(frozen=True, repr=False)
-class PairCount(Measure):
-    """A count of pairs of documents in the right order."""
-
-    has_cutoff: ClassVar[bool] = False
 
 
 def mirrored(upper: Square) -> Square:

@@ -1,9 +1,13 @@
-"""Pairwise-correct: the share of pairs of unlike grade that are ranked in the right order.
+"""Measures that count pairs of documents in the right order.
 
-    sum over pairs with y_a > y_b of [a above b]  /  (number of such pairs)
+    PairwiseCorrect = sum over pairs with y_a > y_b of [a above b]  /  (number of such pairs)                   (1)
+    Bpref = 1/R sum over relevant d of  1 - min(n_d, R) / min(R, N)                                             (2)
 
-With ``rel`` given, grades count only as relevant or not, and this is the area under the ROC curve of the query (AUC).
-A query all of whose documents are alike has no such pair and is ``empty``.
+With ``rel`` given, grades count in (1) only as relevant or not, and it is the area under the ROC curve of the query (AUC). A query all
+of whose documents are alike has no such pair and is ``empty``.
+
+In (2) (Buckley & Voorhees 2004) n_d is the number of judged non-relevant documents above d, R and N the numbers of relevant and judged
+non-relevant ones. A grade below zero means not judged, and does not count.
 """
 
 from collections.abc import Mapping
@@ -15,17 +19,21 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import PerDocument
-from exactrank.measures.families import PairCount, mirrored
+from exactrank.errors import MeasureError
+from exactrank.measures.base import Measure
+from exactrank.measures.binary import Binary
+from exactrank.measures.families import mirrored
 
 
 @dataclass(frozen=True, repr=False)
-class PairwiseCorrect(PairCount):
-    """The share of correctly ordered pairs; ``rel=None`` compares the grades themselves."""
+class PairwiseCorrect(Measure):
+    """The share of correctly ordered pairs, (1); ``rel=None`` compares the grades themselves."""
 
     rel: float | None = None
 
     name: ClassVar[str] = "PairwiseCorrect"
     aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {"AUC": {"rel": 1}}
+    has_cutoff: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,3 +61,40 @@ class PairwiseCorrect(PairCount):
         j_over_between = np.diag(before)[None, :] - running.T
         i_over_between = before - np.diag(running)[:, None]
         return mirrored((j_over_between - i_over_between - better) / pairs)
+
+
+@dataclass(frozen=True, repr=False)
+class Bpref(Binary):
+    """Preference of relevant over judged non-relevant documents, (2)."""
+
+    name: ClassVar[str] = "Bpref"
+    has_cutoff: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rel <= 0:
+            raise MeasureError(f"Bpref: rel must be positive, since grades below 0 are not judged; got {self.rel}")
+
+    def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
+        return _core.bpref(self.rel, self.empty_value), y
+
+    def swap_deltas(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        y = np.asarray(y, np.float64)
+        relevant, nonrelevant = (y >= self.rel).astype(float), ((y >= 0) & (y < self.rel)).astype(float)
+        total, bound = relevant.sum(), min(relevant.sum(), nonrelevant.sum())
+        if total == 0 or bound == 0:
+            return np.zeros((len(y), len(y)))
+        above = np.cumsum(nonrelevant) - nonrelevant
+
+        def credit(n: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+            return np.asarray(1 - np.minimum(n, total) / bound)
+
+        # What one more, or one less, non-relevant document above does to the relevant ones between i and j, from running sums.
+        running = [np.cumsum(relevant * (credit(above + step) - credit(above))) for step in (1.0, -1.0)]
+        more, less = (np.concatenate([[0.0], sums[:-1]])[None, :] - sums[:, None] for sums in running)
+        change = nonrelevant[None, :] - nonrelevant[:, None]  # above those between
+        between = np.where(change > 0, more, np.where(change < 0, less, 0.0))
+        down = relevant[:, None] * (credit(above[None, :] + change) - credit(above)[:, None])
+        up = relevant[None, :] * (credit(above)[:, None] - credit(above)[None, :])
+        both = (relevant[:, None] * relevant[None, :]) > 0
+        return mirrored(np.where(both, 0.0, between + down + up) / total)

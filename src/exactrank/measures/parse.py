@@ -1,7 +1,19 @@
 """Measures from text: ``nDCG@10``, ``AP(rel=2)``, ``nDCG(dcg='exp-log2')@10``, ``ERR@20``; names in any case.
 
 The notation is that of ir_measures, with one difference: nDCG's default gain is 2^grade - 1, as in LightGBM, XGBoost,
-RankLib and the LETOR scripts. Write ``nDCG(dcg='log2')`` for linear gain.
+RankLib and the LETOR scripts. Write ``nDCG(dcg='log2')`` for linear gain. Presets have the conventions of other tools, so that their
+numbers come out:
+
+| preset    | nDCG                                                          | nothing relevant | ties     |
+|-----------|---------------------------------------------------------------|------------------|----------|
+| letor     | 2^y - 1; discount 1 at ranks 1 and 2; 0 if fewer than k documents | 0            | input    |
+| trec_eval | linear                                                        | 0                | docid    |
+| lightgbm  | 2^y - 1                                                       | 1                | input    |
+| xgboost   | 2^y - 1                                                       | 1                | input    |
+| sklearn   | linear                                                        | 0                | expected |
+
+A preset knows only the measures that its tool has. XGBoost cuts a measure without ``@k`` at its default of 32 pairs a
+sample. ``tests/test_agreement.py`` compares each preset with the installed tool.
 """
 
 import ast
@@ -9,16 +21,48 @@ import re
 import reprlib
 import warnings
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from exactrank.data.alignment import first_repeated
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
-from exactrank.measures.presets import preset_settings
 
 SETTINGS = 100_000  #: characters of the settings of a measure or a method: a table of gains may be long
 _FORM = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<inside>.*)\))?\s*(?:@\s*(?P<k>[^@\s]+))?\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings for every measure of a tool, and those of single ones; ``complete`` as in `evaluate`."""
+
+    common: Mapping[str, Any]
+    measures: Mapping[str, Mapping[str, Any]]
+    complete: bool = True
+
+
+PRESETS: Mapping[str, Preset] = {
+    "letor": Preset(
+        {"empty": 0, "ties": "input"},
+        {
+            "nDCG": {"gain": "exp2", "discount": "letor", "short": "zero"},
+            "MeanNDCG": {"gain": "exp2", "discount": "letor"},
+            "AP": {},
+            "P": {},
+        },
+    ),
+    "trec_eval": Preset(
+        {"empty": 0, "ties": "docid"},
+        {"nDCG": {"gain": "linear"}, "AP": {}, "P": {}, "R": {}, "RR": {}, "Success": {}, "Bpref": {}},
+        complete=False,
+    ),
+    "lightgbm": Preset({"empty": 1, "ties": "input"}, {"nDCG": {"gain": "exp2"}, "AP": {"norm": "cutoff"}}),
+    "xgboost": Preset(
+        {"empty": 1, "ties": "input"},
+        {"nDCG": {"gain": "exp2", "k": 32}, "AP": {"norm": "cutoff", "k": 32}, "P": {"empty": 0, "norm": "list", "k": 32}},
+    ),
+    "sklearn": Preset({"empty": 0, "ties": "expected"}, {"nDCG": {"gain": "linear"}, "DCG": {"gain": "linear"}, "PairwiseCorrect": {}}),
+}
 
 
 def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
@@ -34,11 +78,32 @@ def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
     form = _FORM.fullmatch(text) if isinstance(text, str) else None
     if form is None:
         raise MeasureError(f"{reprlib.repr(text)} is not a measure; write e.g. nDCG@10 or AP(rel=2)")
-    kind, implied = _named(form["name"])
-    stated = _arguments(text, form["inside"] or "", kind)
-    settings: dict[str, Any] = {**preset_settings(preset, kind), **implied, **stated}
-    if form["k"] is not None:
-        settings["k"] = _cutoff(text, form["k"], stated)
+    name, inside, k = form["name"], form["inside"] or "", form["k"]
+    if name not in Measure.registry:
+        raise Measure.registry.unknown(name, known_measures())
+    kind = Measure.registry[name]
+    try:
+        stated = kind.from_notation(settings_in(inside))
+    except ValueError as error:
+        raise MeasureError(f"{text!r}: cannot read the settings ({error}); write e.g. AP(rel=2) or nDCG(dcg='exp-log2')@10") from None
+    known = [field.name for field in fields(kind)]
+    for setting in stated:
+        if setting not in known:
+            raise MeasureError(f"{text!r}: {kind.name} has no setting {setting!r}; it has {', '.join(known)}")
+    implied = next((settings for alias, settings in kind.aliases.items() if alias.lower() == name.lower()), {})
+    settings: dict[str, Any] = {**implied, **stated}
+    if preset is not None:
+        told = find_preset(preset)
+        if kind.name not in told.measures:
+            raise MeasureError(f"{preset} has no {kind.name} to reproduce; preset {preset!r} covers {', '.join(told.measures)}")
+        settings = {**told.common, **told.measures[kind.name], **settings}
+    if k is not None:
+        if "k" in stated:
+            raise MeasureError(f"{text!r}: the cutoff is given twice, as k={stated['k']!r} and as @{k}; leave one out")
+        try:
+            settings["k"] = int(k)
+        except ValueError:
+            raise MeasureError(f"{text!r}: the cutoff {k!r} is not a whole number; write e.g. nDCG@10") from None
     return kind(**settings)
 
 
@@ -63,14 +128,13 @@ def settings_in(inside: str) -> dict[str, Any]:
     twice = first_repeated(str(word.arg) for word in call.keywords)
     if twice is not None:
         raise ValueError(f"{twice} is given twice")
-    return {str(word.arg): _literal(str(word.arg), word.value) for word in call.keywords}
-
-
-def _literal(name: str, node: ast.expr) -> Any:
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, RecursionError, MemoryError):
-        raise ValueError(f"the value of {name} is not a number, a 'word', a list or a table") from None
+    settings = {}
+    for word in call.keywords:
+        try:
+            settings[str(word.arg)] = ast.literal_eval(word.value)
+        except (ValueError, TypeError, RecursionError, MemoryError):
+            raise ValueError(f"the value of {word.arg} is not a number, a 'word', a list or a table") from None
+    return settings
 
 
 def known_measures() -> list[str]:
@@ -79,31 +143,14 @@ def known_measures() -> list[str]:
     return sorted({getattr(own.get(name), "name", name) for name in Measure.registry}, key=str.lower)
 
 
-def _named(name: str) -> tuple[type[Measure], Mapping[str, Any]]:
-    """The measure called ``name``, and the settings which that name implies."""
-    if name not in Measure.registry:
-        raise Measure.registry.unknown(name, known_measures())
-    kind = Measure.registry[name]
-    return kind, next((implied for alias, implied in kind.aliases.items() if alias.lower() == name.lower()), {})
+def find_preset(name: str) -> Preset:
+    """The preset called ``name``."""
+    if name not in PRESETS:
+        raise MeasureError(f"unknown preset {name!r}; known: {', '.join(PRESETS)}")
+    return PRESETS[name]
 
 
-def _cutoff(text: str, k: str, stated: Mapping[str, Any]) -> int:
-    if "k" in stated:
-        raise MeasureError(f"{text!r}: the cutoff is given twice, as k={stated['k']!r} and as @{k}; leave one out")
-    try:
-        return int(k)
-    except ValueError:
-        raise MeasureError(f"{text!r}: the cutoff {k!r} is not a whole number; write e.g. nDCG@10") from None
-
-
-def _arguments(text: str, inside: str, kind: type[Measure]) -> dict[str, Any]:
-    """``rel=2, empty='skip'`` as a dictionary of the measure's fields."""
-    try:
-        given = kind.from_notation(settings_in(inside))
-    except ValueError as error:
-        raise MeasureError(f"{text!r}: cannot read the settings ({error}); write e.g. AP(rel=2) or nDCG(dcg='exp-log2')@10") from None
-    known = [f.name for f in fields(kind)]
-    for name in given:
-        if name not in known:
-            raise MeasureError(f"{text!r}: {kind.name} has no setting {name!r}; it has {', '.join(known)}")
-    return given
+def default_measures(name: str | None) -> list[str]:
+    """What to evaluate by when nothing is asked for: nDCG@10, AP and RR, as far as the preset's tool has them."""
+    measures = {"nDCG": "nDCG@10", "AP": "AP", "RR": "RR"}
+    return [text for kind, text in measures.items() if name is None or kind in find_preset(name).measures]

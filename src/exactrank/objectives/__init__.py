@@ -3,28 +3,12 @@
 ``objectives.ListNet`` and the other objectives of scores (`score_space`) are imported when first used.
 """
 
-from collections.abc import Mapping
-from importlib import import_module
+from exactrank.registry import imported_late
 
 #: In which module each objective of scores is.
-OBJECTIVES: Mapping[str, str] = {
-    "Lambdas": "lambdas",
-    "SampledLambdas": "sampled_lambdas",
-    "FiniteDifference": "finite_difference",
-    "PairForces": "own_lambdas",
-    "DocumentForces": "own_lambdas",
-    "ListNet": "listnet",
-    "ListMLE": "listmle",
-    "RankCosine": "rank_cosine",
-    "SmoothMeasure": "smooth_measure",
-    "ApproxNDCG": "approx_ndcg",
-    "SquaredError": "squared_error",
-    "PairHinge": "pair_hinge",
+OBJECTIVES = {
+    **dict.fromkeys(("Lambdas", "SampledLambdas", "FiniteDifference"), "lambdas"),
+    **dict.fromkeys(("PairForces", "DocumentForces"), "own_lambdas"),
+    **dict.fromkeys(("ListNet", "ListMLE", "RankCosine", "SmoothMeasure", "ApproxNDCG", "SquaredError", "PairHinge"), "losses"),
 }
-
-
-def __getattr__(name: str) -> type:
-    if name not in OBJECTIVES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: type = getattr(import_module(f"{__name__}.{OBJECTIVES[name]}"), name)
-    return found
+__getattr__ = imported_late(__name__, OBJECTIVES)

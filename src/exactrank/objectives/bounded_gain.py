@@ -20,8 +20,7 @@ from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
-from exactrank.measures.dcg import DCG
-from exactrank.measures.err import ERR
+from exactrank.measures.graded import DCG, ERR
 
 #: The largest exponent. Up to it LambdaMART reaches on artificial data what it reaches on grades of 0 to 4, within noise; at 30 a
 #: hundredth less, at 1000 a tenth.
@@ -41,19 +40,14 @@ def gentle(bound: BoundMeasure) -> BoundMeasure:
 
 
 def bounded(measure: Measure, y: PerDocument) -> tuple[Measure, PerDocument]:
-    """``measure`` and the grades to ask it with in training, (1).
+    """``measure`` and the grades to ask it with in training, (1); ``y`` itself where no grade is larger than MOST.
 
     >>> bounded(DCG(), np.array([0.0, 500.0, 1000.0]))[1].tolist()
     [0.0, 4.0, 8.0]
     """
     if isinstance(measure, DCG) and measure.gain == "exp2":
-        return measure, bounded_grades(y)
+        largest = float(y.max())
+        return measure, y if largest <= MOST else np.asarray(y * (MOST / largest))
     if isinstance(measure, ERR) and measure.max_grade > MOST:
         return replace(measure, max_grade=MOST), y * (MOST / measure.max_grade)
     return measure, y
-
-
-def bounded_grades(y: PerDocument) -> PerDocument:
-    """(1); ``y`` itself where no grade is larger than MOST."""
-    largest = float(y.max())
-    return y if largest <= MOST else np.asarray(y * (MOST / largest))

@@ -1,12 +1,16 @@
-"""The mean of a measure along rays of a linear model's weights: what an exact line search asks.
+"""The mean of a measure as a function of a linear model's weights.
 
-    f(alpha) = mean over queries of measure(X (w + alpha d))                                                    (1)
+    f(alpha) = mean over queries of measure(X (w + alpha d)),    along a ray: what an exact line search asks    (1)
 
 A direction d is the number of a feature, so that one weight moves, or a vector, so that all do. Where f is largest there is an
-interval, not a point (Tan, Xia, Guo & Wang 2013, section 2.3): `Point` says which of its points to take.
+interval, not a point (Tan, Xia, Guo & Wang 2013, section 2.3): `Point` says which of its points to take. Where one weight is tried at
+many places instead,
+
+    X (w + d e_j) = X w + d x_j,    x_j the column of weight j                                                  (2)
 """
 
 import math
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -16,14 +20,15 @@ from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.bound import BoundMeasure
-from exactrank.objectives.likelihood import IdealLikelihood, Point
-from exactrank.objectives.line_search import LineSearch
+from exactrank.objectives.line_search import IdealLikelihood, LineSearch, Point
 from exactrank.objectives.step_function import Interval, StepFunction
 from exactrank.scorers.missing import PerFeature
 from exactrank.threads import thread_count
 
 Theta: TypeAlias = npt.NDArray[np.float64]
 Direction: TypeAlias = int | Theta  #: a feature's number, or a vector of weights
+#: About this number of scores is ranked at a time.
+SCORES_PER_BLOCK = 1 << 16
 
 
 def columns_of(data: RankingData) -> Matrix:
@@ -45,11 +50,7 @@ class LinearProfile:
         self.search = LineSearch(bound)
         self.likelihood = IdealLikelihood(bound) if point == "likelihood" else None
         self.searching: Place | None = None
-
-    @property
-    def dimension(self) -> int:
-        """How many weights there are."""
-        return self.data.n_features
+        self.dimension = bound.data.n_features  #: how many weights there are
 
     def value(self, theta: Theta) -> float:
         """The mean of the measure at ``theta``."""
@@ -112,3 +113,39 @@ class Place:
             self._problem.search.start(self._scores)
             self._problem.searching = self
         return self._problem.search
+
+
+@dataclass(frozen=True, eq=False)
+class LinearValue:
+    """The mean of a measure on its data, which holds no missing values, at given weights."""
+
+    bound: BoundMeasure
+    scale: PerFeature | float = 1.0  #: in whose units the weights are: a feature is divided by it
+    _last: list[tuple[Theta, PerDocument]] = field(default_factory=list, init=False, repr=False)  #: whose scores are at hand
+
+    @property
+    def most(self) -> float:
+        """What no weights exceed."""
+        return self.bound.most
+
+    def value(self, theta: Theta) -> float:
+        """The mean of the measure at the weights ``theta``."""
+        return self.bound.mean(self.scores(theta))
+
+    def values_along(self, theta: Theta, j: int, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The mean at ``theta`` with each of ``weights`` for its j-th; scores are made by (2), so equal up to rounding."""
+        data = self.bound.data
+        scores, column = self.scores(theta), data.X[:, j].astype(np.float64) / np.broadcast_to(self.scale, theta.shape)[j]
+        at_once = max(1, SCORES_PER_BLOCK // data.n_documents)
+        blocks = np.split(weights - theta[j], range(at_once, len(weights), at_once))
+        return np.concatenate([self.bound.means(scores + change[:, None] * column) for change in blocks])
+
+    def scores(self, theta: Theta) -> PerDocument:
+        """The scores at ``theta``; those of the last one are kept, since a search asks again for where it stays."""
+        at_hand = next((scores for last, scores in self._last if np.array_equal(last, theta)), None)
+        if at_hand is not None:
+            return at_hand
+        weights = np.ascontiguousarray(theta / self.scale, np.float64)
+        scores = _core.linear_scores(self.bound.data.X, weights, thread_count(self.bound.threads))
+        self._last[:] = [(np.array(theta), scores)]
+        return scores

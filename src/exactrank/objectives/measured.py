@@ -3,7 +3,9 @@
     f(theta) = mean over queries of measure(s(theta))                                                           (1)
 
 What is asked at once is answered at once where the architecture knows how. A measure that is not climbed, only reported, comes from the
-same ranking.
+same ranking. AdaRank asks by query, of the model and of each of its features alone:
+
+    E_q(theta) = measure of query q, ranked by its scores,    E_q(k) the same, ranked by feature k               (2)
 """
 
 from dataclasses import dataclass, field
@@ -13,10 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerQuery
-from exactrank.measures.bound import BoundMeasure, values_of_both
-from exactrank.objectives.linear_profile import LinearProfile, Place, columns_of
-from exactrank.objectives.linear_value import LinearValue
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.measures.bound import BoundMeasure, mean_over_queries, values_of
+from exactrank.measures.graded import DCG
+from exactrank.objectives.linear_profile import LinearProfile, LinearValue, Place, columns_of
 from exactrank.scorers.architecture import Architecture, Theta
+
+#: What rounding may add to a share.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +43,9 @@ class Measured:
         scores = self.architecture.scores(theta, self.bound.data.X, self.bound.threads)
         if self.asked is None:
             return self.bound.values(scores)
-        values, as_asked = values_of_both(self.bound, self.asked, scores)
-        self._last[:] = [(theta, as_asked)]
-        return values
+        values, _ = values_of([self.bound, self.asked], scores)
+        self._last[:] = [(theta, values[1])]
+        return np.asarray(values[0])
 
     def reported(self, theta: Theta) -> float:
         """The mean of the measure ``asked`` at ``theta``, which is known where that is where the last value was."""
@@ -87,3 +93,30 @@ class LinearMeasured(Measured):
     @cached_property
     def _along(self) -> LinearValue:
         return LinearValue(self.bound, self.architecture.scale)
+
+
+class QueryPerformance:
+    """(2), of a linear model; ``turned`` counts features upside down as well. A query that the measure skips has no weight."""
+
+    def __init__(self, measured: Measured, turned: bool = True) -> None:
+        bound, measure = measured.bound, measured.bound.measure
+        most = np.nanmax(np.abs(bound.values(bound.data.y)))
+        if most > 1 + ROUNDING or (isinstance(measure, DCG) and measure.normaliser == "one"):
+            raise IncompatibleError(
+                f"AdaRank needs a measure of at most 1, and {measure.name} can exceed that; take a share of the ideal, as nDCG"
+            )
+        columns = (column.astype(np.float64) for column in bound.data.X.T)
+        signs = (1.0, -1.0) if turned else (1.0,)
+        alone = np.swapaxes([[bound.values(sign * column) for sign in signs] for column in columns], 0, 1)
+        weight = np.where(np.isnan(alone[0, 0]), 0.0, bound.weights)
+        if not np.any(weight):
+            raise DataError(f"no query that counts has a weight above 0, by {measure}; give such a query a weight")
+        self.weight: PerQuery = weight / weight.sum()  #: of each query; they sum to 1
+        #: E of each feature alone, by sign, feature and query; 0 where a query is skipped.
+        self.alone: npt.NDArray[np.float64] = np.nan_to_num(np.ascontiguousarray(alone))
+        self.measured = measured
+
+    def performance(self, theta: Theta) -> tuple[float, PerQuery]:
+        """The mean as [`xr.evaluate`][exactrank.evaluate] has it, and E of each query, 0 where it is skipped."""
+        values = self.measured.by_query(theta)
+        return mean_over_queries(values, self.measured.bound.weights), np.nan_to_num(values)

@@ -12,7 +12,7 @@ A function of documents must see to it that a query's forces sum to zero; else i
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,7 @@ class Pairs:
 
 PairForce = Callable[[Pairs], npt.ArrayLike]
 DocumentForce = Callable[[RankedQuery], npt.ArrayLike]
+Asked = TypeVar("Asked", Pairs, RankedQuery)
 
 
 @dataclass(frozen=True)
@@ -89,15 +90,16 @@ class PairForces:
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        return _called(self.measure, data, self._forces)
 
-    def _forces(self, query: RankedQuery) -> Floats:
-        better, worse = np.nonzero(query.y[:, None] > query.y[None, :])
-        force = _numbers(self.force, self.force(Pairs(better, worse, query)), len(better), "pair")
-        forces = np.zeros(len(query.s))
-        np.add.at(forces, better, force)
-        np.subtract.at(forces, worse, force)
-        return forces
+        def forces(query: RankedQuery) -> Floats:
+            better, worse = np.nonzero(query.y[:, None] > query.y[None, :])
+            force = _numbers(self.force, Pairs(better, worse, query), len(better), "pair")
+            total = np.zeros(len(query.s))
+            np.add.at(total, better, force)
+            np.subtract.at(total, worse, force)
+            return total
+
+        return _called(self.measure, data, forces)
 
 
 @dataclass(frozen=True)
@@ -111,16 +113,17 @@ class DocumentForces:
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        return _called(self.measure, data, self._forces)
 
-    def _forces(self, query: RankedQuery) -> Floats:
-        force = _numbers(self.force, self.force(query), len(query.s), "document")
-        if abs(force.sum()) > ROUNDING * max(np.abs(force).sum(), 1e-300):
-            raise DataError(
-                f"the forces of {_name(self.force)} sum to {force.sum():g} over a query of {len(force)} documents, not to 0;"
-                " take off their mean, or give each pair equal and opposite forces"
-            )
-        return force
+        def forces(query: RankedQuery) -> Floats:
+            force = _numbers(self.force, query, len(query.s), "document")
+            if abs(force.sum()) > ROUNDING * max(np.abs(force).sum(), 1e-300):
+                raise DataError(
+                    f"the forces of {_name(self.force)} sum to {force.sum():g} over a query of {len(force)} documents, not to 0;"
+                    " take off their mean, or give each pair equal and opposite forces"
+                )
+            return force
+
+        return _called(self.measure, data, forces)
 
 
 def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery], Floats]) -> _core.Objective:
@@ -142,8 +145,9 @@ def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery],
     return by_query(answer)
 
 
-def _numbers(function: Callable[..., object], given: npt.ArrayLike, count: int, each: str) -> Floats:
-    force = np.asarray(given, np.float64)
+def _numbers(function: Callable[[Asked], npt.ArrayLike], asked: Asked, count: int, each: str) -> Floats:
+    """What ``function`` says of ``asked``, once it is known to be a number for each."""
+    force = np.asarray(function(asked), np.float64)
     if force.shape != (count,) or not np.all(np.isfinite(force)):
         odd = f"shape {force.shape}" if force.shape != (count,) else "values that are not finite"
         raise DataError(f"the lambda function {_name(function)} gave {odd}; it must give {count} finite numbers, one a {each}")

@@ -8,20 +8,19 @@ weight of one retriever against another.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import PerDocument, PerQuery, Rows
+from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.evaluate import checked_scores
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.step_function import Floats, StepFunction
+from exactrank.objectives.step_function import StepFunction
 from exactrank.threads import thread_count
 
 #: The maximum number of documents of which all pairs are looked at.
@@ -59,34 +58,6 @@ def profile(
     breakpoints, values, at = _core.profile(bound.native, *ray_of(data, scores, direction), *ends, thread_count(threads))
     first, last = np.searchsorted(breakpoints, low, "left"), np.searchsorted(breakpoints, high, "right")
     return StepFunction(breakpoints[first:last], values[first : last + 1], at[first:last])
-
-
-@dataclass(frozen=True, eq=False)
-class Jumps:
-    """Where single queries change along a ray: by ``to`` from left of ``at`` to there, and by ``beyond`` from there to right of it."""
-
-    at: Floats
-    to: Floats
-    beyond: Floats
-    query: Rows  #: whose jump it is; rising
-    here: PerQuery  #: the value of each query at 0, NaN where it is skipped
-
-
-def query_jumps(
-    measure: Measure, data: RankingData, scores: npt.ArrayLike, direction: npt.ArrayLike, high: float, threads: int | None = None
-) -> Jumps:
-    """The changes of each query at ``scores + alpha * direction`` for every alpha from 0 to ``high``, in no order within a query.
-
-    >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
-    >>> jumps = query_jumps(parse_measure("nDCG@1"), data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], high=3.0)
-    >>> jumps.at.tolist(), (jumps.to + jumps.beyond).tolist(), jumps.query.tolist(), jumps.here.tolist()
-    ([2.0, 0.5], [-1.0, 1.0], [0, 1], [1.0, 0.0])
-    """
-    bound = measure.on(data)
-    check_pairs(bound)
-    found = _core.query_jumps(bound.native, *ray_of(data, scores, direction), 0.0, high, thread_count(threads))
-    at, to, beyond, counts, here = found
-    return Jumps(at, to, beyond, np.repeat(np.arange(data.n_queries), counts), here)
 
 
 def query_weights(data: RankingData, weight: npt.ArrayLike | None) -> PerQuery:

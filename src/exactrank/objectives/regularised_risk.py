@@ -7,7 +7,14 @@ Where the loss is convex and the scores are linear, each query's loss lies above
     w_q/Q loss_q(theta') >= offset_q + normal_q . theta'        with equality at theta                          (2)
 
 Offsets and normals add over queries: for the structured loss they are sums of the losses and of the joint features of the most
-violated rankings. That is all that the optimizers of `exactrank.optimizers.regularised` ask.
+violated rankings. That is all that the optimizers of `exactrank.optimizers.cutting_plane` ask.
+
+The ramp bound is not convex, but has convex risks above it:
+
+    loss_q = max_y [delta(y) + c(y).s] - max_y c(y).s  <=  max_y [delta(y) + c(y).s] - c(y').s                  (3)
+
+with equality where y' is the ranking by the scores s: the right side is the convex structured loss whose target is y' in the
+place of a perfect ranking.
 """
 
 from copy import copy
@@ -17,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import IncompatibleError
 from exactrank.objectives.parametric import Numbers, Parametric
 from exactrank.objectives.score_space import Objective
+from exactrank.objectives.structured import Structured
 from exactrank.scorers.architecture import Architecture, Theta
 
 
@@ -38,8 +45,8 @@ class RegularisedRisk(Parametric):
         centre: Theta | None = None,
         threads: int | None = None,
     ) -> None:
-        super().__init__(objective, architecture, data, strength, threads=threads)
-        self.centre = np.zeros(architecture.size) if centre is None else centre
+        super().__init__(objective, architecture, data, strength, threads)
+        self.centre = self._origin = np.zeros(architecture.size) if centre is None else centre
 
     def at(self, strength: float) -> Self:
         """The same with another strength."""
@@ -68,11 +75,15 @@ class RegularisedRisk(Parametric):
         normals = slopes / -self.parts
         return values / -self.parts - normals @ theta, normals
 
-    def pass_over(self, theta: Theta, order: Numbers, rate: float) -> Theta:
-        """As of any objective, where the centre is 0: single updates pull there."""
-        if np.any(self.centre):
-            raise IncompatibleError("updates query by query pull theta towards 0, and this risk has another centre; use Adam or L-BFGS")
-        return super().pass_over(theta, order, rate)
 
-    def _away(self, theta: Theta) -> Theta:
-        return theta - self.centre
+class RampRisk(RegularisedRisk):
+    """The risk of a structured loss whose bound is the ramp, below the convex risks (3)."""
+
+    objective: Structured
+    convex = False
+
+    def convexified(self, theta: Theta) -> RegularisedRisk:
+        """The convex risk of (3) that touches this one at ``theta``."""
+        scores = self.architecture.scores(theta, self.data.X, self.threads)
+        target = self.objective.towards(self.data, self.data.ungrouped(scores))
+        return RegularisedRisk(target, self.architecture, self.data, self.strength, self.centre, self.threads)

@@ -23,22 +23,18 @@ Floats = npt.NDArray[np.float64]
 
 def ridge_weights(data: RankingData, ridge: float = 1e-3) -> Floats:
     """The weights (1), one for each feature; ``ridge`` is relative to each feature's variance."""
-    blocks = _blocks(data)
-    return _by_features(blocks, data.n_features, ridge) if data.n_documents >= data.n_features else _by_documents(blocks, ridge)
-
-
-def _by_features(blocks: Iterator[tuple[Floats, Floats]], d: int, ridge: float) -> Floats:
-    moments, target = np.zeros((d, d)), np.zeros(d)
-    for X, y in blocks:
-        moments += X.T @ X
-        target += X.T @ y
-    unit = _or_nothing(np.sqrt(np.diag(moments)))
-    return np.asarray(np.linalg.solve(moments / unit / unit[:, None] + ridge * np.eye(d), target / unit) / unit)
-
-
-def _by_documents(blocks: Iterator[tuple[Floats, Floats]], ridge: float) -> Floats:
+    blocks, d = _blocks(data), data.n_features
+    if data.n_documents >= d:
+        moments, target = np.zeros((d, d)), np.zeros(d)
+        for X, y in blocks:
+            moments += X.T @ X
+            target += X.T @ y
+        unit = np.sqrt(np.diag(moments))
+        unit = np.where(unit > 0, unit, np.inf)  # a constant feature gets no weight
+        return np.asarray(np.linalg.solve(moments / unit / unit[:, None] + ridge * np.eye(d), target / unit) / unit)
     X, y = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    unit = _or_nothing(np.sqrt(np.sum(X**2, axis=0)))
+    unit = np.sqrt(np.sum(X**2, axis=0))
+    unit = np.where(unit > 0, unit, np.inf)
     X /= unit
     return np.asarray(X.T @ np.linalg.solve(X @ X.T + ridge * np.eye(len(X)), y) / unit)
 
@@ -53,8 +49,3 @@ def _blocks(data: RankingData) -> Iterator[tuple[Floats, Floats]]:
         share = None if data.sample_weight is None else data.sample_weight[rows]
         root = np.sqrt(np.repeat(data.weights[first:last], data.sizes[first:last]) * (1.0 if share is None else share))
         yield centred(data.X[rows], indptr, share) * root[:, None], centred(data.y[rows], indptr, share) * root
-
-
-def _or_nothing(unit: Floats) -> Floats:
-    """``unit``, infinite where it is 0, so that a constant feature gets no weight."""
-    return np.where(unit > 0, unit, np.inf)

@@ -2,12 +2,13 @@
 
 An objective is a frozen value; ``on(data)`` binds it to the grades and boundaries of some data. Its value is a sum over
 queries and is to be made large; a lambda function has a slope whether or not there is a function of which it is the slope
-(Burges, Ragno & Le 2006, section 4).
+(Burges, Ragno & Le 2006, section 4). What looks at pairs of documents says how many, and what that costs is told before the work begins.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
@@ -16,6 +17,10 @@ from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.evaluate import checked_scores
 from exactrank.threads import thread_count
+
+#: Passes over more pairs than this are announced.
+MANY_PAIRS = 2e9
+SECONDS_PER_PAIR = 5e-9  #: about, on one thread
 
 
 @runtime_checkable
@@ -65,3 +70,32 @@ def slopes(objective: Objective, data: RankingData, scores: npt.ArrayLike, threa
     weight = data.weights
     values, slope, curvature = _core.answers(objective.on(data), s, data.indptr, weight, True, True, thread_count(threads))
     return Slopes(values, data.ungrouped(slope), data.ungrouped(curvature))
+
+
+@runtime_checkable
+class Pairwise(Protocol):
+    """An objective whose cost grows faster than the number of documents."""
+
+    remedy: ClassVar[str]  #: what to do where that is too much
+
+    def pairs(self, data: RankingData) -> float:
+        """How many pairs of documents one pass looks at."""
+
+
+class CostWarning(RuntimeWarning):
+    """Long queries make training slow."""
+
+
+def announce_cost(objective: object, data: RankingData) -> None:
+    """Warn where one pass of ``objective`` over ``data`` looks at more than `MANY_PAIRS` pairs."""
+    if not isinstance(objective, Pairwise):
+        return
+    pairs = objective.pairs(data)
+    if pairs > MANY_PAIRS:
+        warnings.warn(
+            f"one pass of {type(objective).__name__} looks at {pairs:.1e} pairs of documents, which takes about"
+            f" {pairs * SECONDS_PER_PAIR:.0f} s on one thread; the longest query has {data.longest} documents."
+            f" To make it faster {objective.remedy}",
+            CostWarning,
+            stacklevel=3,
+        )

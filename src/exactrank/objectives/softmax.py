@@ -1,6 +1,7 @@
 """Softmax cross entropy: a convex stand-in that puts useful documents on top.
 
-With u the usefulness of a document, less the least of its query, and U the sum of all,
+With u the usefulness of a document to the measure (its grade where that does not say, or is too large), less the least of its query, and
+U the sum of all,
 
     f(w) = 1/U sum over queries of sum_i u_i (s_i - log sum_l exp s_l)  -  ridge/2 |sigma w|^2,    s = X w       (1)
 
@@ -13,11 +14,9 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from exactrank import _core
-from exactrank.arrays import Matrix, PerDocument
-from exactrank.data.ranking_data import RankingData
-from exactrank.measures.base import Measure
+from exactrank.arrays import Matrix
 from exactrank.measures.bound import BoundMeasure
-from exactrank.objectives.within_query import deviation, query_sums
+from exactrank.objectives.within_query import deviation
 from exactrank.threads import thread_count
 
 Theta = npt.NDArray[np.float64]
@@ -33,9 +32,17 @@ class SoftmaxLikelihood:
         self._X, self._indptr, self._sizes = data.X, data.indptr, data.sizes
         self._threads = thread_count(bound.threads)
         self._ridge = ridge
-        useful = usefulness(bound.measure, data) * np.repeat(bound.weights, data.sizes)
-        self._share = useful / useful.sum()
-        self._query_share = query_sums(self._share, data.indptr)
+        worth = getattr(bound.measure, "usefulness", None)
+        with np.errstate(over="ignore"):
+            useful = data.y if worth is None else np.asarray(worth(data.y), np.float64)
+        if not np.all(np.abs(useful) < MOST_USEFUL):
+            useful = data.y
+        above = useful - np.repeat(np.minimum.reduceat(useful, data.indptr[:-1]), data.sizes)
+        if not np.any(above > 0):
+            above = data.y - np.repeat(np.minimum.reduceat(data.y, data.indptr[:-1]), data.sizes)
+        above = above * np.repeat(bound.weights, data.sizes)
+        self._share = above / above.sum()
+        self._query_share = np.add.reduceat(self._share, data.indptr[:-1])
         sigma = np.array([deviation(column, data.indptr) for column in columns])
         self.sigma = np.where(sigma > 0, sigma, np.inf)
 
@@ -44,7 +51,7 @@ class SoftmaxLikelihood:
         s = _core.linear_scores(self._X, np.ascontiguousarray(theta), self._threads)
         most = np.maximum.reduceat(s, self._indptr[:-1])
         chance = np.exp(s - np.repeat(most, self._sizes))
-        total = query_sums(chance, self._indptr)
+        total = np.add.reduceat(chance, self._indptr[:-1])
         gain = float(self._share @ s - self._query_share @ (np.log(total) + most))
         slope = self._share - chance * np.repeat(self._query_share / total, self._sizes)
         scaled = np.where(np.isinf(self.sigma), 0.0, self.sigma) ** 2 * theta
@@ -59,14 +66,3 @@ class SoftmaxLikelihood:
 
         found = minimize(negated, np.zeros(len(self.sigma)), jac=True, method="L-BFGS-B", options={"maxiter": iterations})
         return np.asarray(found.x / self.sigma)
-
-
-def usefulness(measure: Measure, data: RankingData) -> PerDocument:
-    """What the documents are worth to ``measure``, from 0 up in each query; their grades where it does not say."""
-    worth = getattr(measure, "usefulness", None)
-    with np.errstate(over="ignore"):
-        u = data.y if worth is None else np.asarray(worth(data.y), np.float64)
-    if not np.all(np.abs(u) < MOST_USEFUL):
-        u = data.y
-    above = np.asarray(u - np.repeat(np.minimum.reduceat(u, data.indptr[:-1]), data.sizes))
-    return above if np.any(above > 0) else np.asarray(data.y - np.repeat(np.minimum.reduceat(data.y, data.indptr[:-1]), data.sizes))

@@ -40,11 +40,10 @@ from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError, SettingError
-from exactrank.measures.ap import AP
 from exactrank.measures.base import Measure
+from exactrank.measures.binary import AP, RR, Success
 from exactrank.measures.evaluate import checked_scores
 from exactrank.measures.families import Positional
-from exactrank.measures.first_relevant import RR, Success
 from exactrank.objectives.bounded_gain import training_kernel
 from exactrank.threads import thread_count
 
@@ -84,14 +83,15 @@ class Structured:
 
     def on(self, data: RankingData) -> _core.StructuredLoss:
         """Itself on ``data``."""
-        oracle = Oracle.of(self, data)
-        return self._loss(oracle, None if self.bound == "ramp" else oracle.perfect(data, self.seed))
+        separation, worths = self._oracle(data)
+        targets = None
+        if self.bound == "convex":  # a ranking by worth, whose ties are drawn
+            targets = separation.coefficients(worths, data.indptr, np.random.default_rng(self.seed).random(data.n_documents))
+        return _core.StructuredLoss(separation, targets, self.slack == "rescaled")
 
     def unit(self, data: RankingData) -> float:
         """What c(y) . s changes by when the score at the first rank rises by one: A(1); 1 for (4), where all scores of a kind rise."""
-        if not isinstance(self.measure, Positional):
-            return 1.0
-        return float(_by_position(self.A, self.measure, data.longest)[0][0])
+        return float(self._by_position(self.measure, data.longest)[0][0]) if isinstance(self.measure, Positional) else 1.0
 
     def towards(self, data: RankingData, scores: npt.ArrayLike) -> "Towards":
         """(1) with the ranking by ``scores``, one a row in the caller's order, for a target: where they are the scores it is (2).
@@ -101,10 +101,39 @@ class Structured:
         s = data.grouped(checked_scores(data, scores))
         if not np.all(np.isfinite(s)):
             raise DataError(f"scores hold {s[~np.isfinite(s)][0]}; give finite numbers")
-        return Towards(self, Oracle.of(self, data).separation.coefficients(s, data.indptr, None))
+        return Towards(self, self._oracle(data)[0].coefficients(s, data.indptr, None))
 
-    def _loss(self, oracle: "Oracle", targets: PerDocument | None) -> _core.StructuredLoss:
-        return _core.StructuredLoss(oracle.separation, targets, self.slack == "rescaled")
+    def _oracle(self, data: RankingData) -> tuple[_core.Separation, PerDocument]:
+        """What finds the most violated rankings of ``data``, and what each document is worth to the measure."""
+        measure = _separable(self.measure)
+        if isinstance(measure, Positional):
+            kernel, grades = training_kernel(measure, data)
+            worths = _core.worths(kernel, grades, data.indptr)
+            if not np.all(np.abs(worths) < LARGEST_WORTH):
+                raise DataError(f"{measure}: the gain of grade {data.y.max():g} is too large for a margin; use gain='linear', or nDCG")
+            return _core.positional_separation(*self._by_position(measure, data.longest), worths, data.indptr), worths
+        relevant = measure.usefulness(data.y)
+        flags = relevant.astype(np.uint8)
+        if isinstance(measure, AP):
+            return _core.precision_separation(flags, data.indptr), relevant
+        by_rank = np.asarray(measure.discounts(min(measure.cutoff, data.longest)), np.float64)
+        return _core.first_relevant_separation(by_rank, flags, data.indptr), relevant
+
+    def _by_position(self, measure: Positional, most: int) -> tuple[PerDocument, PerDocument]:
+        """A and the discounts, 0 beyond their ends, down to the last position for which either has more; ``most`` is the longest list."""
+        k = min(measure.cutoff, most)
+        d = np.asarray(measure.discounts(k), np.float64)
+        rises = np.flatnonzero(np.diff(d, append=0.0) > 0)
+        if len(rises):
+            rank = int(rises[0]) + 1
+            raise IncompatibleError(
+                f"{measure}: the discount rises after rank {rank}, where it is {d[rank - 1]:g}; it must not, nor be below 0"
+            )
+        ranks = np.arange(1, k + 1, dtype=np.float64)
+        shapes = {"linear": k + 1 - ranks, "sqrt": 1 / np.sqrt(ranks), "discount": d}
+        a = shapes[self.A] if isinstance(self.A, str) else np.array(self.A[:most])
+        count = max(len(a), k)
+        return np.pad(a, (0, count - len(a))), np.pad(d, (0, count - k))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,25 +147,7 @@ class Towards:
         """Itself on the data that the targets are for."""
         if len(self.targets) != data.n_documents:
             raise DataError(f"there are targets for {len(self.targets)} documents, and the data has {data.n_documents}; give the same data")
-        return self.structured._loss(Oracle.of(self.structured, data), self.targets)
-
-
-@dataclass(frozen=True, eq=False)
-class Oracle:
-    """Finds most violated rankings."""
-
-    separation: _core.Separation
-    worths: PerDocument  #: what each document is worth to the measure
-
-    @classmethod
-    def of(cls, structured: Structured, data: RankingData) -> "Oracle":
-        """For the documents of ``data``."""
-        measure = _separable(structured.measure)
-        return _positional(structured.A, measure, data) if isinstance(measure, Positional) else _from_pairs(measure, data)
-
-    def perfect(self, data: RankingData, seed: int) -> PerDocument:
-        """The coefficients of a ranking by worth, whose ties are drawn by ``seed``."""
-        return self.separation.coefficients(self.worths, data.indptr, np.random.default_rng(seed).random(data.n_documents))
+        return _core.StructuredLoss(self.structured._oracle(data)[0], self.targets, self.structured.slack == "rescaled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +162,7 @@ class Separated:
 def separate(structured: Structured, data: RankingData, scores: npt.ArrayLike, threads: int | None = None) -> Separated:
     """The most violated rankings at ``scores``, one a row in the caller's order.
 
-    >>> from exactrank.measures.dcg import NDCG
+    >>> from exactrank.measures.graded import NDCG
     >>> data = RankingData.from_arrays(None, [0, 1, 0], group=[3])
     >>> found = separate(Structured(NDCG(k=1)), data, [0.0, 0.5, 0.25])
     >>> found.delta, found.coefficients, found.losses
@@ -163,41 +174,6 @@ def separate(structured: Structured, data: RankingData, scores: npt.ArrayLike, t
         at = int(np.flatnonzero(np.isnan(losses))[0])
         raise DataError(f"query {data.qid[at]}: scores must be finite, and not so far apart that sums with them overflow")
     return Separated(delta, data.ungrouped(difference), losses)
-
-
-def _positional(A: Shape | tuple[float, ...], measure: Positional, data: RankingData) -> Oracle:
-    kernel, grades = training_kernel(measure, data)
-    worths = _core.worths(kernel, grades, data.indptr)
-    if not np.all(np.abs(worths) < LARGEST_WORTH):
-        raise DataError(f"{measure}: the gain of grade {data.y.max():g} is too large for a margin; use gain='linear', or nDCG")
-    a, d = _by_position(A, measure, data.longest)
-    return Oracle(_core.positional_separation(a, d, worths, data.indptr), worths)
-
-
-def _by_position(A: Shape | tuple[float, ...], measure: Positional, most: int) -> tuple[PerDocument, PerDocument]:
-    """A and the discounts, 0 beyond their ends, down to the last position for which either has more; ``most`` is the longest list."""
-    k = min(measure.cutoff, most)
-    d = np.asarray(measure.discounts(k), np.float64)
-    rises = np.flatnonzero(np.diff(d, append=0.0) > 0)
-    if len(rises):
-        rank = int(rises[0]) + 1
-        raise IncompatibleError(
-            f"{measure}: the discount rises after rank {rank}, where it is {d[rank - 1]:g}; it must not, nor be below 0"
-        )
-    ranks = np.arange(1, k + 1, dtype=np.float64)
-    shapes = {"linear": k + 1 - ranks, "sqrt": 1 / np.sqrt(ranks), "discount": d}
-    a = shapes[A] if isinstance(A, str) else np.array(A[:most])
-    count = max(len(a), k)
-    return np.pad(a, (0, count - len(a))), np.pad(d, (0, count - k))
-
-
-def _from_pairs(measure: AP | RR | Success, data: RankingData) -> Oracle:
-    relevant = measure.usefulness(data.y)
-    flags = relevant.astype(np.uint8)
-    if isinstance(measure, AP):
-        return Oracle(_core.precision_separation(flags, data.indptr), relevant)
-    worth = np.asarray(measure.discounts(min(measure.cutoff, data.longest)), np.float64)
-    return Oracle(_core.first_relevant_separation(worth, flags, data.indptr), relevant)
 
 
 def _checked_table(given: tuple[float, ...]) -> tuple[float, ...]:

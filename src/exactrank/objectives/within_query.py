@@ -1,18 +1,11 @@
-"""Sums and spreads within queries: what a ranking sees of a number is only how it differs between documents of a query."""
+"""Means and spreads within queries: what a ranking sees of a number is only how it differs between documents of a query."""
 
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import Boundaries, Matrix, PerDocument, PerQuery
-from exactrank.data.ranking_data import RankingData
-
-
-def document_weights(data: RankingData) -> PerDocument:
-    """The weight of each document among all: its own times that of its query."""
-    of_query = np.repeat(data.weights, data.sizes)
-    return of_query if data.sample_weight is None else of_query * data.sample_weight
+from exactrank.arrays import Boundaries, Matrix, PerDocument
 
 
 def centred(values: npt.NDArray[Any], indptr: Boundaries, weight: PerDocument | None = None) -> npt.NDArray[np.float64]:
@@ -29,8 +22,3 @@ def centred(values: npt.NDArray[Any], indptr: Boundaries, weight: PerDocument | 
 def deviation(values: PerDocument | Matrix, indptr: Boundaries) -> float:
     """The standard deviation of ``values`` about the means of their queries."""
     return float(np.sqrt(np.mean(centred(values, indptr) ** 2)))
-
-
-def query_sums(values: PerDocument, indptr: Boundaries) -> PerQuery:
-    """The sum over each query's documents."""
-    return np.asarray(np.add.reduceat(values, indptr[:-1]))

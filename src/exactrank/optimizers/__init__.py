@@ -5,31 +5,26 @@ against it before the first step, and names the optimizers that would do.
 """
 
 from collections.abc import Mapping
-from importlib import import_module
+
+from exactrank.registry import imported_late
 
 #: In which module each optimizer is.
 OPTIMIZERS: Mapping[str, str] = {
-    "SGD": "sgd",
-    "Adam": "adam",
-    "LBFGS": "lbfgs",
-    "StronglyConvex": "strongly_convex",
+    "SGD": "slopes",
+    "Adam": "slopes",
+    "LBFGS": "slopes",
+    "StronglyConvex": "slopes",
     "CoordinateSearch": "coordinate",
-    "Powell": "powell",
-    "SlopeAndCoordinates": "slope_and_coordinates",
+    "Powell": "coordinate",
+    "SlopeAndCoordinates": "coordinate",
     "StepSearch": "step_search",
-    "SPSA": "spsa",
-    "FDSA": "fdsa",
+    "SPSA": "approximation",
+    "FDSA": "approximation",
     "CuttingPlane": "cutting_plane",
-    "Bundle": "bundle",
+    "Bundle": "cutting_plane",
     "Subgradient": "subgradient",
     "ConcaveConvex": "concave_convex",
-    "AdaRank": "ada_rank",
-    "RankBoost": "rank_boost",
+    "AdaRank": "boosting",
+    "RankBoost": "boosting",
 }
-
-
-def __getattr__(name: str) -> type:
-    if name not in OPTIMIZERS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: type = getattr(import_module(f"{__name__}.{OPTIMIZERS[name]}"), name)
-    return found
+__getattr__ = imported_late(__name__, OPTIMIZERS)

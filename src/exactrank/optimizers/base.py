@@ -1,7 +1,7 @@
 """What all optimizers share: a state that is a value, made by ``init`` and carried forward by ``step``.
 
 Values are to be made large, here and in all objectives. Only a risk, which large-margin methods know planes below, is to be made
-small, with the primal and dual that belong to it; `Duality.value` and `exactrank.optimizers.regularised.value_of` turn it.
+small, with the primal and dual that belong to it; `Duality.value` and `exactrank.optimizers.cutting_plane.value_of` turn it.
 
 A state holds everything that the next step depends on, the random generator's state among it, so that it can be kept and
 resumed to the bit. An optimizer asks its problem only what its protocol names.
@@ -103,13 +103,19 @@ class Redrawn(Protocol):
 
 
 def fitting(optimizer: Optimizer[Never, It, S], problem: P) -> Optimizer[P, It, S]:
-    """``optimizer``, which asks ``problem`` for nothing that it has not; else an error that says what would do."""
-    lacking = [name for name in questions(optimizer.asks) if not _answers(problem, name)]
-    if lacking:
-        known = _listed(_known_of(problem)) or "nothing that any optimizer asks for"
-        asked = f"{type(optimizer).__name__} asks for {_listed(lacking)}"
-        raise IncompatibleError(f"{asked}; {type(problem).__name__} has {known}; {_remedy(problem)}")
-    return cast(Optimizer[P, It, S], optimizer)
+    """``optimizer``, which asks ``problem`` for nothing that it has not; else an error that says what would do.
+
+    What it has is looked up without asking: answers may be expensive.
+    """
+    lacking = [name for name in questions(optimizer.asks) if getattr_static(problem, name, None) is None]
+    if not lacking:
+        return cast(Optimizer[P, It, S], optimizer)
+    asked = {name: set(questions(getattr(optimizers, name).asks)) for name in optimizers.OPTIMIZERS}
+    known = [name for name in sorted(set(AT_ONCE).union(*asked.values())) if getattr_static(problem, name, None) is not None]
+    able = [name for name, own in asked.items() if own.issubset(known)]
+    remedy = f"use {_listed(able, 'or')}" if able else "no optimizer asks for that alone"
+    has = f"{type(problem).__name__} has {_listed(known) or 'nothing that any optimizer asks for'}"
+    raise IncompatibleError(f"{type(optimizer).__name__} asks for {_listed(lacking)}; {has}; {remedy}")
 
 
 def questions(protocol: type) -> list[str]:
@@ -120,26 +126,6 @@ def questions(protocol: type) -> list[str]:
     """
     declared = (cls for cls in protocol.__mro__ if getattr(cls, "_is_protocol", False))
     return sorted({name for cls in declared for name in vars(cls) if not name.startswith("_")})
-
-
-def _remedy(problem: object) -> str:
-    able = [name for name, one in _every().items() if all(_answers(problem, question) for question in questions(one.asks))]
-    return f"use {_listed(able, 'or')}" if able else "no optimizer asks for that alone"
-
-
-def _known_of(problem: object) -> list[str]:
-    """What ``problem`` can be asked for, of all that any optimizer asks."""
-    every = {*AT_ONCE, *(name for one in _every().values() for name in questions(one.asks))}
-    return [name for name in sorted(every) if _answers(problem, name)]
-
-
-def _every() -> "dict[str, type[Optimizer[Never, Never, object]]]":
-    return {name: getattr(optimizers, name) for name in optimizers.OPTIMIZERS}
-
-
-def _answers(problem: object, name: str) -> bool:
-    """Whether it can be asked, without asking: answers may be expensive."""
-    return getattr_static(problem, name, None) is not None
 
 
 def _listed(names: Sequence[str], last: str = "and") -> str:
@@ -156,8 +142,3 @@ def drawing_from(draws: Draws) -> np.random.Generator:
     rng = np.random.default_rng()
     rng.bit_generator.state = dict(draws)
     return rng
-
-
-def diverged(rate: float, epoch: int) -> str:
-    """What to say when numbers have become too large to go on."""
-    return f"a learning rate of {rate:g} diverged in iteration {epoch}; take a smaller learning_rate"

@@ -16,8 +16,7 @@ import numpy as np
 
 from exactrank.errors import SettingError
 from exactrank.optimizers.base import Optimizer, State, Theta
-from exactrank.optimizers.cutting_plane import PlanesState
-from exactrank.optimizers.regularised import Regularised, SumOfMaxima, value_of
+from exactrank.optimizers.cutting_plane import PlanesState, Regularised, SumOfMaxima, value_of
 
 
 class DifferenceOfConvex(Regularised, Protocol):
@@ -59,19 +58,11 @@ class ConcaveConvex:
         value = _value(problem, within.theta)
         if value <= state.value:
             return State(state.theta, state.value, state.steps + 1, done=True, trouble=within.trouble)
-        theta, value = _farther(problem, state.theta, within.theta, value)
+        theta = within.theta
+        while (reached := _value(problem, farther := state.theta + 2 * (theta - state.theta))) > value:
+            theta, value = farther, reached
         flat = value - state.value <= self.tolerance * abs(value)
         return State(theta, value, state.steps + 1, done=flat or bool(within.trouble), trouble=within.trouble)
-
-
-def _farther(problem: Regularised, start: Theta, theta: Theta, value: float) -> tuple[Theta, float]:
-    """The best of the points at 1, 2, 4, ... times the step from ``start`` to ``theta``, before the first that is no better."""
-    while True:
-        other = start + 2 * (theta - start)
-        reached = _value(problem, other)
-        if not reached > value:
-            return theta, value
-        theta, value = other, reached
 
 
 def _value(problem: Regularised, theta: Theta) -> float:

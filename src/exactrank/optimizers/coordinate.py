@@ -1,14 +1,36 @@
-"""Coordinate ascent with an exact line search (Tan, Xia, Guo & Wang 2013, Algorithm 1).
+"""Ascent with an exact line search, along coordinates (Tan, Xia, Guo & Wang 2013, Algorithm 1) and other directions.
 
     alpha* in the best interval of  alpha -> f(theta + alpha e_k),    theta <- theta + alpha* e_k               (1)
 
 for one coordinate k after the other. f may be a step function: its problem says where along a line it is largest, so no slope
 is needed. Each step is taken only where it raises the value as measured there, so that never falls.
+
+**Powell's method** (1964) learns other directions on the way. A round steps along each of d directions, at first the coordinates, then
+along where the round led as a whole,
+
+    p = theta_end - theta_start                                                                                 (2)
+
+and p takes the place of the direction that gained the most in the round, which it contains most of. So one exact step can move
+all weights, as Tan et al. suggest for future work.
+
+**Along a slope** and then along each coordinate:
+
+    theta <- theta + alpha* g(theta),    then a round of (1)                                                    (3)
+
+with alpha* the best of all step lengths. g need not be the slope of what is made large: a lambda function is a good guess at
+where a measure rises, and the exact step says how far it does.
+
+**Under a guard** a step must not do harm elsewhere:
+
+    step from theta to theta' is allowed if  f(theta') > f(theta)  and  g(theta') >= g(theta)                    (4)
+
+f is what is made large; g is the same on data that f does not see, as the queries that a bootstrap sample leaves out. A step
+that fails at g reports the value -inf, which no optimizer takes.
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Protocol, Self, TypeVar
 
 import numpy as np
@@ -16,7 +38,7 @@ import numpy as np
 from exactrank.errors import SettingError
 from exactrank.objectives.linear_profile import Direction
 from exactrank.objectives.step_function import Interval
-from exactrank.optimizers.base import Draws, State, Theta, drawing_from, draws_of
+from exactrank.optimizers.base import Draws, State, Theta, Valued, drawing_from, draws_of
 from exactrank.stored import storable
 
 #: A gain smaller than this is a rounding error.
@@ -47,18 +69,22 @@ class Spot(Protocol):
 SpotT = TypeVar("SpotT", bound=Spot)
 
 
-class Profiled(Protocol):
+class Profiled(Valued, Protocol):
     """A problem whose best point along a line is known exactly."""
 
     @property
     def dimension(self) -> int:
         """How many coordinates there are."""
 
-    def value(self, theta: Theta) -> float:
-        """The value at ``theta``."""
-
     def at(self, theta: Theta) -> Spot:
         """The point ``theta``."""
+
+
+class Steered(Profiled, Protocol):
+    """A problem whose best point along a line is known, and that says along which to look."""
+
+    def slope(self, theta: Theta) -> Theta:
+        """A direction in which the value may rise."""
 
 
 @dataclass(frozen=True)
@@ -149,16 +175,101 @@ class CoordinateSearch:
     def step(self, problem: Profiled, state: CoordinateState) -> CoordinateState:
         """One round."""
         rng = drawing_from(state.generator)
-        spot = problem.at(state.theta)
-        for k in self._sequence(spot, problem.dimension, rng):
+        spot, dimension = problem.at(state.theta), problem.dimension
+        order: Sequence[int] = range(dimension)
+        if self.order == "random":
+            order = rng.permutation(dimension)[: math.ceil(self.share * dimension)].tolist()
+        elif self.order == "greedy":
+            order = [int(np.argmax([ascended(spot, k, self.limits).value for k in order]))]
+        for k in order:
             spot = ascended(spot, k, self.limits)
         theta, value = settled(problem, spot, state, self.limits)
         return CoordinateState(theta, value, state.steps + 1, value < state.value + self.tolerance, generator=draws_of(rng))
 
-    def _sequence(self, spot: Spot, dimension: int, rng: np.random.Generator) -> Iterable[int]:
-        if self.order == "cyclic":
-            return range(dimension)
-        if self.order == "random":
-            return [int(k) for k in rng.permutation(dimension)[: math.ceil(self.share * dimension)]]
-        gains = [ascended(spot, k, self.limits).value for k in range(dimension)]
-        return [int(np.argmax(gains))]
+
+@storable
+@dataclass(frozen=True)
+class PowellState(State[Theta]):
+    """A state with the directions: numbers of coordinates, and vectors."""
+
+    directions: tuple[Direction, ...] = ()
+
+
+@dataclass(frozen=True)
+class Powell:
+    """A step is one round over all directions and (2). Done when it gains less than ``tolerance``."""
+
+    asks: ClassVar[type] = Profiled
+
+    limits: Limits = NO_LIMITS
+    tolerance: float = 1e-6
+
+    def init(self, problem: Profiled, theta: Theta, rng: np.random.Generator) -> PowellState:
+        """Start at ``theta``, brought within the limits, with the coordinates."""
+        start = np.clip(theta, self.limits.low, self.limits.high)
+        return PowellState(start, problem.value(start), directions=tuple(range(problem.dimension)))
+
+    def step(self, problem: Profiled, state: PowellState) -> PowellState:
+        """One round."""
+        start = spot = problem.at(state.theta)
+        gains = []
+        for direction in state.directions:
+            before = spot.value
+            spot = ascended(spot, direction, self.limits)
+            gains.append(spot.value - before)
+        led = spot.theta - start.theta
+        directions = list(state.directions)
+        if np.count_nonzero(led) > 1:
+            spot = ascended(spot, led, self.limits)
+            del directions[int(np.argmax(gains))]
+            directions.append(led)
+        theta, value = settled(problem, spot, state, self.limits)
+        return PowellState(theta, value, state.steps + 1, value < state.value + self.tolerance, directions=tuple(directions))
+
+
+@dataclass(frozen=True)
+class SlopeAndCoordinates:
+    """(3); done when a round gains less than ``tolerance``."""
+
+    asks: ClassVar[type] = Steered
+
+    tolerance: float = 1e-6
+
+    def init(self, problem: Steered, theta: Theta, rng: np.random.Generator) -> CoordinateState:
+        """At ``theta``."""
+        return CoordinateSearch("cyclic").init(problem, theta, rng)
+
+    def step(self, problem: Steered, state: CoordinateState) -> CoordinateState:
+        """One round, after a step along the slope."""
+        slope = problem.slope(state.theta)
+        spot = problem.at(state.theta)
+        if np.any(slope):
+            spot = ascended(spot, slope, NO_LIMITS)
+        after = CoordinateSearch("cyclic").step(problem, replace(state, theta=spot.theta, value=spot.value))
+        return replace(after, done=after.value < state.value + self.tolerance)
+
+
+class Guarded:
+    """``problem`` under the ``guard`` of another, (4); its value is the problem's, whatever the guard says."""
+
+    def __init__(self, problem: Profiled, guard: Profiled) -> None:
+        self.dimension, self.value = problem.dimension, problem.value
+        self._problem, self._guard = problem, guard
+
+    def at(self, theta: Theta) -> "GuardedSpot":
+        """The point ``theta``."""
+        return GuardedSpot(self._problem.at(theta), self._guard.at(theta), -math.inf)
+
+
+class GuardedSpot:
+    """A point of both; its value is the problem's, or -inf where the guard's is below ``least``. The problem says where to go."""
+
+    def __init__(self, spot: Spot, guard: Spot, least: float) -> None:
+        self.theta, self.best, self.point = spot.theta, spot.best, spot.point
+        self.value = spot.value if guard.value >= least else -math.inf
+        self._spot, self._guard = spot, guard
+
+    def moved(self, direction: Direction, alpha: float) -> "GuardedSpot":
+        """Both moved; from 0, where everything ties, any step is allowed."""
+        least = self._guard.value if np.any(self.theta) else -math.inf
+        return GuardedSpot(self._spot.moved(direction, alpha), self._guard.moved(direction, alpha), least)

@@ -1,8 +1,11 @@
-"""Cutting planes, a set of them for each part (Chapelle, Le & Smola 2007, Algorithm 1; Tsochantaridis et al. 2005).
+"""Cutting planes for convex functions with a quadratic term, as large-margin methods make them small.
 
-Each part of the risk is modelled by the planes that have been met, which lie below it:
+    J(theta) = strength/2 |theta - centre|^2 + risk(theta),    risk(theta) = sum_p risk_p(theta)                 (1)
 
-    J(theta) = strength/2 |theta - centre|^2 + sum_p risk_p(theta)                                               (1)
+The risk need not have a slope everywhere; each answer about it is a plane below it, which touches it at theta. Planes bound J from
+below, so that a method can say how far it still is from the best (Teo, Le, Smola & Vishwanathan 2007). Each part of the risk is modelled
+by the planes that have been met (Chapelle, Le & Smola 2007, Algorithm 1; Tsochantaridis et al. 2005):
+
     model(t) = strength/2 |t - centre|^2 + sum_p max_{i in p} (b_i + v_i . t)  <=  J(t)                          (2)
 
 A step makes the model small, asks every part for its plane there, and adds it to the model. The program is solved in the dual,
@@ -18,10 +21,17 @@ say little. So the step is held to the best theta by a pull,
 with which the program is easy. While J falls by most of what the model promises the pull is slackened; else it is changed
 until a step would gain the share ``level`` of the gap between the best value and the bound (as level methods do: Lemarechal,
 Nemirovskii & Nesterov 1995). A level of 1 is no pull, as published.
+
+A **bundle** of planes (Teo et al. 2007) has the whole risk for its one part, with g_k a subgradient at the k-th theta:
+
+    strength/2 |t - centre|^2 + max_k (risk(theta_k) + g_k . (t - theta_k))  <=  J(t)                            (4)
+
+The program has as many variables as there were steps, however many parts the risk sums. One plane says less than a plane for each
+part, so there are more steps, and the shorter they are the better: the level is lower.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +39,9 @@ import numpy.typing as npt
 from exactrank._core import Planes
 from exactrank.errors import SettingError
 from exactrank.optimizers.base import Draws, Duality, State, Theta, drawing_from, draws_of
-from exactrank.optimizers.regularised import Pulled, Quadratic, SumOfMaxima, Touching, penalty
 from exactrank.stored import storable
 
+Touching = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]  #: offsets and normals of planes, one for each part
 #: The pull changes by no more than this factor in a step, and begins with at least this share of the strength.
 FASTEST, LEAST_PULL = 4.0, 0.01
 #: A model that keeps so much of its promise needs no pull.
@@ -40,6 +50,43 @@ TRUSTED = 0.7
 FINEST, FINE = 1e-10, 0.1
 
 storable(Planes)
+
+
+class Regularised(Protocol):
+    """(1), to be made small, where the risk is one convex function."""
+
+    @property
+    def strength(self) -> float:
+        """The weight of the quadratic term, above 0."""
+
+    @property
+    def centre(self) -> Theta:
+        """Where the quadratic term is 0."""
+
+    def risk(self, theta: Theta) -> tuple[float, Theta]:
+        """The risk at ``theta`` and a subgradient of it there."""
+
+
+class SumOfMaxima(Regularised, Protocol):
+    """(1), where the risk is a sum of parts, each the largest of many planes."""
+
+    @property
+    def parts(self) -> int:
+        """How many there are."""
+
+    def planes(self, theta: Theta, parts: npt.NDArray[np.int64]) -> Touching:
+        """For each of ``parts`` the offset and the normal of the plane that touches it at ``theta``."""
+
+
+def penalty(problem: Regularised, theta: Theta) -> float:
+    """The quadratic term at ``theta``."""
+    away = theta - problem.centre
+    return 0.5 * problem.strength * float(away @ away)
+
+
+def value_of(problem: Regularised, theta: Theta, risk: float) -> float:
+    """-J where the risk at ``theta`` is this: what is to be made large."""
+    return -(risk + penalty(problem, theta))
 
 
 @storable
@@ -88,12 +135,17 @@ class CuttingPlane:
         planes = Planes(problem.parts, problem.strength, problem.centre)
         nothing = Duality(np.inf, -np.inf)
         start = PlanesState(theta, -np.inf, duality=nothing, risk=np.inf, planes=planes, pull=0.0, draws=draws_of(rng))
-        state = replace(self._added(problem, start, planes, theta, touching), steps=0)
+        state = replace(self.added(problem, start, planes, theta, touching), steps=0)
         if state.trouble:
             return replace(state, trouble="the objective or its slope is not finite at the start; scale the features or the start down")
-        return replace(state, pull=self._first_pull(problem, state))
+        if self.level == 1:
+            return state
+        # So that the first step, by the one slope that is known, would gain the share ``level`` of the value.
+        slope = problem.strength * (theta - planes.theta())
+        gain = self.level * max(abs(state.value), 1e-9 * (state.duality.primal - state.duality.dual), 1e-300)
+        return replace(state, pull=max(float(slope @ slope) / (2 * gain) - problem.strength, LEAST_PULL * problem.strength))
 
-    def resumed(self, problem: SumOfMaxima, state: PlanesState, rng: np.random.Generator) -> PlanesState:
+    def resumed(self, problem: Regularised, state: PlanesState, rng: np.random.Generator) -> PlanesState:
         """The state to start from in a problem that differs in its strength or centre alone: all planes are still good."""
         planes = state.planes.copy()
         planes.pose(problem.strength, problem.centre)
@@ -101,42 +153,29 @@ class CuttingPlane:
         fresh = replace(state, steps=0, trouble="", planes=planes, draws=draws_of(rng))
         return replace(fresh, value=duality.value, done=duality.gap <= self.tolerance, duality=duality)
 
-    def _first_pull(self, problem: SumOfMaxima, state: PlanesState) -> float:
-        """So that the first step, by the one slope that is known, would gain the share ``level`` of the value."""
-        if self.level == 1:
-            return 0.0
-        slope = problem.strength * (state.theta - state.planes.theta())
-        gain = self.level * max(abs(state.value), 1e-9 * (state.duality.primal - state.duality.dual), 1e-300)
-        return max(float(slope @ slope) / (2 * gain) - problem.strength, LEAST_PULL * problem.strength)
-
     def step(self, problem: SumOfMaxima, state: PlanesState) -> PlanesState:
         """To the minimum of (3), where all parts are asked; the better of it and theta is kept."""
         rng, planes = drawing_from(state.draws), state.planes.copy()
-        trouble = self._solved(planes, Pulled(problem, state.pull, state.theta), state)
+        trouble = self._solved(planes, problem, state)
         if trouble:
             return replace(state, steps=state.steps + 1, done=True, trouble=trouble)
         planes.drop(self.keep)
-        self._visit(problem, planes, rng)
-        theta = planes.theta()
-        gain = state.duality.primal - planes.height() - penalty(problem, theta)
+        if self.batch is not None:
+            order = rng.permutation(problem.parts)
+            for some in np.split(order, range(self.batch, problem.parts, self.batch)):
+                planes.add(some, *problem.planes(planes.theta(), some))
+                planes.improve(some)
+        theta, before = planes.theta(), state.duality.primal
+        gain = before - planes.height() - penalty(problem, theta)
         planes.pose(problem.strength, problem.centre)
-        after = self._added(problem, state, planes, theta, problem.planes(theta, _every(problem)))
-        pull = state.pull * self._change(gain, state.duality.primal, after.duality)
-        return replace(after, pull=pull, draws=draws_of(rng))
+        after = self.added(problem, state, planes, theta, problem.planes(theta, _every(problem)))
+        change = 1 / FASTEST
+        if not before - after.duality.primal >= TRUSTED * gain:
+            change = min(max(gain / max(before - after.duality.dual, 1e-300) / self.level, 1 / FASTEST), FASTEST)
+        return replace(after, pull=state.pull * change, draws=draws_of(rng))
 
-    def _change(self, gain: float, before: float, after: Duality) -> float:
-        """The factor for the pull after a step that promised ``gain``."""
-        if before - after.primal >= TRUSTED * gain:
-            return 1 / FASTEST
-        share = gain / max(before - after.dual, 1e-300)
-        return min(max(share / self.level, 1 / FASTEST), FASTEST)
-
-    def seen(self, problem: SumOfMaxima, state: PlanesState, theta: Theta, touching: Touching) -> PlanesState:
-        """The state when the planes that are ``touching`` at some ``theta`` are known too, however that was chosen."""
-        return self._added(problem, state, state.planes.copy(), theta, touching)
-
-    def _added(self, problem: SumOfMaxima, state: PlanesState, planes: Planes, theta: Theta, touching: Touching) -> PlanesState:
-        """The state with those planes added to ``planes``, which become its own."""
+    def added(self, problem: SumOfMaxima, state: PlanesState, planes: Planes, theta: Theta, touching: Touching) -> PlanesState:
+        """The state with the planes that are ``touching`` at some ``theta`` added to ``planes``, which become its own."""
         offsets, normals = touching
         risk, steps = float(offsets.sum() + (normals @ theta).sum()), state.steps + 1
         planes.add(_every(problem), offsets, normals)
@@ -151,19 +190,13 @@ class CuttingPlane:
         done = duality.gap <= self.tolerance
         return replace(state, theta=theta, value=duality.value, steps=steps, done=done, duality=duality, risk=risk, planes=planes)
 
-    def _visit(self, problem: SumOfMaxima, planes: Planes, rng: np.random.Generator) -> None:
-        if self.batch is None:
-            return
-        order = rng.permutation(problem.parts)
-        for first in range(0, problem.parts, self.batch):
-            some = order[first : first + self.batch]
-            planes.add(some, *problem.planes(planes.theta(), some))
-            planes.improve(some)
-
-    def _solved(self, planes: Planes, term: Quadratic, state: PlanesState) -> str:
+    def _solved(self, planes: Planes, problem: SumOfMaxima, state: PlanesState) -> str:
         """Solve (3), afresh and longer where that fails; what is wrong where that fails too."""
-        planes.pose(term.strength, term.centre)
-        known = state.risk + penalty(term, state.theta)
+        strength = problem.strength + state.pull  # both quadratic terms together are another one, plus a constant
+        centre = (problem.strength * problem.centre + state.pull * state.theta) / strength
+        planes.pose(strength, centre)
+        away = state.theta - centre
+        known = state.risk + 0.5 * strength * float(away @ away)
         if self._converges(planes, known, self.sweeps):
             return ""
         planes.restart()
@@ -188,3 +221,39 @@ class CuttingPlane:
 
 def _every(problem: SumOfMaxima) -> npt.NDArray[np.int64]:
     return np.arange(problem.parts, dtype=np.int64)
+
+
+class Whole:
+    """A problem as a sum of one part."""
+
+    parts = 1
+
+    def __init__(self, problem: Regularised) -> None:
+        self.strength, self.centre, self.risk = problem.strength, problem.centre, problem.risk
+
+    def planes(self, theta: Theta, parts: npt.NDArray[np.int64]) -> Touching:
+        """The tangent at ``theta``, (4)."""
+        return tangent(theta, *self.risk(theta))
+
+
+def tangent(theta: Theta, risk: float, subgradient: Theta) -> Touching:
+    """The plane that touches at ``theta``, where risk and subgradient are these."""
+    return np.array([risk - subgradient @ theta]), subgradient[np.newaxis]
+
+
+@dataclass(frozen=True)
+class Bundle(CuttingPlane):
+    """Make a risk and its quadratic term small by (4); the settings are those of `CuttingPlane`."""
+
+    asks: ClassVar[type] = Regularised
+
+    level: float = 0.1
+    keep: int = 20
+
+    def init(self, problem: Regularised, theta: Theta, rng: np.random.Generator) -> PlanesState:
+        """At ``theta``, with the plane there."""
+        return super().init(Whole(problem), theta, rng)
+
+    def step(self, problem: Regularised, state: PlanesState) -> PlanesState:
+        """To the minimum of (4), held to the best theta."""
+        return super().step(Whole(problem), state)

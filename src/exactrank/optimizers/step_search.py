@@ -21,8 +21,6 @@ from exactrank.errors import SettingError
 from exactrank.optimizers.base import Draws, State, Theta, Valued, drawing_from, draws_of
 from exactrank.stored import storable
 
-Floats = npt.NDArray[np.float64]
-
 
 @storable
 @dataclass(frozen=True, kw_only=True)
@@ -69,26 +67,24 @@ class StepSearch:
     def step(self, problem: Valued, state: SearchState) -> SearchState:
         """Try one coordinate; the value never gets smaller."""
         i = int(state.order[state.position])
-        tried = self._tried(state.theta, i)
+        here = np.arange(len(state.theta)) == i
+        size = abs(state.theta[i]) or np.mean(np.abs(state.theta)) or 1.0
+        reach = self.first * size * self.growth ** np.arange(self.tries)
+        tried = np.concatenate([state.theta[i] + reach, state.theta[i] - reach])  # (1)
+        # 0 is not tried where all other parameters are 0 and only proportions count.
+        nothing_else = np.count_nonzero(state.theta) == np.count_nonzero(state.theta[i])
+        tried = tried[tried != 0.0] if self.normalise and nothing_else else np.append(0.0, tried)
         ask = getattr(problem, "values_along", None)
-        values = ask(state.theta, i, tried) if ask is not None else [problem.value(_with(state.theta, i, w)) for w in tried]
+        values = ask(state.theta, i, tried) if ask is not None else [problem.value(np.where(here, w, state.theta)) for w in tried]
         moved = replace(state, steps=state.steps + 1, position=state.position + 1)
         if np.max(values) > state.value:
-            theta = self._normalised(_with(state.theta, i, tried[int(np.argmax(values))]))
+            theta = self._normalised(np.where(here, tried[int(np.argmax(values))], state.theta))
             value = problem.value(theta)  # scaling rounds, and so may ``values``: the value of a state is that of its theta
             if value > state.value:
                 moved = replace(moved, theta=theta, value=value)
         if moved.value >= getattr(problem, "most", np.inf):
             return replace(moved, done=True)
         return moved if moved.position < len(moved.order) else self._new_round(moved)
-
-    def _tried(self, theta: Theta, i: int) -> Floats:
-        """(1); 0 is not tried where all other parameters are 0 and only proportions count."""
-        size = abs(theta[i]) or np.mean(np.abs(theta)) or 1.0
-        reach = self.first * size * self.growth ** np.arange(self.tries)
-        steps = np.concatenate([theta[i] + reach, theta[i] - reach])
-        nothing_else = np.count_nonzero(theta) == np.count_nonzero(theta[i])
-        return steps[steps != 0.0] if self.normalise and nothing_else else np.append(0.0, steps)
 
     def _new_round(self, state: SearchState) -> SearchState:
         gain = state.value - state.round_value
@@ -100,9 +96,3 @@ class StepSearch:
     def _normalised(self, theta: Theta) -> Theta:
         total = np.sum(np.abs(theta))
         return theta / total if self.normalise and total > 0 else theta
-
-
-def _with(theta: Theta, i: int, weight: float) -> Theta:
-    moved = theta.copy()
-    moved[i] = weight
-    return moved

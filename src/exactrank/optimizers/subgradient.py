@@ -23,9 +23,7 @@ import numpy as np
 from exactrank._core import Planes
 from exactrank.errors import SettingError
 from exactrank.optimizers.base import Duality, State, Theta
-from exactrank.optimizers.bundle import Bundle, Whole, tangent
-from exactrank.optimizers.cutting_plane import PlanesState
-from exactrank.optimizers.regularised import Regularised, value_of
+from exactrank.optimizers.cutting_plane import Bundle, PlanesState, Regularised, Whole, tangent, value_of
 from exactrank.stored import storable
 
 #: A step down gains this share of what its direction promises; after it the reach grows by that factor.
@@ -60,20 +58,11 @@ class Subgradient:
         if not 0 < self.tolerance < np.inf:
             raise SettingError(f"the tolerance must be a number above 0, got {self.tolerance}")
 
-    def init(self, problem: Regularised, theta: Theta, rng: np.random.Generator) -> SubgradientState:
-        """At ``theta``."""
+    def init(self, problem: Regularised, theta: Theta, rng: np.random.Generator, below: PlanesState | None = None) -> SubgradientState:
+        """At ``theta``; the planes ``below`` may be known from before."""
         risk, subgradient = problem.risk(theta)
-        touching = tangent(theta, risk, subgradient)
-        below = Bundle(self.tolerance).method().begun(Whole(problem), theta, touching, rng) if self.convex else None
-        return self._begun(problem, theta, risk, subgradient, below)
-
-    def resumed(self, problem: Regularised, state: SubgradientState, rng: np.random.Generator) -> SubgradientState:
-        """The state to start from in a problem that differs in its strength or centre alone."""
-        risk, subgradient = problem.risk(state.theta)
-        below = None if state.below is None else Bundle(self.tolerance).resumed(problem, state.below, rng)
-        return self._begun(problem, state.theta, risk, subgradient, below)
-
-    def _begun(self, problem: Regularised, theta: Theta, risk: float, subgradient: Theta, below: PlanesState | None) -> SubgradientState:
+        if below is None and self.convex:
+            below = Bundle(self.tolerance).begun(Whole(problem), theta, tangent(theta, risk, subgradient), rng)
         value = value_of(problem, theta, risk)
         slope = subgradient + problem.strength * (theta - problem.centre)
         steepness = float(slope @ slope)
@@ -81,8 +70,12 @@ class Subgradient:
             said = "the objective is not finite at the start; scale the features or the start down"
             return SubgradientState(theta, -np.inf, 0, True, said, slope=slope, known=(slope,), reach=0.0, below=below)
         reach = min(abs(value) / steepness if value != 0 and steepness > 0 else np.inf, 1 / problem.strength)
-        state = SubgradientState(theta, value, slope=slope, known=(slope,), reach=reach, below=below)
-        return self._judged(state)
+        return self._judged(SubgradientState(theta, value, slope=slope, known=(slope,), reach=reach, below=below))
+
+    def resumed(self, problem: Regularised, state: SubgradientState, rng: np.random.Generator) -> SubgradientState:
+        """The state to start from in a problem that differs in its strength or centre alone."""
+        below = None if state.below is None else Bundle(self.tolerance).resumed(problem, state.below, rng)
+        return self.init(problem, state.theta, rng, below)
 
     def step(self, problem: Regularised, state: SubgradientState) -> SubgradientState:
         """One question to the risk."""
@@ -90,21 +83,11 @@ class Subgradient:
         if self._is_stuck(state, direction):  # what is known from other places may mislead
             state, direction = replace(state, known=(state.slope,)), -state.slope
         if state.stuck or self._is_stuck(state, direction):
-            return self._led_by_planes(problem, state)
-        return self._tried(problem, state, direction)
-
-    def _is_stuck(self, state: SubgradientState, direction: Theta) -> bool:
-        tolerance = self.tolerance if state.below is None else max(self.tolerance, TAKE_OVER)
-        return state.reach * float(direction @ direction) <= STUCK * tolerance * abs(state.value)
-
-    def _led_by_planes(self, problem: Regularised, state: SubgradientState) -> SubgradientState:
-        if state.below is None:
-            return replace(state, steps=state.steps + 1, done=True)
-        below = Bundle(self.tolerance).step(problem, state.below)
-        led = replace(state, theta=below.theta, value=below.value, steps=state.steps + 1, trouble=below.trouble, below=below, stuck=True)
-        return self._judged(led)
-
-    def _tried(self, problem: Regularised, state: SubgradientState, direction: Theta) -> SubgradientState:
+            if state.below is None:
+                return replace(state, steps=state.steps + 1, done=True)
+            below, steps = Bundle(self.tolerance).step(problem, state.below), state.steps + 1
+            led = replace(state, theta=below.theta, value=below.value, steps=steps, trouble=below.trouble, below=below, stuck=True)
+            return self._judged(led)
         theta = state.theta + state.reach * direction
         risk, subgradient = problem.risk(theta)
         value = value_of(problem, theta, risk)
@@ -113,14 +96,18 @@ class Subgradient:
         if not np.isfinite(value + slope.sum()):
             return replace(state, reach=state.reach / 2)
         if state.below is not None:
-            touching = tangent(theta, risk, subgradient)
-            state = replace(state, below=Bundle(self.tolerance).method().seen(Whole(problem), state.below, theta, touching))
+            planes, touching = state.below.planes.copy(), tangent(theta, risk, subgradient)
+            state = replace(state, below=Bundle(self.tolerance).added(Whole(problem), state.below, planes, theta, touching))
         if value < state.value + LEAST_GAIN * state.reach * float(direction @ direction):
             known = (*state.known, slope) if self.conjugate else state.known
             return self._judged(replace(state, known=known, reach=state.reach / 2))
         known = (-direction, slope) if self.conjugate else (slope,)
         reach = min(GROWTH * state.reach, 1 / problem.strength)
         return self._judged(replace(state, theta=theta, value=value, slope=slope, known=known, reach=reach))
+
+    def _is_stuck(self, state: SubgradientState, direction: Theta) -> bool:
+        tolerance = self.tolerance if state.below is None else max(self.tolerance, TAKE_OVER)
+        return state.reach * float(direction @ direction) <= STUCK * tolerance * abs(state.value)
 
     def _judged(self, state: SubgradientState) -> SubgradientState:
         if state.below is None:

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactrank.arrays import PerDocument, Rows
-from exactrank.probe.estimate import Estimate
-from exactrank.probe.force_field import ForceField, Points
+from exactrank.probe.force_field import Estimate, ForceField, Points
 
 MOVED = 3  #: documents that a path moves
 PIECES = 16  #: into which an edge is cut besides
@@ -98,8 +97,11 @@ class Triangle:
         return float(np.where(size > STILL * np.abs(forces).max(), cosine, 0.0).max())
 
     def _edge(self, field: ForceField, p: PerDocument, q: PerDocument, pieces: int) -> tuple[float, float, float, float]:
-        """The fields of an `Integral` from ``p`` to ``q``."""
-        cuts = self._cuts(field, p, q, pieces)
+        """The fields of an `Integral` from ``p`` (0) to ``q`` (1), cut evenly and where forces jump."""
+        before, after = (np.subtract.outer(end[self.moved], end).ravel() for end in (p, q))
+        crossing = before != after
+        at = ((np.array(field.jumps)[:, None] - before[crossing]) / (after - before)[crossing]).ravel()
+        cuts = np.unique(np.concatenate([np.linspace(0, 1, pieces + 1), at[(at > 0) & (at < 1)]]))
         points, weights = zip(*(_gauss(cuts, order) for order in ORDERS), strict=True)
         forces = field(p + np.concatenate([each.ravel() for each in points])[:, None] * (q - p))
         fine, coarse = np.split(forces, [points[0].size])
@@ -107,14 +109,6 @@ class Triangle:
         length = float(np.linalg.norm(q - p))
         force = float(weights[0].ravel() @ np.linalg.norm(fine[:, self.moved], axis=1)) * length
         return float(works[0].sum()), float(np.abs(works[0] - works[1]).sum()), force, length
-
-    def _cuts(self, field: ForceField, p: PerDocument, q: PerDocument, pieces: int) -> PerDocument:
-        """Where on the way from ``p`` (0) to ``q`` (1) the integral is cut: evenly, and where forces jump."""
-        before, after = (np.subtract.outer(end[self.moved], end).ravel() for end in (p, q))
-        crossing = before != after
-        jumps = np.array(field.jumps)[:, None]
-        at = ((jumps - before[crossing]) / (after - before)[crossing]).ravel()
-        return np.unique(np.concatenate([np.linspace(0, 1, pieces + 1), at[(at > 0) & (at < 1)]]))
 
 
 def _gauss(cuts: PerDocument, order: int) -> tuple[Points, Points]:

@@ -1,19 +1,64 @@
-"""The forces on one query's documents as a function of their scores."""
+"""The forces on one query's documents as a function of their scores, and how they change (Burges, Ragno & Le 2006, section 4).
+
+    J_jk = d lambda_j / d s_k                                                                                   (1)
+
+Forces between pairs, |w| link(d) with d the lead of the better document, have it in closed form, as their weights w depend on
+the scores through the order of the documents alone and stay while that stays:
+
+    J_jk = J_kj = -|w_jk| link'(d),    J_jj = -sum over k of J_jk                                               (2)
+    link' = -link (1 - link) for the logistic link, 0 for the step, -1 for a spring that pulls                  (3)
+
+All others are differentiated numerically,
+
+    J_jk = (lambda_j(s + h_k e_k) - lambda_j(s - h_k e_k)) / (2 h_k)                                            (4)
+
+with steps too short for a change of order; half of each gives the error, and where that is large, shorter ones are tried: there
+may be a jump that nobody knows of. A force is -dC/ds of a cost C, so C has the Hessian -J.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
-from exactrank.objectives.finite_difference import FiniteDifference
-from exactrank.objectives.lambdas import Lambdas
+from exactrank.measures.base import NO_CUTOFF
+from exactrank.measures.families import mirrored
+from exactrank.objectives.bounded_gain import bounded
+from exactrank.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.objectives.score_space import Objective
 
 Points = npt.NDArray[np.float64]  #: a row of scores, or of forces, for each place looked at
+Square = npt.NDArray[np.float64]  #: documents x documents
+
+NIL = 1e-6  #: smaller than this is nothing
+SAFETY = 4.0  #: an error is an estimate itself, and may be so many times as large
+TELLING = 1e-3  #: a larger error tells nothing
+STEPS = (1e-4, 1e-5, 1e-6)  #: of (4), in units of score or of the scores' deviation, whichever is less
+CONSTANT = 1e-3  #: forces that change by less than this share of themselves over the scores' deviation count as constant
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A size that is to be nothing, relative to what it is made of, and the error of computing it."""
+
+    value: float
+    error: float = 0.0
+
+    @property
+    def nil(self) -> bool | None:
+        """Is it nothing, as far as the error lets us see? None where that is too large to tell.
+
+        >>> Estimate(1e-15).nil, Estimate(2e-5, 1e-5).nil, Estimate(2e-5).nil, Estimate(0.01, 0.01).nil
+        (True, True, False, None)
+        """
+        if self.value > NIL + SAFETY * self.error:
+            return False
+        return True if SAFETY * self.error <= TELLING else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +70,9 @@ class ForceField:
 
     def __call__(self, scores: Points) -> Points:
         """The forces at each row of ``scores``."""
-        return np.array([self._at(row) for row in np.ascontiguousarray(scores)])
-
-    def _at(self, s: PerDocument) -> PerDocument:
-        boundaries, weight = np.array([0, len(s)]), np.ones(1)
-        return _core.answers(self._bound, s, boundaries, weight, True, True, 1)[1]
+        boundaries, weight = np.array([0, len(self.y)]), np.ones(1)
+        rows = np.ascontiguousarray(scores)
+        return np.array([_core.answers(self._bound, row, boundaries, weight, True, True, 1)[1] for row in rows])
 
     @cached_property
     def _bound(self) -> _core.Objective:
@@ -54,3 +97,78 @@ class ForceField:
         gaps = np.abs(np.subtract.outer(s, s)[..., None] - np.array(self.jumps))
         gaps[np.diag_indices(len(s))] = np.inf
         return np.asarray(gaps.min(axis=(1, 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class Jacobian:
+    """(1) at one place."""
+
+    matrix: Square
+    error: Square | None  #: of each entry; None: exact
+    floor: float  #: entries count beside this at least
+
+    @property
+    def asymmetry(self) -> Estimate:
+        """The largest |J_jk - J_kj|, relative to the largest |J_jk|."""
+        return self._estimate(float(np.abs(self.matrix - self.matrix.T).max()), float(np.abs(self.matrix).max()))
+
+    @property
+    def concavity(self) -> Estimate:
+        """How far below 0 the least eigenvalue of -J is, relative to the largest one."""
+        eigenvalues = np.linalg.eigvalsh(-(self.matrix + self.matrix.T) / 2)
+        return self._estimate(max(0.0, -float(eigenvalues[0])), float(np.abs(eigenvalues).max()))
+
+    def _estimate(self, value: float, size: float) -> Estimate:
+        error = 0.0 if self.error is None else float(np.linalg.norm(self.error))
+        beside = max(size, error, self.floor)
+        return Estimate(value / beside, error / beside) if beside > 0 else Estimate(0.0)
+
+
+def jacobian(field: ForceField, s: PerDocument) -> Jacobian:
+    """(1) at the scores ``s``: by (2) for forces between pairs, else by (4)."""
+    if isinstance(field.objective, Lambdas):
+        return Jacobian(pair_jacobian(field.objective, field.y, s), None, 0.0)
+    return numerical_jacobian(field, s)
+
+
+def pair_jacobian(objective: Lambdas, y: PerDocument, s: PerDocument) -> Square:
+    """(2) for documents of the grades ``y``."""
+    order = np.lexsort((y, -s))
+    n, ranked, s = len(s), y[order], s[order]
+    upper, lower = np.triu_indices(n, 1)
+    if objective.measure is None:
+        deltas = np.sign(ranked[None, :] - ranked[:, None])
+    else:
+        asked, grades = bounded(objective.measure, ranked)
+        deltas = asked.swap_deltas(grades)
+    delta = deltas[upper, lower]
+    near = lower - upper <= (objective.neighbours or NO_CUTOFF)
+    top = upper < (objective.truncation or NO_CUTOFF)
+    lead = np.where(delta < 0, s[upper] - s[lower], s[lower] - s[upper])
+    pulls = np.where((objective.link == "spring") & (lead < objective.margin), 1.0, 0.0)
+    fall = expit(lead) * expit(-lead) if objective.link == "logistic" else pulls  # (3), negated
+    in_order = np.zeros((n, n))
+    in_order[upper, lower] = np.where(near & top, np.abs(delta) * fall, 0.0)
+    in_order = mirrored(in_order)
+    found = np.empty((n, n))
+    found[np.ix_(order, order)] = in_order - np.diag(in_order.sum(axis=1))
+    return found
+
+
+def numerical_jacobian(field: ForceField, s: PerDocument) -> Jacobian:
+    """(4)."""
+    spread, room = float(s.std()), field.room(s)
+    floor = CONSTANT * float(np.abs(field(s[None, :])).max()) / spread
+
+    def differences(steps: Square) -> Square:
+        forces = field(np.concatenate([s + steps, s - steps]))
+        taken = np.diag((s + steps) - (s - steps))  # rounding makes it another than twice the step
+        return np.asarray(((forces[: len(s)] - forces[len(s) :]) / taken[:, None]).T)
+
+    for step in STEPS:
+        h = np.diag(np.minimum(step * min(spread, 1.0), room / 2))
+        coarse, fine = differences(h), differences(h / 2)
+        found = Jacobian(fine, fine - coarse, floor)
+        if found.asymmetry.nil is not None and found.concavity.nil is not None:
+            break
+    return found

@@ -19,8 +19,10 @@ jump, a derivative sees nothing of that, and (5) does. So a potential is said to
 A no is certain. A yes is as good as the places looked at.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -30,13 +32,10 @@ from exactrank.arrays import PerDocument, Rows
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.evaluate import checked_scores
-from exactrank.objectives.finite_difference import FiniteDifference
-from exactrank.objectives.lambdas import Lambdas
+from exactrank.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.objectives.score_space import Objective
 from exactrank.probe.circulation import circulation
-from exactrank.probe.estimate import Estimate, all_of
-from exactrank.probe.force_field import ForceField
-from exactrank.probe.jacobian import jacobian
+from exactrank.probe.force_field import Estimate, ForceField, jacobian
 from exactrank.threads import Pool, thread_count
 
 MOST_DOCUMENTS = 100  #: longer queries are left out: a path crosses as many orderings as there are pairs
@@ -88,21 +87,35 @@ class Forces:
     @property
     def potential(self) -> bool | None:
         """Is there a cost (1)? (3) and (5)."""
-        return all_of([self.symmetric, self.conservative])
+        return self.nil("asymmetry", "circulation")
 
     @property
     def convex(self) -> bool | None:
         """Is there one that is convex? (4), within orderings and between them."""
-        return all_of([self.potential, self.nil("concavity"), self.nil("rise")])
+        return self.nil("asymmetry", "circulation", "concavity", "rise")
 
     @property
     def verdict(self) -> str:
         """What was found, in plain words."""
-        if self.sums_to_zero:
-            return f"The forces of each query sum to zero. {self._potential_in_words()}"
         worst = self.worst("imbalance")
         drift = f"sum to up to {worst.imbalance.value:.2g} of their size (query {worst.query}), so that scores drift"
-        return f"The forces of a query do not sum to zero: they {drift}. {self._potential_in_words()}"
+        sums = "of each query sum to zero" if self.sums_to_zero else f"of a query do not sum to zero: they {drift}"
+        if self.potential is None:
+            told = "Whether a potential exists cannot be told: the errors of differentiation or quadrature are too large."
+        elif self.potential:
+            kind = {True: "convex", False: "not convex", None: "convex or not, which cannot be told"}[self.convex]
+            told = f"A potential exists, {kind}: the Jacobian is symmetric, and no work is left over around {self.loops:,} closed paths."
+        elif self.symmetric is False:
+            worst = self.worst("asymmetry")
+            by = f"by up to {worst.asymmetry.value:.2g} of its largest entry (query {worst.query})"
+            told = f"There is no potential: the Jacobian is not symmetric, {by}."
+        else:
+            worst = self.worst("circulation")
+            told = (
+                "There is no potential: while the order of the documents stays the Jacobian is symmetric, but around closed paths"
+                f" that change the order up to {worst.circulation.value:.1%} of the work is left over (query {worst.query})."
+            )
+        return f"The forces {sums}. {told}"
 
     def worst(self, quantity: Quantity) -> QueryForces:
         """The query where an estimate is largest."""
@@ -121,25 +134,10 @@ class Forces:
             "per_query": [asdict(query) for query in self.per_query],
         }
 
-    def nil(self, quantity: Quantity) -> bool | None:
-        """Is an estimate nothing in all queries?"""
-        return all_of([getattr(query, quantity).nil for query in self.per_query])
-
-    def _potential_in_words(self) -> str:
-        if self.potential is None:
-            return "Whether a potential exists cannot be told: the errors of differentiation or quadrature are too large."
-        if self.potential:
-            kind = {True: "convex", False: "not convex", None: "convex or not, which cannot be told"}[self.convex]
-            return f"A potential exists, {kind}: the Jacobian is symmetric, and no work is left over around {self.loops:,} closed paths."
-        if self.symmetric is False:
-            worst = self.worst("asymmetry")
-            by = f"by up to {worst.asymmetry.value:.2g} of its largest entry (query {worst.query})"
-            return f"There is no potential: the Jacobian is not symmetric, {by}."
-        worst = self.worst("circulation")
-        return (
-            "There is no potential: while the order of the documents stays the Jacobian is symmetric, but around closed paths"
-            f" that change the order up to {worst.circulation.value:.1%} of the work is left over (query {worst.query})."
-        )
+    def nil(self, *quantities: Quantity) -> bool | None:
+        """Are the estimates nothing in all queries? No if one is not; None if that cannot be told of one."""
+        answers = {getattr(query, quantity).nil for quantity in quantities for query in self.per_query}
+        return False if False in answers else None if None in answers else True
 
     def __repr__(self) -> str:
         return f"Forces({self.verdict!r})"
@@ -170,7 +168,9 @@ def forces(
         raise IncompatibleError(f"{objective!r} is no lambda function; give e.g. Lambdas(measure=xr.NDCG(k=10))")
     if queries < 1:
         raise DataError(f"queries must be at least 1, got {queries}")
-    s = _scores(data, scores, seed)
+    s = np.random.default_rng(seed).standard_normal(data.n_documents) if scores is None else data.grouped(checked_scores(data, scores))
+    if not np.all(np.isfinite(s)):
+        raise DataError(f"scores holds {s[~np.isfinite(s)][0]}; forces act on documents with finite scores, so leave out the others")
     chosen, left_out = _chosen(objective, data, s, queries, np.random.default_rng(seed))
     workers = thread_count(threads) if isinstance(objective, Lambdas | FiniteDifference) else 1  # others may call Python
     with Pool(workers) as pool:
@@ -180,22 +180,21 @@ def forces(
     return Forces(objective, isinstance(objective, Lambdas), LOOPS * len(found), found, left_out)
 
 
-def _scores(data: RankingData, given: npt.ArrayLike | None, seed: int) -> PerDocument:
-    if given is None:
-        return np.random.default_rng(seed).standard_normal(data.n_documents)
-    s = data.grouped(checked_scores(data, given))
-    if not np.all(np.isfinite(s)):
-        raise DataError(f"scores holds {s[~np.isfinite(s)][0]}; forces act on documents with finite scores, so leave out the others")
-    return s
-
-
 def _chosen(
     objective: Objective, data: RankingData, s: PerDocument, queries: int, rng: np.random.Generator
 ) -> tuple[Rows, Mapping[str, int]]:
     """The queries to look at, and why not the others."""
-    reasons = np.array([_reason_against(objective, data.y[rows], s[rows]) for rows in _queries(data)])
+    reasons = np.full(data.n_queries, "", object)
+    for q, (begin, end) in enumerate(pairwise(data.indptr.tolist())):
+        y, own = data.y[begin:end], s[begin:end]
+        if y.min() == y.max():
+            reasons[q] = "one grade"
+        elif len(y) > MOST_DOCUMENTS:
+            reasons[q] = f"more than {MOST_DOCUMENTS} documents"
+        elif ForceField(objective, y).room(own).min() <= RESOLVED * max(1.0, float(np.abs(own).max())):
+            reasons[q] = "scores where forces jump"
     fit = np.flatnonzero(reasons == "")
-    left_out = {str(reason): int(count) for reason, count in zip(*np.unique(reasons[reasons != ""], return_counts=True), strict=True)}
+    left_out = dict(sorted(Counter(reasons[reasons != ""]).items()))
     if not len(fit):
         why = ", ".join(f"{count:,} with {reason}" for reason, count in left_out.items())
         raise DataError(f"none of the {data.n_queries:,} queries can be looked at: {why}; give other data, or scores=None for random ones")
@@ -203,21 +202,9 @@ def _chosen(
     return chosen, left_out | ({"not needed": len(fit) - len(chosen)} if len(fit) > len(chosen) else {})
 
 
-def _queries(data: RankingData) -> list[slice]:
-    return [slice(*ends) for ends in zip(data.indptr[:-1], data.indptr[1:], strict=True)]
-
-
-def _reason_against(objective: Objective, y: PerDocument, s: PerDocument) -> str:
-    if y.min() == y.max():
-        return "one grade"
-    if len(y) > MOST_DOCUMENTS:
-        return f"more than {MOST_DOCUMENTS} documents"
-    return "scores where forces jump" if ForceField(objective, y).room(s).min() <= RESOLVED * max(1.0, float(np.abs(s).max())) else ""
-
-
 def _examined(objective: Objective, data: RankingData, s: PerDocument, q: int, seed: int) -> QueryForces:
     """One query's answers."""
-    rows, rng = _queries(data)[q], np.random.default_rng([seed, q])
+    rows, rng = slice(*data.indptr[q : q + 2]), np.random.default_rng([seed, q])
     field, s = ForceField(objective, data.y[rows]), s[rows]
     here, J, around = field(s[None, :])[0], jacobian(field, s), circulation(field, s, LOOPS, rng)
     size = float(np.abs(here).sum())

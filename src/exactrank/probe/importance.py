@@ -16,14 +16,13 @@ what the model does with them, not by luck.
 
 import math
 import os
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import Boundaries, PerQuery, Rows
+from exactrank.arrays import PerQuery
 from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
@@ -120,10 +119,25 @@ class Importance:
             draw(self.figure(features=features))
 
     def figure(self, *, features: int = 20) -> "Figure":
-        """The same as a figure of matplotlib."""
+        """The same as a figure of matplotlib: a bar a feature, the largest on top."""
         if features < 1:
             raise DataError(f"features must be at least 1, got {features}")
-        return _figure(self, self.ranked()[:features])
+        from matplotlib.figure import Figure
+
+        shown, count = self.ranked()[:features], len(self.per_feature)
+        figure = Figure(figsize=(8.0, 1.6 + 0.28 * len(shown)), layout="constrained")
+        axes, places, drops = figure.subplots(), np.arange(len(shown)), [feature.drop for feature in shown]
+        axes.barh(places, drops, color="tab:blue")
+        reach = [0.0 if math.isnan(feature.error) else CLEAR * feature.error for feature in shown]
+        axes.errorbar(drops, places, xerr=reach, fmt="none", ecolor="black", elinewidth=1.0, capsize=2.0)
+        axes.axvline(0.0, color="black", linewidth=0.8)
+        axes.set_yticks(places, [caption(feature.feature) for feature in shown])
+        axes.invert_yaxis()
+        axes.margins(y=0.02)
+        which = f"all {count:,} features" if len(shown) == count else f"the {len(shown):,} of {count:,} features with the largest drops"
+        axes.set_xlabel(f"drop of {self.measure} from {self.value:.4f}; lines: {CLEAR:g} standard errors to each side")
+        axes.set_title(f"{which}, each exchanged within queries", fontsize="medium", wrap=True)
+        return figure
 
     def __repr__(self) -> str:
         return f"Importance({self.verdict!r})"
@@ -158,25 +172,30 @@ def importance(
     if not np.any(counted):
         raise DataError(f"{parsed} skips every query of the data, so there is nothing to lose; give data with relevant documents")
     rows = aligned(data, given.scorer.feature_names) if given.scorer.feature_names else data
-    lost = _lost(given.scorer, replace(rows, order=None), parsed, here.per_query[0], _exchanges(rows.indptr, repeats, seed), threads)
-    found = _found(rows.feature_names, lost[:, counted] / repeats, here.weight[counted], given.scorer)
-    return Importance(parsed, here.means[str(parsed)], int(counted.sum()), repeats, seed, found)
-
-
-def _exchanges(indptr: Boundaries, repeats: int, seed: int) -> Iterator[Rows]:
-    """For each repeat whose value each document gets: one of the same query, every order as likely."""
-    rng, query = np.random.default_rng(seed), np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    for _ in range(repeats):
-        yield np.lexsort((rng.random(len(query)), query))
+    lost = _lost(given.scorer, replace(rows, order=None), parsed, here.per_query[0], repeats, seed, threads)
+    drops, weight = lost[:, counted] / repeats, here.weight[counted]  # (1)
+    share, n = weight / weight.sum(), len(weight)
+    drop = (drops * share).sum(axis=1)  # (2)
+    around = (share * (drops - drop[:, None])) ** 2
+    error = np.sqrt(around.sum(axis=1) * n / (n - 1)) if n > 1 else np.full(len(drop), np.nan)  # (3)
+    trees: list[tuple[float | None, int | None]] = [(None, None)] * len(drop)
+    if isinstance(given.scorer, Splitting):
+        gains, splits = given.scorer.importance("gain"), given.scorer.importance("split")
+        trees = [(float(gain), int(count)) for gain, count in zip(gains, splits, strict=True)]
+    per_feature = zip(rows.feature_names, drop.tolist(), error.tolist(), trees, strict=True)
+    found = tuple(FeatureImportance(name, own, err, *tree) for name, own, err, tree in per_feature)
+    return Importance(parsed, here.means[str(parsed)], n, repeats, seed, found)
 
 
 def _lost(
-    scorer: Scorer, data: RankingData, measure: Measure, here: PerQuery, exchanges: Iterator[Rows], threads: int | None
+    scorer: Scorer, data: RankingData, measure: Measure, here: PerQuery, repeats: int, seed: int, threads: int | None
 ) -> npt.NDArray[np.float64]:
-    """The sum over ``exchanges`` of what each query loses, features x queries; ``here`` are the values as they are."""
+    """The sum over exchanges of what each query loses, features x queries; ``here`` are the values as they are."""
     X, lost = np.array(data.X), np.zeros((data.n_features, data.n_queries))  # one copy, of which a column changes at a time
     used = np.flatnonzero(scorer.weights) if isinstance(scorer, Linear) else np.arange(data.n_features)
-    for order in exchanges:
+    rng, query = np.random.default_rng(seed), np.repeat(np.arange(data.n_queries), data.sizes)
+    for _ in range(repeats):
+        order = np.lexsort((rng.random(len(query)), query))  # whose value each document gets: every order of a query as likely
         for j in used:
             own = data.X[:, j].copy()  # in one piece, so that it is quickly read
             exchanged = own[order]
@@ -186,36 +205,3 @@ def _lost(
             lost[j] += here - evaluate(measure, data, scorer.score(X, threads, data.offset), threads=threads).per_query[0]
             X[:, j] = own
     return lost
-
-
-def _found(names: tuple[str, ...], drops: npt.NDArray[np.float64], weight: PerQuery, scorer: Scorer) -> tuple[FeatureImportance, ...]:
-    """(2) and (3) of ``drops`` (1), features x queries that count."""
-    share, n = weight / weight.sum(), len(weight)
-    drop = (drops * share).sum(axis=1)
-    around = (share * (drops - drop[:, None])) ** 2
-    error = np.sqrt(around.sum(axis=1) * n / (n - 1)) if n > 1 else np.full(len(drop), np.nan)
-    trees: list[tuple[float | None, int | None]] = [(None, None)] * len(names)
-    if isinstance(scorer, Splitting):
-        trees = [(float(gain), int(count)) for gain, count in zip(scorer.importance("gain"), scorer.importance("split"), strict=True)]
-    rows = zip(names, drop.tolist(), error.tolist(), trees, strict=True)
-    return tuple(FeatureImportance(name, own, err, *tree) for name, own, err, tree in rows)
-
-
-def _figure(found: Importance, features: list[FeatureImportance]) -> "Figure":
-    """A bar a feature, the largest on top."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 1.6 + 0.28 * len(features)), layout="constrained")
-    axes, places = figure.subplots(), np.arange(len(features))
-    axes.barh(places, [feature.drop for feature in features], color="tab:blue")
-    reach = [0.0 if math.isnan(feature.error) else CLEAR * feature.error for feature in features]
-    axes.errorbar([feature.drop for feature in features], places, xerr=reach, fmt="none", ecolor="black", elinewidth=1.0, capsize=2.0)
-    axes.axvline(0.0, color="black", linewidth=0.8)
-    axes.set_yticks(places, [caption(feature.feature) for feature in features])
-    axes.invert_yaxis()
-    axes.margins(y=0.02)
-    count = len(found.per_feature)
-    shown = f"all {count:,} features" if len(features) == count else f"the {len(features):,} of {count:,} features with the largest drops"
-    axes.set_xlabel(f"drop of {found.measure} from {found.value:.4f}; lines: {CLEAR:g} standard errors to each side")
-    axes.set_title(f"{shown}, each exchanged within queries", fontsize="medium", wrap=True)
-    return figure

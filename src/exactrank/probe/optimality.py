@@ -132,9 +132,27 @@ class Optimality:
             draw(self.figure(weights=weights))
 
     def figure(self, *, weights: int = 3) -> "Figure":
-        """The same as a figure of matplotlib."""
+        """The same as a figure of matplotlib: a row a weight, with most of its step function, and the steps around it."""
+        from matplotlib.figure import Figure
+
         gaining = [weight for weight in self.ranked() if weight.gain > 0]
-        return _figure(self, (gaining or sorted(self.per_weight, key=lambda weight: -abs(weight.weight)))[:weights])
+        shown = (gaining or sorted(self.per_weight, key=lambda weight: -abs(weight.weight)))[:weights]
+        figure = Figure(figsize=(10.4, 1.2 + 2.4 * len(shown)), layout="constrained")
+        panels = figure.subplots(len(shown), 2, squeeze=False)
+        for (whole, near), weight in zip(panels, shown, strict=True):
+            f = self.profile(weight.feature)
+            _draw_whole(whole, f, self, weight)
+            here = int(np.searchsorted(f.breakpoints, 0.0))
+            close = _padded([weight.weight, *(f.breakpoints[max(here - NEAR, 0) : here + NEAR] + weight.weight).tolist()])
+            _draw_steps(near, f, self, weight, np.array(close))
+            near.ticklabel_format(axis="both", useOffset=False)
+            whole.set_ylabel(str(self.measure))
+        panels[0, 0].set_title("all but the far ends", fontsize="medium")
+        panels[0, 1].set_title("close up", fontsize="medium")
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+        figure.suptitle(caption(self.verdict, 400), fontsize="medium", wrap=True)
+        return figure
 
     def __repr__(self) -> str:
         return f"Optimality({self.verdict!r})"
@@ -154,7 +172,11 @@ def optimality(
     >>> optimality(Model(Linear(np.array([0.2, 0.5]))), data, measure="nDCG@10")
     Optimality('nDCG@10 1.0000 is a coordinatewise maximum: no change of a single weight raises it.')
     """
-    given, linear = _linear(model)
+    given = model_of(model)
+    linear = given.scorer
+    if not isinstance(linear, Linear):
+        remedy = "give a linear model" + ("; probe smoothness (xr.smoothness) looks at networks" if linear.kind == "network" else "")
+        raise IncompatibleError(f"a {linear.kind} model has no weight a feature, so no step functions of them; {remedy}")
     parsed = measure_of(given, measure)
     scores = given.predict(data, threads)
     value = evaluate(parsed, data, scores, threads=threads).means[str(parsed)]
@@ -178,85 +200,45 @@ def interval(low: float, high: float) -> str:
     return f"({low:.{digits}g}, {high:.{digits}g})"
 
 
-def _linear(model: Any) -> tuple[Model, Linear]:
-    given = model_of(model)
-    if not isinstance(given.scorer, Linear):
-        remedy = "give a linear model" + ("; probe smoothness (xr.smoothness) looks at networks" if given.scorer.kind == "network" else "")
-        raise IncompatibleError(f"a {given.scorer.kind} model has no weight a feature, so no step functions of them; {remedy}")
-    return given, given.scorer
-
-
 def _examined(place: Place, data: RankingData, j: int, value: float, size: float) -> WeightOptimality:
     """The weight of feature ``j``, from its step function (1); ``size`` is that of the largest score."""
     weight, tolerance = float(place.theta[j]), SAME_VALUE * max(1.0, abs(value))
     steepest = float(np.abs(data.X[:, j]).max())
-    f = _sifted(place.profile(j), max(abs(weight), size / steepest if steepest > 0 else 0.0))
-    best, (left, right) = f.best(), _flat(f, value, tolerance)
-    changes = best.value - value, max(left.beyond, right.beyond) - value
-    gain, local_gain = (0.0 if abs(change) <= tolerance or math.isinf(change) else change for change in changes)
-    low, high = (best.low, best.high) if gain > 0 else (-left.reach, right.reach)
-    return WeightOptimality(
-        data.feature_names[j], weight, gain, weight + low, weight + high, local_gain, weight - left.reach, weight + right.reach
-    )
-
-
-def _sifted(f: StepFunction, size: float) -> StepFunction:
-    """``f`` without the intervals that rounding of numbers of ``size`` can make, save the one around 0."""
+    f, size = place.profile(j), max(abs(weight), size / steepest if steepest > 0 else 0.0)
+    # Intervals that rounding of numbers of that size can make do not count, save the one around 0.
     ends = np.concatenate([[-math.inf], f.breakpoints, [math.inf]])
     low, high = ends[:-1], ends[1:]
     wide = np.isinf(high - low) | (high - low > LEAST_WIDTH * np.maximum(np.maximum(np.abs(low), np.abs(high)), size))
     kept = np.flatnonzero(wide | ((low < 0) & (high > 0)))
     before = kept[1:] - 1  # the breakpoint on the left of each but the first
-    return StepFunction(f.breakpoints[before], f.values[kept], f.at[before])
-
-
-@dataclass(frozen=True)
-class _Side:
-    """One side of the weight: how far the measure stays what it is, and its value after that, -inf where it stays for ever."""
-
-    reach: float
-    beyond: float
-
-
-def _flat(f: StepFunction, value: float, tolerance: float) -> tuple[_Side, _Side]:
-    """The stretch around 0 on which ``f`` has ``value``, to the left and to the right."""
+    f = StepFunction(f.breakpoints[before], f.values[kept], f.at[before])
     first, last = (int(np.searchsorted(f.breakpoints, 0.0, side)) for side in ("left", "right"))
+    left, beyond_left = _flat(-f.breakpoints[:first][::-1], f.values[: first + 1][::-1], f.at[:first][::-1], value, tolerance)
+    right, beyond_right = _flat(f.breakpoints[last:], f.values[last:], f.at[last:], value, tolerance)
+    best = f.best()
+    changes = best.value - value, max(beyond_left, beyond_right) - value
+    gain, local_gain = (0.0 if abs(change) <= tolerance or math.isinf(change) else change for change in changes)
+    here = (best.low, best.high) if gain > 0 else (-left, right)
+    return WeightOptimality(
+        data.feature_names[j], weight, gain, weight + here[0], weight + here[1], local_gain, weight - left, weight + right
+    )
 
-    def side(points: Floats, values: Floats, at: Floats) -> _Side:
-        """``points`` lead away from 0, with ``values`` between and ``at`` them."""
-        same = np.abs(values - value) <= tolerance
-        same[1:] &= np.abs(at - value) <= tolerance
-        if np.all(same):
-            return _Side(math.inf, -math.inf)
-        end = int(np.argmin(same))
-        return _Side(float(points[end - 1]) if end else 0.0, float(values[end]))
 
-    left = side(-f.breakpoints[:first][::-1], f.values[: first + 1][::-1], f.at[:first][::-1])
-    return left, side(f.breakpoints[last:], f.values[last:], f.at[last:])
+def _flat(points: Floats, values: Floats, at: Floats, value: float, tolerance: float) -> tuple[float, float]:
+    """How far to one side of the weight the measure is ``value``, and what it is after that, -inf where it stays for ever.
+
+    ``points`` lead away from 0, with ``values`` between and ``at`` them.
+    """
+    same = np.abs(values - value) <= tolerance
+    same[1:] &= np.abs(at - value) <= tolerance
+    if np.all(same):
+        return math.inf, -math.inf
+    end = int(np.argmin(same))
+    return float(points[end - 1]) if end else 0.0, float(values[end])
 
 
 def _plain(weight: WeightOptimality) -> dict[str, Any]:
     return {name: None if isinstance(number, float) and math.isinf(number) else number for name, number in asdict(weight).items()}
-
-
-def _figure(found: Optimality, weights: list[WeightOptimality]) -> "Figure":
-    """A row a weight: most of its step function, and the steps around it."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.4, 1.2 + 2.4 * len(weights)), layout="constrained")
-    panels = figure.subplots(len(weights), 2, squeeze=False)
-    for (whole, near), weight in zip(panels, weights, strict=True):
-        f = found.profile(weight.feature)
-        _draw_whole(whole, f, found, weight)
-        _draw_steps(near, f, found, weight, np.array(_near_window(f, weight)))
-        near.ticklabel_format(axis="both", useOffset=False)
-        whole.set_ylabel(str(found.measure))
-    panels[0, 0].set_title("all but the far ends", fontsize="medium")
-    panels[0, 1].set_title("close up", fontsize="medium")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    figure.suptitle(caption(found.verdict, 400), fontsize="medium", wrap=True)
-    return figure
 
 
 def _draw_whole(axes: "Axes", f: StepFunction, found: Optimality, weight: WeightOptimality) -> None:
@@ -291,12 +273,6 @@ def _draw_steps(axes: "Axes", f: StepFunction, found: Optimality, weight: Weight
     axes.set_xlim(low, high)
     axes.margins(y=0.12)
     axes.set_xlabel(f"weight of {caption(weight.feature)}")
-
-
-def _near_window(f: StepFunction, weight: WeightOptimality) -> tuple[float, float]:
-    """The next few breakpoints on each side."""
-    here = int(np.searchsorted(f.breakpoints, 0.0))
-    return _padded([weight.weight, *(f.breakpoints[max(here - NEAR, 0) : here + NEAR] + weight.weight).tolist()])
 
 
 def _padded(shown: list[float]) -> tuple[float, float]:

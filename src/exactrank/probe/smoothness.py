@@ -26,11 +26,10 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
-from exactrank.objectives.profile import profile
 from exactrank.objectives.step_function import SAME_VALUE, Floats, StepFunction
 from exactrank.pictures import picture_file
 from exactrank.probe.probed import measure_of, model_of, rows_for
-from exactrank.probe.weight_moves import Weight, WeightMoves, moves_of
+from exactrank.probe.weight_moves import Sample, Weight
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
 from exactrank.scorers.network import Network
@@ -94,27 +93,6 @@ class Curve:
         return self.best - self.value if self.best - self.value > SAME_VALUE else 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Some queries, and the model on them."""
-
-    measure: Measure
-    data: RankingData
-    moves: WeightMoves
-    threads: int | None
-
-    def profile(self, weight: Weight, percent: float) -> StepFunction:
-        """(1), of a weight along which scores are straight lines; its variable is p."""
-        return profile(
-            self.measure, self.data, self.moves.scores, self.moves.direction(weight), low=-percent, high=percent, threads=self.threads
-        )
-
-    def sampled(self, weight: Weight, percents: Floats) -> Floats:
-        """(1) at some points."""
-        path, bound = self.moves.path(weight), self.measure.on(self.data, threads=self.threads)
-        return np.array([bound.mean(path(percent)) for percent in percents.tolist()])
-
-
 @dataclass(frozen=True, repr=False)
 class Smoothness:
     """How a measure changes with single weights of a model; build it with [`xr.smoothness`][exactrank.smoothness]."""
@@ -156,16 +134,12 @@ class Smoothness:
             at = f"{(most.low + most.high) / 2:+.3g}% for {most.weight.name}"
             of = f"{better} of {len(curves)} weights have a better value within {self.percent:g}% of their own"
             top = f"{here}: {of}; the best, {at}, gains {most.gain:.2g}."
-        return f"{top} {self._trend()}"
-
-    def _trend(self) -> str:
-        """How the variation on the grid goes with the number of queries."""
         medians = {size: float(np.median([curve.grid.variation for curve in self.of(size)])) for size in self.samples}
         few, many = min(medians), max(medians)
-        at = f"In steps of {self.spacing:.3g}% the middle curve goes up and down by"
+        trend = f"In steps of {self.spacing:.3g}% the middle curve goes up and down by"
         if few == many:
-            return f"{at} {medians[many]:.1f} times its span."
-        return f"{at} {medians[few]:.1f} times its span with {few:,} queries and {medians[many]:.1f} times with all {many:,}."
+            return f"{top} {trend} {medians[many]:.1f} times its span."
+        return f"{top} {trend} {medians[few]:.1f} times its span with {few:,} queries and {medians[many]:.1f} times with all {many:,}."
 
     def profile(self, weight: str, queries: int | None = None) -> StepFunction:
         """The exact step function (1) of a weight, over a sample of so many queries, by default all; its variable is p."""
@@ -182,13 +156,17 @@ class Smoothness:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, ready for ``json.dumps``; ``steps`` of a sampled curve is None."""
+        curves = []
+        for curve in self.curves:
+            weight = {"weight": curve.weight.name, "trained": curve.weight.value, "exact": curve.steps is not None, "gain": curve.gain}
+            curves.append(weight | {name: value for name, value in asdict(curve).items() if name != "weight"})
         return {
             "measure": repr(self.measure),
             "percent": self.percent,
             "skipped_queries": self.skipped,
             "verdict": self.verdict,
             "grid": self.grid.tolist(),
-            "curves": [_plain(curve) for curve in self.curves],
+            "curves": curves,
         }
 
     def plot(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -229,65 +207,43 @@ def smoothness(
     >>> [(curve.weight.name, round(curve.low, 1), round(curve.high, 1), round(curve.gain, 4)) for curve in found.curves]
     [('bm25', -100.0, -40.5, 0.4131), ('dense', 68.0, 100.0, 0.4131)]
     """
-    _check(percent, weights, samples, points)
+    if not 0 < percent < np.inf:
+        raise DataError(f"percent must be a number above 0, got {percent}")
+    for name, least, number in (("weights", 1, weights), ("points", 3, points), ("samples", 1, min(samples, default=1))):
+        if number < least:
+            raise DataError(f"{name} must be at least {least}, got {number}")
     given = model_of(model)
     parsed = measure_of(given, measure)
     scorer = given.scorer
     if not isinstance(scorer, Linear | Network):
         raise IncompatibleError(f"a {scorer.kind} model has no weights to move; give a linear model or a network")
-    rows = rows_for(scorer, _counted(parsed, data, given, threads))
+    values = evaluate(parsed, data, given.predict(data, threads), threads=threads)[str(parsed)].values
+    counts = ~np.isnan(values) & (data.weights > 0)  # others are left out: samples of a size are samples of so many values
+    if not np.any(counts):
+        raise DataError(f"{parsed} skips every query of the data, so there is nothing to follow; give data with relevant documents")
+    rows = rows_for(scorer, data.take_queries(counts))
     order = np.random.default_rng(seed).permutation(rows.n_queries)
     parts = [rows.take_queries(np.sort(order[:size])) for size in sorted(set(samples)) if size < rows.n_queries]
-    drawn = {part.n_queries: Sample(parsed, part, moves_of(scorer, part, threads), threads) for part in [*parts, rows]}
-    chosen = drawn[rows.n_queries].moves.weights(weights)
+    drawn = {part.n_queries: Sample(parsed, scorer, part, threads) for part in [*parts, rows]}
+    chosen = drawn[rows.n_queries].weights(weights)
     if not chosen:
         raise DataError(
             "every weight is 0, or its feature is the same in all documents of a query: there is nothing to move; train the model"
         )
     grid = np.linspace(-percent, percent, points)
-    curves = tuple((_exact if weight.straight else _sampled)(sample, weight, grid) for sample in drawn.values() for weight in chosen)
+    curves = tuple(_curve(sample, weight, grid) for sample in drawn.values() for weight in chosen)
     return Smoothness(parsed, percent, curves, data.n_queries - rows.n_queries, drawn)
 
 
-def _check(percent: float, weights: int, samples: Sequence[int], points: int) -> None:
-    if not 0 < percent < np.inf:
-        raise DataError(f"percent must be a number above 0, got {percent}")
-    for name, least, given in (("weights", 1, weights), ("points", 3, points), ("samples", 1, min(samples, default=1))):
-        if given < least:
-            raise DataError(f"{name} must be at least {least}, got {given}")
-
-
-def _counted(measure: Measure, data: RankingData, model: Model, threads: int | None) -> RankingData:
-    """The queries that count in the measure's mean: samples of a size are then samples of so many values."""
-    found = evaluate(measure, data, model.predict(data, threads), threads=threads)
-    counts = ~np.isnan(found[str(measure)].values) & (data.weights > 0)
-    if not np.any(counts):
-        raise DataError(f"{measure} skips every query of the data, so there is nothing to follow; give data with relevant documents")
-    return data.take_queries(counts)
-
-
-def _exact(sample: Sample, weight: Weight, grid: Floats) -> Curve:
-    """The curve of a weight along which scores are straight lines."""
-    f = sample.profile(weight, float(grid[-1]))
-    sizes, values, best = np.abs(np.diff(f.values)), f(grid), f.best(float(grid[0]), float(grid[-1]))
-    steps = Steps(int(np.sum(sizes > SAME_VALUE)), float(sizes.max(initial=0.0)), Roughness.of(f.values))
-    return Curve(
-        weight, sample.data.n_queries, f(0.0), best.value, best.low, best.high, float(np.ptp(f.values)), Roughness.of(values), steps,
-        tuple(values.tolist()),
-    )  # fmt: skip
-
-
-def _sampled(sample: Sample, weight: Weight, grid: Floats) -> Curve:
-    """The curve of any weight, as far as the grid shows it."""
-    values, here = np.split(sample.sampled(weight, np.append(grid, 0.0)), [len(grid)])
-    best = int(np.argmax(values))
-    at = float(grid[best])
-    return Curve(
-        weight, sample.data.n_queries, float(here[0]), float(values[best]), at, at, float(np.ptp(values)), Roughness.of(values), None,
-        tuple(values.tolist()),
-    )  # fmt: skip
-
-
-def _plain(curve: Curve) -> dict[str, Any]:
-    weight = {"weight": curve.weight.name, "trained": curve.weight.value, "exact": curve.steps is not None, "gain": curve.gain}
-    return weight | {name: value for name, value in asdict(curve).items() if name != "weight"}
+def _curve(sample: Sample, weight: Weight, grid: Floats) -> Curve:
+    """(1) of a weight; where scores are no straight lines, as far as the grid shows it."""
+    if weight.straight:
+        f = sample.profile(weight, float(grid[-1]))
+        sizes, values, best = np.abs(np.diff(f.values)), f(grid), f.best(float(grid[0]), float(grid[-1]))
+        steps = Steps(int(np.sum(sizes > SAME_VALUE)), float(sizes.max(initial=0.0)), Roughness.of(f.values))
+        found = f(0.0), best.value, best.low, best.high, float(np.ptp(f.values))
+    else:
+        values, here = np.split(sample.sampled(weight, np.append(grid, 0.0)), [len(grid)])
+        top, steps = int(np.argmax(values)), None
+        found = float(here[0]), float(values[top]), float(grid[top]), float(grid[top]), float(np.ptp(values))
+    return Curve(weight, sample.data.n_queries, *found, Roughness.of(values), steps, tuple(values.tolist()))

@@ -31,7 +31,13 @@ def drawn(found: "Smoothness") -> "Figure":
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_exact(parts[0], found)
     if sampled:
-        _draw_sampled(parts[1], found)
+        panels = parts[1].subplots(1, len(found.samples), squeeze=False)[0]
+        for axes, queries in zip(panels, found.samples, strict=True):
+            curves = [curve for curve in found.of(queries) if curve.steps is None]
+            for curve in curves:
+                axes.plot(found.grid, curve.values, marker=".", markersize=2, linewidth=0.8, label=caption(curve.weight.name))
+            _mark(axes, curves[0].value)
+        _finish(parts[1], panels, found, "change of the hidden weight (%)", f"sampled: {len(found.grid)} points")
     figure.suptitle(f"{found.measure} as one weight of the model moves", fontsize="medium")
     return figure
 
@@ -41,33 +47,16 @@ def _draw_exact(part: "Figure | SubFigure", found: "Smoothness") -> None:
     for (whole, near), queries in zip(panels.T, found.samples, strict=True):
         curves = [curve for curve in found.of(queries) if curve.steps is not None]
         steps = [found.profile(curve.weight.name, queries) for curve in curves]
-        reach = min(found.percent, float(np.median([_reach(f.breakpoints, found.percent) for f in steps])))
+        away = [np.sort(np.abs(f.breakpoints)) for f in steps]  # from the model; about NEAR steps on each side are within reach
+        reach = min(found.percent, float(np.median([far[2 * NEAR] if len(far) > 2 * NEAR else found.percent for far in away])))
         for curve, f in zip(curves, steps, strict=True):
             _draw_steps(whole, curve, outline(f.breakpoints, f.values, np.linspace(-found.percent, found.percent, COLUMNS)))
             _draw_steps(near, curve, outline(f.breakpoints, f.values - curve.value, np.array([-reach, reach])))
         _mark(whole, curves[0].value)
         _mark(near, 0.0)
         near.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2))
-        whole.set_title(f"{queries:,} queries", fontsize="medium")
-    panels[0, 0].set_ylabel(str(found.measure))
     panels[1, 0].set_ylabel("close up: less the model's")
-    _same_scale(panels[0])
-    part.supxlabel("change of the weight (%)", fontsize="medium")
-    _legend(part, panels[0, 0], "exact: every step")
-
-
-def _draw_sampled(part: "Figure | SubFigure", found: "Smoothness") -> None:
-    panels = part.subplots(1, len(found.samples), squeeze=False)[0]
-    for axes, queries in zip(panels, found.samples, strict=True):
-        curves = [curve for curve in found.of(queries) if curve.steps is None]
-        for curve in curves:
-            axes.plot(found.grid, curve.values, marker=".", markersize=2, linewidth=0.8, label=caption(curve.weight.name))
-        _mark(axes, curves[0].value)
-        axes.set_title(f"{queries:,} queries", fontsize="medium")
-    panels[0].set_ylabel(str(found.measure))
-    _same_scale(panels)
-    part.supxlabel("change of the hidden weight (%)", fontsize="medium")
-    _legend(part, panels[0], f"sampled: {len(found.grid)} points")
+    _finish(part, panels[0], found, "change of the weight (%)", "exact: every step")
 
 
 def _draw_steps(axes: "Axes", curve: "Curve", steps: Any) -> None:
@@ -84,18 +73,13 @@ def _mark(axes: "Axes", value: float) -> None:
     axes.locator_params(axis="x", nbins=4)
 
 
-def _reach(breakpoints: "np.ndarray[Any, Any]", otherwise: float) -> float:
-    """How far from the model a curve has ``NEAR`` steps on each side, about."""
-    away = np.sort(np.abs(breakpoints))
-    return float(away[2 * NEAR]) if len(away) > 2 * NEAR else otherwise
-
-
-def _same_scale(panels: "Sequence[Axes]") -> None:
+def _finish(part: "Figure | SubFigure", panels: "Sequence[Axes]", found: "Smoothness", across: str, legend: str) -> None:
+    """One scale for all panels, and what they show in words."""
     ends = np.array([axes.get_ylim() for axes in panels])
-    for axes in panels:
+    for axes, queries in zip(panels, found.samples, strict=True):
         axes.set_ylim(ends[:, 0].min(), ends[:, 1].max())
-
-
-def _legend(part: "Figure | SubFigure", axes: "Axes", title: str) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    part.legend(handles, labels, title=title, loc="outside right center", frameon=False, fontsize="small", title_fontsize="small")
+        axes.set_title(f"{queries:,} queries", fontsize="medium")
+    panels[0].set_ylabel(str(found.measure))
+    part.supxlabel(across, fontsize="medium")
+    handles, labels = panels[0].get_legend_handles_labels()
+    part.legend(handles, labels, title=legend, loc="outside right center", frameon=False, fontsize="small", title_fontsize="small")

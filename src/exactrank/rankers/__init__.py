@@ -31,8 +31,3 @@ RANKERS: "Registry[type[Ranker]]" = Registry(
     "exactrank.rankers",
     _is_ranker,
 )
-
-
-def find_ranker(name: str) -> "type[Ranker]":
-    """The class of the ranker called ``name``."""
-    return RANKERS[name]

@@ -1,7 +1,7 @@
 """AdaRank: single features, boosted on the measure (Xu & Li 2007).
 
 Each round adds the feature that does best on the queries that the model so far does badly on; the model is linear
-(`exactrank.optimizers.ada_rank`, `exactrank.objectives.query_performance`). As published a feature may be taken again at once, and
+(`exactrank.optimizers.boosting`, `exactrank.objectives.measured`). As published a feature may be taken again at once, and
 often the first one is, for ever (``rest=0``); by default it may be once all others were, which does better on every set that we tried.
 Features are divided by their standard deviation, so that the alphas of (2) there weigh them alike.
 
@@ -11,20 +11,17 @@ of the documents that it ties.
 
 import numpy as np
 
-from exactrank.objectives.measured import Measured
-from exactrank.objectives.query_performance import QueryPerformance
-from exactrank.optimizers import ada_rank
+from exactrank.objectives.measured import Measured, QueryPerformance
+from exactrank.optimizers import boosting
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.architecture import LinearModel
 from exactrank.scorers.base import Scorer
 from exactrank.settings import setting
 from exactrank.training.combinators import seen
-from exactrank.training.judge import Judge, severe
-from exactrank.training.loop import Run
+from exactrank.training.judge import Judge, Task, severe
 from exactrank.training.progress import Trained
-from exactrank.training.recorder import Recorder
-from exactrank.training.task import Task
+from exactrank.training.run import Recorder, Run
 
 
 class AdaRank(Ranker):
@@ -61,8 +58,8 @@ class AdaRank(Ranker):
         asked = task.measure.on(data, threads=task.threads)
         measured = Measured(asked.with_ties(severe(task.measure).ties), architecture, asked)
         problem = QueryPerformance(measured, turned=not self.nonnegative)
-        judge: Judge[Theta] = task.judge(
-            lambda theta, part: architecture.scores(theta, part.X, task.threads), by_objective=True, reported=measured.reported
+        judge: Judge[Theta] = Judge(
+            task, lambda theta, part: architecture.scores(theta, part.X, task.threads), by_objective=True, reported=measured.reported
         )
-        run = Run(ada_rank.AdaRank(self.rest), problem, np.zeros(data.n_features), judge, self.max_iter, self.seed, self.patience)
+        run = Run(boosting.AdaRank(self.rest), problem, np.zeros(data.n_features), judge, self.max_iter, self.seed, self.patience)
         return seen(run, architecture.at, recorder)

@@ -1,13 +1,13 @@
 """ApproxNDCG: NDCG with ranks counted softly (Qin, Liu & Li 2010).
 
-The objective is that of `exactrank.objectives.approx_ndcg`. It is not concave: a linear model starts from ridge regression.
+The objective is that of `exactrank.objectives.losses`. It is not concave: a linear model starts from ridge regression.
 """
 
 from typing import ClassVar
 
 from exactrank.measures.base import Measure
-from exactrank.measures.dcg import NDCG
-from exactrank.objectives import approx_ndcg
+from exactrank.measures.graded import NDCG
+from exactrank.objectives import losses
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.settings import Range, setting
@@ -35,4 +35,4 @@ class ApproxNDCG(GradientRanker):
 
     def _objective(self, measure: Measure) -> Objective:
         ndcg = measure if isinstance(measure, NDCG) else NDCG()
-        return approx_ndcg.ApproxNDCG(ndcg, self.alpha)
+        return losses.ApproxNDCG(ndcg, self.alpha)

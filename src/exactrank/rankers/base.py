@@ -33,12 +33,12 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.scorers.model import Model, plain
-from exactrank.settings import SOME, Configured, setting
+from exactrank.settings import SOME, VALID, Configured, setting
 from exactrank.stored import from_record, to_record
 from exactrank.training.combinators import bags, bootstrap
+from exactrank.training.judge import Task
 from exactrank.training.progress import Listener, Progress, Trained
-from exactrank.training.recorder import Journal, Recorder, Root
-from exactrank.training.task import Task
+from exactrank.training.run import Journal, Recorder, Root
 
 Checkpoint = Callable[[Model], None]
 #: What a fit leaves on the ranker.
@@ -84,15 +84,25 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         """What settings come to on ``data`` where that is not what they say, as "auto"."""
         return {}
 
-    def check_effects(self, **known: object) -> None:
-        """Raise where a setting has no effect beside the others, or cannot stand beside them."""
-        super().check_effects(**known)
-        if self.bags == 1 and self.bagging == "cross-fit":
-            raise SettingError(f"{type(self).__name__}: bags=1 leaves no queries to train on; give bags=0 for one model, or at least 2")
+    def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
+        """The settings that would have no effect on ``data`` beside the others, each with why; ``fit`` refuses them."""
+        cross_fitted = bool(self._bag_count(data)) and self.bagging == "cross-fit"
+        return self.without_effect(**self._comes_to(data), **{VALID: validated or cross_fitted})
 
-    def idle(self, data: RankingData) -> set[str]:
-        """The settings that would have no effect on ``data`` beside the others; ``fit`` refuses them."""
-        return set(self.without_effect(**self._comes_to(data)))
+    def check_effects(self, data: RankingData, validated: bool = False) -> None:
+        """Raise where on ``data`` a setting has no effect beside the others, or cannot stand beside them; or weights are not honoured."""
+        name = type(self).__name__
+        for trouble in self.idle(data, validated).values():
+            raise SettingError(f"{name}: {trouble}")
+        if self.bags == 1 and self.bagging == "cross-fit":
+            raise SettingError(f"{name}: bags=1 leaves no queries to train on; give bags=0 for one model, or at least 2")
+        if self._bag_count(data) and self.bagging == "cross-fit" and data.n_queries < 2:
+            raise SettingError(f"{name}: cross-fitting needs at least 2 queries, and the data has 1; give bags=0")
+        if data.sample_weight is not None and not self.weighs_documents:
+            raise SettingError(
+                f"{name} cannot weigh single documents; leave out sample_weight, give a query_weight, or use Ridge, MART,"
+                " LambdaMART or DirectRankTrees"
+            )
 
     def fit(
         self,
@@ -118,34 +128,26 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         self.check_values()
         measure = parse_measure(self.measure)
         data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
-        self.check_effects(**self._comes_to(data))
-        self._check_weights(data)
+        self.check_effects(data, valid is not None)
         given = training_data(data, valid, self.missing, self.threads)
         check_measure_tells_apart(measure, data, self.threads)
         own = copy(self)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
         task = Task(measure, given.data, given.valid, self.threads)
-        root = Root(listener, own._checkpointed(given, checkpoint), Journal() if resume is None else own._journal(resume, given))
+        journal = Journal() if resume is None else own._journal(resume, given)
+        root = Root(listener, None if checkpoint is None else partial(own._keep, given, checkpoint), journal)
         trained = root.train(partial(own._trained, task))
         if trained.trouble:
             warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=2)
         if root.interrupted:
             warnings.warn("training was interrupted; the best model so far is kept", InterruptedWarning, stacklevel=2)
-        more = {"chosen": dict(trained.chosen)} if trained.chosen else {}
-        model = own._model(given, trained.iterate, own._reached(given, trained.iterate, trained.steps, root.interrupted) | more)
-        fitted = {"model_": model, "history_": tuple(root.journal.history), "n_features_in_": data.n_features}
+        model = own._model(given, trained.iterate, trained.steps, root.interrupted, trained.chosen)
+        fitted = {"model_": model, "history_": tuple(journal.history), "n_features_in_": data.n_features}
         if isinstance(X, RankingData) or hasattr(X, "columns"):
             fitted["feature_names_in_"] = np.array(data.feature_names, object)
         if "out_of_fold_" in vars(own):
             fitted["out_of_fold_"] = given.data.ungrouped(vars(own)["out_of_fold_"])
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
         return self
-
-    def _check_weights(self, data: RankingData) -> None:
-        if data.sample_weight is not None and not self.weighs_documents:
-            raise SettingError(
-                f"{type(self).__name__} cannot weigh single documents; leave out sample_weight, give a query_weight, or use Ridge, MART,"
-                " LambdaMART or DirectRankTrees"
-            )
 
     def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """One model, or the mean of several."""
@@ -164,7 +166,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _member(self, task: Task, count: int, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The model of a bag with that number."""
-        one, data = replace(task, bag=number), task.data
+        one, data = replace(task, bag=number, bags=count), task.data
         if self.bagging == "bootstrap":
             drawn, _ = bootstrap(data, np.random.default_rng([self.seed, number]))
             return self._fit(replace(one, data=replace(data, query_weight=drawn)), recorder)
@@ -201,21 +203,25 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             raise IncompatibleError(f"a {self.model_.scorer.kind} model has no weights; only linear ones do")
         return self.model_.scorer.weights
 
-    def _model(self, given: TrainingData, scorer: Scorer, reached: dict[str, Any]) -> Model:
+    def _model(
+        self, given: TrainingData, scorer: Scorer, steps: int, interrupted: bool, chosen: Mapping[str, object] | None = None
+    ) -> Model:
+        """The model of ``scorer``; what is said of training is the measure as asked, on the data as given: ties may go by that order."""
+        measure, threads = parse_measure(self.measure), self.threads
+        reached: dict[str, float | None] = {"value": None, "valid": None}
+        for name, part, as_given in (("value", given.data, given.given), ("valid", given.valid, given.given_valid)):
+            if part is not None and as_given is not None:
+                scores = as_given.grouped(part.ungrouped(scorer.score(part.X, threads)))
+                reached[name] = measure.on(as_given, threads=threads).mean(scores)
+        training = {**reached, "steps": steps, "interrupted": interrupted} | ({"chosen": dict(chosen)} if chosen else {})
         made: Any = scorer  # of any kind: all know what stands for missing values
         whole: Scorer = replace(made, missing=self.missing, fill=given.fill).anchored(given.data.offset)
-        measure, ranker = repr(parse_measure(self.measure)), type(self).__name__
-        return Model(whole, measure, ranker, self.get_params(), given.facts, self.seed, training=reached)
-
-    def _reached(self, given: TrainingData, scorer: Scorer, steps: int, interrupted: bool) -> dict[str, Any]:
-        """What is said of training: the measure as asked, on the data as given."""
-        value, valid = given.reached(parse_measure(self.measure), scorer, self.threads)
-        return {"value": value, "valid": valid, "steps": steps, "interrupted": interrupted}
+        return Model(whole, repr(measure), type(self).__name__, self.get_params(), given.facts, self.seed, training=training)
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:
         """What there is to resume from in ``model``, which this ranker must have trained, with the same settings and on the same data."""
-        ours = self._model(given, model.scorer, {})
-        wanted = plain(ours.params) | {"ranker": ours.ranker, "measure": ours.measure, "data": ours.data}
+        ours = {"ranker": type(self).__name__, "measure": repr(parse_measure(self.measure)), "data": given.facts}
+        wanted = plain(self.get_params()) | ours
         found = plain(model.params) | {"ranker": model.ranker, "measure": model.measure, "data": model.data}
         free = {name for name, one in self.settings.items() if one.free}
         for name in ("ranker", *sorted(wanted.keys() - free)):  # the settings of another ranker say nothing
@@ -224,13 +230,6 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
                 raise IncompatibleError(f"{told}; resume with the same, or train anew")
         return Journal() if model.run is None else Journal(**from_record(model.run, "the checkpoint"))
 
-    def _checkpointed(self, given: TrainingData, checkpoint: Checkpoint | None) -> Callable[[Scorer, int, Journal], None] | None:
-        """What makes a model of the best scorer so far, with what to resume from, and gives it to ``checkpoint``."""
-        if checkpoint is None:
-            return None
-
-        def keep(scorer: Scorer, steps: int, journal: Journal) -> None:
-            model = self._model(given, scorer, self._reached(given, scorer, steps, interrupted=True))
-            checkpoint(replace(model, run=to_record(journal.to_value())))
-
-        return keep
+    def _keep(self, given: TrainingData, checkpoint: Checkpoint, scorer: Scorer, steps: int, journal: Journal) -> None:
+        """Give ``checkpoint`` a model of the best scorer so far, with what to resume from."""
+        checkpoint(replace(self._model(given, scorer, steps, interrupted=True), run=to_record(vars(journal))))

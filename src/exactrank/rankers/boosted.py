@@ -1,43 +1,87 @@
 """What all tree rankers share: trees by LightGBM, one after the other, each along the slope of an objective of the scores.
 
-After each tree (`exactrank.rankers.boosting`) the measure itself is evaluated, exactly, and validation data says how many trees to keep. A
-ranker names its objective and, where that is not a constant, the weight of each tree.
+    tree_t fits  slope(s) / curvature(s)  in each leaf (a Newton step),    s <- s + weight_t * tree_t            (1)
+
+An objective without curvature counts as one of curvature 1. The weight of a document multiplies its slope and its curvature: its share in
+the loss of squared errors, and the force on it where there are forces between documents. After each tree the measure itself is evaluated,
+exactly, and validation data says how many trees to keep. A ranker names its objective and, where that is not a constant, the weight of
+each tree.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from exactrank import _core
+from exactrank.arrays import PerQuery
 from exactrank.data.alignment import listed
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.cost import announce_cost
-from exactrank.objectives.score_space import Objective, Sampled
+from exactrank.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.optimizers.base import State
-from exactrank.optimizers.growth import Growth
+from exactrank.optimizers.boosting import Growth
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.boosting import Boosting, Draws, Weigher
-from exactrank.rankers.forest import Bins, Trees
+from exactrank.rankers.forest import Bins, Tree, Trees
 from exactrank.rankers.training_data import TrainingData
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
 from exactrank.scorers.model import Model
 from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.settings import SOME, Range, setting
+from exactrank.settings import SOME, VALID, Range, setting
 from exactrank.threads import thread_count
-from exactrank.training.judge import Judge
-from exactrank.training.loop import Run
+from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained
-from exactrank.training.recorder import Journal, Recorder, Standing
-from exactrank.training.task import Task
+from exactrank.training.run import Journal, Recorder, Run, Standing
 
 AS_GOOD_AS_ZERO = np.float32(1e-35)
+Weigher = Callable[[Trees, Tree, PerQuery], float]  #: what a tree weighs after others, by the weights of the queries that it saw
+
+
+@dataclass(frozen=True, eq=False)
+class Boosting:
+    """(1) on the data of a task: what `exactrank.optimizers.growth` asks for the next tree.
+
+    All that is drawn at random is drawn for each tree by its number: so training that is resumed draws the same.
+    """
+
+    barren: ClassVar[str] = (
+        "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
+    )
+
+    ranker: "BoostedRanker"
+    task: Task
+    bins: Bins
+    objective: Objective
+    weigh: Weigher | None  #: None where all trees weigh 1
+
+    def grown(self, iterate: Trees) -> Trees:
+        """``iterate`` with one tree more, or as it is where no split is possible."""
+        trees, ranker, seen = iterate.rooted(self.bins), self.ranker, self.task.data.weights
+        place = self.task.bag * ranker.trees + trees.count  # among the trees of all forests
+        if ranker.query_fraction < 1:
+            seen = np.where(np.random.default_rng([ranker.seed, place]).random(len(seen)) < ranker.query_fraction, seen, 0.0)
+        rng = np.random.default_rng([ranker.seed, place, 1])
+        draws = {"feature_fraction_seed": ranker.feature_fraction < 1, "extra_seed": ranker.extra}
+        seeds = {name: int(rng.integers(2**31)) for name, is_drawn in draws.items() if is_drawn}
+        data, share = self.task.data, self.task.data.sample_weight
+        bound = self.objective.drawn(place).on(data) if isinstance(self.objective, Sampled) else self._bound
+        _, slope, curvature = _core.answers(bound, trees.kept[0], data.indptr, seen, True, True, self.bins.threads)
+        if not curvature.any():
+            curvature = np.repeat(seen, data.sizes)
+        tree = trees.grow(*((slope, curvature) if share is None else (slope * share, curvature * share)), seeds)
+        if tree is None:
+            return trees
+        return trees.plus(tree, 1.0 if self.weigh is None else self.weigh(trees, tree, seen))
+
+    @cached_property
+    def _bound(self) -> _core.Objective:
+        return self.objective.on(self.task.data)
 
 
 class BoostedRanker(Ranker):
@@ -82,6 +126,7 @@ class BoostedRanker(Ranker):
         help="With validation data: stop when it has not improved for this number of trees.",
         at_least=1,
         at_most=1 << 30,
+        only={VALID: SOME},
         free=True,
     )
     bagging: Literal["draws", "cross-fit", "bootstrap"] = setting(  # type: ignore[assignment]  # one more than others have
@@ -98,22 +143,20 @@ class BoostedRanker(Ranker):
     def _objective(self, measure: Measure) -> Objective:
         """What the trees follow the slope of."""
 
-    def _weigher(self, task: Task) -> Weigher:
-        """What says the weight of a tree that has grown, beside ``learning_rate``."""
-        return lambda trees, tree, seen: 1.0
+    def _weigher(self, task: Task) -> Weigher | None:
+        """What says the weight of a tree that has grown, beside ``learning_rate``; None where there is no other."""
+        return None
 
-    def check_effects(self, **known: object) -> None:
+    def check_effects(self, data: RankingData, validated: bool = False) -> None:
         """Raise also where the forests of a bag would not differ."""
-        super().check_effects(**known)
+        super().check_effects(data, validated)
         drawn = self.extra or min(self.query_fraction, self.feature_fraction) < 1
-        if self.bags and self.bagging == "draws" and not drawn and not self._draws_rankings():
+        alike = self.bags and self.bagging == "draws" and not drawn
+        if alike and not isinstance(self._objective(parse_measure(self.measure)), Sampled):
             raise SettingError(
                 f"{type(self).__name__}: the forests of {self.bags} bags would be the same; give query_fraction or feature_fraction below"
                 ' 1, extra, sampled lambdas, or bagging="cross-fit" or "bootstrap"'
             )
-
-    def _draws_rankings(self) -> bool:
-        return isinstance(self._objective(parse_measure(self.measure)), Sampled)
 
     def _member(self, task: Task, count: int, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         if self.bagging == "draws":
@@ -122,19 +165,18 @@ class BoostedRanker(Ranker):
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         self._check_features(task.data)
-        objective, names = self._objective(task.measure), task.data.feature_names
+        objective, names, bins = self._objective(task.measure), task.data.feature_names, task.common.get("bins")
         announce_cost(objective, task.data)
-        problem = Boosting(task.data, self._bins(task), objective, self._weigher(task), self._draws(task.bag))
+        if not isinstance(bins, Bins) or not bins.hold(task.data, task.valid):  # else they are those of the forest before
+            kinds = [names.index(name) for name in self.categorical]
+            bins = task.common["bins"] = Bins(task.data, task.valid, self._settings(names), kinds, thread_count(self.threads))
+        problem = Boosting(self, task, bins, objective, self._weigher(task))
         patience = None if task.valid is None else self.patience
-        growing: Recorder[Trees] = recorder.seen_as(lambda trees: trees.scorer(names))
+        growing: Recorder[Trees] = recorder.part(view=lambda trees: TreeEnsemble(trees.text, names))
         grown = Run(Growth[Trees](), problem, Trees(), _judge(task), self.trees, patience=patience)(growing)
-        trees = grown.iterate.written_out()
-        growing.keep(replace(grown, iterate=trees))
-        return self._finished(Trained(trees.scorer(names), grown.verdict, grown.steps, grown.trouble), task, recorder)
-
-    def _finished(self, trained: Trained[TreeEnsemble], task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """What is made of the trees in the end."""
-        return Trained(trained.iterate, trained.verdict, trained.steps, trained.trouble)
+        trees = Trees(grown.iterate.weights, written=grown.iterate.text)  # without a forest, which takes memory
+        growing.journal.entries[growing.place] = replace(grown, iterate=trees)
+        return Trained(TreeEnsemble(trees.text, names), grown.verdict, grown.steps, grown.trouble)
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:
         """Trees that stand in a model alone, as they grew, go on from there."""
@@ -178,19 +220,6 @@ class BoostedRanker(Ranker):
                 " for 0; multiply the feature by a constant, in training and in prediction"
             )
 
-    def _bins(self, task: Task) -> Bins:
-        """Those of the forest before, where it is of the same documents."""
-        found, names = task.common.get("bins"), task.data.feature_names
-        if not isinstance(found, Bins) or not found.hold(task.data, task.valid):
-            categorical = [names.index(name) for name in self.categorical]
-            found = Bins(task.data, task.valid, self._settings(names), categorical, thread_count(self.threads))
-            task.common["bins"] = found
-        return found
-
-    def _draws(self, bag: int) -> Draws:
-        drawn = {"feature_fraction_seed": self.feature_fraction < 1, "extra_seed": self.extra}
-        return Draws(self.seed, bag * self.trees, self.query_fraction, tuple(name for name, is_drawn in drawn.items() if is_drawn))
-
     def _settings(self, names: tuple[str, ...]) -> dict[str, Any]:
         """What LightGBM calls them."""
         monotone = [(self.monotone or {}).get(name, 0) for name in names]
@@ -210,4 +239,4 @@ class BoostedRanker(Ranker):
 
 
 def _judge(task: Task) -> Judge[Trees]:
-    return task.judge(lambda trees, part: trees.scores(part, task.threads))
+    return Judge(task, lambda trees, part: trees.scores(part, task.threads))

@@ -11,9 +11,8 @@ runs an optimizer on it:
 An optimizer that asks for what a problem has not is refused before any work, with those that would do.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +20,6 @@ import numpy as np
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
-from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.measured import LinearMeasured, Measured
 from exactrank.objectives.parametric import Forces, Parametric
@@ -33,17 +31,14 @@ from exactrank.optimizers.coordinate import CoordinateSearch
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.architecture import Architecture, LinearModel, NetworkModel
 from exactrank.scorers.base import Scorer
-from exactrank.settings import setting
-from exactrank.training.combinators import phases, seen
-from exactrank.training.judge import severe
-from exactrank.training.loop import Run
+from exactrank.settings import SOME, VALID, setting
+from exactrank.training.combinators import Phase, seen
+from exactrank.training.judge import Judge, Task, severe
 from exactrank.training.progress import Trained
-from exactrank.training.recorder import Recorder
-from exactrank.training.task import Task
+from exactrank.training.run import Recorder, Run
 
 Problem = Parametric | Forces | Measured
 AnyOptimizer = Optimizer[Any, Theta, Any]
-Phase = Callable[[Theta, Recorder[Theta]], Trained[Theta]]  #: a run from given parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +57,21 @@ class Composition:
         if isinstance(objective, Measure):
             kind = LinearMeasured if self.architecture.linear else Measured
             return kind(severe(objective).on(self.task.data, threads=self.task.threads), self.architecture)
-        problem = Parametric(objective, self.architecture, self.task.data, self.l2, self.task.threads)
-        return problem if is_conservative(objective) else Forces(objective, problem, self._goodness)
+        if is_conservative(objective):
+            return Parametric(objective, self.architecture, self.task.data, self.l2, self.task.threads)
+        selecting = gentle(severe(self.task.measure).on(self.task.data, threads=self.task.threads))
 
-    def phase(self, problem: Problem, optimizer: AnyOptimizer, max_steps: int) -> Phase:
+        def judge(theta: Theta) -> float:
+            """The value of forces, which have none of their own: what the judge selects by, on the training data."""
+            return selecting.mean(self.scores(theta, self.task.data))
+
+        return Forces(objective, self.architecture, self.task.data, judge, self.l2, self.task.threads)
+
+    def phase(self, problem: Problem, optimizer: AnyOptimizer, max_steps: int) -> Phase[Theta]:
         """A run of ``optimizer`` on ``problem``, of which it asks nothing that it has not."""
         patience = None if self.task.valid is None else self.patience
-        runs, judge = fitting(optimizer, problem), self.task.judge(self.scores, by_objective=isinstance(problem, Forces))
-        return lambda start, recorder: Run(runs, problem, start, judge, max_steps, self._seed, patience)(recorder)
-
-    def train(self, phase: Phase, start: Theta, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """What ``phase`` comes to from ``start``."""
-        return seen(partial(phase, start), self.architecture.at, recorder)
+        runs, judge = fitting(optimizer, problem), Judge(self.task, self.scores, by_objective=isinstance(problem, Forces))
+        return lambda start, recorder: Run(runs, problem, start, judge, max_steps, [self.seed, self.task.bag], patience)(recorder)
 
     def scores(self, theta: Theta, part: RankingData) -> PerDocument:
         """The scores of the documents of ``part``; those of the training data are kept for who asks next about the same parameters."""
@@ -83,33 +81,14 @@ class Composition:
             self._last[:] = [(theta, self.architecture.scores(theta, part.X, self.task.threads))]
         return self._last[0][1]
 
-    def random_start(self) -> Theta:
-        """Random parameters."""
-        return self.architecture.initial(np.random.default_rng(self._seed))
-
-    def ridge_start(self) -> Theta:
-        """The parameters of ridge regression, of unit deviation within queries."""
-        data = self.task.data
-        theta = self.architecture.theta_of(ridge_weights(data))
-        size = deviation(self.architecture.scores(theta, data.X), data.indptr)
+    def start(self, ridge: bool) -> Theta:
+        """The parameters of ridge regression, of unit deviation within queries, or random ones."""
+        architecture, data = self.architecture, self.task.data
+        if not ridge:
+            return architecture.initial(np.random.default_rng([self.seed, self.task.bag]))
+        theta = architecture.theta_of(ridge_weights(data))
+        size = deviation(architecture.scores(theta, data.X), data.indptr)
         return theta / size if size > 0 else theta
-
-    def _goodness(self, theta: Theta) -> float:
-        """What the judge selects by, on the training data: the value of forces that have none of their own."""
-        return self._selecting.mean(self.scores(theta, self.task.data))
-
-    @cached_property
-    def _selecting(self) -> BoundMeasure:
-        return gentle(severe(self.task.measure).on(self.task.data, threads=self.task.threads))
-
-    @property
-    def _seed(self) -> list[int]:
-        return [self.seed, self.task.bag]
-
-
-def in_turn(several: list[Phase]) -> Phase:
-    """One run after the other, each from where the best of the one before ended."""
-    return partial(phases, several)
 
 
 class Composed(Ranker):
@@ -135,18 +114,22 @@ class Composed(Ranker):
         default="random", help="Where to start: at random, or (a linear model) from ridge regression."
     )
     max_iter: int = setting(default=300, help="Maximum number of steps of the optimizer.", at_least=1, free=True)
-    patience: int = setting(default=50, help="With validation data: stop when it has not improved for this number of steps.", at_least=1)
+    patience: int = setting(
+        default=50,
+        help="With validation data: stop when it has not improved for this number of steps.",
+        at_least=1,
+        only={VALID: SOME},
+    )
     l2: float = setting(default=0.0, help="Penalty on half the squared size of the parameters, against the mean over queries.", at_least=0)
 
-    def without_effect(self, **known: object) -> dict[str, str]:
+    def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
         """Those of the base; and a measure knows no penalty."""
-        found = super().without_effect(**known)
+        found = super().idle(data, validated)
         if self.l2 and (self.objective is None or isinstance(self.objective, Measure)):
             found["l2"] = f"l2={self.l2!r} has no effect on a measure, which the size of scores does not change; leave it out"
         return found
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         made = Composition(task, self.scorer.on(task.data), self.l2, self.patience, self.seed)
-        problem = made.problem(task.measure if self.objective is None else self.objective)
-        phase = made.phase(problem, self.optimizer, self.max_iter)
-        return made.train(phase, made.ridge_start() if self.start == "ridge" else made.random_start(), recorder)
+        phase = made.phase(made.problem(task.measure if self.objective is None else self.objective), self.optimizer, self.max_iter)
+        return seen(partial(phase, made.start(self.start == "ridge")), made.architecture.at, recorder)

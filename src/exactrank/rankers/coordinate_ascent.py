@@ -1,7 +1,7 @@
 """Coordinate ascent of Metzler & Croft (2007), "Linear feature-based models for information retrieval", as RankLib made it known.
 
 A linear model, whose weights are changed one at a time by trying steps of many sizes
-(`exactrank.optimizers.step_search`) on the measure itself (`exactrank.objectives.linear_value`). The first start has equal
+(`exactrank.optimizers.step_search`) on the measure itself (`exactrank.objectives.linear_profile`). The first start has equal
 weights, the others random ones: of features in units of their standard deviation, so that it does not matter in which units they
 come. Published is to take them as they are. In training ties count severely (`exactrank.training.judge`).
 """
@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from exactrank.objectives.linear_value import LinearValue
+from exactrank.objectives.linear_profile import LinearValue
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.step_search import StepSearch
 from exactrank.rankers.base import Ranker
@@ -19,11 +19,9 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.settings import Range, setting
 from exactrank.training.combinators import Part, restarts, seen
-from exactrank.training.judge import Judge, severe
-from exactrank.training.loop import Run
+from exactrank.training.judge import Judge, Task, severe
 from exactrank.training.progress import Trained
-from exactrank.training.recorder import Recorder
-from exactrank.training.task import Task
+from exactrank.training.run import Recorder, Run
 
 
 class CoordinateAscent(Ranker):
@@ -53,7 +51,7 @@ class CoordinateAscent(Ranker):
         search = StepSearch(self.step, self.growth, self.tries, self.tolerance)
         measure, parts = severe(task.measure), [part for part in (data, task.valid) if part is not None]
         values = [LinearValue(measure.on(part, threads=task.threads), scale) for part in parts]
-        judge: Judge[Theta] = task.judge(lambda theta, part: values[part is not data].scores(theta), by_objective=True)
+        judge: Judge[Theta] = Judge(task, lambda theta, part: values[part is not data].scores(theta), by_objective=True)
 
         def run(number: int) -> Part[Theta]:
             rng = np.random.default_rng([self.seed, number])

@@ -14,37 +14,32 @@ queries that the sample left out worse. In training ties count severely (`exactr
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from exactrank import _core
-from exactrank.arrays import Matrix, PerDocument, PerQuery
+from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import SettingError
-from exactrank.measures.bound import BoundMeasure
-from exactrank.objectives.likelihood import Point
+from exactrank.objectives.line_search import Point
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.softmax import SoftmaxLikelihood
 from exactrank.objectives.within_query import deviation
 from exactrank.optimizers.base import Theta
-from exactrank.optimizers.coordinate import CoordinateSearch, Limits, Profiled
-from exactrank.optimizers.guarded import Guarded
-from exactrank.optimizers.powell import Powell
+from exactrank.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, Profiled
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.settings import SOME, Range, setting
 from exactrank.threads import thread_count
 from exactrank.training.combinators import bags, bootstrap, restarts, seen
-from exactrank.training.judge import Judge, severe, unheard
-from exactrank.training.loop import Run
+from exactrank.training.judge import Judge, Task, severe, unheard
 from exactrank.training.progress import Trained, Verdict
-from exactrank.training.recorder import Recorder
-from exactrank.training.task import Task
+from exactrank.training.run import Recorder, Run
 
 Start = Literal["auto", "softmax", "ridge", "zero", "random"] | Sequence[float]
 #: With as many queries, or more, the mean over bootstrap samples is not worth its time.
@@ -120,81 +115,74 @@ class DirectRank(Ranker):
         found = {"bags": bags, "max_iter": 1 if bags else ROUNDS}
         return {name: value for name, value in found.items() if getattr(self, name) is None}
 
-    def without_effect(self, **known: object) -> dict[str, str]:
+    def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
         """What the declarations say, and the tolerance where there is only one round."""
-        found = super().without_effect(**known)
-        if known.get("max_iter", self.max_iter) == 1 and not self.settings["tolerance"].is_default(self.tolerance):
+        found = super().idle(data, validated)
+        rounds = self._comes_to(data).get("max_iter", self.max_iter)
+        if rounds == 1 and not self.settings["tolerance"].is_default(self.tolerance):
             found["tolerance"] = f"tolerance={self.tolerance!r} has no effect with a single round; leave it out, or give max_iter"
         return found
 
-    def check_effects(self, **known: object) -> None:
-        """Raise, too, where the limits leave no room."""
-        super().check_effects(**known)
-        _limits(self)
-
     def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        count, search = self._bag_count(task.data), _Search(self, task)
+        count = self._bag_count(task.data)
         if not count or self.bagging == "cross-fit":
             return super()._trained(task, recorder)
+        search = _Search(self, task)
         return restarts([partial(search.mean, count, start) for start in search.starts], recorder)
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """A model of all queries or, in a bag, of those that a cross-fitted one sees."""
         search = _Search(self, task)
         alone = [partial(search.alone, number) for number in range(self.restarts)]
-        return restarts([partial(search.cross_fitted, start) for start in search.starts] if self._bag_count(task.data) else alone, recorder)
+        return restarts([partial(search.cross_fitted, start) for start in search.starts] if task.bags else alone, recorder)
 
 
-def _limits(ranker: DirectRank) -> Limits:
-    given = ranker.low, ranker.high, ranker.window
-    low, high, window = (limit if own is None else own for own, limit in zip(given, (-math.inf, math.inf, math.inf), strict=True))
-    return Limits(0.0 if ranker.nonnegative else low, high, window)
-
-
-@dataclass(frozen=True, eq=False)
 class _Search:
     """What all runs of a fit share."""
 
-    ranker: DirectRank
-    task: Task
+    def __init__(self, ranker: DirectRank, task: Task) -> None:
+        self.ranker, self.task = ranker, task
+        low = 0.0 if ranker.nonnegative else -math.inf if ranker.low is None else ranker.low
+        self.limits = Limits(low, *(math.inf if limit is None else limit for limit in (ranker.high, ranker.window)))
+        self.first = ranker.start if isinstance(ranker.start, str) else tuple(ranker.start)
+        #: The starts of a bag: two where validation data can tell which is better.
+        self.starts: Sequence[Start] = ["softmax", "zero"] if task.valid is not None and self.first == "auto" else [self.first]
+        self.judge: Judge[Theta] = Judge(task, self.scores, by_objective=True)
+        self.bound = severe(task.measure).on(task.data, threads=task.threads)
+        self.columns = columns_of(task.data)
 
     def alone(self, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The model from the start of that number; the first is the one that was asked for."""
         ranker, rng = self.ranker, np.random.default_rng([self.ranker.seed, number])
-        theta = self._start("random" if number else ranker.start, rng, recorder)
-        powell, rounds = Powell(self._limits, ranker.tolerance), CoordinateSearch(ranker.order, self._limits, ranker.tolerance)
+        theta = self.start("random" if number else self.first, rng, recorder)
+        powell, rounds = Powell(self.limits, ranker.tolerance), CoordinateSearch(ranker.order, self.limits, ranker.tolerance)
         solver: Any = powell if ranker.solver == "powell" else rounds
-        run = Run(solver, self._problem(self.task.data.weights, self.task.threads), theta, self._judge, ranker.max_iter or ROUNDS, rng)
-        return seen(run, self._scorer, recorder)
-
-    @property
-    def starts(self) -> Sequence[Start]:
-        """Those of a bag: two where validation data can tell which is better."""
-        both = self.task.valid is not None and _is(self.ranker.start, "auto")
-        return ["softmax", "zero"] if both else [self.ranker.start]
+        run = Run(solver, self.problem(self.task.data.weights, self.task.threads), theta, self.judge, ranker.max_iter or ROUNDS, rng)
+        return seen(run, lambda theta: Linear(theta, self.task.data.feature_names), recorder)
 
     def mean(self, count: int, start: Start, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """(1), of models that are trained beside each other."""
-        shared = self._start(start, np.random.default_rng(self.ranker.seed), recorder)
-        members = [partial(self._bootstrapped, start, shared, number) for number in range(count)]
+        shared = self.start(start, np.random.default_rng(self.ranker.seed), recorder)
+        members = [partial(self.bootstrapped, start, shared, number) for number in range(count)]
         return bags(members, self.task.verdict, recorder, thread_count(self.task.threads))
+
+    def bootstrapped(self, start: Start, shared: Theta, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """A model of the queries that are drawn."""
+        rng = np.random.default_rng([self.ranker.seed, number])
+        drawn, left_out = bootstrap(self.task.data, rng)
+        problem: Profiled = self.problem(drawn, 1)
+        if np.any(left_out > 0):
+            problem = Guarded(problem, self.problem(left_out, 1))
+        theta = self.start(start, rng, recorder) if start == "random" else shared
+        return self.in_bag(problem, theta, unheard, rng, recorder)
 
     def cross_fitted(self, start: Start, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """A model of the queries that are seen, by the round that is best for the others."""
         rng = np.random.default_rng([self.ranker.seed, self.task.bag])
-        theta = self._start(start, rng, recorder)
-        return self._in_bag(self._problem(self.task.data.weights, self.task.threads), theta, self._judge, rng, recorder)
+        theta = self.start(start, rng, recorder)
+        return self.in_bag(self.problem(self.task.data.weights, self.task.threads), theta, self.judge, rng, recorder)
 
-    def _bootstrapped(self, start: Start, shared: Theta, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        rng = np.random.default_rng([self.ranker.seed, number])
-        drawn, left_out = bootstrap(self.task.data, rng)
-        problem: Profiled = self._problem(drawn, 1)
-        if np.any(left_out > 0):
-            problem = Guarded(problem, self._problem(left_out, 1))
-        theta = self._start(start, rng, recorder) if _is(start, "random") else shared
-        return self._in_bag(problem, theta, unheard, rng, recorder)
-
-    def _in_bag(
+    def in_bag(
         self,
         problem: Profiled,
         theta: Theta,
@@ -203,29 +191,34 @@ class _Search:
         recorder: Recorder[Scorer],
     ) -> Trained[Scorer]:
         """The model that a share of the weights, in random order, leads to from ``theta``: of unit deviation."""
-        ranker = self.ranker
-        solver = CoordinateSearch("random", self._limits, ranker.tolerance, ranker.share if np.any(theta) else 1.0)
-        return seen(Run(solver, problem, theta, judge, ranker.max_iter or 1, rng), self._unit_scorer, recorder)
+        ranker, data = self.ranker, self.task.data
 
-    def _problem(self, weight: PerQuery, threads: int | None) -> LinearProfile:
-        bound = replace(self._bound, weights=weight, threads=threads)
-        return LinearProfile(bound, self._columns, point=self.ranker.point)
+        def scorer(theta: Theta) -> Scorer:
+            size = deviation(self.scores(theta, data), data.indptr)
+            return Linear(theta / size if size > 0 and self.limits.scale_free else theta, data.feature_names)
 
-    def _start(self, kind: Start, rng: np.random.Generator, recorder: Recorder[Scorer]) -> Theta:
-        data = self.task.data
-        if not isinstance(kind, str):
-            return self._given(np.array(kind, np.float64))
+        solver = CoordinateSearch("random", self.limits, ranker.tolerance, ranker.share if np.any(theta) else 1.0)
+        return seen(Run(solver, problem, theta, judge, ranker.max_iter or 1, rng), scorer, recorder)
+
+    def problem(self, weight: PerQuery, threads: int | None) -> LinearProfile:
+        """The measure of the queries that weigh something."""
+        return LinearProfile(replace(self.bound, weights=weight, threads=threads), self.columns, point=self.ranker.point)
+
+    def start(self, kind: Start, rng: np.random.Generator, recorder: Recorder[Scorer]) -> Theta:
+        """Where to start."""
+        data, limits = self.task.data, self.limits
         if kind == "ridge":
             return ridge_weights(data)
         if kind == "zero":
             return np.zeros(data.n_features)
         if kind == "random":
-            spread = np.array([deviation(column, data.indptr) for column in self._columns])
+            spread = np.array([deviation(column, data.indptr) for column in self.columns])
             return rng.standard_normal(data.n_features) / np.where(spread > 0, spread, np.inf)
-        return recorder.remembered("softmax", lambda: SoftmaxLikelihood(self._bound, self._columns, SOFTMAX_RIDGE).best(SOFTMAX_ITERATIONS))
-
-    def _given(self, theta: Theta) -> Theta:
-        names, limits = self.task.data.feature_names, self._limits
+        if isinstance(kind, str):
+            return recorder.remembered(
+                "softmax", lambda: SoftmaxLikelihood(self.bound, self.columns, SOFTMAX_RIDGE).best(SOFTMAX_ITERATIONS)
+            )
+        theta, names = np.array(kind, np.float64), data.feature_names
         if len(theta) != len(names):
             raise SettingError(f"start has {len(theta)} weights for {len(names)} features; give one per feature")
         outside = np.flatnonzero((theta < limits.low) | (theta > limits.high))
@@ -234,32 +227,6 @@ class _Search:
             raise SettingError(f"{first}, which is not between {limits.low:g} and {limits.high:g}; move it there, or widen low and high")
         return theta
 
-    def _scores(self, theta: Theta, part: RankingData) -> PerDocument:
+    def scores(self, theta: Theta, part: RankingData) -> PerDocument:
+        """Of the documents of ``part``."""
         return _core.linear_scores(part.X, np.ascontiguousarray(theta), thread_count(self.task.threads))
-
-    def _scorer(self, theta: Theta) -> Scorer:
-        return Linear(theta, self.task.data.feature_names)
-
-    def _unit_scorer(self, theta: Theta) -> Scorer:
-        size = deviation(self._scores(theta, self.task.data), self.task.data.indptr)
-        return self._scorer(theta / size if size > 0 and self._limits.scale_free else theta)
-
-    @cached_property
-    def _judge(self) -> Judge[Theta]:
-        return self.task.judge(self._scores, by_objective=True)
-
-    @cached_property
-    def _bound(self) -> BoundMeasure:
-        return severe(self.task.measure).on(self.task.data, threads=self.task.threads)
-
-    @cached_property
-    def _columns(self) -> Matrix:
-        return columns_of(self.task.data)
-
-    @property
-    def _limits(self) -> Limits:
-        return _limits(self.ranker)
-
-
-def _is(start: Start, word: str) -> bool:
-    return isinstance(start, str) and start == word

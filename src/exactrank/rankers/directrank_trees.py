@@ -13,14 +13,18 @@ queries that the tree did not see (``query_fraction``), and what is found moves 
 
 a rate that learns how far the measure goes along. ``smoothing=1`` takes alpha_t itself, as published.
 
-When all trees have grown, their weights may be set anew all together (``leverage``, which the paper leaves to future work): the trees
-are features, and `DirectRank` moves one of their weights after the other, as a mean over bootstrap samples of the queries. Between the
-weights as they were and that mean the line search on all queries has the last word, so the training measure does not fall.
+When all trees have grown, their weights may be set anew all together (``leverage``, which the paper leaves to future work):
+
+    s = sum_t w_t tree_t,    at first all w_t = 1                                                               (3)
+
+is a linear model whose features are the trees' outputs, so `DirectRank` trains it: exact coordinate ascent, as a mean over bootstrap
+samples of the queries against overfitting. From the weights as they were the exact line search on all queries goes towards that mean,
+at most to it; so the training measure does not fall.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -30,20 +34,26 @@ from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.line_search import LineSearch
+from exactrank.objectives.losses import SquaredError
 from exactrank.objectives.score_space import Objective
-from exactrank.objectives.squared_error import SquaredError
-from exactrank.rankers.boosting import Weigher
+from exactrank.rankers.boosted import Weigher
+from exactrank.rankers.directrank import DirectRank
 from exactrank.rankers.forest import Tree, Trees
 from exactrank.rankers.lambda_function import LambdaChoice
 from exactrank.rankers.lambdamart import LambdaMART
-from exactrank.rankers.leverage import leveraged
 from exactrank.scorers.base import Scorer
+from exactrank.scorers.linear import Linear
 from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.scorers.tree_text import scaled
 from exactrank.settings import Range, setting
-from exactrank.training.judge import severe
-from exactrank.training.progress import Progress, Trained
-from exactrank.training.recorder import Recorder
-from exactrank.training.task import Task
+from exactrank.training.judge import Task, severe
+from exactrank.training.progress import Trained
+from exactrank.training.run import Recorder
+
+#: Leveraging, no tree weighs more than this, nor less than nothing.
+MOST = 2.0
+#: The share of the trees that each sample moves.
+SHARE = 0.3
 
 
 class DirectRankTrees(LambdaMART):
@@ -95,18 +105,18 @@ class DirectRankTrees(LambdaMART):
     def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
         return super()._comes_to(data) if self.follow == "lambdas" else {"lambdas": None}
 
-    def without_effect(self, **known: object) -> dict[str, str]:
-        """The settings that have no effect beside the others, each with why."""
-        found = super().without_effect(**known)
+    def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
+        """What the declarations say, and the learning rate where no tree is weighed by it."""
+        found = super().idle(data, validated)
         if self.smoothing == 1 and not self.settings["learning_rate"].is_default(self.learning_rate):
             found["learning_rate"] = (
                 f"learning_rate={self.learning_rate} has no effect with smoothing=1; leave it out, or give less smoothing"
             )
         return found
 
-    def check_effects(self, **known: object) -> None:
+    def check_effects(self, data: RankingData, validated: bool = False) -> None:
         """Raise also where steps cannot be searched."""
-        super().check_effects(**known)
+        super().check_effects(data, validated)
         if self.low > self.high:
             raise SettingError(f"DirectRankTrees: low={self.low} is above high={self.high}; give the shortest step, then the longest")
         if self.search == "unseen" and self.query_fraction == 1:
@@ -138,12 +148,31 @@ class DirectRankTrees(LambdaMART):
     def _is_one_forest(self) -> bool:
         return super()._is_one_forest() and not self.leverage
 
-    def _finished(self, trained: Trained[TreeEnsemble], task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """With other weights, where the judge does not think less of them."""
+    def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """The trees; with other weights, where the judge does not think less of them."""
+        trained = super()._fit(task, recorder)
         if not self.leverage:
-            return super()._finished(trained, task, recorder)
-        found, new = leveraged(trained.iterate, task, self.leverage, self.seed, recorder), not recorder.remembers("verdict")
-        verdict, step = recorder.remembered("verdict", lambda: task.verdict(found)), recorder.made
-        recorder.heard(Progress(step, step, verdict.value, verdict.valid), verdict, lambda: found, new)
-        kept = trained if verdict.goodness < trained.verdict.goodness else replace(trained, iterate=found, verdict=verdict)
-        return super()._finished(kept, task, recorder)
+            return trained
+        found = leveraged(cast(TreeEnsemble, trained.iterate), task, self.leverage, self.seed, recorder)
+        verdict = recorder.finished(found, task.verdict, recorder.made, recorder.made)
+        return trained if verdict.goodness < trained.verdict.goodness else replace(trained, iterate=found, verdict=verdict)
+
+
+def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: Recorder[Scorer]) -> TreeEnsemble:
+    """``scorer`` with other weights in its leaves; ``bags`` is the number of bootstrap samples that are averaged."""
+    if scorer.n_trees < 2:
+        return scorer
+    measure, data, threads = severe(task.measure), task.data, task.threads
+    outputs, bound = np.empty((data.n_documents, scorer.n_trees), np.float32), measure.on(data, threads=threads)
+    for number, tree in enumerate(scorer.single_trees()):
+        outputs[:, number] = tree.score(data.X, threads)
+    trees = replace(data, X=outputs, feature_names=tuple(f"tree {t}" for t in range(scorer.n_trees)), offset=None)
+    ones = np.ones(scorer.n_trees)
+    again = DirectRank(measure, bags=bags, start=ones.tolist(), low=0.0, high=MOST, share=SHARE, seed=seed, threads=threads)
+    found = recorder.remembered("leverage", lambda: again._trained(Task(measure, trees, threads=threads), Recorder()).iterate)
+    towards, search = cast(Linear, found).weights - ones, LineSearch(bound)
+    search.start(outputs.sum(axis=1, dtype=np.float64))
+    step = search.best(outputs @ towards, 0.0, 1.0).middle()
+    anew = replace(scorer, text=scaled(scorer.text, ones + step * towards))
+    before, after = (bound.mean(each.score(data.X, threads)) for each in (scorer, anew))
+    return anew if after >= before else scorer

@@ -11,10 +11,10 @@ A `Forest` is LightGBM at work, and changes. `Trees` are a value: the first tree
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -55,14 +55,16 @@ class Tree:
     values: PerLeaf
     without: PerSet
     sums: PerSet
-    walked: Callable[[], PerSet]  #: the outputs by way of the features, where values are too much alike
+    text: str  #: of itself, as a model of its own
+    bins: "Bins"
 
     @cached_property
     def outputs(self) -> PerSet:
         """What it says of each document: of its leaves' values the one next to what the sum rose by."""
         values = np.sort(self.values)
         if np.any(np.diff(values) < LIKE * (1 + np.abs(self.sums[0]).max())):
-            return self.walked()
+            alone = TreeEnsemble(self.text)  # by way of the features
+            return tuple(alone.score(X, self.bins.threads) for X in self.bins.features)
         between = (values[1:] + values[:-1]) / 2
         return tuple(values[np.searchsorted(between, after - before)] for before, after in zip(self.without, self.sums, strict=True))
 
@@ -87,16 +89,12 @@ class Trees:
         """The model as LightGBM writes it."""
         return self.written if self.forest is None else self.forest.text(self.weights)
 
-    def scorer(self, names: tuple[str, ...] = ()) -> TreeEnsemble:
-        """The scorer of features called ``names``."""
-        return TreeEnsemble(self.text, names)
-
     def scores(self, data: RankingData, threads: int | None = None) -> PerDocument:
         """The score of each document, kept from tree to tree where it is one of the forest's."""
         for X, scores in zip(() if self.forest is None else self.forest.bins.features, self.kept, strict=True):
             if X is data.X:
                 return scores
-        return self.scorer().score(data.X, threads)
+        return TreeEnsemble(self.text).score(data.X, threads)
 
     @classmethod
     def of(cls, read: TreeEnsemble) -> "Trees":
@@ -107,7 +105,7 @@ class Trees:
         """The same in a forest that can go on from them."""
         if self.forest is not None and self.forest.n_trees == self.count:
             return self
-        forest = Forest(bins, self.scorer() if self.count else None)
+        forest = Forest(bins, TreeEnsemble(self.text) if self.weights else None)
         return replace(self, kept=forest.sums, forest=forest)
 
     def grow(self, slope: PerDocument, curvature: PerDocument, settings: Mapping[str, Any] | None = None) -> Tree | None:
@@ -123,10 +121,6 @@ class Trees:
         else:
             kept = tuple(scores + weight * output for scores, output in zip(self.kept, tree.outputs, strict=True))
         return replace(self, weights=(*self.weights, weight), kept=kept)
-
-    def written_out(self) -> "Trees":
-        """The same without a forest, which takes memory."""
-        return Trees(self.weights, written=self.text)
 
     def to_record(self) -> dict[str, Any]:
         """The text by lines."""
@@ -147,8 +141,9 @@ class Bins:
         self.features: tuple[Matrix, ...] = (data.X,) if valid is None else (data.X, valid.X)
         self.threads = threads
         self._settings = _OURS | dict(settings) | {"num_threads": min(threads, 1 + data.X.size // CELLS_PER_THREAD)}
-        names, kinds = _names(data.feature_names), list(categorical)
-        train = lgb.Dataset(data.X, params=self._settings, feature_name=names, categorical_feature=kinds)
+        writable = all(_WRITABLE.fullmatch(name) for name in data.feature_names)
+        names: Any = list(data.feature_names) if writable else "auto"  # LightGBM then numbers them
+        train = lgb.Dataset(data.X, params=self._settings, feature_name=names, categorical_feature=list(categorical))
         self._sets = [train, *(lgb.Dataset(X, reference=train, params=self._settings) for X in self.features[1:])]
 
     def hold(self, data: RankingData, valid: RankingData | None) -> bool:
@@ -171,7 +166,7 @@ class Forest:
 
     def __init__(self, bins: Bins, start: TreeEnsemble | None = None) -> None:
         self.bins = bins
-        self._start = start
+        self._start, self._before = start, 0 if start is None else start.n_trees
         #: LightGBM's sums of outputs.
         self.sums: PerSet = tuple(np.zeros(len(X)) if start is None else start.score(X, bins.threads) for X in bins.features)
         self._booster = bins.booster(self.sums)
@@ -181,52 +176,30 @@ class Forest:
         """How many there are."""
         return self._before + int(self._booster.current_iteration())
 
-    @property
-    def _before(self) -> int:
-        return 0 if self._start is None else self._start.n_trees
-
     def grow(self, slope: PerDocument, curvature: PerDocument, settings: Mapping[str, Any] | None = None) -> Tree | None:
         """A tree that follows ``slope``; None where no split is possible. ``settings`` hold from now on."""
         if settings:
-            self._past_the_first(slope, curvature)
+            if self._start is not None and self._booster.current_iteration() == 0:
+                # LightGBM draws features for its first tree otherwise than later: of trees taken up again none is the first. So one is
+                # grown and taken back, of slopes so small that no sum is rounded.
+                self._booster.update(fobj=lambda scores, data: (-SPECK * slope, curvature))
+                self._booster.rollback_one_iter()
             self._booster.reset_parameter(dict(settings))
         if self._booster.update(fobj=lambda scores, data: (-slope, curvature)):
             return None
         without, self.sums = self.sums, self._handed_back()
-        return Tree(self._values(), without, self.sums, self._walked)
+        text = str(self._booster.model_to_string(num_iteration=1, start_iteration=self._booster.current_iteration() - 1))
+        line = re.search("^leaf_value=(.*)$", text, re.MULTILINE)  # to the bit
+        return Tree(np.array(line[1].split() if line else [], np.float64), without, self.sums, text, self.bins)
 
     def text(self, weights: Sequence[float]) -> str:
         """The model of the first trees, which have ``weights``."""
-        before = self._before
-        if self._start is not None and len(weights) <= before:
+        if self._start is not None and len(weights) <= self._before:
             return first_trees(self._start.text, len(weights))
-        grown = str(self._booster.model_to_string(num_iteration=len(weights) - before))
-        own = weights[before:]
+        own = weights[self._before :]
+        grown = str(self._booster.model_to_string(num_iteration=len(own)))
         text = grown if all(weight == 1 for weight in own) else scaled(grown, own)
         return text if self._start is None else joined(self._start.text, text)
-
-    def _past_the_first(self, slope: PerDocument, curvature: PerDocument) -> None:
-        """LightGBM draws features for its first tree otherwise than later: of trees taken up again none is the first.
-
-        So one is grown and taken back, of slopes so small that no sum is rounded.
-        """
-        if self._start is not None and self._booster.current_iteration() == 0:
-            self._booster.update(fobj=lambda scores, data: (-SPECK * slope, curvature))
-            self._booster.rollback_one_iter()
-
-    def _values(self) -> PerLeaf:
-        """Of the leaves of the last tree; its text has them to the bit."""
-        line = re.search("^leaf_value=(.*)$", self._last_tree(), re.MULTILINE)
-        return np.array(line[1].split() if line else [], np.float64)
-
-    def _walked(self) -> PerSet:
-        """What the last tree says of each document, by its features."""
-        last = TreeEnsemble(self._last_tree())
-        return tuple(last.score(X, self.bins.threads) for X in self.bins.features)
-
-    def _last_tree(self) -> str:
-        """As a model of its own."""
-        return str(self._booster.model_to_string(num_iteration=1, start_iteration=self._booster.current_iteration() - 1))
 
     def _handed_back(self) -> PerSet:
         """The sums of all trees' outputs, by LightGBM's own account."""
@@ -240,8 +213,3 @@ class Forest:
         if len(self.sums) > 1:
             self._booster.eval_valid(feval=taken)
         return tuple(found)
-
-
-def _names(names: tuple[str, ...]) -> list[str] | Literal["auto"]:
-    """The features' names where LightGBM can write them all; it numbers them otherwise."""
-    return list(names) if all(_WRITABLE.fullmatch(name) for name in names) else "auto"

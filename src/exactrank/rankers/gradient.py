@@ -12,19 +12,17 @@ from typing import ClassVar, Literal
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.objectives.score_space import Objective
-from exactrank.optimizers.adam import Adam
 from exactrank.optimizers.base import Theta
-from exactrank.optimizers.lbfgs import LBFGS
-from exactrank.optimizers.sgd import SGD
+from exactrank.optimizers.slopes import LBFGS, SGD, Adam
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.composed import AnyOptimizer, Composition, Phase
+from exactrank.rankers.composed import AnyOptimizer, Composition
 from exactrank.scorers.architecture import HIDDEN, form_of
 from exactrank.scorers.base import Scorer
-from exactrank.settings import Range, setting
-from exactrank.training.combinators import Part, trials
+from exactrank.settings import SOME, VALID, Range, setting
+from exactrank.training.combinators import Phase, phases, seen, trials
+from exactrank.training.judge import Task
 from exactrank.training.progress import Trained
-from exactrank.training.recorder import Recorder
-from exactrank.training.task import Task
+from exactrank.training.run import Recorder
 
 Solver = Literal["auto", "sgd", "adam", "lbfgs"]
 #: The learning rates that are tried where none is given.
@@ -59,7 +57,12 @@ class GradientRanker(Ranker):
         at_least=0,
         only={"solver": ("sgd", "adam"), "learning_rate": (None,)},
     )
-    patience: int = setting(default=50, help="With validation data: stop when it has not improved for this number of epochs.", at_least=1)
+    patience: int = setting(
+        default=50,
+        help="With validation data: stop when it has not improved for this number of epochs.",
+        at_least=1,
+        only={VALID: SOME},
+    )
     batch_size: int = setting(default=32, help="Queries in a batch.", at_least=1, only={"solver": ("adam",)})
     l2: float = setting(
         default=0.01,
@@ -77,34 +80,26 @@ class GradientRanker(Ranker):
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         made = Composition(task, form_of(self.hidden).on(task.data), self.l2, self.patience, self.seed)
-        return made.train(self._phase(made), self._start(made), recorder)
+        return seen(partial(phases, self._phases(made), self._start(made)), made.architecture.at, recorder)
 
     def _start(self, made: Composition) -> Theta:
         """Where training starts."""
-        return made.ridge_start() if self.rugged and made.architecture.linear else made.random_start()
+        return made.start(ridge=self.rugged and made.architecture.linear)
 
-    def _phase(self, made: Composition) -> Phase:
-        """The whole of training."""
-        return self._climb(made, self._objective(made.task.measure))
+    def _phases(self, made: Composition) -> list[Phase[Theta]]:
+        """The whole of training, each from where the best of the one before ended."""
+        return [self._climb(made, self._objective(made.task.measure))]
 
-    def _climb(self, made: Composition, objective: Objective) -> Phase:
+    def _climb(self, made: Composition, objective: Objective) -> Phase[Theta]:
         """Up ``objective``: with each learning rate that is to be tried, and on with the best of them."""
-        problem, (first, *others) = made.problem(objective), self._optimizers()
-        if not others:
-            return made.phase(problem, first, self.max_iter)
-        short = min(self.trial_iter or self.max_iter, self.max_iter)
-        tried = [made.phase(problem, one, short) for one in (first, *others)]
-        rest = [made.phase(problem, one, self.max_iter - short) for one in (first, *others)]
-
-        def go_on(number: int, theta: Theta) -> Part[Theta]:
-            return partial(rest[number], theta)
-
-        return lambda start, recorder: trials([partial(run, start) for run in tried], go_on if short < self.max_iter else None, recorder)
-
-    def _optimizers(self) -> list[AnyOptimizer]:
-        """The one to follow the slope by, or several to be tried."""
-        solver = self.preferred if self.solver == "auto" else self.solver
+        problem, solver = made.problem(objective), self.preferred if self.solver == "auto" else self.solver
         if solver == "lbfgs":
-            return [LBFGS()]
+            return made.phase(problem, LBFGS(), self.max_iter)
         rates = RATES[solver] if self.learning_rate is None else (self.learning_rate,)
-        return [SGD(rate) if solver == "sgd" else Adam(rate, self.batch_size) for rate in rates]
+        optimizers: list[AnyOptimizer] = [SGD(rate) if solver == "sgd" else Adam(rate, self.batch_size) for rate in rates]
+        if len(rates) == 1:
+            return made.phase(problem, optimizers[0], self.max_iter)
+        short = min(self.trial_iter or self.max_iter, self.max_iter)
+        tried = [made.phase(problem, one, short) for one in optimizers]
+        rest = [made.phase(problem, one, self.max_iter - short) for one in optimizers] if short < self.max_iter else []
+        return lambda start, recorder: trials([partial(run, start) for run in tried], rest, recorder)

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import Discounted
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.finite_difference import FiniteDifference
-from exactrank.objectives.lambdas import Lambdas
+from exactrank.objectives.lambdas import FiniteDifference, Lambdas, SampledLambdas
 from exactrank.objectives.own_lambdas import PairForce, PairForces
-from exactrank.objectives.sampled_lambdas import SampledLambdas
 from exactrank.objectives.score_space import Objective
 from exactrank.settings import Configured, setting
 
@@ -20,7 +19,7 @@ A_FUNCTION = "a function"  #: what ``lambdas`` comes to where it is one of pairs
 
 
 class LambdaFunction(Configured):
-    """The settings of rankers that follow forces between documents."""
+    """The settings of rankers that follow forces between documents, and what they mean: a base beside that of the rankers."""
 
     lambdas: LambdaChoice = setting(
         default="logistic",
@@ -66,14 +65,15 @@ class LambdaFunction(Configured):
         default=1.0, help="Spread of what is added to the scores for rankings drawn at random.", at_least=0, only={"lambdas": ("sampled",)}
     )
 
-    def lambdas_come_to(self) -> Mapping[str, Any]:
-        """What to know of ``lambdas`` where other settings depend on it."""
-        return {"lambdas": A_FUNCTION} if not isinstance(self.lambdas, str | Objective) else {}
+    def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = super()._comes_to(data)  # type: ignore[misc]  # which the ranker has
+        return found if isinstance(self.lambdas, str | Objective) else {**found, "lambdas": A_FUNCTION}
 
-    def lambda_objective(self, measure: Measure, seed: int) -> Objective:
-        """The objective that the settings mean where ``measure`` is trained on."""
-        chosen, weighing = self.lambdas, weighing_measure(measure, self.weighted_by)
-        neighbours, truncation = self.neighbours, self.truncation
+    def _objective(self, measure: Measure) -> Objective:
+        """What the settings mean where ``measure`` is trained on, which over the whole list weighs pairs if it then still prefers ranks."""
+        chosen, neighbours, truncation, seed = self.lambdas, self.neighbours, self.truncation, self.seed  # type: ignore[attr-defined]
+        flat = isinstance(measure, Discounted) and len(set(measure.discounts(3).tolist())) == 1
+        weighing = parse_measure(self.weighted_by) if self.weighted_by is not None else measure if flat else replace(measure, k=None)
         match chosen:
             case "logistic" | "step" | "spring":
                 return Lambdas(weighing, chosen, self.margin, neighbours, truncation, self.near or None)
@@ -86,11 +86,3 @@ class LambdaFunction(Configured):
             case Objective():
                 return chosen
         return PairForces(chosen, weighing)
-
-
-def weighing_measure(measure: Measure, weighted_by: str | Measure | None) -> Measure:
-    """The measure that weighs pairs: the given one, else the trained one over the whole list, where it then still prefers ranks."""
-    if weighted_by is not None:
-        return parse_measure(weighted_by)
-    flat = isinstance(measure, Discounted) and len(set(measure.discounts(3).tolist())) == 1
-    return measure if flat else replace(measure, k=None)

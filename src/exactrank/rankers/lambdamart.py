@@ -4,12 +4,6 @@ The forces and their curvatures are LambdaRank's (`exactrank.objectives.lambdas`
 of any other objective of scores; each leaf takes a Newton step. LightGBM offers this for nDCG alone.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from exactrank.data.ranking_data import RankingData
-from exactrank.measures.base import Measure
-from exactrank.objectives.score_space import Objective
 from exactrank.rankers.boosted import BoostedRanker
 from exactrank.rankers.lambda_function import LambdaFunction
 
@@ -26,9 +20,3 @@ class LambdaMART(LambdaFunction, BoostedRanker):
     name = "lambdamart"
 
     near: float = 0.01
-
-    def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
-        return self.lambdas_come_to()
-
-    def _objective(self, measure: Measure) -> Objective:
-        return self.lambda_objective(measure, self.seed)

@@ -5,21 +5,33 @@
 for documents i and j whose exchange of ranks changes the measure by delta: of any measure, and with any lambda function or other
 objective of scores in the place of (1), see `exactrank.objectives.lambdas` and `exactrank.objectives.own_lambdas`. Training goes on where
 RankNet ends, unless it is told to start at random: which pairs weigh most depends on the ranking, and a random one says little.
+
+Polishing is exact steps on the measure from there. A linear model's scores are linear in its weights, a network's in the weights of its
+output, so the measure along any line of those is an exact step function (`exactrank.objectives.linear_profile`). Each round takes the best
+step along the direction of the objective's slope and then along each weight; the training measure never falls, and validation data says
+which round to keep.
 """
 
-from collections.abc import Mapping
 from typing import ClassVar, Literal
 
+from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.objectives.lambdas import Lambdas
+from exactrank.objectives.linear_profile import LinearProfile, columns_of
+from exactrank.objectives.parametric import Parametric
 from exactrank.objectives.score_space import Objective
-from exactrank.optimizers.lbfgs import LBFGS
-from exactrank.rankers.composed import Composition, Phase, in_turn
+from exactrank.optimizers.base import Theta
+from exactrank.optimizers.coordinate import SlopeAndCoordinates
+from exactrank.optimizers.slopes import LBFGS
+from exactrank.rankers.composed import Composition
 from exactrank.rankers.gradient import GradientRanker, Solver
 from exactrank.rankers.lambda_function import LambdaFunction
-from exactrank.rankers.polish import polish
 from exactrank.settings import SOME, setting
+from exactrank.training.combinators import Phase, seen
+from exactrank.training.judge import Judge, severe
+from exactrank.training.progress import Trained
+from exactrank.training.run import Recorder, Run
 
 #: Steps of L-BFGS on RankNet's cost, before the lambdas take over.
 START_STEPS = 100
@@ -52,17 +64,43 @@ class LambdaRank(LambdaFunction, GradientRanker):
     polish_iter: int = setting(default=10, help="Maximum number of rounds of them.", at_least=1, only={"polish": SOME})
     l2: float = 0.02
 
-    def _comes_to(self, data: RankingData) -> Mapping[str, object]:
-        return {**super()._comes_to(data), **self.lambdas_come_to()}
-
-    def _objective(self, measure: Measure) -> Objective:
-        return self.lambda_objective(measure, self.seed)
-
-    def _phase(self, made: Composition) -> Phase:
+    def _phases(self, made: Composition) -> list[Phase[Theta]]:
         objective = self._objective(made.task.measure)
         runs = [self._climb(made, objective)]
         if self.start == "ranknet":
             runs.insert(0, made.phase(made.problem(Lambdas()), LBFGS(), START_STEPS))
         if self.polish is not None:
             runs.append(polish(made, objective, self.polish_iter))
-        return in_turn(runs)
+        return runs
+
+
+class _Polish(LinearProfile):
+    """The measure as a function of the weights in which scores are linear, with the objective's slope for a direction to try."""
+
+    def __init__(self, measure: Measure, start: Theta, problem: Parametric) -> None:
+        data = problem.architecture.linear_features(start, problem.data)
+        super().__init__(measure.on(data, threads=problem.threads), columns_of(data))
+        self._start, self._problem = start, problem
+
+    def slope(self, weights: Theta) -> Theta:
+        return self._problem.architecture.linear_weights(self._problem.value_and_slope(self.whole(weights))[1])
+
+    def whole(self, weights: Theta) -> Theta:
+        """All parameters, with other weights."""
+        return self._problem.architecture.with_linear_weights(self._start, weights)
+
+
+def polish(made: Composition, objective: Objective, max_iter: int) -> Phase[Theta]:
+    """A phase of at most ``max_iter`` rounds."""
+    task, architecture = made.task, made.architecture
+
+    def run(theta: Theta, recorder: Recorder[Theta]) -> Trained[Theta]:
+        problem = _Polish(severe(task.measure), theta, Parametric(objective, architecture, task.data, made.l2, task.threads))
+
+        def scores(weights: Theta, part: RankingData) -> PerDocument:
+            return made.scores(problem.whole(weights), part)
+
+        polishing = Run(SlopeAndCoordinates(), problem, architecture.linear_weights(theta), Judge(task, scores), max_iter, made.seed)
+        return seen(polishing, problem.whole, recorder)
+
+    return run

@@ -14,7 +14,7 @@ of the others.
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -29,14 +29,12 @@ from exactrank.optimizers.base import Duality, Optimizer, Theta
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.architecture import Architecture, LinearModel
 from exactrank.scorers.base import Scorer
-from exactrank.settings import Range, setting
+from exactrank.settings import SOME, VALID, Range, setting
 from exactrank.threads import thread_count
 from exactrank.training.combinators import by_folds, restarts
-from exactrank.training.judge import Judge, unheard
-from exactrank.training.loop import Run
-from exactrank.training.progress import Trained
-from exactrank.training.recorder import Recorder
-from exactrank.training.task import Task
+from exactrank.training.judge import Judge, Task, unheard
+from exactrank.training.progress import Trained, Verdict
+from exactrank.training.run import Recorder, Run
 
 #: How many strengths of (2) are tried.
 STRENGTHS = 9
@@ -64,7 +62,7 @@ class LargeMarginRanker(Ranker):
         default=None,
         help="With validation data: end after this number of strengths in turn that do not improve on the best; by default all are tried.",
         at_least=1,
-        only={"l2": ("auto",)},
+        only={VALID: SOME, "l2": ("auto",)},
     )
     folds: int = setting(
         default=5, help="Without validation data: number of folds of queries that choose what is left to the data.", at_least=2
@@ -102,28 +100,23 @@ class LargeMarginRanker(Ranker):
         return ""
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        architecture = self._architecture(task.data)
+        architecture, valid = self._architecture(task.data), task.valid
         problems = self._problems(task.measure, architecture)
         choices = self.l2 == "auto" or len(problems) > 1
-        self._check_choosing(choices, task.valid is not None)
+        if not self.settings["folds"].is_default(self.folds) and (valid is not None or not choices):
+            who = "nothing is left to choose" if valid is None else "validation data chooses"
+            raise SettingError(f"{type(self).__name__}: folds={self.folds} has no effect where {who}; leave it out")
         paths = [self._path(f"path {number}", chosen, problem, task.data) for number, (chosen, problem) in enumerate(problems)]
-        judge: Judge[Theta] = task.judge(lambda theta, data: architecture.scores(theta, data.X, task.threads), by_objective=True)
-        whole: Recorder[Theta] = recorder.seen_as(architecture.at)
+        judge: Judge[Theta] = Judge(task, lambda theta, data: architecture.scores(theta, data.X, task.threads), by_objective=True)
+        whole: Recorder[Theta] = recorder.part(view=architecture.at)
         last = whole
-        if choices and task.valid is None:
-            apart = [one for path in paths for one in path.apart]
-            best = by_folds(partial(_candidates, paths), len(apart), judge, self.folds, self.seed, whole.part(0, 1))
+        if choices and valid is None:
+            apart = [replace(path, strengths={l2: chosen}) for path in paths for l2, chosen in path.strengths.items()]
+            every = partial(_candidates, paths)
+            best = by_folds(every, len(apart), judge, self.folds, self.seed, whole.part())
             paths, last = [apart[best]], whole.part(1, 2, latest=True)
         trained = self._best_along(paths, task.data, judge, last)
         return Trained(architecture.at(trained.iterate), trained.verdict, whole.made, trained.trouble, trained.chosen)
-
-    def _check_choosing(self, choices: bool, validated: bool) -> None:
-        """Raise where a setting of how to choose has no effect."""
-        name, who = type(self).__name__, "validation data chooses" if validated else "nothing is left to choose"
-        if self.patience is not None and not validated:
-            raise SettingError(f"{name}: patience={self.patience} has no effect without validation data; give some, or leave it out")
-        if not self.settings["folds"].is_default(self.folds) and (validated or not choices):
-            raise SettingError(f"{name}: folds={self.folds} has no effect where {who}; leave it out")
 
     def _path(self, name: str, chosen: Mapping[str, object], problem: Problem, data: RankingData) -> "Path":
         """The strengths to be tried with some settings."""
@@ -148,7 +141,8 @@ class LargeMarginRanker(Ranker):
 
         restarts([partial(along, path) for path in paths], recorder)
         best, candidate = max(ends, key=lambda end: end[0].verdict.goodness)
-        return replace(best, trouble=best.trouble or self._remark(candidate.problem, best.duality), chosen=candidate.chosen)
+        trouble = best.trouble or self._remark(candidate.posed()[0].at(candidate.l2), best.duality)
+        return replace(best, trouble=trouble, chosen=candidate.chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,60 +154,36 @@ class Path:
     problem: Problem
     strengths: Mapping[float, Mapping[str, object]]
 
-    @property
-    def apart(self) -> list["Path"]:
-        """Each strength as a path of its own."""
-        return [replace(self, strengths={l2: chosen}) for l2, chosen in self.strengths.items()]
-
     def candidates(self, data: RankingData, judge: Judge[Theta] | None = None) -> list["Candidate"]:
         """What there is to solve on ``data``, in turn; without a ``judge`` by the objective alone."""
-        posed, last = Posed(self.ranker, self.problem, data), list(self.strengths)[-1]
-        return [Candidate(posed, self.name, l2, chosen, judge, l2 == last) for l2, chosen in self.strengths.items()]
 
+        @cache
+        def posed() -> tuple[RegularisedRisk, Theta]:
+            problem = self.problem(data)
+            return problem, self.ranker._start(problem)
 
-@dataclass(frozen=True, eq=False)
-class Posed:
-    """A problem on data, made when it is first asked for, and what to solve it by."""
-
-    ranker: LargeMarginRanker
-    make: Problem
-    data: RankingData
-
-    @cached_property
-    def problem(self) -> RegularisedRisk:
-        """At any strength."""
-        return self.make(self.data)
-
-    @cached_property
-    def start(self) -> Theta:
-        """Where to begin."""
-        return self.ranker._start(self.problem)
+        last = list(self.strengths)[-1]
+        return [Candidate(self, posed, l2, chosen, judge or unheard, l2 == last) for l2, chosen in self.strengths.items()]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A run that solves a problem at one strength; where it is convex, from where the candidate before it on the path ended."""
 
-    posed: Posed
-    path: str
+    path: Path
+    posed: Callable[[], tuple[RegularisedRisk, Theta]]  #: the problem at any strength, and where to begin; made when first asked for
     l2: float
     chosen: Mapping[str, object]
-    judge: Judge[Theta] | None
+    judge: Callable[[Theta, float], Verdict]
     last: bool  #: no other comes after it on the path
-
-    @property
-    def problem(self) -> RegularisedRisk:
-        """What is solved."""
-        return self.posed.problem.at(self.l2)
 
     def __call__(self, recorder: Recorder[Theta]) -> Trained[Theta]:
         """The best iterate."""
-        ranker, problem = self.posed.ranker, self.problem
-        chain = self.path if problem.convex else ""
+        ranker, (whole, start) = self.path.ranker, self.posed()
+        problem = whole.at(self.l2)
+        chain = self.path.name if problem.convex else ""
         optimizer = ranker._optimizer(problem)
-        judge = self.judge or unheard
-        run = Run(optimizer, problem, self.posed.start, judge, ranker.max_iter, ranker.seed, ranker._stale, chain=chain)
-        trained = run(recorder)
+        trained = Run(optimizer, problem, start, self.judge, ranker.max_iter, ranker.seed, ranker._stale, chain=chain)(recorder)
         if self.last:
             recorder.journal.entries.pop(recorder.beside(chain), None)
         return trained

@@ -1,10 +1,10 @@
 """ListMLE: the likelihood of the ideal ranking (Xia, Liu, Wang, Zhang & Li 2008).
 
-The loss is that of `exactrank.objectives.listmle`; it is convex in the scores, so a linear model has one best.
+The loss is that of `exactrank.objectives.losses`; it is convex in the scores, so a linear model has one best.
 """
 
 from exactrank.measures.base import NO_CUTOFF, Measure
-from exactrank.objectives import listmle
+from exactrank.objectives import losses
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.settings import setting
@@ -29,4 +29,4 @@ class ListMLE(GradientRanker):
     )
 
     def _objective(self, measure: Measure) -> Objective:
-        return listmle.ListMLE(self.top, self.seed)
+        return losses.ListMLE(self.top, self.seed)

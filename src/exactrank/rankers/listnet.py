@@ -1,12 +1,12 @@
 """ListNet: cross entropy between the chances that scores and grades give each document to come first (Cao et al. 2007).
 
-The loss is that of `exactrank.objectives.listnet`; it is convex in the scores, so a linear model has one best.
+The loss is that of `exactrank.objectives.losses`; it is convex in the scores, so a linear model has one best.
 """
 
 from typing import Literal
 
 from exactrank.measures.base import Measure
-from exactrank.objectives import listnet
+from exactrank.objectives import losses
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.settings import setting
@@ -30,4 +30,4 @@ class ListNet(GradientRanker):
     l2: float = 0.001
 
     def _objective(self, measure: Measure) -> Objective:
-        return listnet.ListNet(self.target)
+        return losses.ListNet(self.target)

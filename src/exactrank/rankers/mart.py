@@ -5,8 +5,8 @@ data, says how many trees to keep.
 """
 
 from exactrank.measures.base import Measure
+from exactrank.objectives.losses import SquaredError
 from exactrank.objectives.score_space import Objective
-from exactrank.objectives.squared_error import SquaredError
 from exactrank.rankers.boosted import BoostedRanker
 from exactrank.settings import setting
 

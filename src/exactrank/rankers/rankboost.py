@@ -1,7 +1,7 @@
 """RankBoost: thresholds of single features, boosted on pairs (Freund, Iyer, Schapire & Singer 2003).
 
 Each round adds the step [x_f > t] that orders the pairs of documents of different grades best, where pairs that are still in the
-wrong order weigh most (`exactrank.objectives.pair_exponential`, `exactrank.optimizers.rank_boost`). The measure is reported, and
+wrong order weigh most (`exactrank.objectives.pair_exponential`, `exactrank.optimizers.boosting`). The measure is reported, and
 with validation data it chooses how many rounds to keep, ties counted severely (`exactrank.training.judge`): a model of few steps leaves
 many documents tied. Without validation data all rounds are kept, as published.
 """
@@ -11,18 +11,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from exactrank.objectives.pair_exponential import MOST_THRESHOLDS, PairExponential
-from exactrank.optimizers import rank_boost
+from exactrank.optimizers import boosting
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.thresholds import StepScores, Thresholds
-from exactrank.settings import Range, setting
+from exactrank.settings import SOME, VALID, Range, setting
 from exactrank.training.combinators import seen
-from exactrank.training.judge import Judge
-from exactrank.training.loop import Run
+from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained
-from exactrank.training.recorder import Recorder
-from exactrank.training.task import Task
+from exactrank.training.run import Recorder, Run
 
 
 class RankBoost(Ranker):
@@ -48,12 +46,13 @@ class RankBoost(Ranker):
         default=None,
         help="Stop after this number of rounds without a better measure on validation data; by default all are made.",
         at_least=1,
+        only={VALID: SOME},
     )
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         data, problem = task.data, PairExponential(task.data, self.thresholds, task.threads)
         known: Mapping[int, StepScores] = {id(part): StepScores(part.X) for part in (data, task.valid) if part is not None}
-        judge: Judge[Theta] = task.judge(lambda theta, part: known[id(part)].at(theta), by_objective=True)
+        judge: Judge[Theta] = Judge(task, lambda theta, part: known[id(part)].at(theta), by_objective=True)
         patience = None if task.valid is None else self.patience
-        run = Run(rank_boost.RankBoost(), problem, np.empty(0), judge, self.max_iter, self.seed, patience)
+        run = Run(boosting.RankBoost(), problem, np.empty(0), judge, self.max_iter, self.seed, patience)
         return seen(run, lambda theta: Thresholds.merged(theta, data.n_features, data.feature_names), recorder)

@@ -1,6 +1,6 @@
 """RankCosine: the angle between a query's scores and its grades (Qin, Zhang, Tsai, Wang, Liu & Li 2008).
 
-The loss is that of `exactrank.objectives.rank_cosine`, or its variant that is consistent with NDCG (Ravikumar, Tewari & Yang
+The loss is that of `exactrank.objectives.losses`, or its variant that is consistent with NDCG (Ravikumar, Tewari & Yang
 2011). It does not change when all scores of a query are scaled: opposite scores are where it is flat too, so a linear model
 starts from ridge regression; a penalty on the size of its weights (``l2``) only shrinks them, while it does smooth a network.
 """
@@ -8,7 +8,7 @@ starts from ridge regression; a penalty on the size of its weights (``l2``) only
 from typing import ClassVar
 
 from exactrank.measures.base import Measure
-from exactrank.objectives import rank_cosine
+from exactrank.objectives import losses
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.settings import setting
@@ -34,4 +34,4 @@ class RankCosine(GradientRanker):
     l2: float = 0.001
 
     def _objective(self, measure: Measure) -> Objective:
-        return rank_cosine.RankCosine(self.consistent)
+        return losses.RankCosine(self.consistent)

@@ -3,7 +3,7 @@
     least over theta of  l2/2 |theta|^2 + mean over queries of  1/P sum_{y_i > y_j} h(1 - (s_i - s_j))          (1)
 
 with h(z) = max(0, z) or its square, over all pairs of different grades, which are never made: see
-`exactrank.objectives.pair_hinge`. The squared hinge is smooth and solved by L-BFGS, the plain one by a bundle of planes. The
+`exactrank.objectives.losses`. The squared hinge is smooth and solved by L-BFGS, the plain one by a bundle of planes. The
 measure is only reported, and chooses l2.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from exactrank.measures.base import Measure
-from exactrank.objectives.pair_hinge import Loss, Normalise, PairHinge
+from exactrank.objectives.losses import Loss, Normalise, PairHinge
 from exactrank.objectives.regularised_risk import RegularisedRisk
-from exactrank.optimizers.bundle import Bundle
-from exactrank.optimizers.strongly_convex import StronglyConvex
+from exactrank.optimizers.cutting_plane import Bundle
+from exactrank.optimizers.slopes import StronglyConvex
 from exactrank.rankers.large_margin import LargeMarginRanker, Problem, Solves
 from exactrank.scorers.architecture import Architecture
 from exactrank.settings import setting

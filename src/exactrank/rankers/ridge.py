@@ -3,16 +3,14 @@
 The weights are those of `exactrank.objectives.ridge`, in closed form; the measure is only reported.
 """
 
-from functools import partial
-
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.settings import Range, setting
-from exactrank.training.progress import Progress, Trained
-from exactrank.training.recorder import Recorder
-from exactrank.training.task import Task
+from exactrank.training.judge import Task
+from exactrank.training.progress import Trained
+from exactrank.training.run import Recorder
 
 
 class Ridge(Ranker):
@@ -33,7 +31,4 @@ class Ridge(Ranker):
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         scorer = Linear(ridge_weights(task.data, self.l2), task.data.feature_names)
-        new = not recorder.remembers("verdict")
-        verdict = recorder.remembered("verdict", partial(task.verdict, scorer))
-        recorder.heard(Progress(0, 0, verdict.value, verdict.valid), verdict, lambda: scorer, new)
-        return Trained(scorer, verdict)
+        return Trained(scorer, recorder.finished(scorer, task.verdict, 0, 0))

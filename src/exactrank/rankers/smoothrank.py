@@ -1,6 +1,6 @@
 """SmoothRank: a measure whose ranks are smoothed, less and less (Chapelle & Wu 2010).
 
-The objective is that of `exactrank.objectives.smooth_measure`. Training climbs it with a large sigma, where it has few hills,
+The objective is that of `exactrank.objectives.losses`. Training climbs it with a large sigma, where it has few hills,
 and again from there with each smaller one:
 
     sigma = first, first / 2, first / 4, ..., last                                                              (1)
@@ -11,15 +11,17 @@ in units of the variance of the scores at the start: those of ridge regression f
 import math
 from typing import ClassVar
 
+from exactrank.data.ranking_data import RankingData
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
+from exactrank.objectives.losses import SmoothMeasure
 from exactrank.objectives.score_space import Objective
-from exactrank.objectives.smooth_measure import SmoothMeasure
 from exactrank.objectives.within_query import deviation
 from exactrank.optimizers.base import Theta
-from exactrank.rankers.composed import Composition, Phase, in_turn
+from exactrank.rankers.composed import Composition
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.settings import setting
+from exactrank.training.combinators import Phase
 
 
 class SmoothRank(GradientRanker):
@@ -40,9 +42,9 @@ class SmoothRank(GradientRanker):
     )
     l2: float = 0.0001
 
-    def check_effects(self, **known: object) -> None:
+    def check_effects(self, data: RankingData, validated: bool = False) -> None:
         """Raise where a setting has no effect beside the others, or sigma would rise."""
-        super().check_effects(**known)
+        super().check_effects(data, validated)
         if self.last > self.first:
             raise SettingError(f"SmoothRank: sigma must fall, but first={self.first:g} is below last={self.last:g}; exchange them")
 
@@ -57,6 +59,6 @@ class SmoothRank(GradientRanker):
         size = deviation(made.scores(theta, data), data.indptr)
         return architecture.with_linear_weights(theta, architecture.linear_weights(theta) / size)
 
-    def _phase(self, made: Composition) -> Phase:
+    def _phases(self, made: Composition) -> list[Phase[Theta]]:
         sigmas = [self.first / 2**level for level in range(1 + round(math.log2(self.first / self.last)))]
-        return in_turn([self._climb(made, SmoothMeasure(made.task.measure, sigma)) for sigma in sigmas])
+        return [self._climb(made, SmoothMeasure(made.task.measure, sigma)) for sigma in sigmas]

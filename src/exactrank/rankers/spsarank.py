@@ -1,8 +1,8 @@
 """A ranker trained on values of the measure alone, by stochastic approximation (Yue & Burges 2007).
 
 A linear model or a network (`exactrank.scorers.architecture`), the measure as a function of its parameters
-(`exactrank.objectives.measured`), and slopes estimated from a few of its values (`exactrank.optimizers.spsa`), or from two
-values per parameter (`exactrank.optimizers.fdsa`). The steps of a measure are seen past only where there are many queries. In training
+(`exactrank.objectives.measured`), and slopes estimated from a few of its values (`exactrank.optimizers.approximation`), or from two
+values per parameter. The steps of a measure are seen past only where there are many queries. In training
 ties count severely (`exactrank.training.judge`).
 """
 
@@ -13,20 +13,16 @@ import numpy as np
 
 from exactrank.objectives.measured import Measured
 from exactrank.objectives.ridge import ridge_weights
-from exactrank.optimizers.approximation import StochasticApproximation
+from exactrank.optimizers.approximation import FDSA, SPSA
 from exactrank.optimizers.base import Theta
-from exactrank.optimizers.fdsa import FDSA
-from exactrank.optimizers.spsa import SPSA
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.architecture import HIDDEN, form_of
 from exactrank.scorers.base import Scorer
 from exactrank.settings import Range, setting
 from exactrank.training.combinators import Part, restarts, seen
-from exactrank.training.judge import Judge, severe
-from exactrank.training.loop import Run
+from exactrank.training.judge import Judge, Task, severe
 from exactrank.training.progress import Trained
-from exactrank.training.recorder import Recorder
-from exactrank.training.task import Task
+from exactrank.training.run import Recorder, Run
 
 #: Number of steps that each solver makes by default.
 STEPS = {"spsa": 1000, "fdsa": 50}
@@ -74,11 +70,12 @@ class SPSARank(Ranker):
     )
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        solver, architecture = self._solver(), form_of(self.hidden).on(task.data)
+        solver = FDSA(a0=self.a0, c0=self.c0) if self.solver == "fdsa" else SPSA(self.evaluations, a0=self.a0, c0=self.c0)
+        architecture = form_of(self.hidden).on(task.data)
         asked = task.measure.on(task.data, threads=task.threads)
         problem = Measured(asked.with_ties(severe(task.measure).ties), architecture, asked)
-        judge: Judge[Theta] = task.judge(
-            lambda theta, part: architecture.scores(theta, part.X, task.threads), by_objective=True, reported=problem.reported
+        judge: Judge[Theta] = Judge(
+            task, lambda theta, part: architecture.scores(theta, part.X, task.threads), by_objective=True, reported=problem.reported
         )
 
         def run(number: int) -> Part[Theta]:
@@ -88,6 +85,3 @@ class SPSARank(Ranker):
             return Run(solver, problem, theta, judge, self.max_iter or STEPS[self.solver], rng)
 
         return seen(partial(restarts, [run(number) for number in range(self.restarts)]), architecture.at, recorder)
-
-    def _solver(self) -> StochasticApproximation:
-        return FDSA(a0=self.a0, c0=self.c0) if self.solver == "fdsa" else SPSA(self.evaluations, a0=self.a0, c0=self.c0)

@@ -18,15 +18,13 @@ import numpy as np
 
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
-from exactrank.objectives.ramp_risk import RampRisk
-from exactrank.objectives.regularised_risk import RegularisedRisk
+from exactrank.objectives.regularised_risk import RampRisk, RegularisedRisk
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.structured import Bound, Shape, Slack, Structured
-from exactrank.optimizers.adam import Adam
 from exactrank.optimizers.base import Duality, Theta
-from exactrank.optimizers.bundle import Bundle
 from exactrank.optimizers.concave_convex import ConcaveConvex
-from exactrank.optimizers.cutting_plane import CuttingPlane
+from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
+from exactrank.optimizers.slopes import Adam
 from exactrank.optimizers.subgradient import Subgradient
 from exactrank.rankers.large_margin import LargeMarginRanker, Problem, Solves
 from exactrank.scorers.architecture import HIDDEN, Architecture, form_of

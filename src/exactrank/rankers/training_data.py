@@ -1,28 +1,39 @@
 """Data as rankers get it: grouped by query, with something to learn, without missing values.
 
-The documents of a query come in an order that their content says (`exactrank.rankers.content_order`), and weights have mean 1: no model
-depends on where a row stood, nor on the unit in which weights were given.
+Weights have mean 1: no model depends on the unit in which they were given. Nor does it depend on where a row stood. Training meets ties:
+documents of equal grade in ListMLE's ideal ranking, of equal score before the first tree has grown. Whatever breaks them by the row's
+place would give another model for the same documents listed otherwise. So the documents of each query are sorted by a hash of features,
+grade and weight,
+
+    h(i) = xxh3(x_i, y_i, w_i),    64 bits                                                                      (1)
+
+which draws an order at random, but the same one for the same documents. It is also the same in units that are other powers of two: x is
+divided by the power of two next above the largest of its column, by its bits, which loses none. Documents of equal hash are equal, and it
+does not matter which of them comes first. So all that follows, sums of floating-point numbers included, has the same bits for any
+order of the rows.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from xxhash import xxh3_64_intdigest
 
-from exactrank.arrays import PerDocument, Table
+from exactrank import _core
+from exactrank.arrays import Table
 from exactrank.data.alignment import aligned
-from exactrank.data.checksum import checksum
-from exactrank.data.ranking_data import RankingData, check_positive_weight
+from exactrank.data.given import check_numbers
+from exactrank.data.immutable import sealed
+from exactrank.data.ranking_data import RankingData, checksum
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.rankers.content_order import in_content_order
-from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import PerFeature, TreeMissing, fill_values, filled, refuse_missing
+from exactrank.threads import thread_count
 
 LARGEST_GRADE = 2.0**53
-Weights = npt.NDArray[np.float64]  #: one for each document, or for each query
+ROWS_PER_BLOCK = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +46,6 @@ class TrainingData:
     given: RankingData  #: what `data` was, in the caller's order
     given_valid: RankingData | None
     facts: Mapping[str, Any]  #: of the data as it was given
-
-    def reached(self, measure: Measure, scorer: Scorer, threads: int | None) -> tuple[float, float | None]:
-        """What ``scorer`` comes to on the training and the validation data as they were given: ties may be broken by that order."""
-        value = _value(measure, self.given, self.data.ungrouped(scorer.score(self.data.X, threads)), threads)
-        if self.valid is None or self.given_valid is None:
-            return value, None
-        return value, _value(measure, self.given_valid, self.valid.ungrouped(scorer.score(self.valid.X, threads)), threads)
 
 
 def judged(
@@ -70,13 +74,17 @@ def training_data(
 ) -> TrainingData:
     """``data`` and ``valid``, a `RankingData` or ``(X, y, qid)``, checked and with missing values filled, unless they are kept."""
     held_out = None if valid is None else _validation(valid, data)
-    _check_something_to_learn(data)
+    mixed = _mixed_queries(data)
     if held_out is not None and missing == "error":
         refuse_missing(held_out.X, held_out.feature_names, threads)
     summed = in_content_order(data) if missing == "mean" else data  # a sum of floating-point numbers depends on their order
     fill = None if missing == "keep" else fill_values(summed.X, data.feature_names, missing, threads, data.offset)
     whole = _prepared(data, fill)
-    _check_features_vary(whole)
+    if not any(np.any(rows != rows[0]) for rows in (whole.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed)):
+        raise DataError(
+            f"nothing to learn: all {data.n_features:,} features are constant within each query, so no model can tell documents apart;"
+            " give features that differ between the documents of a query"
+        )
     return TrainingData(
         data=whole,
         valid=None if held_out is None else _prepared(held_out, fill),
@@ -87,35 +95,37 @@ def training_data(
     )
 
 
-def _value(measure: Measure, data: RankingData, scores: PerDocument, threads: int | None) -> float:
-    return measure.on(data, threads=threads).mean(data.grouped(scores))
+def _validation(valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike], data: RankingData) -> RankingData:
+    """The validation data with the features of ``data``, kept as differences from the same offset."""
+    if not isinstance(valid, RankingData):
+        if not isinstance(valid, tuple) or len(valid) != 3:
+            raise DataError(f"valid must be a RankingData or (X, y, qid), got {type(valid).__name__}")
+        X, y, qid = valid
+        if not hasattr(X, "columns"):
+            offset = np.zeros(data.n_features) if data.offset is None else data.offset
+            return RankingData.from_arrays(X, y, qid=qid, feature_names=data.feature_names, offset=offset)
+        valid = RankingData.from_arrays(X, y, qid=qid)
+    return aligned(valid, data.feature_names, "the training data").relative_to(data.offset)
 
 
-def _prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
-    """``data`` with ``fill`` in the place of missing values, the documents of each query in content order, and weights of mean 1.
-
-    The order goes by weights that are near 1 by a power of two, which rounds nothing; their sum, which does, is taken in that order.
-    """
-    for name, weight in _weights_by(np.asarray, data).items():
-        check_positive_weight(name, weight)
-    whole = replace(data, X=filled(data.X, fill, data.offset), **_weights_by(_near_one, data))
-    found = in_content_order(whole)
-    return replace(found, **_weights_by(_of_mean_one, found))
-
-
-def _weights_by(function: Callable[[Weights], Weights], data: RankingData) -> dict[str, Any]:
-    """What ``function`` makes of the weights that there are."""
-    found = {"sample_weight": data.sample_weight, "query_weight": data.query_weight}
-    return {name: function(weight) for name, weight in found.items() if weight is not None}
-
-
-def _near_one(weight: Weights) -> Weights:
-    """``weight`` over a power of two, the largest then from 1/2 to 1: so no sum overflows, and no quotient loses digits."""
-    return np.asarray(np.ldexp(weight, -np.frexp(weight.max())[1]))
-
-
-def _of_mean_one(weight: Weights) -> Weights:
-    return np.asarray(weight / weight.mean())
+def _mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
+    """The queries that have documents of different grades; an error where there is nothing to learn from."""
+    huge = np.flatnonzero(np.abs(data.y) > LARGEST_GRADE)
+    if len(huge):
+        row = huge[0] if data.order is None else data.order[huge[0]]
+        raise DataError(
+            f"grade of row {row} is {data.y[huge[0]]:g}; training takes grades of at most 2^53 in size, beyond which whole numbers are"
+            " not told apart; scale them down"
+        )
+    if data.n_features == 0:
+        raise DataError("nothing to learn: the data has no features; give X, or runs that become features")
+    mixed = np.flatnonzero(np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1]))
+    if not len(mixed):
+        raise DataError(
+            f"nothing to learn: every query has documents of a single grade ({data.n_queries:,} queries),"
+            " so each ranking is as good as any other; give queries with documents of different grades"
+        )
+    return mixed
 
 
 def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int | None) -> None:
@@ -133,47 +143,59 @@ def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int 
         )
 
 
-def _validation(valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None, data: RankingData) -> RankingData:
-    """The validation data with the features of ``data``, kept as differences from the same offset."""
-    if isinstance(valid, RankingData):
-        return aligned(valid, data.feature_names, "the training data").relative_to(data.offset)
-    if not isinstance(valid, tuple) or len(valid) != 3:
-        raise DataError(f"valid must be a RankingData or (X, y, qid), got {type(valid).__name__}")
-    X, y, qid = valid
-    if hasattr(X, "columns"):
-        return aligned(RankingData.from_arrays(X, y, qid=qid), data.feature_names, "the training data").relative_to(data.offset)
-    offset = np.zeros(data.n_features) if data.offset is None else data.offset
-    return RankingData.from_arrays(X, y, qid=qid, feature_names=data.feature_names, offset=offset)
+def _prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
+    """``data`` with ``fill`` in the place of missing values, the documents of each query in content order, and weights of mean 1.
+
+    The order goes by weights that are near 1 by a power of two, the largest from 1/2 to 1: so no sum overflows, and no quotient loses
+    digits. Their sum, which rounds, is taken in that order.
+    """
+    kinds = [kind for kind in ("sample_weight", "query_weight") if getattr(data, kind) is not None]
+    near_one: dict[str, Any] = {}
+    for kind in kinds:
+        weight = np.asarray(getattr(data, kind))
+        check_numbers(kind, weight)
+        near_one[kind] = np.asarray(np.ldexp(weight, -np.frexp(weight.max())[1]))
+    found = in_content_order(replace(data, X=filled(data.X, fill, data.offset), **near_one))
+    of_mean_one: dict[str, Any] = {kind: np.asarray(getattr(found, kind) / getattr(found, kind).mean()) for kind in kinds}
+    return replace(found, **of_mean_one)
 
 
-def _check_something_to_learn(data: RankingData) -> None:
-    huge = np.flatnonzero(np.abs(data.y) > LARGEST_GRADE)
-    if len(huge):
-        row = huge[0] if data.order is None else data.order[huge[0]]
-        raise DataError(
-            f"grade of row {row} is {data.y[huge[0]]:g}; training takes grades of at most 2^53 in size, beyond which whole numbers are"
-            " not told apart; scale them down"
-        )
-    if data.n_features == 0:
-        raise DataError("nothing to learn: the data has no features; give X, or runs that become features")
-    if not np.any(_mixed_queries(data)):
-        raise DataError(
-            f"nothing to learn: every query has documents of a single grade ({data.n_queries:,} queries),"
-            " so each ranking is as good as any other; give queries with documents of different grades"
-        )
+def in_content_order(data: RankingData) -> RankingData:
+    """``data`` with the documents of each query by (1), or ``data`` itself where they are; ``order`` still leads to the caller's rows.
 
-
-def _check_features_vary(data: RankingData) -> None:
-    for q in np.flatnonzero(_mixed_queries(data)):
-        rows = data.X[data.indptr[q] : data.indptr[q + 1]]
-        if np.any(rows != rows[0]):
-            return
-    raise DataError(
-        f"nothing to learn: all {data.n_features:,} features are constant within each query, so no model can tell documents apart;"
-        " give features that differ between the documents of a query"
+    >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], group=[3])
+    >>> found = in_content_order(data)
+    >>> found.X[:, 0].tolist(), found.order.tolist()
+    ([3.0, 1.0, 2.0], [2, 0, 1])
+    """
+    query = np.repeat(np.arange(data.n_queries), data.sizes)
+    rows = np.lexsort((_hashes(data), query))
+    if np.array_equal(rows, np.arange(len(rows))):
+        return data
+    return replace(
+        data,
+        X=sealed(data.X[rows]),
+        y=data.y[rows],
+        docid=None if data.docid is None else data.docid.take(rows),
+        comment=None if data.comment is None else data.comment.take(rows),
+        sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
+        order=rows if data.order is None else data.order[rows],
     )
 
 
-def _mixed_queries(data: RankingData) -> npt.NDArray[np.bool_]:
-    """Which queries have documents of different grades."""
-    return np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1])
+def _hashes(data: RankingData) -> npt.NDArray[np.uint64]:
+    """(1) of each document, a block of rows at a time, so that a memory-mapped X stays on its disk."""
+    low, high, *_ = _core.summarise_columns(data.X, thread_count(None))
+    largest = np.maximum(np.abs(low), np.abs(high))
+    # The power of two next above each column's largest size, where the exponent of a float has its bits.
+    units = np.left_shift(np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1], 23, dtype=np.int32)
+    numbers = [data.y] if data.sample_weight is None else [data.y, data.sample_weight]
+    hashes = np.empty(data.n_documents, np.uint64)
+    for start in range(0, len(hashes), ROWS_PER_BLOCK):
+        block = slice(start, start + ROWS_PER_BLOCK)
+        X = data.X[block]
+        bits = X.view(np.int32)
+        features = np.where(np.isfinite(X) & (X != 0), bits - units, bits)
+        packed = np.hstack([features.view(np.uint8), *(each[block, None].view(np.uint8) for each in numbers)])
+        hashes[block] = [xxh3_64_intdigest(row) for row in packed]
+    return hashes

@@ -1,6 +1,6 @@
-"""Published experiments, run again: one file per experiment, called as the experiment with _ for -.
+"""Published experiments, run again: one file per experiment, or for a few that share their methods.
 
-An experiment is one file and one line in `EXPERIMENTS`; ``exactrank reproduce NAME --out FOLDER`` runs it and writes the table, the
+An experiment is one class and one line in `EXPERIMENTS`; ``exactrank reproduce NAME --out FOLDER`` runs it and writes the table, the
 figure, what was published, what was found, and whether the published finding holds.
 """
 
@@ -15,24 +15,24 @@ _HERE = "exactrank.reproduce"
 #: Where each experiment is, by its name and paper after paper; imported when asked for.
 EXPERIMENTS: "Registry[type[Experiment]]" = Registry("experiment", {
     "ranknet-speedup": f"{_HERE}.ranknet_speedup:RankNetSpeedup",
-    "lambdarank-ranknet": f"{_HERE}.lambdarank_ranknet:LambdaRankOverRankNet",
-    "lambdarank-intranet": f"{_HERE}.lambdarank_intranet:LambdaRankOnIntranet",
-    "lambdarank-web": f"{_HERE}.lambdarank_web:LambdaRankOnWeb",
-    "spsa-convergence": f"{_HERE}.spsa_convergence:SPSAConvergence",
+    "lambdarank-ranknet": f"{_HERE}.lambdarank_duels:LambdaRankOverRankNet",
+    "lambdarank-intranet": f"{_HERE}.lambdarank_duels:LambdaRankOnIntranet",
+    "lambdarank-web": f"{_HERE}.lambdarank_duels:LambdaRankOnWeb",
+    "spsa-convergence": f"{_HERE}.spsa:SPSAConvergence",
     "smoothness": f"{_HERE}.smoothness:SmoothWithQueries",
-    "smoothness-web": f"{_HERE}.smoothness_web:SmoothOnWeb",
-    "spsa-table": f"{_HERE}.spsa_table:SPSATable",
-    "lambdarank-optimality": f"{_HERE}.lambdarank_optimality:LambdaRankOptimality",
+    "smoothness-web": f"{_HERE}.smoothness:SmoothOnWeb",
+    "spsa-table": f"{_HERE}.spsa:SPSATable",
+    "lambdarank-optimality": f"{_HERE}.smoothness:LambdaRankOptimality",
     "structured-ndcg": f"{_HERE}.structured_ndcg:StructuredNDCG",
     "structured-bounds": f"{_HERE}.structured_bounds:StructuredBounds",
-    "structured-times": f"{_HERE}.structured_times:StructuredTimes",
-    "line-search-example": f"{_HERE}.line_search_example:LineSearchExample",
+    "structured-times": f"{_HERE}.structured_bounds:StructuredTimes",
+    "line-search-example": f"{_HERE}.jumping_points:LineSearchExample",
     "directrank-letor": f"{_HERE}.directrank_letor:DirectRankLETOR",
-    "directrank-large": f"{_HERE}.directrank_large:DirectRankLarge",
-    "directrank-err-map": f"{_HERE}.directrank_err_map:DirectRankERRMAP",
+    "directrank-large": f"{_HERE}.directrank_linear:DirectRankLarge",
+    "directrank-err-map": f"{_HERE}.directrank_linear:DirectRankERRMAP",
     "tree-tables": f"{_HERE}.tree_tables:TreeTables",
     "jumping-points": f"{_HERE}.jumping_points:JumpingPointsTable",
-    "directrank-times": f"{_HERE}.directrank_times:DirectRankTimes",
+    "directrank-times": f"{_HERE}.directrank_linear:DirectRankTimes",
     "directrank-starts": f"{_HERE}.directrank_starts:DirectRankStarts",
 })  # fmt: skip
 

@@ -35,11 +35,6 @@ def correlated(data: RankingData, seed: int) -> RankingData:
     return replace(data, X=mixed)
 
 
-def correlated_parts(fold: Fold, seed: int) -> Fold:
-    """All three parts, with their features mixed by (1)."""
-    return Fold(fold.name, *(correlated(part, seed) for part in (fold.train, fold.valid, fold.test)))
-
-
 def five_splits(data: RankingData, seed: int, train: int = 3) -> list[Fold]:
     """``train`` fifths of the queries for training, one for test, the others for validation, in turn."""
     part = deal_folds(data.n_queries, SPLITS, seed)

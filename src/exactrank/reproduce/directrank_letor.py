@@ -23,26 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from exactrank.compare.statistics.winning import winning_numbers
-from exactrank.data.folds import Fold
-from exactrank.data.synthetic import CubicPolynomial
-from exactrank.measures.evaluate import evaluate
-from exactrank.measures.parse import parse_measure
-from exactrank.rankers.adarank import AdaRank
+from exactrank import SVMMAP, AdaRank, DirectRank, Fold, ListNet, RankBoost, RankSVM, SmoothRank, parse_measure
+from exactrank.compare.statistics.pairs import winning_numbers
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.directrank import DirectRank
-from exactrank.rankers.listnet import ListNet
-from exactrank.rankers.rankboost import RankBoost
-from exactrank.rankers.ranksvm import RankSVM
-from exactrank.rankers.smoothrank import SmoothRank
-from exactrank.rankers.svmmap import SVMMAP
 from exactrank.reproduce.artificial import five_splits
-from exactrank.reproduce.chosen import fitted
-from exactrank.reproduce.duel import RANKS, Values
-from exactrank.reproduce.experiment import OnFolds, Tell, silent
-from exactrank.reproduce.finding import Check, Finding
-from exactrank.reproduce.linear_methods import OURS
-from exactrank.reproduce.panels import Curve, Panel
+from exactrank.reproduce.directrank_linear import OURS
+from exactrank.reproduce.experiment import RANKS, OnFolds, Piece, Tell, Values, fitted, judged
+from exactrank.reproduce.finding import Check, Panel, curves
 from exactrank.table import Cell, Table
 
 NDCG, MAP = parse_measure("nDCG@5", "letor"), parse_measure("AP", "letor")
@@ -90,29 +77,17 @@ TRAINING: Mapping[str, Mapping[str, float]] = {
     "HP2003": {OURS: 0.916, "SmoothRank": 0.848, "AdaRank-NDCG": 0.813, "ListNet": 0.847, "RankBoost": 0.914},
     "MQ2007": {OURS: 0.446, "AdaRank-NDCG": 0.409, "ListNet": 0.420, "RankBoost": 0.442},
 }
-
-
-@dataclass(frozen=True)
-class Kind:
-    """The size of a set."""
-
-    group: str
-    queries: int
-    documents: int  #: a query, about
-    features: int
-    grades: int
-
-
-SETS: Mapping[str, Kind] = {
-    "TD2003": Kind(OLD, 50, 1000, 64, 2),
-    "TD2004": Kind(OLD, 75, 1000, 64, 2),
-    "HP2003": Kind(OLD, 150, 1000, 64, 2),
-    "HP2004": Kind(OLD, 75, 1000, 64, 2),
-    "NP2003": Kind(OLD, 150, 1000, 64, 2),
-    "NP2004": Kind(OLD, 75, 1000, 64, 2),
-    "OHSUMED": Kind(OLD, 106, 152, 45, 3),
-    "MQ2007": Kind(NEW, 1692, 41, 46, 3),
-    "MQ2008": Kind(NEW, 784, 19, 46, 3),
+#: By set: its group, queries, documents a query (about), features and grades.
+SETS: Mapping[str, tuple[str, int, int, int, int]] = {
+    "TD2003": (OLD, 50, 1000, 64, 2),
+    "TD2004": (OLD, 75, 1000, 64, 2),
+    "HP2003": (OLD, 150, 1000, 64, 2),
+    "HP2004": (OLD, 75, 1000, 64, 2),
+    "NP2003": (OLD, 150, 1000, 64, 2),
+    "NP2004": (OLD, 75, 1000, 64, 2),
+    "OHSUMED": (OLD, 106, 152, 45, 3),
+    "MQ2007": (NEW, 1692, 41, 46, 3),
+    "MQ2008": (NEW, 784, 19, 46, 3),
 }
 
 
@@ -130,14 +105,9 @@ class Trial:
         """The method with the largest mean of NDCG@1 to NDCG@10."""
         return max(self.tested, key=lambda method: float(self.tested[method].mean()))
 
-    def panel(self) -> Panel:
-        """By k."""
-        curves = (Curve(method, RANKS, tuple(values.tolist())) for method, values in self.tested.items())
-        return Panel(f"{self.name} ({self.group})" if self.group != self.name else self.name, "k", "NDCG@k, test data", tuple(curves))
-
 
 @dataclass(frozen=True, kw_only=True)
-class DirectRankLETOR(OnFolds, full={"documents": 1_000, "queries": 2_000, "folds": 5, "starts": 50}):
+class DirectRankLETOR(OnFolds, name="directrank-letor", full={"documents": 1_000, "queries": 2_000, "folds": 5, "starts": 50}):
     """The sets called ``sets``, the first ``folds`` of five folds each; or those in ``data``, with all theirs."""
 
     paper = "Tan, Xia, Guo & Wang 2013"
@@ -159,45 +129,59 @@ class DirectRankLETOR(OnFolds, full={"documents": 1_000, "queries": 2_000, "fold
     def stages(self) -> int:
         return sum(len(self._methods(group)) for _, group, _ in self.trials)
 
-    def run(self, tell: Tell = silent) -> Finding:
-        trials = [self._trial(name, group, folds, tell) for name, group, folds in self.trials]
+    def _found(self, tell: Tell) -> Iterator[Piece]:
+        trials = []
+        for name, group, folds in self.trials:
+            trials.append(self._trial(name, group, folds, tell))
+            drawn = curves({method: values.tolist() for method, values in trials[-1].tested.items()})
+            yield Panel(f"{name} ({group})" if group != name else name, "k", "NDCG@k, test data", drawn)
         groups = {group: [trial for trial in trials if trial.group == group] for _, group, _ in self.trials}
-        tables = [_winning_table(group, each) for group, each in groups.items()]
-        tables += [_tested_table(trials), _training_table(trials)]
-        return self._finding(_said(groups), checks_of(groups), tables, [trial.panel() for trial in trials])
+        yield from checks_of(groups)
+        shown = [f"@{k}" for k in SHOWN]
+        for group, each in groups.items():
+            numbers, methods = [wins(each, k) for k in SHOWN], each[0].tested
+            won = ", ".join(f"{number[OURS]} at {k}" for number, k in zip(numbers, SHOWN, strict=True))
+            best = sum(trial.best == OURS for trial in each)
+            yield (f"{group}: {OURS} wins {won}, of {len(each) * (len(methods) - 1)}; it is the best on {best} of {len(each)} sets.")
+            theirs = WINNING.get(group, {})
+            rows = [[method, *(number[method] for number in numbers), *theirs.get(method, ("",) * len(SHOWN))] for method in methods]
+            columns = ("method", *shown, *(f"{at}, published" for at in shown))
+            yield Table(f"Winning numbers, {group} ({len(each)} of them)", columns, rows)
+        tested: list[list[Cell]] = []
+        trained: list[list[Cell]] = []
+        for trial in trials:
+            tested += [[trial.name, method, *(values[k - 1] for k in SHOWN)] for method, values in trial.tested.items()]
+            published = TRAINING.get(trial.name, {})
+            trained += [[trial.name, method, value, published.get(method, "")] for method, value in trial.trained.items()]
+        yield Table("NDCG, test data", ("set", "method", *shown), tested)
+        yield Table("NDCG@5, training data", ("set", "method", "NDCG@5", "published"), trained)
 
     @cached_property
     def trials(self) -> list[tuple[str, str, list[Fold]]]:
         """Name, group and folds of each set."""
         if self.data:
             return [(name, "all sets", folds) for name, folds in self.given]
-        return [(name, SETS[name].group, self._drawn(number, SETS[name])) for number, name in enumerate(self.sets)]
-
-    def _drawn(self, number: int, kind: Kind) -> list[Fold]:
-        seed = self.seed * len(SETS) + number
-        documents, queries = min(kind.documents, self.documents), min(kind.queries, self.queries)
-        source = CubicPolynomial(min(kind.features, self.features), documents, kind.grades, self.noise, seed, self.threads)
-        return five_splits(source.data(queries), self.seed)[: self.folds]
-
-    def _methods(self, group: str) -> Sequence[str]:
-        return COMPARED.get(group, tuple(METHODS))
+        drawn = []
+        for number, name in enumerate(self.sets):
+            group, queries, documents, features, grades = SETS[name]
+            size = {"features": min(features, self.features), "documents": min(documents, self.documents), "grades": grades}
+            source = self._source(**size, noise=self.noise, seed=self.seed * len(SETS) + number)
+            drawn.append((name, group, five_splits(source.data(min(queries, self.queries)), self.seed)[: self.folds]))
+        return drawn
 
     def _trial(self, name: str, group: str, folds: Sequence[Fold], tell: Tell) -> Trial:
+        settings: dict[str, Any] = {"starts": self.starts, "seed": self.seed, "threads": self.threads}
         tested, trained = {}, {}
         for method in self._methods(group):
             tell(f"{name}, {method}")
-            found = [self._on(method, fold) for fold in folds]
-            tested[method] = np.mean([test for test, _ in found], axis=0)
-            trained[method] = float(np.mean([train for _, train in found]))
+            rankers = [fitted(METHODS[method](**settings), fold.train, fold.valid) for fold in folds]
+            pairs = list(zip(rankers, folds, strict=True))
+            tested[method] = np.mean([judged(ranker, fold.test, JUDGED).mean(axis=1) for ranker, fold in pairs], axis=0)
+            trained[method] = float(np.mean([judged(ranker, fold.train, NDCG).mean() for ranker, fold in pairs]))
         return Trial(name, group, tested, trained)
 
-    def _on(self, method: str, fold: Fold) -> tuple[Values, float]:
-        """The means of test data, and NDCG@5 of training data."""
-        settings: dict[str, Any] = {"starts": self.starts, "seed": self.seed, "threads": self.threads}
-        ranker = fitted(METHODS[method](**settings), fold.train, fold.valid)
-        test = evaluate(JUDGED, fold.test, ranker.predict(fold.test), threads=self.threads).per_query.mean(axis=1)
-        train = evaluate(NDCG, fold.train, ranker.predict(fold.train), threads=self.threads).per_query.mean()
-        return test, float(train)
+    def _methods(self, group: str) -> Sequence[str]:
+        return COMPARED.get(group, tuple(METHODS))
 
 
 def wins(trials: Sequence[Trial], k: int) -> dict[str, int]:
@@ -220,38 +204,3 @@ def checks_of(groups: Mapping[str, Sequence[Trial]]) -> Iterator[Check]:
         for rival in TRAINING.get(trial.name, TRAINING["TD2003"] if trial.group not in (OLD, NEW) else ()):
             if rival != OURS:
                 yield Check(f"{trial.name}: {OURS} is above {rival} (NDCG@5, training data)", trial.trained[rival], trial.trained[OURS])
-
-
-def _said(groups: Mapping[str, Sequence[Trial]]) -> str:
-    told = []
-    for group, trials in groups.items():
-        numbers = ", ".join(f"{wins(trials, k)[OURS]} at {k}" for k in SHOWN)
-        most = len(trials) * (len(trials[0].tested) - 1)
-        best = sum(trial.best == OURS for trial in trials)
-        told.append(f"{group}: {OURS} wins {numbers}, of {most}; it is the best on {best} of {len(trials)} sets.")
-    return " ".join(told)
-
-
-def _winning_table(group: str, trials: Sequence[Trial]) -> Table:
-    numbers = [wins(trials, k) for k in SHOWN]
-    rows: list[list[Cell]] = []
-    for method in trials[0].tested:
-        theirs = WINNING.get(group, {}).get(method, ("",) * len(SHOWN))
-        rows.append([method, *(number[method] for number in numbers), *theirs])
-    columns = ("method", *(f"@{k}" for k in SHOWN), *(f"@{k}, published" for k in SHOWN))
-    return Table(f"Winning numbers, {group} ({len(trials)} of them)", columns, rows)
-
-
-def _tested_table(trials: Sequence[Trial]) -> Table:
-    rows: list[list[Cell]] = []
-    for trial in trials:
-        rows += [[trial.name, method, *(float(values[k - 1]) for k in SHOWN)] for method, values in trial.tested.items()]
-    return Table("NDCG, test data", ("set", "method", *(f"@{k}" for k in SHOWN)), rows)
-
-
-def _training_table(trials: Sequence[Trial]) -> Table:
-    rows: list[list[Cell]] = []
-    for trial in trials:
-        theirs = TRAINING.get(trial.name, {})
-        rows += [[trial.name, method, value, theirs.get(method, "")] for method, value in trial.trained.items()]
-    return Table("NDCG@5, training data", ("set", "method", "NDCG@5", "published"), rows)

@@ -1,45 +1,49 @@
-"""What all experiments share: a value that says what to run, and a run that says whether a published finding holds."""
+"""What all experiments share: a value that says what to run, a run that says whether a published finding holds, and training."""
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
-from exactrank.data.folds import Fold, read_folds
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import wilcoxon
+from sklearn.exceptions import ConvergenceWarning
+
+from exactrank import Fold, LambdaRank, Measure, RankingData, evaluate, read_folds
+from exactrank.arrays import PerQuery
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.reproduce.artificial import Sizes, three_parts
-from exactrank.reproduce.finding import Check, Finding
-from exactrank.reproduce.panels import Panel
+from exactrank.rankers.base import Ranker
+from exactrank.rankers.gradient import GradientRanker
+from exactrank.reproduce.artificial import Sizes, correlated, three_parts
+from exactrank.reproduce.finding import Check, Finding, Panel
 from exactrank.table import Table
+from exactrank.training.progress import Listener
 
 YAHOO, MICROSOFT = "as Yahoo", "as Microsoft"
 SIZES: dict[str, Any] = {"yahoo": (19_944, 2_994, 6_983), "microsoft": (18_919, 6_306, 6_306)}  #: of the sets themselves
+RANKS = tuple(range(1, 11))
+MEASURES = tuple(f"nDCG@{k}" for k in RANKS)
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Ranker)
+Values = npt.NDArray[np.float64]  #: of test queries, mostly: a row a measure
 Tell = Callable[[str], None]  #: is told what is done next
-Some = Iterable[T | Iterable[T]]  #: some of them, one by one or several together
+Piece = str | Check | Table | Panel  #: of a finding: a sentence, an inequality, a table, a part of the figure
 
 
 def silent(line: str) -> None:
     """Tells nobody."""
 
 
-def flat(some: Some[T]) -> tuple[T, ...]:
-    """All of them, one by one.
-
-    >>> flat([1, [2, 3]])
-    (1, 2, 3)
-    """
-    return tuple(one for each in some for one in (each if isinstance(each, Iterable) else (each,)))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Experiment(ABC):
     """A published experiment; by default on a reduced scale. The data is as large as ``features`` and ``documents`` per query say.
 
-    The keyword ``full`` of a class holds what the scale of the paper sets. A file is called as its experiment, with _ for -.
+    The keyword ``name`` of a class is its name, and ``full`` holds what the scale of the paper sets.
     """
 
     name: ClassVar[str]
@@ -53,8 +57,8 @@ class Experiment(ABC):
     seed: int = 0
     threads: int | None = None
 
-    def __init_subclass__(cls, full: Mapping[str, Any] | None = None) -> None:
-        cls.name, cls._full = cls.__module__.rpartition(".")[2].replace("_", "-"), full or {}
+    def __init_subclass__(cls, name: str = "", full: Mapping[str, Any] | None = None) -> None:
+        cls.name, cls._full = name, full or {}
 
     @classmethod
     def full(cls, seed: int = 0) -> Self:
@@ -66,18 +70,30 @@ class Experiment(ABC):
     def stages(self) -> int:
         """How often `run` tells what is done next."""
 
-    @abstractmethod
     def run(self, tell: Tell = silent) -> Finding:
         """Do it all again."""
+        pieces = list(self._found(tell))
 
-    def _source(self, documents: int | None = None, noise: float = 0.0) -> CubicPolynomial:
+        def every(kind: type[T]) -> tuple[T, ...]:
+            return tuple(piece for piece in pieces if isinstance(piece, kind))
+
+        paper, said = f"{self.paper}, {self.where}", " ".join(every(str))
+        return Finding(self.name, paper, self.published, said, every(Check), every(Table), every(Panel), repr(self))
+
+    @abstractmethod
+    def _found(self, tell: Tell) -> Iterator[Piece]:
+        """What is found, piece by piece; those of one kind stay in their order."""
+
+    def _source(self, **other: Any) -> CubicPolynomial:
         """Of the artificial data."""
-        return CubicPolynomial(self.features, documents or self.documents, noise=noise, seed=self.seed, threads=self.threads)
+        own = {"features": self.features, "documents": self.documents, "seed": self.seed, "threads": self.threads}
+        return CubicPolynomial(**own | other)
 
-    def _finding(self, found: str | Iterable[str], checks: Some[Check], tables: Some[Table], panels: Some[Panel]) -> Finding:
-        """``found`` is a text, or its sentences."""
-        paper, told = f"{self.paper}, {self.where}", found if isinstance(found, str) else " ".join(found)
-        return Finding(self.name, paper, self.published, told, flat(checks), flat(tables), flat(panels), repr(self))
+    def _fold(self, sizes: Sizes, *, mixed: bool = False, **other: Any) -> Fold:
+        """Artificial data, with mixed features or as it is drawn."""
+        fold = three_parts(self._source(**other), sizes)
+        parts = (fold.train, fold.valid, fold.test)
+        return Fold(fold.name, *(correlated(part, self.seed) for part in parts)) if mixed else fold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,12 +112,70 @@ class OnFolds(Experiment):
 class AsYahooAndMicrosoft(OnFolds):
     """Noisy data with ``documents`` per query as Microsoft's set has, and a third as many as Yahoo's; or the folds in ``data``."""
 
+    paper = "Tan, Xia, Guo & Wang 2013"
+
     documents: int = 72
     noise: float = 1.0
     yahoo: Sizes = (2_000, 1_000, 2_000)
     microsoft: Sizes = (1_000, 500, 1_000)
 
-    def _sets(self) -> list[tuple[str, list[Fold]]]:
+    def _sets(self, *, mixed: bool = False) -> list[tuple[str, list[Fold]]]:
         """The name and the folds of each set."""
         drawn = (YAHOO, max(1, self.documents // 3), self.yahoo), (MICROSOFT, self.documents, self.microsoft)
-        return self.given or [(name, [three_parts(self._source(documents, self.noise), sizes)]) for name, documents, sizes in drawn]
+        return self.given or [(name, [self._fold(sizes, mixed=mixed, documents=each, noise=self.noise)]) for name, each, sizes in drawn]
+
+
+class WithNets(Experiment):
+    """An experiment with nets, trained as both papers did: one update per query, no penalty on weights, random parameters to start from."""
+
+    rates: tuple[float, ...]  #: of which validation data chooses one; a field of each experiment, as are the epochs
+    epochs: int
+
+    def _net(self, kind: type[GradientRanker], fold: Fold, tell: Tell, **settings: Any) -> Ranker:
+        start: dict[str, Any] = {"start": "random"} if kind is LambdaRank else {}
+        given = start | {"solver": "sgd", "l2": 0.0, "max_iter": self.epochs, "seed": self.seed, "threads": self.threads} | settings
+        return chosen((kind(learning_rate=rate, **given) for rate in self.rates), fold, tell)
+
+
+def fitted(ranker: R, train: RankingData, valid: RankingData | None = None, listener: Listener | None = None) -> R:
+    """``ranker``, trained. Ctrl-C, which ends a training with the best model so far, ends the experiment."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # what a method comes to is what is looked for
+        ranker.fit(train, valid=valid, listener=listener)
+    if ranker.model_.training["interrupted"]:
+        raise KeyboardInterrupt
+    return ranker
+
+
+def chosen(rankers: Iterable[Ranker], fold: Fold, tell: Tell = silent) -> Ranker:
+    """Train all ``rankers``, which share a measure, and keep the one that is best on the validation data."""
+    trained: list[tuple[float, Ranker]] = []
+    for ranker in rankers:
+        tell(" ".join(repr(ranker).split()))
+        trained.append((fitted(ranker, fold.train, fold.valid).score(fold.valid), ranker))
+    return max(trained, key=lambda pair: pair[0])[1]
+
+
+def judged(ranker: Ranker, data: RankingData, measures: str | Measure | Sequence[str | Measure] = MEASURES) -> Values:
+    """Each of ``measures`` of each query, a row a measure; nDCG at ranks 1 to 10 where nothing else is said."""
+    return evaluate(measures, data, ranker.predict(data), threads=ranker.threads).per_query
+
+
+def signed_rank(ours: PerQuery, theirs: PerQuery) -> float:
+    """The two-sided p-value of Wilcoxon's signed-rank test where ``ours`` are ahead, and 1 where they are behind.
+
+    >>> signed_rank(np.arange(1.0, 7.0), np.zeros(6)), signed_rank(np.zeros(6), np.arange(1.0, 7.0)), signed_rank(np.ones(6), np.ones(6))
+    (0.03125, 1.0, 1.0)
+    """
+    if np.array_equal(ours, theirs):
+        return 1.0
+    return min(1.0, 2 * float(wilcoxon(ours, theirs, alternative="greater").pvalue))
+
+
+def net(hidden: int | None) -> str:
+    """What nets with that number of hidden units are called.
+
+    >>> net(None), net(10)
+    ('linear nets', 'two-layer nets (10 hidden units)')
+    """
+    return "linear nets" if hidden is None else f"two-layer nets ({hidden} hidden units)"

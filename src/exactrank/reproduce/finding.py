@@ -6,18 +6,20 @@ that it comes down to hold again.
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from exactrank.files import made_folder, whole_files
 from exactrank.pictures import check_picture
-from exactrank.reproduce.panels import Panel, draw
 from exactrank.table import Table
 
 SUFFIXES = (".md", ".json", ".png")
+ACROSS = 3  #: panels in a row
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,37 @@ class Check:
     @property
     def holds(self) -> bool:
         """Is it so?"""
-        return self.less < self.more
+        return bool(self.less < self.more)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points that are joined."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None  #: where an interval around each y ends
+    high: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves that share their axes."""
+
+    title: str
+    x: str
+    y: str
+    curves: Sequence[Curve]
+    log: str = ""  #: which axes are logarithmic: "x", "y" or "xy"
+    mark: float | None = None  #: a line across, at this x
+
+
+def curves(by_label: Mapping[str, Iterable[float]], x: Iterable[float] | None = None) -> list[Curve]:
+    """Curves over the same ``x``; without one, over the numbers of their points, from 1."""
+    drawn = {label: tuple(y) for label, y in by_label.items()}
+    shared = None if x is None else tuple(x)
+    return [Curve(label, shared or tuple(range(1, len(y) + 1)), y) for label, y in drawn.items()]
 
 
 @dataclass(frozen=True)
@@ -66,7 +98,7 @@ class Finding:
 
     def to_markdown(self) -> str:
         """All of it but the curves."""
-        rows = [(check.says, check.less, check.more, _yes(check.holds)) for check in self.checks]
+        rows = [(check.says, check.less, check.more, "yes" if check.holds else "no") for check in self.checks]
         checked = Table(f"The published finding {self.verdict}", ("checked", "less", "more", "less < more"), rows)
         parts = [f"# {self.name}", self.paper, f"**Published:** {self.published}", f"**Found:** {self.found}", f"`{self.configuration}`"]
         tables = [table.section() for table in (checked, *self.tables)]
@@ -77,25 +109,47 @@ class Finding:
         with finding_files(self.name, Path(folder), force=force) as write:
             return write(self)
 
-    def _write_to(self, report: BinaryIO, record: BinaryIO, picture: BinaryIO) -> None:
-        draw(self.panels, picture)
-        record.write((json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n").encode())
-        report.write(self.to_markdown().encode())
-
 
 @contextmanager
 def finding_files(name: str, folder: Path, *, force: bool) -> Iterator[Callable[[Finding], tuple[Path, ...]]]:
     """What writes the finding of an experiment and says where, to files that are opened before the work."""
     targets = tuple(folder / f"{name}{suffix}" for suffix in SUFFIXES)
     check_picture(targets[-1])
-    with made_folder(folder), whole_files(*targets, force=force) as files:
+    with made_folder(folder), whole_files(*targets, force=force) as (report, record, picture):
 
         def write(finding: Finding) -> tuple[Path, ...]:
-            finding._write_to(*files)
+            draw(finding.panels, picture)
+            record.write((json.dumps(finding.to_json(), indent=2, allow_nan=False) + "\n").encode())
+            report.write(finding.to_markdown().encode())
             return targets
 
         yield write
 
 
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "no"
+def draw(panels: Sequence[Panel], file: BinaryIO) -> None:
+    """Write ``panels``, a few in a row, as a PNG picture."""
+    from matplotlib.figure import Figure
+
+    across = min(ACROSS, len(panels))
+    down = -(-len(panels) // across)
+    figure = Figure(figsize=(max(5.5, 4.2 * across), 3.6 * down), layout="constrained")
+    places = figure.subplots(down, across, squeeze=False).ravel()
+    for axes in places[len(panels) :]:
+        axes.set_visible(False)
+    for axes, panel in zip(places, panels, strict=False):
+        for curve in panel.curves:
+            style: dict[str, Any] = {"marker": "." if len(curve.x) <= 20 else None, "linewidth": 1.2, "label": curve.label}
+            if curve.low is None or curve.high is None:
+                axes.plot(curve.x, curve.y, **style)
+            else:
+                ends = [np.subtract(curve.y, curve.low), np.subtract(curve.high, curve.y)]
+                axes.errorbar(curve.x, curve.y, yerr=ends, elinewidth=0.8, capsize=2, **style)
+        for axis in panel.log:
+            axes.set(**{f"{axis}scale": "log"})
+        if panel.mark is not None:
+            axes.axvline(panel.mark, color="black", linewidth=0.6, linestyle=":")
+        axes.set(xlabel=panel.x, ylabel=panel.y)
+        axes.set_title(panel.title, fontsize="medium")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(fontsize="small", frameon=False)
+    figure.savefig(file, format="png", dpi=150)

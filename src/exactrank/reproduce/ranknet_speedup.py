@@ -13,24 +13,21 @@ validation data so far: since both make the same steps, V2 has it sooner.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from exactrank.data.ranking_data import RankingData
-from exactrank.measures.parse import parse_measure
-from exactrank.objectives.lambdas import Lambdas
+from exactrank import Lambdas, RankingData, parse_measure
 from exactrank.objectives.measured import Measured
 from exactrank.objectives.parametric import Numbers, Parametric
 from exactrank.optimizers.base import Theta
-from exactrank.reproduce.chosen import net
-from exactrank.reproduce.experiment import Experiment, Tell, silent
-from exactrank.reproduce.finding import Check, Finding
-from exactrank.reproduce.panels import Curve, Panel
+from exactrank.reproduce.experiment import Experiment, Piece, Tell, net
+from exactrank.reproduce.finding import Check, Curve, Panel, curves
 from exactrank.scorers.architecture import form_of
 from exactrank.table import Table
 
+V1, V2 = "V1, by pairs", "V2, by documents"
 BETWEEN = 1.5  #: a slope below is nearer to 1 than to 2
 CLIMBED = "nDCG@10"
 AGREE = 1e-6  #: how far apart parameters may be, relative to how far they moved
@@ -61,7 +58,7 @@ class Epochs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankNetSpeedup(Experiment, full={"queries": 1_000, "lists": (4, 8, 16, 32, 64, 128, 256, 512)}):
+class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000, "lists": (4, 8, 16, 32, 64, 128, 256, 512)}):
     """Epochs on ``queries`` queries, with ``documents`` documents each, and with as many as ``lists`` says in turn."""
 
     paper = "Burges, Ragno & Le 2006"
@@ -84,25 +81,35 @@ class RankNetSpeedup(Experiment, full={"queries": 1_000, "lists": (4, 8, 16, 32,
     def stages(self) -> int:
         return len(self.hidden) * (len({*self.lists, self.documents}) + 1)
 
-    def run(self, tell: Tell = silent) -> Finding:
+    def _found(self, tell: Tell) -> Iterator[Piece]:
         sizes = sorted({*self.lists, self.documents})
-        sets = {size: self._source(size).data(self.queries) for size in sizes}
-        timed = [self._epochs(hidden, sets[size], tell) for hidden in self.hidden for size in sizes]
-        typical = [epochs for epochs in timed if epochs.documents == self.documents]
-        slopes = {kind: slopes_of([e for e in timed if e.net == kind and e.documents in self.lists]) for kind in _nets(timed)}
-        checks = (checks_of(epochs, slopes[epochs.net]) for epochs in typical)
-        climbs = [self._climb(hidden, sets[self.documents], tell) for hidden in self.hidden]
-        found = (_said(epochs, *slopes[epochs.net]) for epochs in typical)
-        panels = [*(_panel(kind, timed) for kind in _nets(timed)), *climbs]
-        return self._finding(found, checks, [_speedups(typical, slopes), _times(timed)], panels)
+        sets = {size: self._source(documents=size).data(self.queries) for size in sizes}
+        typical, every = [], []
+        for hidden in self.hidden:
+            kind, timed = net(hidden), [self._epochs(hidden, data, tell) for data in sets.values()]
+            own = next(epochs for epochs in timed if epochs.documents == self.documents)
+            slopes = slopes_of([epochs for epochs in timed if epochs.documents in self.lists])
+            rows = [(kind, e.documents, 1e3 * e.v1, 1e3 * e.v2, e.speedup) for e in timed]
+            every += rows
+            typical.append((*rows[timed.index(own)], *slopes))
+            yield from checks_of(own, slopes)
+            yield (
+                f"With {kind} and {own.documents} documents a query, V2 is {own.speedup:.1f} times as fast as V1;"
+                f" the slopes are {slopes[0]:.2f} for V1 and {slopes[1]:.2f} for V2."
+            )
+            drawn = curves({V1: [e.v1 for e in timed], V2: [e.v2 for e in timed]}, [float(e.documents) for e in timed])
+            yield Panel(kind, "documents a query", "seconds of an epoch", drawn, log="xy")
+        measured = ("net", "documents a query", "V1, ms", "V2, ms", "V1 / V2", "slope of V1", "slope of V2")
+        yield Table("Speed-up and slopes", measured, typical)
+        yield Table("Milliseconds of an epoch", ("net", "documents a query", "V1", "V2", "V1 / V2"), every)
+        yield from (self._climb(hidden, sets[self.documents], tell) for hidden in self.hidden)
 
     def _epochs(self, hidden: int | None, data: RankingData, tell: Tell) -> Epochs:
-        architecture = form_of(hidden).on(data)
-        problem = RankNetTraining(Lambdas(), architecture, data, threads=1)
-        rng = np.random.default_rng(self.seed)
-        theta, order = architecture.initial(rng), rng.permutation(data.n_queries)
         kind, documents = net(hidden), data.n_documents // data.n_queries
         tell(f"{kind}, {documents} documents a query")
+        problem = RankNetTraining(Lambdas(), form_of(hidden).on(data), data, threads=1)
+        rng = np.random.default_rng(self.seed)
+        theta, order = problem.architecture.initial(rng), rng.permutation(data.n_queries)
         v1, slow = self._timed(lambda: problem.pass_over_pairs(theta, order, self.rate))
         v2, fast = self._timed(lambda: problem.pass_over(theta, order, self.rate))
         moved = float(np.abs(slow - theta).max())
@@ -110,23 +117,22 @@ class RankNetSpeedup(Experiment, full={"queries": 1_000, "lists": (4, 8, 16, 32,
 
     def _climb(self, hidden: int | None, data: RankingData, tell: Tell) -> Panel:
         """nDCG@10 on as many queries for validation, against the time of training."""
-        architecture = form_of(hidden).on(data)
-        problem = RankNetTraining(Lambdas(), architecture, data, threads=1)
+        problem = RankNetTraining(Lambdas(), form_of(hidden).on(data), data, threads=1)
         valid = self._source().data(self.queries, self.queries + 1)
-        judged = Measured(parse_measure(CLIMBED).on(valid, threads=1), architecture).value
+        judged = Measured(parse_measure(CLIMBED).on(valid, threads=1), problem.architecture).value
         tell(f"{net(hidden)}, {self.epochs} epochs")
-        curves = []
-        for label, step in (("V1, by pairs", problem.pass_over_pairs), ("V2, by documents", problem.pass_over)):
+        drawn = []
+        for label, step in ((V1, problem.pass_over_pairs), (V2, problem.pass_over)):
             rng = np.random.default_rng(self.seed)
-            theta, seconds = architecture.initial(rng), [0.0]
+            theta, seconds = problem.architecture.initial(rng), [0.0]
             best = [judged(theta)]
             for _ in range(self.epochs):
                 order, start = rng.permutation(data.n_queries), time.perf_counter()
                 theta = step(theta, order, self.climbing)
                 seconds.append(seconds[-1] + time.perf_counter() - start)
                 best.append(max(best[-1], judged(theta)))
-            curves.append(Curve(label, tuple(seconds), tuple(best)))
-        return Panel(f"{net(hidden)}, an epoch a point", "seconds of training", f"largest {CLIMBED} so far, validation data", tuple(curves))
+            drawn.append(Curve(label, seconds, best))
+        return Panel(f"{net(hidden)}, an epoch a point", "seconds of training", f"largest {CLIMBED} so far, validation data", drawn)
 
     def _timed(self, epoch: Callable[[], Theta]) -> tuple[float, Theta]:
         """Seconds of the fastest of several epochs, and where they lead."""
@@ -142,12 +148,7 @@ class RankNetSpeedup(Experiment, full={"queries": 1_000, "lists": (4, 8, 16, 32,
 
 
 def slopes_of(timed: Sequence[Epochs]) -> tuple[float, float]:
-    """Of log T against log n, by least squares, for V1 and V2.
-
-    >>> v1, v2 = slopes_of([Epochs("", n, v1=0.1 * n**2, v2=0.3 * n, apart=0.0) for n in (4, 8, 16)])
-    >>> round(v1, 9), round(v2, 9)
-    (2.0, 1.0)
-    """
+    """Of log T against log n, by least squares, for V1 and V2."""
     n = np.log([epochs.documents for epochs in timed])
     v1, v2 = (float(np.polyfit(n, np.log(seconds), 1)[0]) for seconds in zip(*((e.v1, e.v2) for e in timed), strict=True))
     return v1, v2
@@ -162,31 +163,3 @@ def checks_of(typical: Epochs, slopes: tuple[float, float]) -> tuple[Check, ...]
         Check(f"{kind}: the slope of V2 is well below (slope < {BETWEEN})", v2, BETWEEN),
         Check(f"{kind}: both come to the same parameters (relative difference < {AGREE:g})", typical.apart, AGREE),
     )
-
-
-def _nets(timed: list[Epochs]) -> list[str]:
-    return list(dict.fromkeys(epochs.net for epochs in timed))
-
-
-def _said(typical: Epochs, v1: float, v2: float) -> str:
-    return (
-        f"With {typical.net} and {typical.documents} documents a query, V2 is {typical.speedup:.1f} times as fast as V1;"
-        f" the slopes are {v1:.2f} for V1 and {v2:.2f} for V2."
-    )
-
-
-def _speedups(typical: list[Epochs], slopes: dict[str, tuple[float, float]]) -> Table:
-    rows = [(e.net, e.documents, 1e3 * e.v1, 1e3 * e.v2, e.speedup, *slopes[e.net]) for e in typical]
-    return Table("Speed-up and slopes", ("net", "documents a query", "V1, ms", "V2, ms", "V1 / V2", "slope of V1", "slope of V2"), rows)
-
-
-def _times(timed: list[Epochs]) -> Table:
-    rows = [(e.net, e.documents, 1e3 * e.v1, 1e3 * e.v2, e.speedup) for e in timed]
-    return Table("Milliseconds of an epoch", ("net", "documents a query", "V1", "V2", "V1 / V2"), rows)
-
-
-def _panel(kind: str, timed: list[Epochs]) -> Panel:
-    own = [epochs for epochs in timed if epochs.net == kind]
-    n = tuple(float(epochs.documents) for epochs in own)
-    curves = Curve("V1, by pairs", n, tuple(e.v1 for e in own)), Curve("V2, by documents", n, tuple(e.v2 for e in own))
-    return Panel(kind, "documents a query", "seconds of an epoch", curves, log="xy")

@@ -14,26 +14,17 @@ data of these sizes with mixed features (`artificial.correlated`), or ``data``: 
 which the test queries are pooled.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.stats import wilcoxon
 
-from exactrank.arrays import PerQuery
-from exactrank.data.folds import Fold
-from exactrank.measures.evaluate import evaluate
+from exactrank import Fold, RankSVM, Ridge, StructuredRank
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.ranksvm import RankSVM
-from exactrank.rankers.ridge import Ridge
-from exactrank.rankers.structuredrank import StructuredRank
-from exactrank.reproduce.artificial import Sizes, correlated_parts, three_parts
-from exactrank.reproduce.chosen import chosen
-from exactrank.reproduce.duel import MEASURES, RANKS, Values
-from exactrank.reproduce.experiment import OnFolds, Tell, silent
-from exactrank.reproduce.finding import Check, Finding
-from exactrank.reproduce.panels import Curve, Panel
+from exactrank.reproduce.artificial import Sizes
+from exactrank.reproduce.experiment import MEASURES, RANKS, OnFolds, Piece, Tell, Values, chosen, fitted, judged, signed_rank
+from exactrank.reproduce.finding import Check, Panel, curves
 from exactrank.table import Cell, Table
 
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -51,7 +42,6 @@ class Contest:
 
     name: str
     values: Mapping[str, Values]  #: by method: nDCG@k of each test query, a row a k
-    bounds: Sequence[tuple[str, ...]]  #: that validation chose for each k, one a fold
 
     def mean(self, method: str) -> float:
         """Over k and test queries."""
@@ -67,27 +57,20 @@ class Contest:
         means = [Check(ahead.format(rival), self.mean(rival), self.mean(OURS)) for rival in RIVALS]
         return means + [Check(surely.format(rival), self.p(rival), SIGNIFICANT) for rival in RIVALS]
 
-    def table(self) -> Table:
-        """By k, and over all."""
-        means = np.stack([self.values[method].mean(axis=1) for method in METHODS], axis=1).tolist()
-        rows: list[list[Cell]] = [[m, *at_k, _counted(bounds)] for m, at_k, bounds in zip(MEASURES, means, self.bounds, strict=True)]
-        p = [f"p = {self.p(rival):.2g}" for rival in RIVALS]
-        last: list[list[Cell]] = [["mean", *map(self.mean, METHODS), ""], ["ahead of it", "", *p, "", ""]]
-        return Table(f"{self.name}, test data", ("measure", *METHODS, "bound"), rows + last)
-
-    def panel(self) -> Panel:
-        """By k."""
-        curves = (Curve(method, RANKS, tuple(self.values[method].mean(axis=1).tolist())) for method in METHODS)
-        return Panel(self.name, "k", "nDCG@k, test data", tuple(curves))
-
-    def said(self) -> str:
-        """In plain words."""
-        gains = (f"{self.mean(OURS) / self.mean(rival) - 1:+.1%} on {rival} (p = {self.p(rival):.2g})" for rival in RIVALS)
-        return f"{self.name}: over all k {OURS} gains {' and '.join(gains)}."
+    def shown(self, bounds: Sequence[str]) -> Iterator[Piece]:
+        """All but the inequalities; ``bounds`` are those that validation chose, one a k."""
+        p = {rival: f"p = {self.p(rival):.2g}" for rival in RIVALS}
+        gains = (f"{self.mean(OURS) / self.mean(rival) - 1:+.1%} on {rival} ({p[rival]})" for rival in RIVALS)
+        yield f"{self.name}: over all k {OURS} gains {' and '.join(gains)}."
+        by_k = {method: self.values[method].mean(axis=1).tolist() for method in METHODS}
+        rows: list[list[Cell]] = [list(row) for row in zip(MEASURES, *by_k.values(), bounds, strict=True)]
+        rows += [["mean", *map(self.mean, METHODS), ""], ["ahead of it", "", *p.values(), "", ""]]
+        yield Table(f"{self.name}, test data", ("measure", *METHODS, "bound"), rows)
+        yield Panel(self.name, "k", "nDCG@k, test data", curves(by_k))
 
 
 @dataclass(frozen=True, kw_only=True)
-class StructuredNDCG(OnFolds, full={"features": 300, "web_1": (900, 300, 300), "web_2": (1_000, 1_000, 1_000)}):
+class StructuredNDCG(OnFolds, name="structured-ndcg", full={"features": 300, "web_1": (900, 300, 300), "web_2": (1_000, 1_000, 1_000)}):
     """Both web search sets, of ``documents`` a query in the second and two thirds as many in the first; or the folds in ``data``."""
 
     paper = "Chapelle, Le & Smola 2007"
@@ -105,65 +88,39 @@ class StructuredNDCG(OnFolds, full={"features": 300, "web_1": (900, 300, 300), "
     def stages(self) -> int:
         return len(RANKS) * (sum(len(folds) for _, folds in self.given) or 2)
 
-    def run(self, tell: Tell = silent) -> Finding:
-        contests = [self._contest(*given, tell) for given in self._sets()]
-        said, checks = (each.said() for each in contests), (each.checks() for each in contests)
-        return self._finding(said, checks, (each.table() for each in contests), (each.panel() for each in contests))
-
-    def _sets(self) -> list[tuple[str, Shape, list[Fold]]]:
-        if self.data:
-            return [(name, "linear", folds) for name, folds in self.given]
-        first = self._artificial("as web search 1", max(1, self.documents * 2 // 3), self.web_1)
-        second = self._artificial("as web search 2", self.documents, self.web_2)
-        return [(first.name, "linear", [first]), (second.name, "sqrt", [second])]
-
-    def _artificial(self, name: str, documents: int, sizes: Sizes) -> Fold:
-        return replace(correlated_parts(three_parts(self._source(documents), sizes), self.seed), name=name)
-
-    def _contest(self, name: str, A: Shape, folds: Sequence[Fold], tell: Tell) -> Contest:
-        """All folds as one."""
-        each = [self._on(fold, A, tell) for fold in folds]
-        values = {method: np.concatenate([one.values[method] for one in each], axis=1) for method in METHODS}
-        return Contest(name, values, [tuple(bound for (bound,) in at_k) for at_k in zip(*(one.bounds for one in each), strict=True)])
-
-    def _on(self, fold: Fold, A: Shape, tell: Tell) -> Contest:
-        by_k = [self._trained(k, A, fold, tell) for k in RANKS]
-        own = {method: [by_rank(rankers[method], fold)[i] for i, rankers in enumerate(by_k)] for method in (OURS, *RIVALS)}
-        values = {method: np.stack(rows) for method, rows in own.items()} | {ONE: by_rank(by_k[-1][OURS], fold)}
-        return Contest(fold.name, values, [(_bound(rankers[OURS]),) for rankers in by_k])
+    def _found(self, tell: Tell) -> Iterator[Piece]:
+        sets: list[tuple[str, Shape, list[Fold]]] = [(name, "linear", folds) for name, folds in self.given]
+        if not self.data:
+            first = self._fold(self.web_1, mixed=True, documents=max(1, self.documents * 2 // 3))
+            sets += [("as web search 1", "linear", [replace(first, name="as web search 1")])]
+            sets += [("as web search 2", "sqrt", [replace(self._fold(self.web_2, mixed=True), name="as web search 2")])]
+        for name, A, folds in sets:
+            values: dict[str, list[Values]] = {method: [] for method in METHODS}
+            bounds: list[list[str]] = [[] for _ in RANKS]
+            for fold in folds:
+                by_k = [self._trained(k, A, fold, tell) for k in RANKS]
+                for method in (OURS, *RIVALS):
+                    values[method].append(np.stack([judged(rankers[method], fold.test)[i] for i, rankers in enumerate(by_k)]))
+                values[ONE].append(judged(by_k[-1][OURS], fold.test))
+                for each, rankers in zip(bounds, by_k, strict=True):
+                    choice = rankers[OURS].model_.training.get("chosen", {})
+                    each.append(str(choice.get("bound", self.bound)))
+            contest = Contest(name, {method: np.concatenate(each, axis=1) for method, each in values.items()})
+            yield from contest.checks()
+            yield from contest.shown([_counted(each) for each in bounds])
 
     def _trained(self, k: int, A: Shape, fold: Fold, tell: Tell) -> dict[str, Ranker]:
         measure = f"nDCG@{k}"
         tell(f"{fold.name}, {measure}")
         ours = StructuredRank(measure=measure, A=A, bound=self.bound, seed=self.seed, threads=self.threads)
         svm = RankSVM(measure=measure, loss="hinge", seed=self.seed, threads=self.threads)
-        return {OURS: chosen([ours], fold, silent), "regression": regression(measure, fold), "RankSVM": chosen([svm], fold, silent)}
+        ours, svm = (fitted(ranker, fold.train, fold.valid) for ranker in (ours, svm))
+        return {OURS: ours, "regression": regression(measure, fold), "RankSVM": svm}
 
 
 def regression(measure: str, fold: Fold) -> Ranker:
     """On the grades, with the ridge that is best on validation data."""
-    return chosen((Ridge(measure=measure, l2=ridge) for ridge in RIDGES), fold, silent)
-
-
-def by_rank(ranker: Ranker, fold: Fold) -> Values:
-    """nDCG@k of each test query, a row a k."""
-    return evaluate(MEASURES, fold.test, ranker.predict(fold.test), threads=ranker.threads).per_query
-
-
-def signed_rank(ours: PerQuery, theirs: PerQuery) -> float:
-    """(2).
-
-    >>> signed_rank(np.arange(1.0, 7.0), np.zeros(6)), signed_rank(np.zeros(6), np.arange(1.0, 7.0)), signed_rank(np.ones(6), np.ones(6))
-    (0.03125, 1.0, 1.0)
-    """
-    if np.array_equal(ours, theirs):
-        return 1.0
-    return min(1.0, 2 * float(wilcoxon(ours, theirs, alternative="greater").pvalue))
-
-
-def _bound(ranker: Ranker) -> str:
-    """That it was trained on."""
-    return str(ranker.model_.training.get("chosen", {}).get("bound", ranker.get_params()["bound"]))
+    return chosen((Ridge(measure=measure, l2=ridge) for ridge in RIDGES), fold)
 
 
 def _counted(bounds: Sequence[str]) -> str:

@@ -19,20 +19,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from exactrank.data.folds import Fold
-from exactrank.measures.evaluate import evaluate
+from exactrank import MART, DirectRankTrees, Fold, LambdaMART, TreeEnsemble
 from exactrank.rankers.boosted import BoostedRanker
-from exactrank.rankers.directrank_trees import DirectRankTrees
-from exactrank.rankers.lambdamart import LambdaMART
-from exactrank.rankers.mart import MART
 from exactrank.reproduce.artificial import Sizes
-from exactrank.reproduce.chosen import fitted
-from exactrank.reproduce.duel import Values
-from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, Tell, silent
-from exactrank.reproduce.finding import Check, Finding
-from exactrank.reproduce.panels import Curve, Panel
-from exactrank.reproduce.structured_ndcg import signed_rank
-from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, Piece, Tell, Values, fitted, judged, signed_rank
+from exactrank.reproduce.finding import Check, Panel, curves
 from exactrank.table import Cell, Table
 
 MEASURES = ("nDCG@1", "nDCG@10")
@@ -66,11 +57,6 @@ class Grown:
     climb: tuple[float, ...]  #: nDCG@10 of the first fold's validation data, after each tree
     weights: tuple[float, ...]  #: alpha_t of (1), of the trees that the first fold kept for nDCG@10
 
-    @property
-    def means(self) -> Values:
-        """Over test queries, one a measure."""
-        return np.asarray(self.values.mean(axis=1))
-
 
 @dataclass(frozen=True, eq=False)
 class Contest:
@@ -86,92 +72,73 @@ class Contest:
 
     def means(self, method: str) -> Values:
         """A row a measure, a column a number of leaves."""
-        return np.stack([self.grown[leaves, method].means for leaves in self.leaves], axis=1)
+        return np.stack([self.grown[leaves, method].values.mean(axis=1) for leaves in self.leaves], axis=1)
 
     @property
     def rivals(self) -> Values:
         """The means of the better of DirectRank's rivals."""
         return np.asarray(np.max([self.means(rival) for rival in RIVALS], axis=0))
 
-    @property
-    def leads(self) -> Values:
-        """How far DirectRank is above them."""
-        return self.means(OURS) - self.rivals
-
-    def p(self, leaves: int, method: str) -> list[float]:
-        """Of the signed-rank test where DirectRank is ahead of the method, one a measure."""
-        pairs = zip(self.grown[leaves, OURS].values, self.grown[leaves, method].values, strict=True)
-        return [signed_rank(ours, theirs) for ours, theirs in pairs]
-
-    def checks(self) -> list[Check]:
+    def checks(self) -> Iterator[Check]:
         """What the paper says of its tables, and of the control what it does not."""
-        return [*self._ahead(), *(self._by_leaves() if len(self.leaves) > 1 else ())]
-
-    def _ahead(self) -> Iterator[Check]:
+        ours, rivals, control = self.means(OURS), self.rivals, self.means(CONTROL)
         for i, measure in enumerate(MEASURES):
             for j, leaves in enumerate(self.leaves):
                 says = f"{self.name}, {leaves} leaves: {OURS} is above {' and '.join(RIVALS)} ({measure})"
-                yield Check(says, float(self.rivals[i, j]), float(self.means(OURS)[i, j]))
-            control = f"{self.name}, control: it is above {CONTROL}, as well ({measure}, mean over leaves)"
-            yield Check(control, float(self.means(CONTROL)[i].mean()), float(self.means(OURS)[i].mean()))
-
-    def _by_leaves(self) -> Iterator[Check]:
-        """By nDCG@1."""
-        few, *more = (float(lead) for lead in self.leads[0])
-        yield Check(f"{self.name}: its lead is largest with {self.leaves[0]} leaves (nDCG@1)", max(more), few)
-        stable = float(np.ptp(self.means(OURS)[0]))
+                yield Check(says, rivals[i, j], ours[i, j])
+            says = f"{self.name}, control: it is above {CONTROL}, as well ({measure}, mean over leaves)"
+            yield Check(says, control[i].mean(), ours[i].mean())
+        if len(self.leaves) == 1:
+            return
+        few, *_, most = self.leaves
+        lead, *others = ours[0] - rivals[0]
+        yield Check(f"{self.name}: its lead is largest with {few} leaves (nDCG@1)", max(others), lead)
         for rival in RIVALS:
-            first, *_, last = (float(mean) for mean in self.means(rival)[0])
-            yield Check(f"{self.name}: {rival} improves from {self.leaves[0]} to {self.leaves[-1]} leaves (nDCG@1)", first, last)
-            spread = float(np.ptp(self.means(rival)[0]))
-            yield Check(f"{self.name}: {OURS} changes less than {rival} with the leaves (nDCG@1, most - least)", stable, spread)
+            theirs = self.means(rival)[0]
+            yield Check(f"{self.name}: {rival} improves from {few} to {most} leaves (nDCG@1)", theirs[0], theirs[-1])
+            says = f"{self.name}: {OURS} changes less than {rival} with the leaves (nDCG@1, most - least)"
+            yield Check(says, np.ptp(ours[0]), np.ptp(theirs))
 
     def table(self) -> Table:
         """By leaves and method."""
+        rows: list[list[Cell]] = []
+        for (leaves, method), grown in self.grown.items():
+            cells: list[Cell] = []
+            for ours, theirs in zip(self.grown[leaves, OURS].values, grown.values, strict=True):
+                cells += [theirs.mean(), "" if method == OURS else f"{signed_rank(ours, theirs):.2g}"]
+            rows.append([leaves, method, *cells, round(grown.trees), *PUBLISHED.get((self.name, leaves, method), ("", ""))])
         shown = [column for measure in MEASURES for column in (measure, "p, DirectRank ahead")]
         columns = ("leaves", "method", *shown, "trees", *(f"{measure}, published" for measure in MEASURES))
-        return Table(f"{self.name}, test data", columns, [self._row(leaves, method) for leaves in self.leaves for method in METHODS])
+        return Table(f"{self.name}, test data", columns, rows)
 
-    def _row(self, leaves: int, method: str) -> list[Cell]:
-        grown = self.grown[leaves, method]
-        p = ["", ""] if method == OURS else [f"{p:.2g}" for p in self.p(leaves, method)]
-        values: list[Cell] = [cell for mean, chance in zip(grown.means, p, strict=True) for cell in (float(mean), chance)]
-        return [leaves, method, *values, round(grown.trees), *PUBLISHED.get((self.name, leaves, method), ("", ""))]
-
-    def panels(self) -> list[Panel]:
+    def panels(self) -> Iterator[Panel]:
         """By trees, and where there are several numbers of leaves, by leaves."""
         few = self.leaves[0]
-        climbs = tuple(_numbered(method, self.grown[few, method].climb) for method in METHODS)
-        weights = (_numbered(OURS, self.grown[few, OURS].weights),)
-        grown = [
-            Panel(f"{self.name}, {few} leaves", "trees", f"{MEASURES[-1]}, validation data", climbs, log="x"),
-            Panel(f"{self.name}, {few} leaves, for {MEASURES[-1]}", "tree", "weight", weights),
-        ]
-        return grown + ([self._panel(i) for i in range(len(MEASURES))] if len(self.leaves) > 1 else [])
-
-    def _panel(self, measure: int) -> Panel:
-        x = tuple(float(leaves) for leaves in self.leaves)
-        curves = (Curve(method, x, tuple(self.means(method)[measure].tolist())) for method in METHODS)
-        return Panel(self.name, "leaves", f"{MEASURES[measure]}, test data", tuple(curves))
+        climbs = curves({method: self.grown[few, method].climb for method in METHODS})
+        yield Panel(f"{self.name}, {few} leaves", "trees", f"{MEASURES[-1]}, validation data", climbs, log="x")
+        weights = curves({OURS: self.grown[few, OURS].weights})
+        yield Panel(f"{self.name}, {few} leaves, for {MEASURES[-1]}", "tree", "weight", weights)
+        for i, measure in enumerate(MEASURES if len(self.leaves) > 1 else ()):
+            drawn = curves({method: self.means(method)[i] for method in METHODS}, map(float, self.leaves))
+            yield Panel(self.name, "leaves", f"{measure}, test data", drawn)
 
     def said(self) -> str:
         """In plain words."""
-        pairs = zip(MEASURES, self.leads.mean(axis=1), (self.means(OURS) - self.means(CONTROL)).mean(axis=1), strict=True)
+        ours, few = self.means(OURS), self.leaves[0]
+        pairs = zip(MEASURES, (ours - self.rivals).mean(axis=1), (ours - self.means(CONTROL)).mean(axis=1), strict=True)
         leads = "; ".join(f"{measure} {lead:+.4f} and {control:+.4f}" for measure, lead, control in pairs)
-        few = self.leaves[0]
-        ours, mart = self.grown[few, OURS], self.grown[few, RIVALS[0]]
+        grown, mart = self.grown[few, OURS], self.grown[few, RIVALS[0]]
         return (
             f"{self.name}: {OURS} against the better of {' and '.join(RIVALS)}, and against {CONTROL}, mean over leaves: {leads}."
-            f" With {few} leaves, for {MEASURES[-1]}, the mean of its weights is {np.mean(ours.weights):.2f},"
-            f" and {_passing(mart.climb, ours.climb)}."
+            f" With {few} leaves, for {MEASURES[-1]}, the mean of its weights is {np.mean(grown.weights):.2f},"
+            f" and {_passing(mart.climb, grown.climb)}."
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeTables(AsYahooAndMicrosoft, full=SIZES | {"trees": 1_000}):
+class TreeTables(AsYahooAndMicrosoft, name="tree-tables", full=SIZES | {"trees": 1_000}):
     """All methods on both sets, or on the folds in ``data``; on Yahoo's with the fewest leaves."""
 
-    paper = "Tan, Xia, Guo & Wang 2013"
     where = "Tables 9 and 10"
     published = (
         "With trees DirectRank is above MART and LambdaMART on Yahoo's and on Microsoft's data, by NDCG@1 most where leaves are few. With"
@@ -189,26 +156,26 @@ class TreeTables(AsYahooAndMicrosoft, full=SIZES | {"trees": 1_000}):
         contests = len(self.given) * len(self.leaves) or len(self.leaves[:1]) + len(self.leaves)
         return len(METHODS) * contests
 
-    def run(self, tell: Tell = silent) -> Finding:
-        few = () if self.data else (YAHOO,)
-        contests = [self._contest(name, self.leaves[:1] if name in few else self.leaves, folds, tell) for name, folds in self._sets()]
-        said, checks = (each.said() for each in contests), (each.checks() for each in contests)
-        return self._finding(said, checks, (each.table() for each in contests), (each.panels() for each in contests))
-
-    def _contest(self, name: str, leaves: Sequence[int], folds: Sequence[Fold], tell: Tell) -> Contest:
-        grown = {}
-        for number in leaves:
-            for method in METHODS:
-                tell(f"{name}, {number} leaves, {method}")
-                grown[number, method] = _pooled([self._grown(method, number, fold) for fold in folds])
-        return Contest(name, grown)
+    def _found(self, tell: Tell) -> Iterator[Piece]:
+        for name, folds in self._sets():
+            grown = {}
+            for leaves in self.leaves if self.data or name != YAHOO else self.leaves[:1]:
+                for method in METHODS:
+                    tell(f"{name}, {leaves} leaves, {method}")
+                    each = [self._grown(method, leaves, fold) for fold in folds]
+                    values, trees = np.concatenate([one.values for one in each], axis=1), float(np.mean([one.trees for one in each]))
+                    grown[leaves, method] = Grown(values, trees, each[0].climb, each[0].weights)
+            contest = Contest(name, grown)
+            yield contest.said()
+            yield from contest.checks()
+            yield contest.table()
+            yield from contest.panels()
 
     def _grown(self, method: str, leaves: int, fold: Fold) -> Grown:
         rankers = [fitted(self._ranker(method, measure, leaves), fold.train, fold.valid) for measure in MEASURES]
-        values = [evaluate(each.measure, fold.test, each.predict(fold.test), threads=self.threads).per_query[0] for each in rankers]
-        climb = tuple(progress.valid or 0.0 for progress in rankers[-1].history_)
+        values = np.stack([judged(ranker, fold.test, ranker.measure)[0] for ranker in rankers])
         weights = cast(TreeEnsemble, rankers[-1].model_.scorer).shrinkage.tolist()
-        return Grown(np.stack(values), len(weights), climb, tuple(weights))
+        return Grown(values, len(weights), tuple(progress.valid or 0.0 for progress in rankers[-1].history_), tuple(weights))
 
     def _ranker(self, method: str, measure: str, leaves: int) -> BoostedRanker:
         given: dict[str, Any] = {"measure": measure, "leaves": leaves, "depth": None, "bins": 255}
@@ -222,12 +189,6 @@ class TreeTables(AsYahooAndMicrosoft, full=SIZES | {"trees": 1_000}):
         return MART(within=False, learning_rate=HIGH if method == CONTROL else LOW, **given)
 
 
-def _pooled(folds: Sequence[Grown]) -> Grown:
-    """All folds as one."""
-    values = np.concatenate([each.values for each in folds], axis=1)
-    return Grown(values, float(np.mean([each.trees for each in folds])), folds[0].climb, folds[0].weights)
-
-
 def _passing(mart: Sequence[float], ours: Sequence[float]) -> str:
     """From how many trees on MART, at its best so far, is above DirectRank on validation data.
 
@@ -238,8 +199,3 @@ def _passing(mart: Sequence[float], ours: Sequence[float]) -> str:
     behind = np.flatnonzero(np.maximum.accumulate(mart[:length]) <= np.maximum.accumulate(ours[:length]))
     first = behind[-1] + 2 if behind.size else 1
     return f"MART {f'passes it at {first} trees' if first <= length else 'does not pass it'} (validation data)"
-
-
-def _numbered(label: str, values: Sequence[float]) -> Curve:
-    """Values by their number, from 1."""
-    return Curve(label, tuple(range(1, len(values) + 1)), tuple(values))

@@ -11,11 +11,9 @@ Scores are linear in some of the parameters: in all of a linear model's, in a ne
 other features, what the hidden units say, so that whatever trains linear models trains them.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,146 +35,95 @@ AT_ONCE = 8  #: vectors of parameters that share a reading of the features
 
 
 @dataclass(frozen=True, eq=False)
-class Architecture(ABC):
-    """Scorers of one form on features standardised by (1)."""
+class Architecture:
+    """Scorers of one form on features standardised by (1).
+
+    Without ``hidden`` units s = w . x with theta_j = w_j scale_j. With one layer of them theta has the weights by feature, the biases,
+    then the output weights.
+    """
 
     mean: PerFeature
     scale: PerFeature
     feature_names: tuple[str, ...]
-
-    #: Are scores linear in theta? Then convex losses have planes below them, and all documents tie where theta is 0.
-    linear: ClassVar[bool]
+    hidden: int = 0
 
     @property
-    @abstractmethod
+    def linear(self) -> bool:
+        """Are scores linear in theta? Then convex losses have planes below them, and all documents tie where theta is 0."""
+        return not self.hidden
+
+    @cached_property
     def native(self) -> _core.Net:
         """The kernels' form of it."""
-
-    @abstractmethod
-    def initial(self, rng: np.random.Generator) -> Theta:
-        """Random parameters: scores start small, but untied."""
-
-    @abstractmethod
-    def at(self, theta: Theta) -> Scorer:
-        """The scorer with the parameters ``theta``."""
-
-    @abstractmethod
-    def theta_of(self, weights: PerFeature) -> Theta:
-        """The parameters of the linear scorer with ``weights``."""
-
-    @abstractmethod
-    def linear_features(self, theta: Theta, data: RankingData) -> RankingData:
-        """``data`` with the features in whose weights the scores at ``theta`` are linear."""
-
-    @abstractmethod
-    def linear_weights(self, theta: Theta) -> Theta:
-        """The weights of `linear_features` in ``theta``, or a direction of them in a direction of theta."""
-
-    @abstractmethod
-    def with_linear_weights(self, theta: Theta, weights: Theta) -> Theta:
-        """``theta`` with other weights of `linear_features`."""
+        return _core.Net(self.mean, self.scale, self.hidden)
 
     @property
     def size(self) -> int:
         """How many parameters there are."""
         return self.native.size
 
+    def initial(self, rng: np.random.Generator) -> Theta:
+        """Random parameters: scores start small, but untied, and the input of each hidden unit has a deviation of about 1."""
+        features = len(self.mean)
+        if self.linear:
+            return np.asarray(0.01 * rng.standard_normal(features) / np.sqrt(features))
+        weights = rng.standard_normal(features * self.hidden) / np.sqrt(features)
+        return np.concatenate([weights, np.zeros(self.hidden), 0.1 * rng.standard_normal(self.hidden) / np.sqrt(self.hidden)])
+
+    def at(self, theta: Theta) -> Scorer:
+        """The scorer with the parameters ``theta``."""
+        return Linear(theta * (1.0 / self.scale), self.feature_names) if self.linear else self._network(theta)
+
+    def theta_of(self, weights: PerFeature) -> Theta:
+        """The parameters of the linear scorer with ``weights``."""
+        if self.linear:
+            return np.asarray(weights * self.scale)
+        raise IncompatibleError(f"one weight per feature makes a linear model, not a network of {self.hidden} units; start at random")
+
+    def linear_features(self, theta: Theta, data: RankingData) -> RankingData:
+        """``data`` with the features in whose weights the scores at ``theta`` are linear: its own, or what the hidden units say."""
+        if self.linear:
+            return data
+        active = self._network(theta).activations(data.X).astype(np.float32)
+        return replace(data, X=active, feature_names=tuple(f"unit {u}" for u in range(self.hidden)), offset=None)
+
+    def linear_weights(self, theta: Theta) -> Theta:
+        """The weights of `linear_features` in ``theta``, or a direction of them in a direction of theta."""
+        return np.asarray(theta / self.scale) if self.linear else theta[-self.hidden :]
+
+    def with_linear_weights(self, theta: Theta, weights: Theta) -> Theta:
+        """``theta`` with other weights of `linear_features`."""
+        return self.theta_of(weights) if self.linear else np.concatenate([theta[: -self.hidden], weights])
+
     def scores(self, theta: Theta, X: Matrix, threads: int | None = None) -> PerDocument:
         """The score of each row."""
         return self.native.scores(np.ascontiguousarray(theta), X, thread_count(threads))
 
     def scores_of_each(self, thetas: npt.NDArray[np.float64], X: Matrix, threads: int | None = None) -> Iterator[PerDocument]:
-        """The same for each row of ``thetas``, to the bit."""
-        return (self.scores(theta, X, threads) for theta in thetas)
-
-    def differences(self, bound: BoundMeasure, theta: Theta, c: float) -> Theta:
-        """The mean of a measure at theta + c e_j less that at theta - c e_j, for every coordinate j."""
-
-        def mean(at: Theta) -> float:
-            return bound.mean(self.scores(at, bound.data.X, bound.threads))
-
-        steps = (c * np.eye(1, len(theta), j)[0] for j in range(len(theta)))
-        return np.array([mean(theta + step) - mean(theta - step) for step in steps])
-
-
-class LinearArchitecture(Architecture):
-    """s = w . x with theta_j = w_j scale_j."""
-
-    linear = True
-
-    @cached_property
-    def native(self) -> _core.Net:
-        return _core.Net(self.mean, self.scale, 0)
-
-    def initial(self, rng: np.random.Generator) -> Theta:
-        return np.asarray(0.01 * rng.standard_normal(self.size) / np.sqrt(self.size))
-
-    def at(self, theta: Theta) -> Linear:
-        return Linear(self._weights(theta), self.feature_names)
-
-    def theta_of(self, weights: PerFeature) -> Theta:
-        return np.asarray(weights * self.scale)
-
-    def linear_features(self, theta: Theta, data: RankingData) -> RankingData:
-        return data
-
-    def linear_weights(self, theta: Theta) -> Theta:
-        return np.asarray(theta / self.scale)
-
-    def with_linear_weights(self, theta: Theta, weights: Theta) -> Theta:
-        return self.theta_of(weights)
-
-    def scores_of_each(self, thetas: npt.NDArray[np.float64], X: Matrix, threads: int | None = None) -> Iterator[PerDocument]:
-        """The same for each row of ``thetas``, to the bit; several share a reading of the features."""
-        weights, count = np.ascontiguousarray(self._weights(thetas)), thread_count(threads)
+        """The same for each row of ``thetas``, to the bit; of linear scorers several share a reading of the features."""
+        if not self.linear:
+            yield from (self.scores(theta, X, threads) for theta in thetas)
+            return
+        weights, count = np.ascontiguousarray(thetas * (1.0 / self.scale)), thread_count(threads)
         for first in range(0, len(weights), AT_ONCE):
             yield from _core.products(X, weights[first : first + AT_ONCE], count)
 
     def differences(self, bound: BoundMeasure, theta: Theta, c: float) -> Theta:
-        """By s(theta +- c e_j) = s(theta) +- c x_j / scale_j, so up to rounding; each query is read once for all coordinates."""
-        return bound.differences(self.scores(theta, bound.data.X, bound.threads), bound.data.X, c / self.scale)
+        """The mean of a measure at theta + c e_j less that at theta - c e_j, for every coordinate j.
 
-    def _weights(self, thetas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The weights of features for each row of ``thetas``, as the kernels have them."""
-        return np.asarray(thetas * (1.0 / self.scale))
+        For linear scorers by s(theta +- c e_j) = s(theta) +- c x_j / scale_j, so up to rounding; each query is read once for all.
+        """
+        X, threads = bound.data.X, bound.threads
+        if self.linear:
+            return bound.differences(self.scores(theta, X, threads), X, c / self.scale)
+        steps = (c * np.eye(1, len(theta), j)[0] for j in range(len(theta)))
+        both = ((self.scores(theta + step, X, threads), self.scores(theta - step, X, threads)) for step in steps)
+        return np.array([bound.mean(forth) - bound.mean(back) for forth, back in both])
 
-
-@dataclass(frozen=True, eq=False)
-class NetworkArchitecture(Architecture):
-    """Networks with one layer of ``hidden`` units: theta has the weights by feature, the biases, then the output weights."""
-
-    hidden: int
-
-    linear = False
-
-    @cached_property
-    def native(self) -> _core.Net:
-        return _core.Net(self.mean, self.scale, self.hidden)
-
-    def initial(self, rng: np.random.Generator) -> Theta:
-        """Random parameters: scores start small, but untied, and the input of each hidden unit has a deviation of about 1."""
-        features = len(self.mean)
-        weights = rng.standard_normal(features * self.hidden) / np.sqrt(features)
-        return np.concatenate([weights, np.zeros(self.hidden), 0.1 * rng.standard_normal(self.hidden) / np.sqrt(self.hidden)])
-
-    def at(self, theta: Theta) -> Network:
+    def _network(self, theta: Theta) -> Network:
         weights, rest = np.split(theta, [len(self.mean) * self.hidden])
         bias, output = np.split(rest, 2)
         return Network(weights.reshape(-1, self.hidden).T, bias, output, self.mean, self.scale, self.feature_names)
-
-    def theta_of(self, weights: PerFeature) -> Theta:
-        raise IncompatibleError(f"one weight per feature makes a linear model, not a network of {self.hidden} units; start at random")
-
-    def linear_features(self, theta: Theta, data: RankingData) -> RankingData:
-        """``data`` with what the hidden units say for features."""
-        active = self.at(theta).activations(data.X).astype(np.float32)
-        return replace(data, X=active, feature_names=tuple(f"unit {u}" for u in range(self.hidden)), offset=None)
-
-    def linear_weights(self, theta: Theta) -> Theta:
-        return theta[-self.hidden :]
-
-    def with_linear_weights(self, theta: Theta, weights: Theta) -> Theta:
-        return np.concatenate([theta[: -self.hidden], weights])
 
 
 @dataclass(frozen=True)
@@ -185,10 +132,10 @@ class LinearModel:
 
     standardise: bool = True
 
-    def on(self, data: RankingData) -> LinearArchitecture:
+    def on(self, data: RankingData) -> Architecture:
         """The linear models of the features of ``data``, which has no missing values."""
         mean, scale = _standardised(data) if self.standardise else (np.zeros(data.n_features), np.ones(data.n_features))
-        return LinearArchitecture(mean, scale, data.feature_names)
+        return Architecture(mean, scale, data.feature_names)
 
 
 @dataclass(frozen=True)
@@ -201,9 +148,9 @@ class NetworkModel:
         if isinstance(self.hidden, bool) or not isinstance(self.hidden, int) or not 1 <= self.hidden <= HIDDEN:
             raise DataError(f"hidden must be a number of units from 1 to {HIDDEN:,}, or None for a linear model; got {self.hidden!r}")
 
-    def on(self, data: RankingData) -> NetworkArchitecture:
+    def on(self, data: RankingData) -> Architecture:
         """The networks of the features of ``data``, which has no missing values."""
-        return NetworkArchitecture(*_standardised(data), data.feature_names, self.hidden)
+        return Architecture(*_standardised(data), data.feature_names, self.hidden)
 
 
 def form_of(hidden: int | None) -> LinearModel | NetworkModel:

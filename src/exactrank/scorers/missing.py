@@ -37,13 +37,19 @@ def fill_values(
     Traceback (most recent call last):
     exactrank.errors.DataError: 2 values are missing (b: 2); fill them, or train with missing="zero" or missing="mean" (--missing)
     """
-    check_policy(missing)
+    if missing not in ("error", "zero", "mean"):
+        raise DataError(f'missing={missing!r} is not a policy; use "error", "zero" or "mean"')
     if missing == "zero":
         return np.zeros(X.shape[1])
-    if missing == "mean":
-        return _means(X, offset)
-    refuse_missing(X, names, threads)
-    return None
+    if missing == "error":
+        refuse_missing(X, names, threads)
+        return None
+    total, count = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for start in range(0, len(X), ROWS_PER_BLOCK):
+        block = X[start : start + ROWS_PER_BLOCK].astype(np.float64)
+        total += np.nansum(block, axis=0)
+        count += np.sum(~np.isnan(block), axis=0)
+    return np.asarray(total / np.maximum(count, 1) + (0.0 if offset is None else np.where(count > 0, offset, 0.0)))
 
 
 def refuse_missing(X: Matrix, names: tuple[str, ...], threads: int | None = None) -> None:
@@ -67,18 +73,3 @@ def filled(X: Matrix, fill: PerFeature | None, offset: Offset | None = None) -> 
             whole = np.array(X) if whole is None else whole
             np.copyto(whole[start : start + ROWS_PER_BLOCK], stands, where=holes)
     return X if whole is None else sealed(whole)
-
-
-def check_policy(missing: str) -> None:
-    """Raise for a policy that does not exist."""
-    if missing not in ("error", "zero", "mean"):
-        raise DataError(f'missing={missing!r} is not a policy; use "error", "zero" or "mean"')
-
-
-def _means(X: Matrix, offset: Offset | None) -> PerFeature:
-    total, count = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for start in range(0, len(X), ROWS_PER_BLOCK):
-        block = X[start : start + ROWS_PER_BLOCK].astype(np.float64)
-        total += np.nansum(block, axis=0)
-        count += np.sum(~np.isnan(block), axis=0)
-    return np.asarray(total / np.maximum(count, 1) + (0.0 if offset is None else np.where(count > 0, offset, 0.0)))

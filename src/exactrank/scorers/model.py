@@ -68,14 +68,28 @@ class Model:
         >>> model.predict(data), model.predict([[3.0, 1.0]])
         (array([5.]), array([5.]))
         """
-        rows = data if isinstance(data, RankingData) else _unjudged(data, self.scorer)
-        if rows.n_features != self.scorer.n_features and not (self.scorer.feature_names and _has_names(data)):
+        named = isinstance(data, RankingData) or hasattr(data, "columns")
+        by_name = named and self.scorer.feature_names
+        rows = data if isinstance(data, RankingData) else self._unjudged(data)
+        if rows.n_features != self.scorer.n_features and not by_name:
             raise IncompatibleError(
                 f"the data has {rows.n_features:,} features but the model has {self.scorer.n_features:,}; give those it was trained on"
             )
-        if self.scorer.feature_names and _has_names(data):
+        if by_name:
             rows = aligned(rows, self.scorer.feature_names)
         return rows.ungrouped(self.scorer.score(rows.X, threads, rows.offset))
+
+    def _unjudged(self, X: Any) -> RankingData:
+        """Rows without grades, as one query, kept as differences from the scorer's offset: so no row's score depends on the others."""
+        table = X if hasattr(X, "shape") else np.asarray(X)
+        rows, width = table.shape[0], table.shape[1] if len(table.shape) == 2 else 0
+        own = np.zeros(self.scorer.n_features) if self.scorer.offset is None else self.scorer.offset
+        if self.scorer.feature_names and hasattr(X, "columns"):
+            known = dict(zip(self.scorer.feature_names, own.tolist(), strict=True))
+            offset = np.array([known.get(str(name), 0.0) for name in X.columns])
+        else:
+            offset = own if len(own) == width else np.zeros(width)
+        return RankingData.from_arrays(table, np.zeros(rows), group=[rows], offset=offset)
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the model; an existing file is replaced only with ``force``, and stays whole if writing fails."""
@@ -104,7 +118,12 @@ def load(path: str | os.PathLike[str]) -> Model:
     except UnicodeDecodeError:
         raise DataError(f"{where} is not a model: it is not text; expected a file of exactrank train, or JSON with weights") from None
     if text.startswith("tree\n"):
-        return Model(_trees(text, where))
+        from exactrank.scorers.tree_ensemble import TreeEnsemble
+
+        try:
+            return Model(TreeEnsemble.of_lightgbm(text))
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from None
     record = _parsed(text, where)
     if isinstance(record, dict) and isinstance(record.get("format"), str):
         return _from_record(record, where)
@@ -115,76 +134,45 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 def _from_record(record: dict[str, Any], where: str) -> Model:
     if record["format"] != FORMAT:
-        raise DataError(f"{where}: the format is {_start(record['format'])}; expected {FORMAT!r}, as exactrank train writes it")
+        raise DataError(f"{where}: the format is {reprlib.repr(record['format'])}; expected {FORMAT!r}, as exactrank train writes it")
     if record.get("version") != VERSION:
-        raise DataError(f"{where}: the version is {_start(record.get('version'))} but this exactrank reads {VERSION}; install a newer one")
+        raise DataError(
+            f"{where}: the version is {reprlib.repr(record.get('version'))} but this exactrank reads {VERSION}; install a newer one"
+        )
     for name, types in _TYPES.items():
         if name not in record or not isinstance(record[name], types) or isinstance(record[name], bool):
-            found = _start(record[name]) if name in record else "missing"
+            found = reprlib.repr(record[name]) if name in record else "missing"
             raise DataError(f"{where}: {name!r} is {found}; the file is damaged, so train or copy the model again")
     read = read_scorer(record["scorer"], where)
     if not isinstance(record.get("run"), dict | None):
-        raise DataError(f"{where}: 'run' is {_start(record['run'])}; the file is damaged, so train or copy the model again")
+        raise DataError(f"{where}: 'run' is {reprlib.repr(record['run'])}; the file is damaged, so train or copy the model again")
     return Model(read, **{name: record[name] for name in _TYPES if name != "scorer"}, run=record.get("run"))
 
 
-def _trees(text: str, where: str) -> Scorer:
-    """The scorer of a text that LightGBM saved."""
-    from exactrank.scorers.tree_ensemble import TreeEnsemble
-
-    try:
-        return TreeEnsemble.of_lightgbm(text)
-    except DataError as error:
-        raise DataError(f"{where}: {error}") from None
-
-
 def _parsed(text: str, where: str) -> Any:
+    """What JSON says, strictly: no name twice, no NaN, no number of more digits than any finite double has."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        twice = first_repeated([name for name, _ in pairs])
+        if twice is not None:
+            raise ValueError(f"{reprlib.repr(twice)} is there twice")
+        return dict(pairs)
+
+    def refused(token: str) -> Any:
+        raise ValueError(f"{token} is not a JSON number")
+
+    def whole_number(digits: str) -> int:
+        if len(digits) > DIGITS:
+            raise ValueError(f"a number has {len(digits):,} digits")
+        return int(digits)
+
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refused, parse_int=_whole_number)
+        return json.loads(text, object_pairs_hook=unique, parse_constant=refused, parse_int=whole_number)
     except RecursionError:
         trouble = "its lists are nested too deeply"
     except ValueError as error:
         trouble = str(error)
     raise DataError(f"{where} is not a model: {trouble}; expected a file of exactrank train, or JSON with weights")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    twice = first_repeated([name for name, _ in pairs])
-    if twice is not None:
-        raise ValueError(f"{_start(twice)} is there twice")
-    return dict(pairs)
-
-
-def _refused(token: str) -> Any:
-    raise ValueError(f"{token} is not a JSON number")
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > DIGITS:
-        raise ValueError(f"a number has {len(digits):,} digits")
-    return int(digits)
-
-
-def _start(value: Any) -> str:
-    """The first characters of ``value``, as Python writes it."""
-    return reprlib.repr(value)
-
-
-def _has_names(data: Any) -> bool:
-    return isinstance(data, RankingData) or hasattr(data, "columns")
-
-
-def _unjudged(X: Any, scorer: Scorer) -> RankingData:
-    """Rows without grades, as one query, kept as differences from the scorer's offset: so no row's score depends on the others."""
-    table = X if hasattr(X, "shape") else np.asarray(X)
-    rows, width = table.shape[0], table.shape[1] if len(table.shape) == 2 else 0
-    own = np.zeros(scorer.n_features) if scorer.offset is None else scorer.offset
-    if scorer.feature_names and _has_names(X):
-        by_name = dict(zip(scorer.feature_names, own.tolist(), strict=True))
-        offset = np.array([by_name.get(str(name), 0.0) for name in X.columns])
-    else:
-        offset = own if len(own) == width else np.zeros(width)
-    return RankingData.from_arrays(table, np.zeros(rows), group=[rows], offset=offset)
 
 
 def plain(value: Any) -> Any:

@@ -18,22 +18,9 @@ from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError
-from exactrank.scorers.features import (
-    check_names,
-    check_width,
-    checked_fill,
-    checked_offset,
-    numbers,
-    optional,
-    read_numbers,
-    read_optional,
-    scores_of,
-    shift_between,
-    sum_rounded_down,
-)
+from exactrank.scorers.base import Scorer, numbers, read_common, read_numbers, sum_rounded_down
 from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.stored import storable
-from exactrank.threads import thread_count
 
 PerStep = npt.NDArray[np.float64]  #: one number a step
 Flat = tuple[npt.NDArray[np.int64], PerStep, npt.NDArray[np.float64]]
@@ -41,7 +28,7 @@ Flat = tuple[npt.NDArray[np.int64], PerStep, npt.NDArray[np.float64]]
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Thresholds:
+class Thresholds(Scorer):
     """(1): of each feature the ``thresholds``, which rise, and the ``jumps``; ``feature_names=()`` knows the features by position.
 
     >>> steps = Thresholds((np.array([0.5, 2.0]), np.array([])), (np.array([1.0, -0.25]), np.array([])), ("bm25", "length"))
@@ -61,18 +48,15 @@ class Thresholds:
     def __post_init__(self) -> None:
         if len(self.thresholds) != len(self.jumps) or not self.thresholds:
             raise DataError(f"there are {len(self.thresholds)} lists of thresholds and {len(self.jumps)} of jumps; give each feature both")
-        for name in ("thresholds", "jumps"):
-            lists = tuple(_numbers(f"{name}[{j}]", values) for j, values in enumerate(getattr(self, name)))
-            object.__setattr__(self, name, lists)
+        for name in ("thresholds", "jumps"):  # of which a feature may have none
+            lists = enumerate(getattr(self, name))
+            vars(self)[name] = tuple(numbers(f"{name}[{j}]", values) if np.size(values) else np.empty(0) for j, values in lists)
         for j, (thresholds, jumps) in enumerate(zip(self.thresholds, self.jumps, strict=True)):
             if len(thresholds) != len(jumps):
                 raise DataError(f"feature {j} has {len(thresholds)} thresholds for {len(jumps)} jumps; give one each")
             if np.any(np.diff(thresholds) <= 0):
                 raise DataError(f"the thresholds of feature {j} are {thresholds.tolist()}; sort them, each there once")
-        object.__setattr__(self, "feature_names", tuple(self.feature_names))
-        check_names(self.feature_names, self.n_features)
-        object.__setattr__(self, "fill", checked_fill(self.missing, None if self.missing == "zero" else self.fill, self.n_features))
-        object.__setattr__(self, "offset", checked_offset(self.offset, self.n_features))
+        self._settle(len(self.thresholds))
 
     @classmethod
     def merged(cls, steps: npt.ArrayLike, n_features: int, feature_names: tuple[str, ...] = ()) -> "Thresholds":
@@ -95,47 +79,29 @@ class Thresholds:
         found = cls.merged(np.concatenate(steps), scorers[0].n_features)
         return replace(scorers[0], thresholds=found.thresholds, jumps=found.jumps)
 
-    @property
-    def n_features(self) -> int:
-        """How many features it reads."""
-        return len(self.thresholds)
-
-    def score(self, X: Matrix, threads: int | None = None, offset: Offset | None = None) -> PerDocument:
-        """The score of each row of features, (1), which are ``X`` plus ``offset``."""
-        check_width(X, self.n_features)
-        count, shift = thread_count(threads), shift_between(offset, self.offset)
-        start, thresholds, levels = self._flat
-        moved = thresholds if shift is None else sum_rounded_down(thresholds, -np.repeat(shift, np.diff(start)))
-        return scores_of(
-            X, self.feature_names, self.fill, threads, lambda matrix: _core.step_scores(matrix, start, moved, levels, count), offset
-        )
-
-    def anchored(self, offset: Offset | None) -> "Thresholds":
-        """The scorer of whole features that scores as this one does their differences from ``offset``."""
-        return replace(self, offset=offset)
-
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values: for each feature its steps, by name, or in a list where features have none."""
         steps = [np.stack(pair, axis=1).tolist() for pair in zip(self.thresholds, self.jumps, strict=True)]
-        named = dict(zip(self.feature_names, steps, strict=True)) if self.feature_names else steps
-        record: dict[str, Any] = {"kind": self.kind, "missing": self.missing, "steps": named}
-        return record | optional(self.feature_names, fill=self.fill if self.missing == "mean" else None, offset=self.offset)
+        return self._record(steps=dict(zip(self.feature_names, steps, strict=True)) if self.feature_names else steps)
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], where: str) -> "Thresholds":
-        """The scorer that `to_record` described; errors name ``where`` it was read."""
+    def _read(cls, record: Mapping[str, Any]) -> "Thresholds":
         given = record.get("steps")
         if not isinstance(given, dict | list) or not given:
-            raise DataError(f'{where}: expected steps by feature name, {{"bm25": [[threshold, jump], ...], ...}}, or a list of such lists')
-        names = tuple(given) if isinstance(given, dict) else ()
-        listed = given.items() if isinstance(given, dict) else enumerate(given)
-        steps = [_read_steps(own, f"{where}: steps of {name!r}") for name, own in listed]
-        fill, offset = (read_optional(record, key, names, where) for key in ("fill", "offset"))
+            raise DataError('expected steps by feature name, {"bm25": [[threshold, jump], ...], ...}, or a list of such lists')
+        steps = []
+        for name, own in given.items() if isinstance(given, dict) else enumerate(given):
+            what = f"steps of {name!r}"
+            if not isinstance(own, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in own):
+                raise DataError(f"{what}: expected pairs of a threshold and a jump, [[0.5, 1.0], ...]")
+            steps.append(np.array([read_numbers({what: pair}, what)[1] for pair in own]).reshape(-1, 2))
         thresholds, jumps = (tuple(own[:, column] for own in steps) for column in (0, 1))
-        try:
-            return cls(thresholds, jumps, names, record.get("missing", "error"), fill, offset)
-        except DataError as error:
-            raise DataError(f"{where}: {error}") from None
+        return cls(thresholds, jumps, **read_common(record, tuple(given) if isinstance(given, dict) else ()))
+
+    def _scores(self, rows: Matrix, threads: int, offset: Offset | None) -> PerDocument:
+        (start, thresholds, levels), shift = self._flat, self._shift(offset)
+        moved = thresholds if shift is None else sum_rounded_down(thresholds, -np.repeat(shift, np.diff(start)))
+        return _core.step_scores(rows, start, moved, levels, threads)
 
     @cached_property
     def _flat(self) -> Flat:
@@ -166,14 +132,3 @@ class StepScores:
             self._scores = self._scores + jump * (self._X[:, int(feature)].astype(np.float64) > threshold)
         self._steps = steps
         return self._scores
-
-
-def _numbers(name: str, values: PerStep) -> PerStep:
-    """``values`` checked; a feature may have none."""
-    return numbers(name, values) if np.size(values) else np.empty(0)
-
-
-def _read_steps(given: Any, where: str) -> npt.NDArray[np.float64]:
-    if not isinstance(given, Sequence) or isinstance(given, str) or any(not isinstance(pair, list) or len(pair) != 2 for pair in given):
-        raise DataError(f"{where}: expected pairs of a threshold and a jump, [[0.5, 1.0], ...]")
-    return np.array([read_numbers(pair, where)[1] for pair in given]).reshape(-1, 2)

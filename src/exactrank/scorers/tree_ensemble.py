@@ -8,30 +8,20 @@ trees, which send them down the side that was better in training, unless a polic
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError
-from exactrank.scorers.features import (
-    check_names,
-    check_width,
-    checked_fill_or_keep,
-    checked_offset,
-    optional,
-    read_optional,
-    rows_by_policy,
-)
+from exactrank.scorers.base import Scorer, read_common
 from exactrank.scorers.missing import PerFeature, TreeMissing
-from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, mean_of, moved, single_trees
+from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, joint_info, moved, scaled
 from exactrank.stored import storable
-from exactrank.threads import thread_count
 
 if TYPE_CHECKING:
     import lightgbm as lgb
@@ -39,7 +29,7 @@ if TYPE_CHECKING:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class TreeEnsemble:
+class TreeEnsemble(Scorer):
     """(1) of the LightGBM model ``text``, as ``Booster.model_to_string`` gives it; ``feature_names=()`` knows features by position.
 
     ``missing`` says what NaN is: ``"keep"`` leaves it to the trees, else as in [`Linear`][exactrank.Linear].
@@ -57,14 +47,17 @@ class TreeEnsemble:
     missing: TreeMissing = "keep"
     fill: PerFeature | None = None
     offset: Offset | None = None
+    n_trees: int = field(init=False, repr=False)
+    #: What the values of each tree have been multiplied by: the learning rate, and a weight where it was given one.
+    shrinkage: PerTree = field(init=False, repr=False)
 
     kind: ClassVar[str] = "trees"
+    policies: ClassVar[tuple[str, ...]] = ("keep", "error", "zero", "mean")
+    scaled: ClassVar[str] = "the trees"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "feature_names", tuple(self.feature_names))
-        check_names(self.feature_names, self.n_features)
-        object.__setattr__(self, "fill", checked_fill_or_keep(self.missing, self.fill, self.n_features))
-        object.__setattr__(self, "offset", checked_offset(self.offset, self.n_features))
+        self._settle(self._table.n_features)
+        vars(self).update(n_trees=len(self._table.shrinkage), shrinkage=self._table.shrinkage)
 
     @classmethod
     def of_lightgbm(cls, text: str) -> "TreeEnsemble":
@@ -75,38 +68,16 @@ class TreeEnsemble:
     @classmethod
     def averaged(cls, scorers: "Sequence[TreeEnsemble]") -> "TreeEnsemble":
         """The forest of all trees, the values of each over the number of ``scorers``."""
-        return replace(scorers[0], text=mean_of([scorer.text for scorer in scorers]))
-
-    @property
-    def n_features(self) -> int:
-        """How many features it reads."""
-        return self._table.n_features
-
-    @property
-    def n_trees(self) -> int:
-        """How many trees there are."""
-        return self._table.n_trees
-
-    @property
-    def shrinkage(self) -> PerTree:
-        """What the values of each tree have been multiplied by: the learning rate, and a weight where it was given one."""
-        return self._table.shrinkage
+        models = [ModelText.of(scaled(scorer.text, np.full(scorer.n_trees, 1 / len(scorers)))) for scorer in scorers]
+        same = zip(*(model.header["feature_infos"].split(" ") for model in models), strict=True)
+        header = models[0].header | {"feature_infos": " ".join(reduce(joint_info, infos) for infos in same)}
+        trees = tuple(tree for model in models for tree in model.trees)
+        return replace(scorers[0], text=replace(models[0], header=header, trees=trees).written())
 
     def single_trees(self) -> Iterator["TreeEnsemble"]:
         """Each tree as an ensemble of its own."""
-        return (replace(self, text=text) for text in single_trees(self.text))
-
-    def score(self, X: Matrix, threads: int | None = None, offset: Offset | None = None) -> PerDocument:
-        """The score of each row of features, (1), which are ``X`` plus ``offset``."""
-        rows = self._rows(X, threads, offset)
-        if offset is None or not np.any(offset):
-            scores = self._native.scores(rows, thread_count(threads))
-        else:
-            kept = np.where(self._table.reads_numbers(), offset, 0.0)
-            scores = _native(self._table.less(kept)).scores(_restored(rows, offset - kept), thread_count(threads))
-        if not np.all(np.isfinite(scores)):
-            raise DataError(f"the score of row {np.argmin(np.isfinite(scores))} overflows; scale the trees down")
-        return scores
+        model = ModelText.of(self.text)
+        return (replace(self, text=replace(model, trees=(tree,)).written()) for tree in model.trees)
 
     def anchored(self, offset: Offset | None) -> "TreeEnsemble":
         """The scorer of whole features that scores as this one does their differences from ``offset``."""
@@ -120,7 +91,9 @@ class TreeEnsemble:
         """Of each feature what its splits gained in training, in all, or how many they are."""
         if kind not in ("gain", "split"):
             raise DataError(f'kind={kind!r} is not one of "gain", "split"')
-        return self._table.gains() if kind == "gain" else self._table.splits().astype(np.float64)
+        gained = np.maximum(self._table.gain.astype(np.float64), 0.0)
+        found = np.bincount(self._table.feature, gained, self.n_features) if kind == "gain" else self._table.splits()
+        return found.astype(np.float64)
 
     def contributions(self, X: Matrix, offset: Offset | None = None) -> npt.NDArray[np.float64]:
         """What each feature adds to each row's score (SHAP, by LightGBM); the last column is what all rows have."""
@@ -139,60 +112,29 @@ class TreeEnsemble:
 
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values: the text by lines."""
-        record: dict[str, Any] = {"kind": self.kind, "missing": self.missing, "features": list(self.feature_names)}
-        numbers = optional(self.feature_names, fill=self.fill if self.missing == "mean" else None, offset=self.offset)
-        return record | numbers | {"lightgbm": self.text.split("\n")}
+        return self._record(features=list(self.feature_names)) | {"lightgbm": self.text.split("\n")}
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], where: str) -> "TreeEnsemble":
-        """The scorer that `to_record` described; errors name ``where`` it was read."""
+    def _read(cls, record: Mapping[str, Any]) -> "TreeEnsemble":
         names, lines = record.get("features"), record.get("lightgbm")
         if not isinstance(lines, list) or not isinstance(names, list) or not all(isinstance(word, str) for word in [*lines, *names]):
-            raise DataError(f"{where}: trees need the lines of a LightGBM model and names of features; train or copy the model again")
-        fill, offset = (read_optional(record, key, tuple(names), where) for key in ("fill", "offset"))
-        try:
-            return cls("\n".join(lines), tuple(names), record.get("missing", "keep"), fill, offset)
-        except DataError as error:
-            raise DataError(f"{where}: {error}") from None
+            raise DataError("trees need the lines of a LightGBM model and names of features; train or copy the model again")
+        return cls("\n".join(lines), **read_common(record, tuple(names), "keep"))
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what was made of them is made again."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        """All but what is large or cannot be copied, and is made again."""
+        return {name: value for name, value in vars(self).items() if name not in ("_table", "booster")}
 
-    def _rows(self, X: Matrix, threads: int | None, offset: Offset | None) -> Matrix:
-        """``X`` as the trees are to see it."""
-        check_width(X, self.n_features)
-        return rows_by_policy(X, self.feature_names, self.missing, self.fill, threads, offset)
+    def _scores(self, rows: Matrix, threads: int, offset: Offset | None) -> PerDocument:
+        if offset is None or not np.any(offset):
+            return self._table.native.scores(rows, threads)
+        table, left = self._table.less(offset)
+        if np.any(left):  # in single precision
+            rows = np.array(rows)
+            for j in np.flatnonzero(left):
+                rows[:, j] = rows[:, j] + left[j]
+        return table.native.scores(rows, threads)
 
     @cached_property
     def _table(self) -> TreeTable:
         return TreeTable.of(ModelText.of(self.text))
-
-    @cached_property
-    def _native(self) -> _core.Trees:
-        return _native(self._table)
-
-
-def _native(table: TreeTable) -> _core.Trees:
-    return _core.Trees(
-        table.n_features,
-        table.start,
-        table.feature,
-        table.threshold,
-        table.decision,
-        table.left,
-        table.right,
-        table.leaf_value,
-        table.set_start,
-        table.sets,
-    )
-
-
-def _restored(X: Matrix, offset: Offset) -> Matrix:
-    """``X`` with the offset added, in single precision, where there is one."""
-    if not np.any(offset):
-        return X
-    whole = np.array(X)
-    for j in np.flatnonzero(offset):
-        whole[:, j] = X[:, j] + offset[j]
-    return whole

@@ -11,17 +11,18 @@ and ``decision_type`` says, by bits, whether the node is categorical (1), whethe
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
-from functools import reduce
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from exactrank import _core
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.scorers.features import sum_rounded_down
+from exactrank.scorers.base import sum_rounded_down
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -54,30 +55,37 @@ class ModelText:
         if not end:
             raise DataError(f"the line 'end of trees' is not there; {_DAMAGED}")
         head, *numbered = re.split(r"^Tree=(.*)\n", body + "\n", flags=re.MULTILINE)
-        header, trees = _header(head), tuple(numbered[1::2])
+        lines, trees = head.removeprefix("tree\n"), tuple(numbered[1::2])
+        if "\naverage_output\n" in lines:
+            raise DataError("the trees are a random forest, whose scores are means; train with boosting=gbdt")
+        header = _fields(lines, "the header")
+        for name in ("version", "num_class", "num_tree_per_iteration", "max_feature_idx", "feature_names", "feature_infos", "tree_sizes"):
+            if name not in header:
+                raise DataError(f"the header has no line {name}=...; {_DAMAGED}")
+        if header["version"] != "v4":
+            raise DataError(f"the LightGBM text has version {_start(header['version'])}; load and save it with LightGBM 4, which writes v4")
+        scores = {header["num_class"], header["num_tree_per_iteration"]} - {"1"}
+        if scores:
+            raise DataError(f"the trees give {_start(scores.pop())} scores a row; a ranking needs one, so train with num_class=1")
+        features = header["max_feature_idx"]
+        if not re.fullmatch("[0-9]{1,9}", features) or int(features) + 1 != len(header["feature_names"].split(" ")):
+            raise DataError(f"max_feature_idx is {_start(features)}, which is not that of the last of the feature_names; {_DAMAGED}")
         sizes = " ".join(str(len(tree)) for tree in _numbered(trees))
         if numbered[::2] != [str(number) for number in range(len(trees))] or header["tree_sizes"] != sizes:
             told = _start(header["tree_sizes"])
             raise DataError(f"the header tells of trees of {told} characters but there are {_start(sizes)}; {_DAMAGED}")
         return cls(header, trees, tail)
 
-    @property
-    def n_features(self) -> int:
-        """How many features there are."""
-        return int(self.header["max_feature_idx"]) + 1
-
     def written(self) -> str:
         """The whole text, with the sizes and the importances of the trees as they are."""
         trees = _numbered(self.trees)
         header = self.header | {"tree_sizes": " ".join(str(len(tree)) for tree in trees)}
         lines = "".join(f"{name}={value}\n" for name, value in header.items())
-        saved = _SAVED_IMPORTANCES.sub(lambda _: "feature_importances:\n" + self._splits_by_name(), self.tail, count=1)
-        return f"tree\n{lines}\n{''.join(trees)}{_END[1:]}{saved}"
-
-    def _splits_by_name(self) -> str:
-        """A line for each feature that is split at, most often first."""
+        # The importances have a line for each feature that is split at, most often first.
         counts, names = TreeTable.of(self).splits(), self.header["feature_names"].split(" ")
-        return "".join(f"{names[j]}={counts[j]}\n" for j in np.argsort(-counts, kind="stable") if counts[j] > 0)
+        splits = "".join(f"{names[j]}={counts[j]}\n" for j in np.argsort(-counts, kind="stable") if counts[j] > 0)
+        saved = _SAVED_IMPORTANCES.sub(lambda _: "feature_importances:\n" + splits, self.tail, count=1)
+        return f"tree\n{lines}\n{''.join(trees)}{_END[1:]}{saved}"
 
 
 def first_trees(text: str, count: int) -> str:
@@ -88,18 +96,10 @@ def first_trees(text: str, count: int) -> str:
     return replace(model, trees=model.trees[:count]).written()
 
 
-def mean_of(texts: Sequence[str]) -> str:
-    """The model whose score is the mean of those of ``texts``, which must have the same features; they are called as in the first."""
-    models = [ModelText.of(scaled(text, [1 / len(texts)] * len(ModelText.of(text).trees))) for text in texts]
-    infos = [reduce(_joint_info, same) for same in zip(*(model.header["feature_infos"].split(" ") for model in models), strict=True)]
-    header = models[0].header | {"feature_infos": " ".join(infos)}
-    return replace(models[0], header=header, trees=tuple(tree for model in models for tree in model.trees)).written()
-
-
-def _joint_info(first: str, second: str) -> str:
+def joint_info(first: str, second: str) -> str:
     """What values a feature has in either of two sets of data: from the least to the largest, or which kinds.
 
-    >>> _joint_info("[-1:0.5]", "[0:2.5]"), _joint_info("none", "[0:1]"), _joint_info("3:1", "3:2")
+    >>> joint_info("[-1:0.5]", "[0:2.5]"), joint_info("none", "[0:1]"), joint_info("3:1", "3:2")
     ('[-1:2.5]', '[0:1]', '3:1:2')
     """
     if first == second or "none" in (first, second):
@@ -110,12 +110,6 @@ def _joint_info(first: str, second: str) -> str:
     return first if first.startswith("[") or second.startswith("[") else ":".join(dict.fromkeys([*ours, *theirs]))
 
 
-def single_trees(text: str) -> Iterator[str]:
-    """Each tree as a model of its own."""
-    model = ModelText.of(text)
-    return (replace(model, trees=(tree,)).written() for tree in model.trees)
-
-
 def scaled(text: str, weights: Sequence[float] | PerTree) -> str:
     """The model with each tree's values, and the rate that they were multiplied by before, times its weight."""
     model = ModelText.of(text)
@@ -123,7 +117,7 @@ def scaled(text: str, weights: Sequence[float] | PerTree) -> str:
         raise DataError(
             f"there are {len(weights)} weights, {_start(str(list(weights)))}, for {len(model.trees)} trees; give a finite one a tree"
         )
-    lines, trees = _Lines.of(model.trees), model.trees
+    lines, trees = _Lines(model.trees), model.trees
     for name in ("leaf_value", "internal_value", "shrinkage"):
         counts = np.array([len(fields.get(name, "").split()) for fields in lines.trees], np.int64)
         with np.errstate(over="ignore"):
@@ -152,9 +146,9 @@ def moved(text: str, by: Floats) -> str:
     A threshold is rounded down, so that what lay above it goes on doing so.
     """
     model = ModelText.of(text)
-    lines = _Lines.of(model.trees)
-    nodes = lines.counts("num_leaves", 1) - 1
-    feature, decision = lines.integers("split_feature", nodes, 0, model.n_features), lines.integers("decision_type", nodes, 0, 12)
+    lines = _Lines(model.trees)
+    nodes = lines.integers("num_leaves", np.ones(len(model.trees), np.int64), 1, _MOST) - 1
+    feature, decision = lines.integers("split_feature", nodes, 0, len(by)), lines.integers("decision_type", nodes, 0, 12)
     step = np.where(decision & _CATEGORICAL, 0.0, by[feature])
     threshold = sum_rounded_down(lines.decimals("threshold", nodes, finite=False), step)
     ends = np.cumsum(nodes)[:-1]
@@ -203,22 +197,27 @@ class TreeTable:
     @classmethod
     def of(cls, model: ModelText) -> "TreeTable":
         """The trees of a model."""
-        lines = _Lines.of(model.trees)
-        leaves, set_counts = lines.counts("num_leaves", 1), lines.counts("num_cat", 0)
-        nodes, set_start = leaves - 1, _set_starts(lines, set_counts)
-        first_set = _boundaries(set_counts)
+        lines, n_features = _Lines(model.trees), int(model.header["max_feature_idx"]) + 1
+        single = np.ones(len(model.trees), np.int64)
+        leaves, set_counts = lines.integers("num_leaves", single, 1, _MOST), lines.integers("num_cat", single, 0, _MOST)
+        nodes, first_set = leaves - 1, _boundaries(set_counts)
+        bound_counts = np.where(set_counts > 0, set_counts + 1, 0)  # where the words of each set begin, and at last where they end
+        bounds, owner = lines.integers("cat_boundaries", bound_counts, 0, _MOST), _owners(bound_counts)
+        begins, rise = np.diff(owner, prepend=-1) > 0, np.diff(bounds, prepend=0)
+        lines.require(np.where(begins, bounds == 0, rise > 0), owner, "cat_boundaries do not rise from 0")
+        set_start = _boundaries(rise[~begins])
         decision, threshold = lines.integers("decision_type", nodes, 0, 12), lines.decimals("threshold", nodes, finite=False)
         tree = _owners(nodes)
         categorical = (decision & _CATEGORICAL) > 0
         known = (threshold >= 0) & (threshold < set_counts[tree]) & (threshold == np.floor(threshold))
         lines.require(known | ~categorical, tree, "threshold names a set that is not there")
-        feature = lines.integers("split_feature", nodes, 0, model.n_features)
+        feature = lines.integers("split_feature", nodes, 0, n_features)
         left, right = (lines.integers(f"{side}_child", nodes, -_MOST, _MOST) for side in ("left", "right"))
         _check_children(lines, left, right, nodes)
         with np.errstate(over="ignore"):
             gain = lines.decimals("split_gain", nodes, finite=False).astype(np.float32)
         return cls(
-            model.n_features,
+            n_features,
             _boundaries(nodes),
             feature.astype(np.int32),
             np.where(categorical, threshold + first_set[tree], threshold),
@@ -229,65 +228,48 @@ class TreeTable:
             lines.decimals("leaf_value", leaves),
             set_start,
             lines.integers("cat_threshold", np.diff(set_start[first_set]), 0, 1 << 32).astype(np.uint32),
-            lines.decimals("shrinkage", np.ones_like(nodes)),
+            lines.decimals("shrinkage", single),
         )
 
-    @property
-    def n_trees(self) -> int:
-        """How many trees there are."""
-        return len(self.start) - 1
+    @cached_property
+    def native(self) -> _core.Trees:
+        """The kernels' form of them."""
+        children = self.left, self.right, self.leaf_value
+        return _core.Trees(self.n_features, self.start, self.feature, self.threshold, self.decision, *children, self.set_start, self.sets)
 
     def splits(self) -> Ints:
         """Of each feature how many splits gained by it."""
         return np.bincount(self.feature[self.gain > 0], minlength=self.n_features)
 
-    def reads_numbers(self) -> npt.NDArray[np.bool_]:
-        """Of each feature whether all its splits compare numbers: no set of categories, no zero that counts as missing."""
-        other = (self.decision & (_CATEGORICAL | _MISSING_IS_ZERO)) > 0
-        return np.asarray(np.bincount(self.feature[other], minlength=self.n_features) == 0)
+    def less(self, offset: Floats) -> tuple["TreeTable", Floats]:
+        """The same trees for features that lack ``offset``, and what of it is left to be added to the features.
 
-    def less(self, offset: Floats) -> "TreeTable":
-        """The same trees for features that lack ``offset``, which is 0 for those that `reads_numbers` does not name.
-
+        That is the offset of those at which not all splits compare numbers: there is a set of categories, or zero counts as missing.
         NaN that counts as 0 still does: it goes to the side of a feature that is 0 with its offset.
         """
-        own = offset[self.feature]
+        other = (self.decision & (_CATEGORICAL | _MISSING_IS_ZERO)) > 0
+        lacked = np.where(np.bincount(self.feature[other], minlength=self.n_features) == 0, offset, 0.0)
+        own = lacked[self.feature]
         nan_is_zero = (own != 0) & ((self.decision & _MISSING_IS_NAN) == 0)
         side = _MISSING_IS_NAN | np.where(self.threshold >= 0, _MISSING_LEFT, 0)
-        return replace(
-            self,
-            threshold=np.where(own != 0, sum_rounded_down(self.threshold, -own), self.threshold),
-            decision=np.where(nan_is_zero, side, self.decision).astype(np.uint8),
-        )
-
-    def gains(self) -> Floats:
-        """Of each feature how much the splits gained by it, in all."""
-        gained = np.maximum(self.gain.astype(np.float64), 0.0)
-        return np.bincount(self.feature, gained, self.n_features).astype(np.float64)
+        threshold = np.where(own != 0, sum_rounded_down(self.threshold, -own), self.threshold)
+        decision = np.where(nan_is_zero, side, self.decision).astype(np.uint8)
+        return replace(self, threshold=threshold, decision=decision), offset - lacked
 
 
-@dataclass(frozen=True)
 class _Lines:
     """The lines of all trees, each tree's by name; errors name the tree."""
 
-    trees: tuple[dict[str, str], ...]
-
-    @classmethod
-    def of(cls, trees: Sequence[str]) -> "_Lines":
-        found = tuple(_fields(tree, f"tree {number}") for number, tree in enumerate(trees))
-        linear = next((number for number, fields in enumerate(found) if fields.get("is_linear", "0") != "0"), None)
+    def __init__(self, trees: Sequence[str]) -> None:
+        self.trees = [_fields(tree, f"tree {number}") for number, tree in enumerate(trees)]
+        linear = next((number for number, fields in enumerate(self.trees) if fields.get("is_linear", "0") != "0"), None)
         if linear is not None:
             raise DataError(f"tree {linear} has linear models in its leaves; train with linear_tree=false")
-        return cls(found)
 
     def require(self, holds: npt.NDArray[np.bool_], tree: Ints, what: str, remedy: str = _DAMAGED) -> None:
         """Raise ``what`` is wrong with the first ``tree`` of which not all ``holds``."""
         if not np.all(holds):
             raise DataError(f"tree {tree[np.argmin(holds)]}: {what}; {remedy}")
-
-    def counts(self, name: str, least: int) -> Ints:
-        """One number a tree."""
-        return self.integers(name, np.ones(len(self.trees), np.int64), least, _MOST)
 
     def integers(self, name: str, counts: Ints, low: int, end: int) -> Ints:
         """Of each tree so many integers, from ``low`` on and below ``end``."""
@@ -312,16 +294,6 @@ class _Lines:
         return words
 
 
-def _set_starts(lines: _Lines, counts: Ints) -> Ints:
-    """Where the words of each set begin, and at last where they end, over all trees."""
-    bound_counts = np.where(counts > 0, counts + 1, 0)
-    bounds, tree = lines.integers("cat_boundaries", bound_counts, 0, _MOST), _owners(bound_counts)
-    begins = np.diff(tree, prepend=-1) > 0
-    rise = np.diff(bounds, prepend=0)
-    lines.require(np.where(begins, bounds == 0, rise > 0), tree, "cat_boundaries do not rise from 0")
-    return _boundaries(rise[~begins])
-
-
 def _check_children(lines: _Lines, left: Ints, right: Ints, nodes: Ints) -> None:
     """Raise unless the children of each tree are its nodes and leaves, each there once and behind its parent."""
     tree = np.tile(_owners(nodes), 2)
@@ -331,26 +303,6 @@ def _check_children(lines: _Lines, left: Ints, right: Ints, nodes: Ints) -> None
     order = np.lexsort((child, tree))
     again = (np.diff(tree[order], prepend=-1) == 0) & (np.diff(child[order], prepend=0) == 0)
     lines.require(~again, tree[order], "a node or leaf is the child of two nodes")
-
-
-def _header(head: str) -> dict[str, str]:
-    """The lines of a header by name, once the model is of a kind that can be read."""
-    lines = head.removeprefix("tree\n")
-    if "\naverage_output\n" in lines:
-        raise DataError("the trees are a random forest, whose scores are means; train with boosting=gbdt")
-    header = _fields(lines, "the header")
-    for name in ("version", "num_class", "num_tree_per_iteration", "max_feature_idx", "feature_names", "feature_infos", "tree_sizes"):
-        if name not in header:
-            raise DataError(f"the header has no line {name}=...; {_DAMAGED}")
-    if header["version"] != "v4":
-        raise DataError(f"the LightGBM text has version {_start(header['version'])}; load and save it with LightGBM 4, which writes v4")
-    scores = {header["num_class"], header["num_tree_per_iteration"]} - {"1"}
-    if scores:
-        raise DataError(f"the trees give {_start(scores.pop())} scores a row; a ranking needs one, so train with num_class=1")
-    features = header["max_feature_idx"]
-    if not re.fullmatch("[0-9]{1,9}", features) or int(features) + 1 != len(header["feature_names"].split(" ")):
-        raise DataError(f"max_feature_idx is {_start(features)}, which is not that of the last of the feature_names; {_DAMAGED}")
-    return header
 
 
 def _fields(lines: str, where: str) -> dict[str, str]:

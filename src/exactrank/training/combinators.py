@@ -20,62 +20,65 @@ from exactrank.data.folds import deal_folds
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.bound import means_over_queries
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.mean import mean_of
+from exactrank.scorers.sum import mean_of
 from exactrank.threads import Pool
 from exactrank.training.judge import Judge
 from exactrank.training.progress import It, Progress, Trained, Verdict
-from exactrank.training.recorder import Recorder
+from exactrank.training.run import Recorder, same
 
 J = TypeVar("J")
 Part = Callable[[Recorder[It]], Trained[It]]
+Phase = Callable[[It, Recorder[It]], Trained[It]]  #: a run from a given iterate
 
 
 def seen(run: Part[J], view: Callable[[J], It], recorder: Recorder[It]) -> Trained[It]:
     """``run``, whose iterates are seen as what ``view`` makes of them."""
-    trained = run(recorder.seen_as(view))
+    trained = run(recorder.part(view=view))
     return Trained(view(trained.iterate), trained.verdict, trained.steps, trained.trouble, trained.chosen)
 
 
-def restarts(runs: Sequence[Part[It]], recorder: Recorder[It], patience: int | None = None) -> Trained[It]:
-    """The best of ``runs``, one after the other; ``patience`` of them in turn that are no better end it. The last one's trouble is told."""
-    best, stale, last = None, 0, None
+def restarts(
+    runs: Sequence[Part[It]], recorder: Recorder[It], patience: int | None = None, ends: list[Trained[It]] | None = None
+) -> Trained[It]:
+    """The best of ``runs``, one after the other; ``patience`` of them in turn that are no better end it. The last one's trouble is told.
+
+    What each came to is put into ``ends``, for those after it to begin from.
+    """
+    ends = [] if ends is None else ends
     for number, run in enumerate(runs):
-        last = run(recorder.part(number, len(runs)))
-        better = best is None or last.verdict.goodness > best.verdict.goodness
-        best, stale = (last, 0) if better or best is None else (best, stale + 1)
-        if patience is not None and stale >= patience:
+        ends.append(run(recorder.part(number, len(runs))))
+        best = best_of(ends)
+        if patience is not None and number - best >= patience:
             break
-    if best is None or last is None:
+    if not ends:
         raise ValueError("there must be a run")
-    return replace(best, steps=recorder.made, trouble=last.trouble)
+    return replace(ends[best], steps=recorder.made, trouble=ends[-1].trouble)
 
 
-def phases(runs: Sequence[Callable[[It, Recorder[It]], Trained[It]]], start: It, recorder: Recorder[It]) -> Trained[It]:
+def best_of(ends: Sequence[Trained[It]]) -> int:
+    """The number of the best; of equal ones the first."""
+    return max(range(len(ends)), key=lambda number: ends[number].verdict.goodness)
+
+
+def phases(runs: Sequence[Phase[It]], start: It, recorder: Recorder[It]) -> Trained[It]:
     """The best of ``runs``, each of which begins where the best of the one before ended, the first at ``start``."""
-    reached = start
-
-    def one(run: Callable[[It, Recorder[It]], Trained[It]], part: Recorder[It]) -> Trained[It]:
-        nonlocal reached
-        trained = run(reached, part)
-        reached = trained.iterate
-        return trained
-
-    return restarts([partial(one, run) for run in runs], recorder)
-
-
-def trials(tried: Sequence[Part[It]], rest: Callable[[int, It], Part[It]] | None, recorder: Recorder[It]) -> Trained[It]:
-    """The best of all ``tried``; where there is a ``rest`` the best of them goes on with it, by its number and iterate."""
     ends: list[Trained[It]] = []
 
-    def one(run: Part[It], part: Recorder[It]) -> Trained[It]:
-        ends.append(run(part))
-        return ends[-1]
+    def next_phase(run: Phase[It], part: Recorder[It]) -> Trained[It]:
+        return run(ends[-1].iterate if ends else start, part)
 
-    def last(part: Recorder[It]) -> Trained[It]:
-        best = max(range(len(ends)), key=lambda number: ends[number].verdict.goodness)
-        return rest(best, ends[best].iterate)(part)  # type: ignore[misc]
+    return restarts([partial(next_phase, run) for run in runs], recorder, ends=ends)
 
-    return restarts([*(partial(one, run) for run in tried), *([] if rest is None else [last])], recorder)
+
+def trials(tried: Sequence[Part[It]], rest: Sequence[Phase[It]], recorder: Recorder[It]) -> Trained[It]:
+    """The best of all ``tried``; where there is a ``rest`` of each, the best goes on with its own."""
+    ends: list[Trained[It]] = []
+
+    def go_on(part: Recorder[It]) -> Trained[It]:
+        best = best_of(ends)
+        return rest[best](ends[best].iterate, part)
+
+    return restarts([*tried, *([go_on] if rest else [])], recorder, ends=ends)
 
 
 def by_folds(
@@ -87,7 +90,7 @@ def by_folds(
     told, with what the measure is at the best so far. Where no query can judge, as when a single one has weight, it is the first. The
     steps that are foreseen are those of all folds and of one more run, since the choice is yet to be trained on all queries.
     """
-    data, weight = judge.data, judge.data.weights
+    (asked, _, selects), data, weight = judge.bound, judge.task.data, judge.task.data.weights
     fold = deal_folds(data.n_queries, min(folds, data.n_queries), seed)
     held_out = np.full((candidates, data.n_queries), np.nan)
     parts, made, best = int(fold.max()) + 1, 0, None
@@ -96,18 +99,18 @@ def by_folds(
         if not np.any(seen > 0):
             continue
         for number, run in enumerate(runs(replace(data, query_weight=seen))):
-            own = recorder.quiet(part).quiet(number)
-            new = own.entry is None
+            own: Recorder[It] = Recorder(recorder.journal, None, f"{recorder.place}/{part}/{number}")  # kept, but told to nobody
+            new = own.place not in own.journal.entries
             trained = run(own)
             scores, made = judge.scores(trained.iterate, data), made + trained.steps
-            found = judge.severe.values(scores)
+            found = selects.values(scores)
             held_out[number, fold == part] = found[fold == part]
             goodness = float(means_over_queries(found[None], weight)[0])
             if best is None or goodness > best.goodness:
-                best = Verdict(judge.asked.mean(scores), None, goodness)
+                best = Verdict(asked.mean(scores), None, goodness)
             verdict = replace(best, goodness=goodness)
             foreseen = made * (parts * candidates + 1) // (part * candidates + number + 1)
-            recorder.heard(Progress(made, foreseen, verdict.value), verdict, partial(_same, trained.iterate), new)
+            recorder.heard(Progress(made, foreseen, verdict.value), verdict, partial(same, trained.iterate), new)
     means = means_over_queries(held_out, weight)
     return 0 if np.isnan(means).all() else int(np.nanargmax(means))
 
@@ -117,15 +120,10 @@ def bags(
 ) -> Trained[Scorer]:
     """The mean of ``members``. With ``workers`` they are trained beside each other in as many threads."""
     done: list[Trained[Scorer]] = []
-    count = len(members)
     for number, trained in enumerate(_trained(members, done, recorder, workers)):
         done.append(trained)
-        mean = mean_of([one.iterate for one in done])
-        new = not recorder.remembers(f"mean {number}")
-        verdict = recorder.remembered(f"mean {number}", partial(judge, mean))
-        step = recorder.made if not workers else number + 1
-        steps = max(step, 1) * count // (number + 1)
-        recorder.heard(Progress(step, steps, verdict.value, verdict.valid), verdict, partial(_same, mean), new)
+        mean, step = mean_of([one.iterate for one in done]), number + 1 if workers else recorder.made
+        verdict = recorder.finished(mean, judge, step, max(step, 1) * len(members) // (number + 1), f"mean {number}")
     trouble = next((one.trouble for one in done if one.trouble), "")
     return Trained(mean, verdict, recorder.made, trouble)
 
@@ -138,22 +136,17 @@ def _trained(
         for number, member in enumerate(members):
             yield member(recorder.part(number, len(members), lambda scorer: mean_of([*(one.iterate for one in done), scorer]), latest=True))
         return
-    with Pool(workers) as pool:
-        jobs = [pool.submit(_apart, member, recorder, number) for number, member in enumerate(members)]
+    keys = [f"{recorder.place}:member {number}" for number in range(len(members))]
+    with Pool(workers) as pool:  # of what is trained beside others, only the result is kept
+        entries = recorder.journal.entries
+        jobs = {key: pool.submit(member, Recorder()) for key, member in zip(keys, members, strict=True) if key not in entries}
         try:
-            for number, job in enumerate(jobs):
-                yield recorder.remembered(f"member {number}", job.result)
+            for key in keys:
+                if key in jobs:
+                    entries[key] = jobs[key].result()
+                yield entries[key]  # type: ignore[misc]
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _apart(member: Part[Scorer], recorder: Recorder[Scorer], number: int) -> Trained[Scorer]:
-    found = recorder.journal.entries.get(f"{recorder.place}:member {number}")
-    return found if isinstance(found, Trained) else member(recorder.apart(number))
-
-
-def _same(iterate: It) -> It:
-    return iterate
 
 
 def bootstrap(data: RankingData, rng: np.random.Generator) -> tuple[PerQuery, PerQuery]:

@@ -1,20 +1,22 @@
-"""The judge: what is reported of an iterate, and what selects the one to keep. The one place where it is decided how ties count.
+"""The task of a ranker, and the judge: what is reported of an iterate, and what selects the one to keep.
 
-Reported is the measure as asked. Selecting, ties count severely: by the worst order of tied documents, unless the measure has
-``ties='expected'``. Else a model could look good by a lucky order of documents that it does not tell apart. Where grades are exponents
-they are bounded there, as they are in the forces that training follows (`exactrank.objectives.bounded_gain`).
+The one place where it is decided how ties count. Reported is the measure as asked. Selecting, ties count severely: by the worst order of
+tied documents, unless the measure has ``ties='expected'``. Else a model could look good by a lucky order of documents that it does not
+tell apart. Where grades are exponents they are bounded there, as they are in the forces that training follows
+(`exactrank.objectives.bounded_gain`).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Generic
 
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
-from exactrank.measures.bound import BoundMeasure, values_of_both
+from exactrank.measures.bound import BoundMeasure, values_of
 from exactrank.objectives.bounded_gain import gentle
+from exactrank.scorers.base import Scorer
 from exactrank.training.progress import It, Verdict
 
 
@@ -29,49 +31,52 @@ def unheard(iterate: object, objective: float) -> Verdict:
 
 
 @dataclass(frozen=True, eq=False)
+class Task:
+    """Train on ``data``, which has something to learn and no missing values, for ``measure``; ``valid`` has the same features."""
+
+    measure: Measure
+    data: RankingData
+    valid: RankingData | None = None
+    threads: int | None = None
+    bag: int = 0  #: the number of the member of a bag, for draws of its own
+    bags: int = 0  #: how many members there are, where the model is one of a bag
+    common: dict[str, object] = field(default_factory=dict)  #: what is made once for all members of a bag
+
+    def verdict(self, scorer: Scorer) -> Verdict:
+        """What is to be said of a finished scorer."""
+        judge: Judge[Scorer] = Judge(self, lambda one, part: one.score(part.X, self.threads))
+        return judge(scorer, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
 class Judge(Generic[It]):
-    """Judges iterates by the scores that they give the documents of ``data`` and, where there is any, of ``valid``.
+    """Judges iterates by the scores that they give the documents of a task's data and, where there is any, of its validation data.
 
     Validation data selects. Without it the measure on the training data does, or the objective's value (``by_objective``).
     """
 
-    measure: Measure
-    data: RankingData
-    valid: RankingData | None
+    task: Task
     scores: Callable[[It, RankingData], PerDocument]
     by_objective: bool = False
-    threads: int | None = None
     #: Knows the measure as asked on the training data without scores.
     reported: Callable[[It], float] | None = None
 
     def __call__(self, iterate: It, objective: float) -> Verdict:
         """What to say of ``iterate``, at which the objective is as given."""
-        if self.valid is None and not self.by_objective:
-            value, goodness = self._means(self.asked, self.severe, iterate)
-            return Verdict(value, None, goodness)
-        value = self.asked.mean(self.scores(iterate, self.data)) if self.reported is None else self.reported(iterate)
-        if self.valid is None:
-            return Verdict(value, None, objective)
-        return Verdict(value, *self._means(self._asked_of_valid, self._severe_of_valid, iterate))
-
-    def _means(self, asked: BoundMeasure, severe: BoundMeasure, iterate: It) -> tuple[float, float]:
-        values = values_of_both(asked, severe, self.scores(iterate, asked.data))
-        return asked.mean_of(values[0]), severe.mean_of(values[1])
+        valid, value = self.task.valid, 0.0
+        if valid is not None or self.by_objective:
+            value = self.bound[0].mean(self.scores(iterate, self.task.data)) if self.reported is None else self.reported(iterate)
+            if valid is None:
+                return Verdict(value, None, objective)
+        _, asked, selects = self.bound
+        (of_asked, of_selects), _ = values_of([asked, selects], self.scores(iterate, asked.data))
+        mean, goodness = asked.mean_of(of_asked), selects.mean_of(of_selects)
+        return Verdict(mean, None, goodness) if valid is None else Verdict(value, mean, goodness)
 
     @cached_property
-    def asked(self) -> BoundMeasure:
-        """The measure as asked, on the training data."""
-        return self.measure.on(self.data, threads=self.threads)
-
-    @cached_property
-    def _asked_of_valid(self) -> BoundMeasure:
-        return self.measure.on(self.valid or self.data, threads=self.threads)
-
-    @cached_property
-    def severe(self) -> BoundMeasure:
-        """What selects where there is no validation data, on the training data."""
-        return gentle(self.asked.with_ties(severe(self.measure).ties))
-
-    @cached_property
-    def _severe_of_valid(self) -> BoundMeasure:
-        return gentle(self._asked_of_valid.with_ties(severe(self.measure).ties))
+    def bound(self) -> tuple[BoundMeasure, BoundMeasure, BoundMeasure]:
+        """The measure as asked on the training data; as asked and as it selects on the validation data or, without it, on those too."""
+        measure, valid, threads = self.task.measure, self.task.valid, self.task.threads
+        trained = measure.on(self.task.data, threads=threads)
+        asked = trained if valid is None else measure.on(valid, threads=threads)
+        return trained, asked, gentle(asked.with_ties(severe(measure).ties))

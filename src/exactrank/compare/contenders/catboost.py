@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank.compare.contender import Task
-from exactrank.compare.contenders.peer import Judge, Peer, TrainedPeer, own_settings, plain_names, weights_of_queries
+from exactrank.compare.contenders.peer import Judge, Peer, Trained
 from exactrank.settings import Range, Space
 
 
@@ -17,7 +18,9 @@ class CatBoost(Peer):
 
     package = "catboost"
     title = "CatBoost"
+    suffix = ".cbm"
     loss = "loss_function"
+    gains = "share of the change of predictions"
     defaults: ClassVar[Mapping[str, Any]] = {
         "loss_function": "YetiRank",
         "trees": 500,
@@ -38,35 +41,33 @@ class CatBoost(Peer):
         "rsm": Range(0.3, 1.0),
     }
 
-    def _trained(self, task: Task, given: Mapping[str, Any], judge: Judge) -> TrainedPeer:
+    def _trained(self, task: Task, judge: Judge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
         import catboost
 
-        names = plain_names(judge.train)
         train, valid = (
             catboost.Pool(
                 part.values,
                 part.y,
                 group_id=np.repeat(np.arange(part.n_queries), part.sizes),
-                group_weight=None if (weight := weights_of_queries(self, part)) is None else np.repeat(weight, part.sizes),
-                feature_names=names,
+                group_weight=None if part.query_weight is None else np.repeat(part.query_weight, part.sizes),
+                feature_names=judge.names,
             )
             for part in (judge.train, judge.valid)
         )
-        besides = {"thread_count": task.threads, "random_seed": task.seed, "logging_level": "Silent", "allow_writing_files": False}
-        model = catboost.CatBoost({**own_settings(given), **besides, "iterations": given["trees"], "eval_metric": _Metric(judge)})
+        own |= {"iterations": trees, "eval_metric": _Metric(judge), "thread_count": task.threads, "random_seed": task.seed}
+        model = catboost.CatBoost({**own, "logging_level": "Silent", "allow_writing_files": False})
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "(?s).*opti.*method")  # it would compile our metric, where Numba is installed
-            model.fit(train, eval_set=valid, early_stopping_rounds=given["patience"], use_best_model=True)
+            model.fit(train, eval_set=valid, early_stopping_rounds=patience, use_best_model=True)
         gains = np.asarray(model.get_feature_importance(type="PredictionValuesChange"), np.float64)
-        kind = "share of the change of predictions"
-        return TrainedPeer(lambda X: model.predict(X, thread_count=task.threads), model.save_model, ".cbm", gains, kind)
+        return lambda X: model.predict(X, thread_count=task.threads), model.save_model, gains
 
 
+@dataclass(eq=False)
 class _Metric:
     """The measure as CatBoost asks for it."""
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
+    judge: Judge
 
     def __deepcopy__(self, memo: object) -> "_Metric":
         """Itself: CatBoost copies its settings, and a copy would keep the curve, and all data, to itself."""
@@ -77,8 +78,8 @@ class _Metric:
 
     def evaluate(self, approxes: Sequence[Any], target: npt.ArrayLike, weight: object) -> tuple[float, float]:
         """CatBoost does not say which part it asks about; the grades do."""
-        held_out = np.array_equal(np.asarray(target, np.float32), self._judge.valid.y.astype(np.float32))
-        return self._judge(held_out, np.asarray(approxes[0])), 1.0
+        held_out = np.array_equal(np.asarray(target, np.float32), self.judge.valid.y.astype(np.float32))
+        return self.judge(held_out, np.asarray(approxes[0])), 1.0
 
     def get_final_error(self, error: float, weight: float) -> float:
         return error / weight

@@ -10,15 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.compare.contender import Task
-from exactrank.compare.contenders.peer import Judge, Peer, TrainedPeer, linear_gain, own_settings, plain_names
-from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
-from exactrank.measures.base import Measure
+from exactrank.compare.contenders.peer import Judge, Peer, Trained, linear_gain
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.settings import Range, Space
 
-#: LightGBM's own limit.
-LONGEST_QUERY = 10_000
+#: What is not for users to set.
+FIXED = {"metric": "none", "bagging_freq": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1}
 
 
 class LightGBM(Peer):
@@ -26,7 +23,10 @@ class LightGBM(Peer):
 
     package = "lightgbm"
     title = "LightGBM"
+    suffix = ".txt"
     highest_grade = 30
+    longest_query = 10_000
+    weighs_documents = True
     defaults: ClassVar[Mapping[str, Any]] = {
         "objective": "lambdarank",
         "trees": 500,
@@ -53,53 +53,31 @@ class LightGBM(Peer):
         "bagging_fraction": Range(0.5, 1.0),
     }
 
-    def _check(self, train: RankingData, measure: Measure) -> None:
-        super()._check(train, measure)
-        if train.longest > LONGEST_QUERY:
-            raise DataError(f"LightGBM takes at most {LONGEST_QUERY:,} documents a query, and one has {train.longest:,}; leave some out")
-
-    def _trained(self, task: Task, given: Mapping[str, Any], judge: Judge) -> TrainedPeer:
+    def _trained(self, task: Task, judge: Judge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
         import lightgbm as lgb
 
-        params = own_settings(given) | self._besides(task, judge)
-        names: Any = plain_names(judge.train) or "auto"
-        train, valid = (
-            lgb.Dataset(part.values, part.y, group=part.sizes, weight=_row_weights(part), feature_name=names, params=dict(params))
-            for part in (judge.train, judge.valid)
-        )
+        grades = np.arange(max(int(judge.train.y.max()), self.highest_grade) + 1)
+        gain = (grades if linear_gain(judge.measure) else 2**grades - 1).tolist()
+        params = own | FIXED | {"label_gain": gain, "seed": task.seed, "num_threads": task.threads}
+        names: Any = judge.names or "auto"
+        both = []
+        for part in (judge.train, judge.valid):
+            weight = None
+            if part.sample_weight is not None or part.query_weight is not None:  # of each document, its own times that of its query
+                weight = (1.0 if part.sample_weight is None else part.sample_weight) * np.repeat(part.weights, part.sizes)
+            both.append(lgb.Dataset(part.values, part.y, group=part.sizes, weight=weight, feature_name=names, params=dict(params)))
+        train, valid = both
         valid.set_reference(train)
 
         def measured(scores: npt.NDArray[np.float64], of: lgb.Dataset) -> tuple[str, float, bool]:
             return task.measure, judge(of is valid, scores), True
 
-        stop = lgb.early_stopping(given["patience"], verbose=False)
-        model = lgb.train(params, train, given["trees"], [train, valid], ["train", "valid"], feval=measured, callbacks=[stop])
-        gains = model.feature_importance("gain").astype(np.float64)
+        stop = lgb.early_stopping(patience, verbose=False)
+        model = lgb.train(params, train, trees, [train, valid], ["train", "valid"], feval=measured, callbacks=[stop])
         scorer = TreeEnsemble.of_lightgbm(model.model_to_string())  # to the bit as LightGBM's own, and many times as fast
 
         def predict(X: npt.NDArray[Any]) -> npt.ArrayLike:
             single = X.dtype == np.float32
             return scorer.score(X, task.threads) if single else np.asarray(model.predict(X, raw_score=True, num_threads=task.threads))
 
-        return TrainedPeer(predict, model.save_model, ".txt", gains)
-
-    def _besides(self, task: Task, judge: Judge) -> dict[str, Any]:
-        """What is not for users to set."""
-        grades = np.arange(max(int(judge.train.y.max()), self.highest_grade) + 1)
-        return {
-            "label_gain": (grades if linear_gain(judge.measure) else 2**grades - 1).tolist(),
-            "metric": "none",
-            "bagging_freq": 1,
-            "seed": task.seed,
-            "num_threads": task.threads,
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbosity": -1,
-        }
-
-
-def _row_weights(data: RankingData) -> npt.NDArray[np.float64] | None:
-    """Of each document its weight times that of its query."""
-    if data.sample_weight is None and data.query_weight is None:
-        return None
-    return np.asarray((1.0 if data.sample_weight is None else data.sample_weight) * np.repeat(data.weights, data.sizes))
+        return predict, model.save_model, model.feature_importance("gain").astype(np.float64)

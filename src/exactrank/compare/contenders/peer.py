@@ -10,19 +10,16 @@ Their losses take grades that are whole and not negative; other grades are refus
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import PerDocument, PerQuery
 from exactrank.compare.contender import Contender, Curve, Fitted, Task
-from exactrank.compare.contenders.ranker import shares
-from exactrank.compare.results import Point, Weights
+from exactrank.compare.contenders.ranker import FittedEstimator, shares
 from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
@@ -33,6 +30,8 @@ from exactrank.text import did_you_mean, written
 
 #: Names that all three take for features.
 _PLAIN = re.compile(r"[\w.-]+")
+#: A model of another library: what predicts, what writes it to a path, and what each feature has gained.
+Trained = tuple[Callable[[npt.NDArray[Any]], npt.ArrayLike], Callable[[str], object], npt.NDArray[np.float64]]
 
 
 class Peer(Contender):
@@ -40,10 +39,14 @@ class Peer(Contender):
 
     package: ClassVar[str]  #: what is imported
     title: ClassVar[str]  #: what people call it
+    suffix: ClassVar[str]  #: of files that hold its models
     defaults: ClassVar[Mapping[str, Any]]  #: of all settings
     ranges: ClassVar[Space]  #: of those that tuning may choose
     loss: ClassVar[str] = "objective"  #: the setting that names it
+    gains: ClassVar[str] = "share of gain"  #: what features count for
     highest_grade: ClassVar[float] = float("inf")  #: that it takes with gains of 2^grade - 1
+    longest_query: ClassVar[float] = float("inf")  #: in documents
+    weighs_documents: ClassVar[bool] = False  #: and not queries alone
 
     def __init__(self, name: str = "", **settings: Any) -> None:
         self.name = name or self.package
@@ -71,21 +74,23 @@ class Peer(Contender):
         return {name: choices for name, choices in self.ranges.items() if name not in self.params}
 
     def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
-        train = task.fold.train
+        train, measure = task.fold.train, parse_measure(task.measure)
         valid = aligned(task.fold.valid, train.feature_names, "the training data")
-        self._check(train, parse_measure(task.measure))
+        self._check(train, valid, measure)
         given = {**self.defaults, **self.params, **settings}
-        judge = Judge(parse_measure(task.measure), train, valid, task.threads)
-        trained = self._trained(task, given, judge)
+        judge = Judge(measure, train, valid, task.threads)
+        own = {name: value for name, value in given.items() if name not in ("trees", "patience")}
+        predict, write, gains = self._trained(task, judge, given["trees"], given["patience"], own)
         about = {"seed": task.seed, "threads": task.threads, "stopped by": task.measure, "version": import_module(self.package).__version__}
-        return FittedPeer({**given, **about}, judge.curve.points, shares(trained.kind, train, trained.gains), train.feature_names, trained)
+        weights = shares(self.gains, train, gains)
+        return FittedEstimator({**given, **about}, predict, judge.curve.points, weights, train.feature_names, write, self.suffix)
 
     @abstractmethod
-    def _trained(self, task: Task, given: Mapping[str, Any], judge: "Judge") -> "TrainedPeer":
-        """Train the library's model on ``judge.train`` with all settings ``given``."""
+    def _trained(self, task: Task, judge: "Judge", trees: int, patience: int, own: dict[str, Any]) -> Trained:
+        """Train the library's model on ``judge.train``; ``own`` are the settings that it knows by the same names."""
 
-    def _check(self, train: RankingData, measure: Measure) -> None:
-        """Refuse grades that the loss has no meaning for."""
+    def _check(self, train: RankingData, valid: RankingData, measure: Measure) -> None:
+        """Refuse what the library cannot take, and grades that the loss has no meaning for."""
         bad = np.flatnonzero((train.y < 0) | (train.y != np.floor(train.y)))
         if len(bad):
             raise DataError(
@@ -97,6 +102,12 @@ class Peer(Contender):
                 f"{self.title} takes grades up to {self.highest_grade} with gains of 2^grade - 1, and there is a grade {train.y.max():g};"
                 " map the grades to fewer, or measure with linear gains: nDCG(gain='linear')@10"
             )
+        if train.longest > self.longest_query:
+            raise DataError(
+                f"{self.title} takes at most {self.longest_query:,} documents a query, and one has {train.longest:,}; leave some out"
+            )
+        if not self.weighs_documents and any(part.sample_weight is not None for part in (train, valid)):
+            raise DataError(f"{self.title} takes weights of queries only, and documents have some too; drop them, or leave this method out")
 
 
 class Judge:
@@ -104,6 +115,8 @@ class Judge:
 
     def __init__(self, measure: Measure, train: RankingData, valid: RankingData, threads: int) -> None:
         self.measure, self.train, self.valid = measure, train, valid
+        #: The names of the features, unless there is one that these libraries would not take.
+        self.names = list(train.feature_names) if all(map(_PLAIN.fullmatch, train.feature_names)) else None
         self.curve = Curve()
         severe = measure if measure.ties == "expected" else replace(measure, ties="pessimistic")
         self._on_train, self._on_valid, self._severe = (
@@ -120,54 +133,6 @@ class Judge:
         self._steps += 1
         self.curve.add(self._steps, self._of_train, self._on_valid.mean(own))
         return self._severe.mean(own)
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedPeer:
-    """A model of another library."""
-
-    predict: Callable[[npt.NDArray[Any]], npt.ArrayLike]
-    write: Callable[[str], object]  #: to a path
-    suffix: str  #: of files that hold such models
-    gains: npt.NDArray[np.float64]  #: one a feature
-    kind: str = "share of gain"  #: what they are
-
-
-@dataclass(frozen=True, eq=False)
-class FittedPeer:
-    """A peer that has learned."""
-
-    settings: Mapping[str, Any]
-    curve: tuple[Point, ...]
-    weights: Weights | None
-    feature_names: tuple[str, ...]
-    trained: TrainedPeer = field(repr=False)
-
-    def scores(self, part: str, data: RankingData) -> PerDocument:
-        """What the library predicts."""
-        scores = self.trained.predict(aligned(data, self.feature_names).values)
-        return data.ungrouped(np.asarray(scores, np.float64))
-
-    def save(self, folder: Path, name: str) -> None:
-        """In the library's own format."""
-        self.trained.write(str(folder / f"{name}{self.trained.suffix}"))
-
-
-def own_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that the library knows by the same names."""
-    return {name: value for name, value in given.items() if name not in ("trees", "patience")}
-
-
-def plain_names(data: RankingData) -> list[str] | None:
-    """The names of the features, unless there is one that these libraries would not take."""
-    return list(data.feature_names) if all(map(_PLAIN.fullmatch, data.feature_names)) else None
-
-
-def weights_of_queries(peer: Peer, data: RankingData) -> PerQuery | None:
-    """One weight a query, where there are any; documents can have none of their own."""
-    if data.sample_weight is not None:
-        raise DataError(f"{peer.title} takes weights of queries only, and documents have some too; drop them, or leave this method out")
-    return data.query_weight
 
 
 def linear_gain(measure: Measure) -> bool:

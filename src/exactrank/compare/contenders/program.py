@@ -10,7 +10,7 @@ line for the rows of ``{test}``; ``{valid_scores}`` may be another, for the rows
 ``$`` mean nothing.
 
 A program is not trusted to end, or to be brief. It belongs to the process group of its fit, which is killed when the fit ends or its
-time is over (`exactrank.compare.forks`). Of what it prints only the end is kept. Its scores must be a regular file of
+time is over (`exactrank.compare.workers`). Of what it prints only the end is kept. Its scores must be a regular file of
 a size that scores can have.
 """
 
@@ -25,7 +25,7 @@ from typing import IO, Any, cast
 from exactrank.arrays import PerDocument
 from exactrank.compare.contender import Contender, Fitted, Task
 from exactrank.compare.contenders.scores import GivenScores, check_scores_file
-from exactrank.compare.forks import tie_to_parent
+from exactrank.compare.workers import tie_to_parent
 from exactrank.data.formats import write
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
@@ -66,30 +66,43 @@ class Program(Contender):
         return seconds or LIMIT
 
     def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
+        told = {"measure": task.measure, "seed": task.seed, "threads": task.threads}
         with scratch_folder(task.scratch) as folder:
             paths = {part: folder.resolve() / f"{part}.txt" for part in ("train", "valid", "test", "scores", "valid_scores")}
             for part in ("train", "valid", "test"):
                 if f"{{{part}}}" in self.command:
                     write(getattr(task.fold, part), paths[part])
-            self._run({**paths, "measure": task.measure, "seed": task.seed, "threads": task.threads})
+            self._run({**paths, **told})
             scores = {"test": self._scores(paths["scores"], task.fold.test)}
             if "{valid_scores}" in self.command:
                 scores["valid"] = self._scores(paths["valid_scores"], task.fold.valid)
-        told = {"measure": task.measure, "seed": task.seed, "threads": task.threads}
-        return GivenScores(
-            {"command": self.command, **{word: value for word, value in told.items() if f"{{{word}}}" in self.command}}, scores
-        )
+        used = {word: value for word, value in told.items() if f"{{{word}}}" in self.command}
+        return GivenScores({"command": self.command, **used}, scores)
 
     def _run(self, values: Mapping[str, Any]) -> None:
+        """Run the program to its end; raise with the last lines that it said where it fails."""
         words = shlex.split(self.command)
         for placeholder, value in values.items():
             words = [word.replace(f"{{{placeholder}}}", str(value)) for word in words]
         try:
-            code, said = _ended(words)
+            program = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                preexec_fn=tie_to_parent,  # noqa: PLW1509 (a fit has no other thread that could hold a lock)
+            )
         except (OSError, ValueError) as error:  # the latter for a NUL among the words
             raise DataError(f"{words[0]} cannot be started ({error}); check the command of {self.name}") from None
+        output, errors = Tail(cast(IO[bytes], program.stdout)), Tail(cast(IO[bytes], program.stderr))
+        try:
+            code = program.wait()
+        except BaseException:
+            program.kill()
+            raise
         if code != 0:
-            raise DataError(f"{words[0]} ended with code {code}: {said}")
+            raise DataError(f"{words[0]} ended with code {code}: {errors.lines() or output.lines() or 'it said nothing'}")
 
     def _scores(self, path: Path, data: RankingData) -> PerDocument:
         if not path.exists():
@@ -101,25 +114,6 @@ class Program(Contender):
             return read_scores(path, data)[1][: data.n_documents]
         except DataError as error:
             raise DataError(f"the scores that {self.name} wrote: {error}") from None
-
-
-def _ended(words: list[str]) -> tuple[int, str]:
-    """The exit code of the program that these words start, and the last lines that it said."""
-    program = subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        preexec_fn=tie_to_parent,  # noqa: PLW1509 (a fit has no other thread that could hold a lock)
-    )
-    output, errors = Tail(cast(IO[bytes], program.stdout)), Tail(cast(IO[bytes], program.stderr))
-    try:
-        code = program.wait()
-    except BaseException:
-        program.kill()
-        raise
-    return code, "" if code == 0 else errors.lines() or output.lines() or "it said nothing"
 
 
 class Tail(Thread):

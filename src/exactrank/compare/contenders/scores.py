@@ -45,7 +45,21 @@ class ScoresFile(Contender):
 
     def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
         path = self.path.replace("{dataset}", task.dataset).replace("{fold}", task.fold.name)
-        return GivenScores({"path": path}, {"test": _test_scores(path, task)})
+        test, whole = task.fold.test, sum(part.n_documents for part in (task.fold.train, task.fold.valid, task.fold.test))
+        check_scores_file(path, whole)
+        with open_bytes(path) as file:
+            lines = file.read().rstrip().splitlines()
+        one_a_line = bool(lines) and len(lines[0].split()) == 1
+        if not one_a_line or len(lines) == test.n_documents:
+            scores = read_scores(path, test)[1][: test.n_documents]  # what a run adds comes last
+        elif len(lines) == whole:
+            scores = read_scores(path, RankingData.from_arrays(None, np.zeros(whole), group=[whole]))[1][task.test_rows]
+        else:
+            raise DataError(
+                f"{path} has {len(lines):,} lines; give one score for each of the {test.n_documents:,} test documents of {task.fold.name},"
+                f" or for each of the {whole:,} of the whole file"
+            )
+        return GivenScores({"path": path}, {"test": scores})
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,20 +90,3 @@ def check_scores_file(path: str | os.PathLike[str], documents: int) -> None:
         raise DataError(
             f"{path} has {size:,} bytes, too many for scores of {documents:,} documents (at most {most:,}); check what it holds"
         )
-
-
-def _test_scores(path: str, task: Task) -> PerDocument:
-    test, whole = task.fold.test, sum(part.n_documents for part in (task.fold.train, task.fold.valid, task.fold.test))
-    check_scores_file(path, whole)
-    with open_bytes(path) as file:
-        lines = file.read().rstrip().splitlines()
-    one_a_line = bool(lines) and len(lines[0].split()) == 1
-    if not one_a_line or len(lines) == test.n_documents:
-        return read_scores(path, test)[1][: test.n_documents]  # what a run adds comes last
-    if len(lines) != whole:
-        raise DataError(
-            f"{path} has {len(lines):,} lines; give one score for each of the {test.n_documents:,} test documents of {task.fold.name},"
-            f" or for each of the {whole:,} of the whole file"
-        )
-    _, scores = read_scores(path, RankingData.from_arrays(None, np.zeros(whole), group=[whole]))
-    return np.asarray(scores[task.test_rows])

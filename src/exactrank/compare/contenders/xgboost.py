@@ -11,8 +11,11 @@ import numpy.typing as npt
 
 from exactrank.arrays import Matrix
 from exactrank.compare.contender import Task
-from exactrank.compare.contenders.peer import Judge, Peer, TrainedPeer, linear_gain, own_settings, plain_names, weights_of_queries
+from exactrank.compare.contenders.peer import Judge, Peer, Trained, linear_gain
 from exactrank.settings import Range, Space
+
+#: What is not for users to set.
+FIXED = {"disable_default_eval_metric": True, "tree_method": "hist", "verbosity": 0}
 
 
 class XGBoost(Peer):
@@ -20,6 +23,7 @@ class XGBoost(Peer):
 
     package = "xgboost"
     title = "XGBoost"
+    suffix = ".json"
     highest_grade = 31
     defaults: ClassVar[Mapping[str, Any]] = {
         "objective": "rank:ndcg",
@@ -46,48 +50,25 @@ class XGBoost(Peer):
         "subsample": Range(0.5, 1.0),
     }
 
-    def _trained(self, task: Task, given: Mapping[str, Any], judge: Judge) -> TrainedPeer:
+    def _trained(self, task: Task, judge: Judge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
         import xgboost as xgb
 
-        names = plain_names(judge.train)
+        about: dict[str, Any] = {"feature_names": judge.names, "nthread": task.threads}
         train, valid = (
-            xgb.DMatrix(
-                part.values, part.y, group=part.sizes, weight=weights_of_queries(self, part), feature_names=names, nthread=task.threads
-            )
-            for part in (judge.train, judge.valid)
+            xgb.DMatrix(part.values, part.y, group=part.sizes, weight=part.query_weight, **about) for part in (judge.train, judge.valid)
         )
 
         def measured(scores: npt.NDArray[np.float32], of: Any) -> tuple[str, float]:
             return "measure", judge(of is valid, scores)
 
-        stop = xgb.callback.EarlyStopping(rounds=given["patience"], metric_name="measure", data_name="valid", maximize=True, save_best=True)
-        params = own_settings(given) | self._besides(task, judge)
-        model = xgb.train(
-            params,
-            train,
-            given["trees"],
-            evals=[(train, "train"), (valid, "valid")],
-            custom_metric=measured,
-            callbacks=[stop],
-            verbose_eval=False,
-        )
-
-        def predicted(X: Matrix) -> npt.ArrayLike:
-            found: npt.ArrayLike = model.predict(xgb.DMatrix(X, feature_names=names, nthread=task.threads))
-            return found
-
+        stop = xgb.callback.EarlyStopping(rounds=patience, metric_name="measure", data_name="valid", maximize=True, save_best=True)
+        params = own | FIXED | {"ndcg_exp_gain": not linear_gain(judge.measure), "seed": task.seed, "nthread": task.threads}
+        parts = [(train, "train"), (valid, "valid")]
+        model = xgb.train(params, train, trees, evals=parts, custom_metric=measured, callbacks=[stop], verbose_eval=False)
         found = model.get_score(importance_type="total_gain")
-        known = names or [f"f{j}" for j in range(judge.train.n_features)]
-        gains = np.array([found.get(name, 0.0) for name in known])
-        return TrainedPeer(predicted, model.save_model, ".json", gains)
+        gains = [found.get(name, 0.0) for name in judge.names or [f"f{j}" for j in range(judge.train.n_features)]]
 
-    def _besides(self, task: Task, judge: Judge) -> dict[str, Any]:
-        """What is not for users to set."""
-        return {
-            "ndcg_exp_gain": not linear_gain(judge.measure),
-            "disable_default_eval_metric": True,
-            "tree_method": "hist",
-            "seed": task.seed,
-            "nthread": task.threads,
-            "verbosity": 0,
-        }
+        def predict(X: Matrix) -> npt.ArrayLike:
+            return np.asarray(model.predict(xgb.DMatrix(X, **about)))
+
+        return predict, model.save_model, np.array(gains)

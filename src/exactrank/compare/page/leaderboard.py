@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from exactrank.compare.page.numbers import MINUS, interval, megabytes, p_value, plain, signed
-from exactrank.compare.page.table import Cell, Column, Row, Table, number, words
+from exactrank.compare.page.table import MINUS, Cell, Column, Table, interval, number, plain, signed, words
 from exactrank.compare.standings import LEVEL, Effort, Standing
 from exactrank.compare.statistics.paired import TESTS
 from exactrank.compare.statistics.pairs import Pair
@@ -13,17 +12,29 @@ Board = Mapping[str, Sequence[Standing]]
 
 
 def leaderboard(caption: str, board: Board, efforts: Sequence[Effort]) -> Table:
-    """One data set: each method by every measure, and what it took."""
-    measured = [column for i, measure in enumerate(board) for column in _measure_columns(measure, with_parts=i == 0)]
-    effort = ["fit (s)", "tuning (s)", "memory (MB)", *(["folds"] if any(own.of > 1 for own in efforts) else [])]
-    columns = [
-        Column("letter", words=True),
-        Column("method", words=True),
-        *measured,
-        *(Column(title, "effort") for title in effort),
-    ]
-    rows = [_row(i, [own[i] for own in board.values()], took, len(measured)) for i, took in enumerate(efforts)]
-    return Table(caption, columns, rows)
+    """One data set: each method by every measure, by the first also on train and validation data, and what it took."""
+    first, divided = next(iter(board)), any(took.of > 1 for took in efforts)
+    method, measured = [Column("letter", words=True), Column("method", words=True)], []
+    for measure in board:
+        parts = ("train", "validation") if measure == first else ()
+        measured += [Column(title, measure) for title in (*parts, "test", "95% interval")]
+        measured.append(Column("better than", measure, words=True))
+    effort = [Column(title, "effort") for title in ("fit (s)", "tuning (s)", "memory (MB)", *(["folds"] if divided else []))]
+    rows = []
+    for i, took in enumerate(efforts):
+        cells = [Cell(board[first][i].letter, float(i), "letter"), words(took.method, "name")]
+        missing = f"failed: {took.failed}" if took.failed else "" if took.folds else "not run yet"
+        if missing:
+            cells.append(Cell(missing, kind="failed", span=len(measured)))
+        for measure, standings in () if missing else board.items():
+            own = standings[i]
+            cells += [number(own.train), number(own.valid)] if measure == first else []
+            cells += [_mean(own), number(own.interval[0], interval(own.interval, 3), "quiet")]
+            cells.append(Cell(own.better_than, float(len(own.better_than)), "marks"))
+        cells += [number(seconds, plain(seconds, 2)) for seconds in (took.seconds, took.tuning)]
+        cells.append(number(took.memory or None, plain(took.memory / 1e6 if took.memory else None, 0)))
+        rows.append([*cells, number(took.folds, f"{took.folds}/{took.of}")] if divided else cells)
+    return Table(caption, [*method, *measured, *effort], rows)
 
 
 def verdict(measure: str, standings: Sequence[Standing]) -> str:
@@ -42,62 +53,30 @@ def overview(names: Sequence[str], boards: Mapping[str, Board], winning: Mapping
     first = next(iter(winning))
     columns = [Column("method", words=True), *(Column(name, f"{first}, test") for name in boards)]
     columns += [Column(measure, "winning number") for measure in winning]
-    rows = [
-        Row(
-            (
-                words(name, "name"),
-                *(_mean(board[first][i]) for board in boards.values()),
-                *(number(own[name], f"{own[name]:,}") for own in winning.values()),
-            )
-        )
-        for i, name in enumerate(names)
-    ]
+    rows = []
+    for i, name in enumerate(names):
+        means = [_mean(board[first][i]) for board in boards.values()]
+        rows.append([words(name, "name"), *means, *(number(own[name], f"{own[name]:,}") for own in winning.values())])
     return Table("All data sets", columns, rows)
 
 
 def pairs_table(caption: str, pairs: Sequence[Pair]) -> Table:
-    """Every method against those after it, by one measure."""
+    """Every method against those after it, by one measure; no p is written as 0."""
     columns = [Column("first", words=True), Column("second", words=True)]
     columns += [Column(title, f"first {MINUS} second") for title in ("difference", "95% interval")]
     columns += [Column(test, group) for group in ("p", "p, adjusted") for test in TESTS]
     columns += [Column(title, "effect size") for title in ("Cohen's d", "rank-biserial")]
     columns += [Column(title, "queries") for title in ("wins", "ties", "losses")]
-    return Table(caption, columns, [_pair(pair) for pair in pairs])
-
-
-def _measure_columns(measure: str, *, with_parts: bool) -> list[Column]:
-    parts = [Column("train", measure), Column("validation", measure)] if with_parts else []
-    return [*parts, Column("test", measure), Column("95% interval", measure), Column("better than", measure, words=True)]
-
-
-def _row(place: int, standings: Sequence[Standing], effort: Effort, measured: int) -> Row:
-    method = (Cell(standings[0].letter, float(place), "letter"), words(effort.method, "name"))
-    missing = f"failed: {effort.failed}" if effort.failed else "" if effort.folds else "not run yet"
-    if missing:
-        return Row((*method, Cell(missing, kind="failed", span=measured), *_took(effort)), last=True)
-    return Row((*method, *(cell for i, own in enumerate(standings) for cell in _measured(own, with_parts=i == 0)), *_took(effort)))
-
-
-def _took(effort: Effort) -> list[Cell]:
-    seconds = [number(own, plain(own, 2)) for own in (effort.seconds, effort.tuning)]
-    folds = [number(effort.folds, f"{effort.folds}/{effort.of}")] if effort.of > 1 else []
-    return [*seconds, number(effort.memory or None, megabytes(effort.memory)), *folds]
-
-
-def _measured(standing: Standing, *, with_parts: bool) -> list[Cell]:
-    """The cells of one measure."""
-    parts = [number(standing.train), number(standing.valid)] if with_parts else []
-    marks = Cell(standing.better_than, float(len(standing.better_than)), "marks")
-    return [*parts, _mean(standing), number(standing.interval[0], interval(standing.interval, 3), "quiet"), marks]
+    rows = []
+    for pair in pairs:
+        cells = [words(pair.first, "name"), words(pair.second, "name")]
+        cells += [number(pair.difference, signed(pair.difference)), number(pair.interval[0], interval(pair.interval), "quiet")]
+        for p in (by[test] for by in (pair.p, pair.adjusted) for test in TESTS):
+            cells.append(number(p, "<0.0001" if p < 0.00005 else plain(p), "clear" if p < LEVEL else ""))
+        cells += [number(value, signed(value, 3)) for value in (pair.effect, pair.rank_biserial)]
+        rows.append([*cells, *(number(count, f"{count:,}") for count in (pair.wins, pair.ties, pair.losses))])
+    return Table(caption, columns, rows)
 
 
 def _mean(standing: Standing) -> Cell:
     return number(standing.mean, kind="best" if standing.best else "")
-
-
-def _pair(pair: Pair) -> Row:
-    difference = number(pair.difference, signed(pair.difference)), number(pair.interval[0], interval(pair.interval), "quiet")
-    tests = [number(by[test], p_value(by[test]), "clear" if by[test] < LEVEL else "") for by in (pair.p, pair.adjusted) for test in TESTS]
-    effect = [number(value, signed(value, 3)) for value in (pair.effect, pair.rank_biserial)]
-    counts = [number(count, f"{count:,}") for count in (pair.wins, pair.ties, pair.losses)]
-    return Row((words(pair.first, "name"), words(pair.second, "name"), *difference, *tests, *effect, *counts))

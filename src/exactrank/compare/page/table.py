@@ -1,11 +1,51 @@
-"""Tables as values: a column may stand in a group of columns, and a cell has what it is sorted by besides its text."""
+"""Numbers as the report writes them, with a dash where there is none, and tables of them as values.
+
+A column may stand in a group of columns, and a cell has what it is sorted by besides its text.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from exactrank.compare.page.numbers import plain
+NONE, MINUS = "\u2013", "\u2212"
+
+
+def plain(value: float | None, decimals: int = 4) -> str:
+    """With a true minus sign.
+
+    >>> plain(0.51234), plain(-1200.5, 1), plain(float("nan")), plain(-0.00001)
+    ('0.5123', '−1,200.5', '–', '0.0000')
+    """
+    return NONE if value is None or not math.isfinite(value) else f"{value:z,.{decimals}f}".replace("-", MINUS)
+
+
+def signed(value: float | None, decimals: int = 4) -> str:
+    """With a plus sign too.
+
+    >>> signed(0.25, 2), signed(-0.25, 2), signed(0.0, 2)
+    ('+0.25', '−0.25', '0.00')
+    """
+    text = plain(value, decimals)
+    return f"+{text}" if value is not None and value > 0 and any(c in "123456789" for c in text) else text
+
+
+def interval(ends: tuple[float, float], decimals: int = 4) -> str:
+    """Both ends of an interval.
+
+    >>> interval((0.1, 0.25)), interval((float("nan"), float("nan")))
+    ('0.1000 to 0.2500', '–')
+    """
+    return f"{plain(ends[0], decimals)} to {plain(ends[1], decimals)}" if all(map(math.isfinite, ends)) else NONE
+
+
+def compact(value: float) -> str:
+    """Four digits that count.
+
+    >>> compact(0.000012345), compact(1234567.0), compact(-0.5)
+    ('1.234e−05', '1.235e+06', '−0.5')
+    """
+    return f"{value:.4g}".replace("-", MINUS) if math.isfinite(value) else NONE
 
 
 @dataclass(frozen=True)
@@ -19,7 +59,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """``order`` is what the page sorts by: None stands last."""
+    """``order`` is what the page sorts by: None stands last, and so does a row with a cell that spans columns."""
 
     text: str
     order: float | str | None = None
@@ -28,20 +68,12 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
-    """``last`` rows stay at the end however the table is sorted."""
-
-    cells: tuple[Cell, ...]
-    last: bool = False
-
-
-@dataclass(frozen=True)
 class Table:
     """``caption`` says what it shows."""
 
     caption: str
     columns: Sequence[Column]
-    rows: Sequence[Row]
+    rows: Sequence[Sequence[Cell]]
 
     @property
     def groups(self) -> list[tuple[str, int]]:
@@ -51,11 +83,8 @@ class Table:
 
     @property
     def firsts(self) -> set[int]:
-        """The columns with which a group begins."""
-        ends = [0]
-        for _, span in self.groups:
-            ends.append(ends[-1] + span)
-        return set(ends[1:-1])
+        """The columns with which a group begins, that of the first group left out."""
+        return {j for j in range(1, len(self.columns)) if self.columns[j].group != self.columns[j - 1].group}
 
 
 def words(text: str, kind: str = "") -> Cell:

@@ -1,12 +1,22 @@
-"""Could the mean difference of two rankers be chance? Two-sided p-values from the differences d_q of the same n queries.
+"""Differences d_q of two rankers on the same n queries: how large they are, and whether their mean could be chance.
 
-    t            t = mean(d) / (sd(d) / sqrt(n)), against Student's distribution with n - 1 degrees    (Student 1908)  (1)
-    Wilcoxon     W = sum_q R_q, the signed ranks of ``differences``, against W with signs at random   (Wilcoxon 1945)  (2)
-    randomisation    p = P(|sum_q s_q d_q| >= |sum_q d_q|),   s_q = +-1 evenly                          (Fisher 1935)  (3)
+    R_q = sign(d_q) * rank of |d_q| among the differences that are not 0                                 (Wilcoxon 1945)  (1)
+    d_z = mean(d) / sd(d)                        Cohen's d of paired differences                            (Cohen 1988)  (2)
+    r = (R+ - R-) / (R+ + R-)                    matched-pairs rank-biserial correlation                    (Kerby 2014)  (3)
 
-If it made no difference which ranker answers a query, both signs of d_q would be equally likely: (3) asks no more than that, and its
-statistic is the mean that is reported. Smucker, Allan & Carterette (2007) find that (1) and (3) agree on real runs and that (2) may not,
-since it tests another statistic; they recommend (3).
+In (1) equal sizes share the mean of their ranks. Sizes are equal if they differ by less than about 1e-12 of the largest: 0.3 - 0.2 and
+0.2 - 0.1 are the same difference, which rounding keeps apart. R+ and R- are the sums of the ranks above and below 0: r is 1 if every
+difference is above 0, -1 if every one is below, and 0 if they balance. d_z = 0.2, 0.5 and 0.8 are often called small, medium and large.
+
+How large differences are no p-value says. Those here are two-sided:
+
+    t            t = mean(d) / (sd(d) / sqrt(n)), against Student's distribution with n - 1 degrees       (Student 1908)  (4)
+    Wilcoxon     W = sum_q R_q, the signed ranks (1), against W with signs at random                     (Wilcoxon 1945)  (5)
+    randomisation    p = P(|sum_q s_q d_q| >= |sum_q d_q|),   s_q = +-1 evenly                             (Fisher 1935)  (6)
+
+If it made no difference which ranker answers a query, both signs of d_q would be equally likely: (6) asks no more than that, and its
+statistic is the mean that is reported. Smucker, Allan & Carterette (2007) find that (4) and (6) agree on real runs and that (5) may not,
+since it tests another statistic; they recommend (6).
 
 All tests agree on the ends. Queries that were skipped (NaN) are left out. With fewer than 2 queries there is nothing to test: NaN. If all
 differences are 0, p = 1.
@@ -20,21 +30,84 @@ import numpy as np
 from scipy import stats
 
 from exactrank.arrays import PerQuery
-from exactrank.compare.statistics.differences import counted, signed_ranks, spread
 from exactrank.errors import DataError
 
-#: Up to this many untied differences (2) is exact by its table.
+#: Decimals, in units of the largest difference, to which sizes are compared.
+DECIMALS = 12
+#: Up to this many untied differences (5) is exact by its table.
 TABLED = 50
 #: All signs of this many differences are held at a time.
 ENUMERATED = 16
-#: Draws that share a generator. Part of the definition of (3): another number would draw other signs.
+#: Draws that share a generator. Part of the definition of (6): another number would draw other signs.
 BLOCK = 1 << 14
 #: Sums that differ by less than this part of sum |d_q| are equal but for rounding.
 ROUNDING = 1e-12
 
 
+def counted(d: PerQuery) -> PerQuery:
+    """``d`` without the queries that were skipped, which are NaN."""
+    d = np.asarray(d, np.float64)
+    if d.ndim != 1:
+        raise DataError(f"differences have the shape {d.shape}; expected one number per query")
+    if np.isinf(d).any():
+        raise DataError(
+            f"the difference of query {int(np.isinf(d).argmax())} (from 0) is infinite; expected finite values, or NaN to skip it"
+        )
+    return d[~np.isnan(d)]
+
+
+def signed_ranks(d: PerQuery) -> PerQuery:
+    """(1), of the differences that are not 0.
+
+    >>> signed_ranks(np.array([0.3, -0.1, 0.0, 0.1]))
+    array([ 3. , -1.5,  1.5])
+    """
+    d = d[d != 0]
+    if not len(d):
+        return d
+    size = np.abs(d) / np.abs(d).max()
+    ranks: PerQuery = np.sign(d) * stats.rankdata(np.round(size, DECIMALS))
+    return ranks
+
+
+def spread(d: PerQuery) -> float:
+    """sd(d); 0 where it is no more than the rounding of the mean."""
+    deviation = float(d.std(ddof=1))
+    return deviation if deviation > 10 * np.finfo(np.float64).eps * abs(float(d.mean())) else 0.0
+
+
+def cohens_d(d: PerQuery) -> float:
+    """(2); 0 if all differences are 0, NaN if they are all the same otherwise, or fewer than 2."""
+    d = counted(d)
+    if len(d) < 2:
+        return math.nan
+    if not d.any():
+        return 0.0
+    deviation = spread(d)
+    return float(d.mean()) / deviation if deviation else math.nan
+
+
+def rank_biserial(d: PerQuery) -> float:
+    """(3); 0 if all differences are 0, NaN without any.
+
+    >>> rank_biserial(np.array([0.3, -0.1, 0.0, 0.2]))
+    0.6666666666666666
+    """
+    d = counted(d)
+    if not len(d):
+        return math.nan
+    ranks = signed_ranks(d)
+    return float(ranks.sum() / np.abs(ranks).sum()) if len(ranks) else 0.0
+
+
+def wins_ties_losses(d: PerQuery) -> tuple[int, int, int]:
+    """How many differences are above 0, 0, and below."""
+    d = counted(d)
+    return int(np.count_nonzero(d > 0)), int(np.count_nonzero(d == 0)), int(np.count_nonzero(d < 0))
+
+
 def paired_t(d: PerQuery) -> float:
-    """(1). NaN where all differences are the same but not 0: without spread there is no t."""
+    """(4). NaN where all differences are the same but not 0: without spread there is no t."""
     d = counted(d)
     if len(d) < 2:
         return math.nan
@@ -46,10 +119,10 @@ def paired_t(d: PerQuery) -> float:
 
 
 def wilcoxon(d: PerQuery) -> float:
-    """(2). Differences of 0 are left out before ranking, as Wilcoxon did; equal sizes share a rank.
+    """(5). Differences of 0 are left out before ranking, as Wilcoxon did; equal sizes share a rank.
 
     Pratt (1959) would rank the zeros too and then drop their ranks. Leaving them out is the default of scipy and R and so what
-    published tables have, and it treats a query on which the rankers agree as (3) does: it says nothing about which is better.
+    published tables have, and it treats a query on which the rankers agree as (6) does: it says nothing about which is better.
 
     Exact up to 50 differences that are all of different size, and with equal sizes up to 16; beyond that the normal distribution,
     with the variance of tied ranks and without a correction for continuity.
@@ -65,7 +138,7 @@ def wilcoxon(d: PerQuery) -> float:
 
 
 def randomisation(d: PerQuery, *, seed: int = 0, draws: int = 100_000) -> float:
-    """(3): over all signs where they are at most ``draws``, else (1 + hits) / (1 + draws) of signs drawn at random.
+    """(6): over all signs where they are at most ``draws``, else (1 + hits) / (1 + draws) of signs drawn at random.
 
     Counting the signs that were observed as one of the draws keeps the test valid (Phipson & Smyth 2010), so p is never 0. Differences of
     0 are not flipped. The draws go by the size of the differences, so that neither the order of the queries nor exchanging the rankers
@@ -80,7 +153,11 @@ def randomisation(d: PerQuery, *, seed: int = 0, draws: int = 100_000) -> float:
     least = abs(math.fsum(d)) - ROUNDING * math.fsum(size)
     if 2 ** len(size) <= draws:
         return _enumerated(size, least)
-    return (1 + _hits(size, least, seed, draws)) / (1 + draws)
+    hits = 0
+    for block, first in enumerate(range(0, draws, BLOCK)):
+        sums = _random_sums(size, np.random.default_rng([seed, block]), min(BLOCK, draws - first))
+        hits += int(np.count_nonzero(np.abs(sums) >= least))
+    return (1 + hits) / (1 + draws)
 
 
 #: The tests by name.
@@ -100,15 +177,6 @@ def _all_sums(size: PerQuery) -> PerQuery:
     for each in size:
         sums = np.concatenate([sums - each, sums + each])
     return sums
-
-
-def _hits(size: PerQuery, least: float, seed: int, draws: int) -> int:
-    """How many of ``draws`` random signs have a sum of ``least`` or more to either side, a block at a time."""
-    hits = 0
-    for block, first in enumerate(range(0, draws, BLOCK)):
-        sums = _random_sums(size, np.random.default_rng([seed, block]), min(BLOCK, draws - first))
-        hits += int(np.count_nonzero(np.abs(sums) >= least))
-    return hits
 
 
 def _random_sums(size: PerQuery, rng: np.random.Generator, draws: int) -> PerQuery:

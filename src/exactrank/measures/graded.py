@@ -1,0 +1,159 @@
+"""Measures of grades: discounted cumulative gain (Järvelin & Kekäläinen 2002) and its share of the ideal, expected reciprocal rank.
+
+    DCG@k  = sum_{r<=k} gain(y_r) discount(r)                                                               (1)
+    nDCG@k = DCG@k / (DCG@k of the documents in order of grade)                                             (2)
+    MeanNDCG = (nDCG@1 + ... + nDCG@n) / n, n documents                                                     (3)
+    ERR = sum_r 1/r u_r prod_{t<r} (1 - u_t),    u = (2^y - 1) / 2^max_grade                                (4)
+
+    gain 'exp2'    2^y - 1   (Burges et al. 2005)        discount 'log2'    1 / log2(1 + r)
+         'linear'  y                                              'letor'   1 at ranks 1 and 2, then 1 / log2(r)
+         {y: u}    a table                                        [d1, ..]  a table, 0 beyond its end
+
+Grades below zero (often "not judged") gain nothing. ``short='zero'`` gives 0 to a list with fewer than k documents, as the LETOR
+scripts do; ``'pad'`` takes it as it is.
+
+In (4) (Chapelle, Metzler, Zhang & Grinspan 2009) the reader stops at a document with chance u. ``max_grade`` is part of the definition, not
+taken from the data, so that training, validation and test numbers can be compared.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from exactrank import _core
+from exactrank.arrays import PerDocument
+from exactrank.errors import DataError, MeasureError
+from exactrank.measures.families import Cascade, Positional
+
+GainTable = tuple[tuple[float, float], ...]
+DiscountTable = tuple[float, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class DCG(Positional):
+    """Discounted cumulative gain, (1).
+
+    >>> DCG(gain="exp2").usefulness(np.array([-1.0, 0.0, 1.0, 2.5])).round(3).tolist()
+    [0.0, 0.0, 1.0, 4.657]
+    >>> DCG(discount="letor").discounts(4).round(3).tolist()
+    [1.0, 1.0, 0.631, 0.5]
+    """
+
+    gain: str | Mapping[float, float] | GainTable = "exp2"
+    discount: str | Sequence[float] | DiscountTable = "log2"
+
+    name: ClassVar[str] = "DCG"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for setting, names, example in (("gain", ("exp2", "linear"), "{0: 0, 1: 3}"), ("discount", ("log2", "letor"), "[1, 0.5, 0.25]")):
+            given = getattr(self, setting)
+            refusal = f"{setting}={given!r} is not one of {names[0]!r}, {names[1]!r} or a table"
+            if not isinstance(given, str):
+                object.__setattr__(self, setting, _frozen(given, setting == "gain", f"{refusal} of numbers such as {example}"))
+            elif given not in names:
+                raise MeasureError(f"{refusal} such as {example}")
+
+    @classmethod
+    def from_notation(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """ir_measures' ``dcg='exp-log2'`` and ``gains={...}`` in terms of the fields."""
+        settings = dict(settings)
+        if "dcg" in settings:
+            forms = {"log2": "linear", "exp-log2": "exp2"}
+            if settings["dcg"] not in list(forms):
+                raise ValueError(f"dcg={settings['dcg']!r} is not one of 'log2', 'exp-log2'")
+            settings |= {"gain": forms[settings.pop("dcg")], "discount": "log2"}
+        if "gains" in settings:
+            settings["gain"] = settings.pop("gains")
+        return settings
+
+    @property
+    def native_gain(self) -> _core.Gain | None:
+        return _core.Gain({"exp2": "exponential", "linear": "linear"}[self.gain]) if isinstance(self.gain, str) else None
+
+    def usefulness(self, y: PerDocument) -> PerDocument:
+        if isinstance(self.gain, str):
+            above = np.maximum(y, 0.0)
+            return np.exp2(above) - 1 if self.gain == "exp2" else above
+        grades, values = np.array(self.gain).T
+        at = np.minimum(np.searchsorted(grades, y), len(grades) - 1)
+        unknown = np.flatnonzero(grades[at] != y)
+        if len(unknown):
+            raise DataError(f"grade {y[unknown[0]]:g} has no entry in the gain table {dict(self.gain)}; add it")
+        return np.asarray(values[at])
+
+    def discounts(self, n: int) -> PerDocument:
+        if not isinstance(self.discount, str):
+            return np.pad(np.array(self.discount[:n]), (0, max(0, n - len(self.discount))))
+        ranks = np.arange(1, n + 1, dtype=np.float64)
+        return 1 / np.log2(1 + ranks) if self.discount == "log2" else 1 / np.log2(np.maximum(ranks, 2))
+
+
+def _frozen(given: Any, by_grade: bool, refusal: str) -> GainTable | DiscountTable:
+    """A table in the hashable form that a measure keeps: pairs of a grade and its gain, or discounts."""
+    table: GainTable | DiscountTable
+    try:
+        entries = given.items() if by_grade and isinstance(given, Mapping) else given
+        table = tuple(sorted((float(grade), float(gain)) for grade, gain in entries)) if by_grade else tuple(map(float, entries))
+    except (TypeError, ValueError, OverflowError):
+        table = ()
+    if not table or not np.all(np.isfinite(table)):
+        raise MeasureError(refusal)
+    return table
+
+
+@dataclass(frozen=True, repr=False)
+class NDCG(DCG):
+    """DCG as a share of the best possible, (2)."""
+
+    short: Literal["pad", "zero"] = "pad"
+
+    name: ClassVar[str] = "nDCG"
+    normaliser = "ideal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._expect("short", ("pad", "zero"))
+
+    @property
+    def short_is_zero(self) -> bool:
+        return self.short == "zero" and self.k is not None
+
+
+@dataclass(frozen=True, repr=False)
+class MeanNDCG(DCG):
+    """nDCG averaged over all cutoffs (up to ``k``, where given), (3): the MeanNDCG of the LETOR scripts."""
+
+    name: ClassVar[str] = "MeanNDCG"
+    normaliser = "mean_ideal"
+
+
+@dataclass(frozen=True, repr=False)
+class ERR(Cascade):
+    """Expected reciprocal rank for grades from 0 to ``max_grade``, (4)."""
+
+    max_grade: float = 4
+
+    name: ClassVar[str] = "ERR"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._expect_number("max_grade", least=0, most=1000)
+
+    @property
+    def native_gain(self) -> _core.Gain | None:
+        return _core.Gain("stopping", self.max_grade)
+
+    def usefulness(self, y: PerDocument) -> PerDocument:
+        return np.asarray((np.exp2(np.maximum(y, 0)) - 1) / 2**self.max_grade)
+
+    def discounts(self, n: int) -> PerDocument:
+        return 1 / np.arange(1, n + 1)
+
+    def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
+        highest = float(y.max())
+        if highest > self.max_grade:
+            raise DataError(f"grade {highest:g} exceeds ERR's max_grade={self.max_grade:g}; use ERR(max_grade={highest:g})")
+        return super().kernel(y, longest)

@@ -1,0 +1,281 @@
+"""Losses: functions of the scores of a query's documents, one class each with its equations.
+
+They are objectives (`exactrank.objectives.score_space`), to be made large: a loss is negated.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from exactrank import _core
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import IncompatibleError, SettingError
+from exactrank.measures.base import NO_CUTOFF, Measure
+from exactrank.measures.families import Positional
+from exactrank.measures.graded import DCG, NDCG
+from exactrank.objectives.bounded_gain import MOST, bounded, training_kernel
+from exactrank.objectives.within_query import centred
+
+Loss = Literal["hinge", "squared-hinge"]
+Normalise = Literal["query", "pairs"]
+
+
+@dataclass(frozen=True)
+class ListNet:
+    """ListNet: cross entropy of top-one chances (Cao, Qin, Liu, Tsai & Li 2007).
+
+    Scores say how likely each document is to be drawn first, and so do grades; the scores' chances should be the grades':
+
+        loss = -sum_i t_i log p_i,    p_i = e^{s_i} / sum_l e^{s_l}                                                 (1)
+        t_i = e^{y_i} / sum_l e^{y_l}                  target="softmax", as published                               (2)
+        t_i = u_i / sum_l u_l,  u = 2^y - 1            target="gain": the share of what there is to find            (3)
+
+    The loss is convex, and least where p = t: under (2) at scores equal to the grades. It is there the entropy of t, not 0. A
+    query in which nothing is useful has no (3), and contributes nothing. Grades further apart than `bounded_gain.MOST` are scaled down.
+
+    Its curvature is p (1 - p).
+    """
+
+    target: Literal["softmax", "gain"] = "softmax"
+
+    def __post_init__(self) -> None:
+        if self.target not in ("softmax", "gain"):
+            raise SettingError(f'target={self.target!r} is not one of "softmax", "gain"')
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+        starts = data.indptr[:-1]
+        if self.target == "softmax":  # over e^y of the query's best document
+            below = data.y - np.repeat(np.maximum.reduceat(data.y, starts), data.sizes)
+            mass = np.exp(below * (MOST / max(MOST, float(np.ptp(data.y)))))
+        else:
+            mass = DCG().usefulness(bounded(DCG(), data.y)[1])
+        total = np.add.reduceat(mass, starts)
+        return _core.listnet(np.asarray(mass / np.repeat(np.where(total > 0, total, 1.0), data.sizes)))
+
+
+@dataclass(frozen=True)
+class ListMLE:
+    """ListMLE: the likelihood of the ideal ranking (Xia, Liu, Wang, Zhang & Li 2008).
+
+    Under the model of Plackett and Luce documents are drawn one by one with chances in proportion to e^s. With documents in the
+    order of their grades, best first, the negated loss of a query is
+
+        value = sum_{j <= k} log e^{s_j} / sum_{l >= j} e^{s_l}                                                     (1)
+
+    over all ranks, or over the first k alone: the top-k ListMLE of Xia, Liu & Li (2009). It is concave. Documents of one grade
+    have no ideal order among themselves; here they get a random one, the same for every question, so that the order of the input
+    gives nothing away. A query with a single grade has no ideal ranking at all, and contributes nothing.
+
+    ``k`` is None for all ranks; ``seed`` draws the order of documents of one grade.
+    """
+
+    k: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.k is not None and not 1 <= self.k < NO_CUTOFF:
+            raise SettingError(f"k must be at least 1, or None for all ranks; got {self.k}")
+        if self.seed < 0:
+            raise SettingError(f"a seed must be at least 0, got {self.seed}")
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+        starts, sizes = data.indptr[:-1], data.sizes
+        query = np.repeat(np.arange(data.n_queries), data.sizes)
+        chance = np.random.default_rng(self.seed).random(data.n_documents)
+        ideal = np.lexsort((chance, -data.y, query)) - np.repeat(starts, data.sizes)
+        one_grade = np.maximum.reduceat(data.y, starts) == np.minimum.reduceat(data.y, starts)
+        top = np.where(one_grade, 0, np.minimum(sizes, self.k or NO_CUTOFF))
+        return _core.listmle(ideal.astype(np.int32), top.astype(np.int32), data.indptr)
+
+
+@dataclass(frozen=True)
+class RankCosine:
+    """RankCosine: the angle between scores and grades (Qin, Zhang, Tsai, Wang, Liu & Li 2008).
+
+        loss = 1/2 (1 - cos(g, s)),    cos(g, s) = g . s / (|g| |s|)                                                (1)
+
+    Here s and g, the grades, are first taken less their means over the query: a ranker's scores have no natural zero, and so the
+    loss does not change when all scores of a query rise together, and its slopes sum to zero. It is then 0 just where scores are
+    a positive multiple of the grades plus a constant, and 1 where a negative one.
+
+    Of losses that replace nDCG, (1) is not consistent: the scores of the least expected loss need not rank by expected nDCG, for
+    |g| differs between judgements. Ravikumar, Tewari & Yang (2011) divide by the ideal DCG instead:
+
+        loss = 1/2 (1 - G . s / (|G|_D |s|)),    G_i = 2^{y_i} - 1,    |G|_D = max over orders of sum_r G_r / log2(1 + r)    (2)
+
+    The expected loss is then least where s points along the mean of G / |G|_D, whose order is the best for nDCG. Centred scores
+    (G . s is then the same for a centred G) keep that order. Since |G|_D >= |G|, (2) lies between 0 and 1, but reaches neither.
+
+    Where all scores of a query are equal there is no angle. The cosine counts as 0 there, its mean over all directions, so the
+    loss is 1/2; and the slope points at the target, as at distance 1 and a right angle to it, so that training leaves the point.
+    A query with a single grade, or for (2) nothing useful, contributes nothing. The loss is not convex and no curvature is given.
+
+    It is (1), or (2) where ``consistent``.
+    """
+
+    consistent: bool = False
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+        starts, target = data.indptr[:-1], data.y
+        if self.consistent:
+            kernel, grades = training_kernel(NDCG(), data)
+            target = _core.worths(kernel, grades, data.indptr)
+        # Taking off the least first makes equal values exactly 0 when centred.
+        target = centred(target - np.repeat(np.minimum.reduceat(target, starts), data.sizes), data.indptr)
+        if not self.consistent:
+            length = np.hypot.reduceat(target, starts)
+            target = np.asarray(target / np.repeat(np.where(length > 0, length, 1.0), data.sizes))
+        return _core.rank_cosine(target)
+
+
+@dataclass(frozen=True)
+class SmoothMeasure:
+    """Smoothed measures: every rank held by all documents in part, as in SmoothRank (Chapelle & Wu 2010).
+
+    A positional measure is a sum over ranks of discount d_j times what the document there is worth. With d(j) the document at
+    rank j, let rank j be held by document i in the share h_ij:
+
+        h_ij = e^{-(s_i - s_d(j))^2 / sigma} / sum_l e^{-(s_l - s_d(j))^2 / sigma}                                  (1)
+        value = sum_{j <= k} d_j sum_i g_i h_ij                                                                     (2)
+
+    where g is the usefulness over the measure's normaliser: the gain over the ideal DCG for nDCG. As sigma falls to 0 the value
+    comes to the measure's; large ones smooth away its steps, so methods start there and lower sigma. The slope is the full one,
+    also through s_d(j), with the order held fixed; documents of equal score share what falls to their ranks. Where all scores of
+    a query are equal the slope is 0: start elsewhere.
+
+    A query with nothing useful in it, or a single document, has nothing to teach: its value is 0. No curvature is given.
+
+    ``sigma`` is in units of squared score.
+    """
+
+    remedy: ClassVar[str] = "give the measure a cutoff, e.g. nDCG@10, by which the cost grows in place of the length of queries"
+
+    measure: Measure
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.measure, Positional) or self.measure.normaliser == "mean_ideal":
+            raise IncompatibleError(f"{self.measure} is no sum over ranks that could be smoothed; use nDCG, DCG, P, R or RBP")
+        if not 0 < self.sigma < float("inf"):
+            raise SettingError(f"sigma must be a number above 0, got {self.sigma}")
+
+    def pairs(self, data: RankingData) -> float:
+        """How many pairs of a rank and a document one pass looks at."""
+        sizes = data.sizes
+        return float((np.minimum(sizes, self.measure.cutoff) * sizes).sum())
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+        kernel, grades = training_kernel(self.measure, data)
+        return _core.smooth_measure(kernel, _core.worths(kernel, grades, data.indptr), self.sigma)
+
+
+@dataclass(frozen=True)
+class ApproxNDCG:
+    """ApproxNDCG: nDCG with soft ranks (Qin, Liu & Li 2010).
+
+    A rank is 1 plus the number of documents above; a logistic function of steepness alpha counts them softly:
+
+        rank_i = 1 + sum_{j != i} 1 / (1 + e^{alpha (s_i - s_j)})                                                   (1)
+        value = sum_i g_i / log2(1 + rank_i),    g the gains over the ideal DCG                                     (2)
+
+    As alpha grows the value comes to nDCG's where no scores are equal. The published ApproxNDCG has no cutoff, and neither has
+    this: (2) and the ideal go over all documents, whatever the measure's ``k`` and ``short``; of the measure its gain counts. The
+    slope needs all pairs of a useful document and any other.
+
+    A query with nothing useful in it, or a single document, has nothing to teach: its value is 0. No curvature is given.
+    """
+
+    remedy: ClassVar[str] = "leave out documents of grade 0 from long queries, or use SmoothRank with a cutoff"
+
+    measure: NDCG
+    alpha: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.measure, NDCG):
+            raise IncompatibleError(f"ApproxNDCG approximates nDCG, not {self.measure}; use nDCG, or SmoothMeasure for P, R, DCG or RBP")
+        if self.measure.discount != "log2":
+            raise IncompatibleError(f"soft ranks have no discount {self.measure.discount!r}; use discount='log2', or SmoothMeasure")
+        if not 0 < self.alpha < float("inf"):
+            raise SettingError(f"alpha must be a number above 0, got {self.alpha}")
+
+    def pairs(self, data: RankingData) -> float:
+        """How many pairs of a document with a gain and another one pass looks at."""
+        _, grades = bounded(self.measure, data.y)
+        useful = np.add.reduceat(self.measure.usefulness(grades) > 0, data.indptr[:-1], dtype=np.float64)
+        return float((useful * data.sizes).sum())
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+        kernel, grades = training_kernel(replace(self.measure, k=None), data)
+        return _core.approx_ndcg(_core.worths(kernel, grades, data.indptr), self.alpha)
+
+
+@dataclass(frozen=True)
+class PairHinge:
+    """The hinge loss of pairs: RankSVM (Herbrich, Graepel & Obermayer 2000; Joachims 2002).
+
+    A pair of documents of one query, i of a better grade than j, is to be told apart by a margin of 1:
+
+        loss_q = 1/P_q sum_{i, j: y_i > y_j} h(1 - (s_i - s_j)),    h(z) = max(0, z) or max(0, z)^2                 (1)
+
+    The square comes without a factor of 1/2, as in Chapelle & Keerthi (2010) and Lee & Lin (2014). Both are convex. The plain hinge
+    has kinks: where a pair is at the margin to the bit it counts as told apart, which gives one of the possible slopes.
+
+    P_q is the number of the query's pairs, so that queries count alike, or the (weighted) mean number of pairs over all queries, so
+    that pairs do, as in the papers above: then the mean loss of all queries is the mean over all pairs. A query of one grade
+    contributes nothing.
+
+    No list of pairs is made: the time is O(n log n) for n documents and the memory O(n), whatever the number of different grades.
+
+    ``normalise`` says what counts alike.
+    """
+
+    loss: Loss = "squared-hinge"
+    normalise: Normalise = "query"
+
+    def __post_init__(self) -> None:
+        if self.loss not in ("hinge", "squared-hinge"):
+            raise SettingError(f'loss={self.loss!r} is not one of "hinge", "squared-hinge"')
+        if self.normalise not in ("query", "pairs"):
+            raise SettingError(f'normalise={self.normalise!r} is not one of "query", "pairs"')
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+        weight = data.weights / data.weights.mean()
+        return _core.pair_hinge(data.y, data.indptr, weight, self.loss == "squared-hinge", self.normalise == "query")
+
+
+@dataclass(frozen=True)
+class SquaredError:
+    """Squared error on the grades, for trees.
+
+        value = -1/2 sum_i r_i^2,    r_i = y_i - mean - s_i,    mean that of all grades                              (1)
+        r_i <- r_i - (mean of r over the query of i)                                                               (2)
+
+    A constant added to all scores changes no ranking; the mean of the grades is taken off so that scores may start at 0. Nor does a
+    constant added to the scores of one query: (2) leaves it free, so that no tree is spent on telling queries apart.
+
+    Both means count documents and queries by their weights. The weight of a document in (1) itself is given to it by who follows the slope
+    (`exactrank.rankers.boosting`), as for all objectives; so a document of weight 2 is two documents.
+
+    It is (1), or ``within`` queries (2); its curvature is 1.
+    """
+
+    within: bool = False
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+        mean = data.y.mean()
+        share = np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
+        if data.sample_weight is not None or data.query_weight is not None:
+            mean = np.average(data.y, weights=np.repeat(data.weights, data.sizes) * share)
+        parts = None
+        if self.within:  # of each document how many such as it would weigh as much as its query
+            whole = np.repeat(np.add.reduceat(share, data.indptr[:-1]), data.sizes)
+            parts = np.asarray(np.divide(whole, share, out=np.full(data.n_documents, np.inf), where=share > 0))
+        return _core.squared_error(np.ascontiguousarray(data.y - mean), parts)

@@ -1,0 +1,227 @@
+"""Boosting: of coordinates (AdaRank), of steps by their edges (RankBoost), and growth of anything, part by part.
+
+**AdaRank** (Xu & Li 2007): parts that fare badly weigh more, and each step takes the coordinate that is best for them.
+
+    phi_k = sum_i P_i E_i(k),    E_i(k), from -1 to 1: how well coordinate k alone does on part i                (1)
+    theta <- theta + alpha e_k,    k with the largest phi,    alpha = 1/2 ln((1 + phi_k) / (1 - phi_k))         (2)
+    P_i <- w_i e^{-E_i(theta)} / sum_j w_j e^{-E_j(theta)},    at first P = w, which sums to 1                    (3)
+
+A coordinate that does better upside down is a candidate with its sign turned. After T steps (their Theorem 1)
+
+    sum_i w_i E_i(theta_T) >= 1 - prod_t e^{-d_t} sqrt(1 - phi_t^2)                                              (4)
+    d_t = min_i [E_i(theta_t) - E_i(theta_{t-1}) - alpha_t E_i(k_t)],    E_i(theta_0) taken for 0
+
+By (3) no two parts' weights differ by more than a factor e^2, so the same coordinate tends to be the best again and again. Hence a
+coordinate may have to rest for some steps after each that takes it; published is none.
+
+**RankBoost** with its third choice of alpha (Freund, Iyer, Schapire & Singer 2003, sections 3.1 and 3.2):
+
+    alpha = 1/2 ln((1 + r) / (1 - r)),    r the largest edge to either side, of the step h                       (5)
+    s <- s + alpha h,    loss <- at most sqrt(1 - r^2) loss                                                      (6)
+
+The problem knows the exponential loss of scores, and which step has the largest edge. Alpha is rounded to a multiple of 2^-40: sums of
+such numbers are exact up to 2^12, so it does not matter in which order a model adds up its steps.
+
+**Growth** makes an iterate larger by one part with every step, such as a forest by a tree. It asks its problem for the next part
+alone, and ends when there is none.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.errors import SettingError
+from exactrank.optimizers.base import State, Theta
+from exactrank.stored import storable
+
+Floats = npt.NDArray[np.float64]
+GRID = 2.0**-40
+#: What does everything right, an edge of 1, would have an infinite alpha; one this good ends the search.
+SURE = 1 - 1e-12
+
+
+class Performing(Protocol):
+    """A problem of many parts, on each of which parameters do well or badly."""
+
+    @property
+    def weight(self) -> Floats:
+        """Of each part; they sum to 1."""
+
+    @property
+    def alone(self) -> Floats:
+        """E of each coordinate alone, by sign (+ and, maybe, -), coordinate and part."""
+
+    def performance(self, theta: Theta) -> tuple[float, Floats]:
+        """The mean of E at ``theta``, and E of each part."""
+
+
+@storable
+@dataclass(frozen=True, kw_only=True)
+class AdaState(State[Theta]):
+    """A state with the weights (3) and the coordinates taken so far, the last one last."""
+
+    share: Floats = field(repr=False)
+    taken: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class AdaRank:
+    """(1) to (3); a coordinate rests for ``rest`` steps once it was taken, None: until all others were. The value is the mean E.
+
+    Without any coordinate nothing is told apart, so the start is after the first step. Done when more of the same would follow.
+    """
+
+    asks: ClassVar[type] = Performing
+
+    rest: int | None = 0
+
+    def __post_init__(self) -> None:
+        if self.rest is not None and self.rest < 0:
+            raise SettingError(f"rest must be a number of rounds of at least 0, or None, got {self.rest}")
+
+    def init(self, problem: Performing, theta: Theta, rng: np.random.Generator) -> AdaState:
+        """After the first step from ``theta``, where all parts weigh what they are given to."""
+        return self.step(problem, AdaState(theta, -math.inf, share=problem.weight))
+
+    def step(self, problem: Performing, state: AdaState) -> AdaState:
+        """One coordinate."""
+        phi = np.einsum("skp,p->sk", problem.alone, state.share)  # (1); a matrix product may round equal rows differently
+        others = len(state.theta) - 1
+        rest = others if self.rest is None else min(self.rest, others)
+        phi[:, list(state.taken[-rest:]) if rest else []] = -math.inf
+        turned, k = np.unravel_index(np.argmax(phi), phi.shape)
+        best = float(phi[turned, k])
+        alpha = math.atanh(min(max(best, -SURE), SURE))
+        theta = state.theta.copy()
+        theta[k] += -alpha if turned else alpha  # (2)
+        value, performed = problem.performance(theta)
+        heavy = problem.weight * np.exp(-performed)
+        more_of_the_same = np.count_nonzero(theta) == 1 and np.array_equal(np.sign(theta), np.sign(state.theta))
+        done, taken = more_of_the_same or best >= SURE, (*state.taken, int(k))
+        return AdaState(theta, value, state.steps + 1, done, share=heavy / heavy.sum(), taken=taken)  # (3)
+
+
+class Found(Protocol):
+    """A step that can be made."""
+
+    @property
+    def loss(self) -> float:
+        """The loss before it."""
+
+    @property
+    def edge(self) -> float:
+        """r, from -1 to 1."""
+
+    @property
+    def place(self) -> tuple[float, ...]:
+        """What theta says of it besides its alpha."""
+
+
+F = TypeVar("F", bound=Found)
+
+
+class Boosted(Protocol[F]):
+    """A problem whose scores are sums of steps."""
+
+    def scores(self, theta: Theta) -> Theta:
+        """The sums of the steps of ``theta``."""
+
+    def best(self, scores: Theta) -> F:
+        """The step with the largest edge at ``scores``."""
+
+    def moved(self, scores: Theta, step: F, alpha: float) -> Theta:
+        """The scores after ``step`` times ``alpha``."""
+
+
+@storable
+@dataclass(frozen=True, kw_only=True)
+class BoostState(State[Theta], Generic[F]):
+    """A state with its scores and the step to come."""
+
+    scores: Theta = field(repr=False)
+    found: F
+
+
+@dataclass(frozen=True)
+class RankBoost:
+    """(5) and (6) make the loss small; the value is its negation. Done when no step has an edge, or one orders all that can be ordered.
+
+    Without any step all scores tie, so the start is after the first one.
+    """
+
+    asks: ClassVar[type] = Boosted
+
+    def init(self, problem: Boosted[F], theta: Theta, rng: np.random.Generator) -> BoostState[F]:
+        """After the step that follows those of ``theta``."""
+        scores = problem.scores(theta)
+        found = problem.best(scores)
+        before = BoostState(theta, -found.loss, done=_is_last(found), scores=scores, found=found)
+        return before if before.done else self.step(problem, before)
+
+    def step(self, problem: Boosted[F], state: BoostState[F]) -> BoostState[F]:
+        """One step more."""
+        made, alpha = state.found, confidence(state.found.edge)
+        scores = problem.moved(state.scores, made, alpha)
+        found = problem.best(scores)
+        if not math.isfinite(found.loss):
+            return replace(state, done=True, trouble=f"after {state.steps} rounds the weights of pairs overflow; take fewer")
+        done = abs(made.edge) >= SURE or _is_last(found)
+        return BoostState(np.append(state.theta, [*made.place, alpha]), -found.loss, state.steps + 1, done, scores=scores, found=found)
+
+
+def confidence(edge: float) -> float:
+    """(5), rounded.
+
+    >>> confidence(0.5), confidence(-1.0) > -15
+    (0.5493061443339684, True)
+    """
+    return round(math.atanh(min(max(edge, -SURE), SURE)) / GRID) * GRID
+
+
+def _is_last(found: Found) -> bool:
+    """Is there nothing left to gain?"""
+    return found.loss == 0 or confidence(found.edge) == 0
+
+
+class Counted(Protocol):
+    """Something that has parts."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+
+It = TypeVar("It", bound=Counted)
+
+
+class Growing(Protocol[It]):
+    """A problem that knows how an iterate goes on."""
+
+    @property
+    def barren(self) -> str:
+        """Why there is no first part, where that is so."""
+
+    def grown(self, iterate: It) -> It:
+        """``iterate`` with one part more, or with as many where none can follow."""
+
+
+@dataclass(frozen=True)
+class Growth(Generic[It]):
+    """One part with every step. The problem's value is nowhere asked for."""
+
+    asks: ClassVar[type] = Growing
+
+    def init(self, problem: Growing[It], theta: It, rng: np.random.Generator) -> State[It]:
+        """What there is; of nothing, the first part: nothing cannot be judged."""
+        state = State(theta, math.nan, theta.count)
+        return state if theta.count else self.step(problem, state)
+
+    def step(self, problem: Growing[It], state: State[It]) -> State[It]:
+        """One part more."""
+        more = problem.grown(state.theta)
+        if more.count > state.steps:
+            return State(more, math.nan, more.count)
+        return replace(state, theta=more, done=True, trouble="" if state.steps else problem.barren)

@@ -1,0 +1,280 @@
+"""Ascent along slopes: of one summand after the other (SGD), of batches of them (Adam), and of the whole (L-BFGS).
+
+**Stochastic gradient ascent** as nets were trained on queries (Burges, Ragno & Le 2006, section 6.3):
+
+    theta <- theta + rate slope_q(theta)    for one summand q after the other, in random order                  (1)
+
+A step is one epoch, (1) over all summands. The rate is multiplied by ``decay`` whenever the value falls over an epoch, and
+training starts anew, with random parameters and the first rate, when it has not risen above its best for ``patience`` epochs.
+
+**Adam** (Kingma & Ba 2015):
+
+    m <- b1 m + (1 - b1) g,    v <- b2 v + (1 - b2) g^2                                                         (2)
+    theta <- theta + rate  m / (1 - b1^t)  /  (sqrt(v / (1 - b2^t)) + epsilon)                                   (3)
+
+with g the slope of ``batch_size`` summands, in random order. A step is one epoch: all summands once.
+
+**L-BFGS** (Liu & Nocedal 1989) for smooth functions: the last few steps and changes of slope stand for the curvature. With s_i the
+last steps and y_i the changes of the (descent) slope along them, rho_i = 1 / (s_i . y_i), the direction is H g by two loops over them:
+
+    newest to oldest:  a_i = rho_i s_i . q,  q <- q - a_i y_i,    then  r = (s.y / y.y) q                       (4)
+    oldest to newest:  r <- r + s_i (a_i - rho_i y_i . r)                                                        (5)
+
+and the step along it satisfies the strong Wolfe conditions (SciPy's line search). Where the problem is convex with a quadratic term,
+its slope g at theta says how far the optimum is, for every t:
+
+    J(t) >= J(theta) + g . (t - theta) + strength/2 |t - theta|^2 >= J(theta) - |g|^2 / (2 strength)            (6)
+"""
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.errors import SettingError
+from exactrank.optimizers.base import Draws, Duality, State, Theta, Valued, drawing_from, draws_of
+from exactrank.stored import storable
+
+
+class Parted(Valued, Protocol):
+    """A problem that is a sum of parts."""
+
+    @property
+    def parts(self) -> int:
+        """How many there are."""
+
+
+class Summed(Parted, Protocol):
+    """A sum of parts, each with a slope."""
+
+    def start(self, rng: np.random.Generator) -> Theta:
+        """Random parameters."""
+
+    def pass_over(self, theta: Theta, order: npt.NDArray[np.int64], rate: float) -> Theta:
+        """Where (1) leads."""
+
+
+class Batched(Parted, Protocol):
+    """A sum of parts, some of which can be asked for their slope."""
+
+    def slope_of(self, theta: Theta, parts: npt.NDArray[np.int64]) -> tuple[float, Theta]:
+        """The mean of some parts, and its slope."""
+
+
+class Sloped(Protocol):
+    """A problem with a slope."""
+
+    def value_and_slope(self, theta: Theta) -> tuple[float, Theta]:
+        """The objective at ``theta``, which is to be made large, and its slope."""
+
+
+class StronglyConvexProblem(Sloped, Protocol):
+    """A problem whose value is concave even without ``strength / 2 |theta|^2`` taken off."""
+
+    @property
+    def strength(self) -> float:
+        """How much of a quadratic term there is."""
+
+
+@storable
+@dataclass(frozen=True, kw_only=True)
+class SgdState(State[Theta]):
+    """A state with the rate as it has become, and how long the best value has stood."""
+
+    rate: float
+    best: float
+    stale: int = 0
+    draws: Draws = field(repr=False)
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Ascend by (1); ``learning_rate`` is the first rate."""
+
+    asks: ClassVar[type] = Summed
+
+    learning_rate: float
+    decay: float = 0.8
+    patience: int = 50
+
+    def __post_init__(self) -> None:
+        if not 0 < self.learning_rate < np.inf:
+            raise SettingError(f"learning_rate must be a number above 0, got {self.learning_rate}")
+        if not 0 < self.decay <= 1:
+            raise SettingError(f"decay must be above 0 and at most 1, got {self.decay}")
+
+    def init(self, problem: Summed, theta: Theta, rng: np.random.Generator) -> SgdState:
+        """Before the first epoch."""
+        value = problem.value(theta)
+        return SgdState(theta, value, rate=self.learning_rate, best=value, draws=draws_of(rng))
+
+    def step(self, problem: Summed, state: SgdState) -> SgdState:
+        """One epoch."""
+        rng = drawing_from(state.draws)
+        if state.stale >= self.patience:
+            return replace(self.init(problem, problem.start(rng), rng), steps=state.steps + 1)
+        theta = problem.pass_over(state.theta, rng.permutation(problem.parts), state.rate)
+        value = problem.value(theta) if np.all(np.isfinite(theta)) else np.nan
+        if not np.isfinite(value):
+            return replace(state, done=True, trouble=_diverged(state.rate, state.steps + 1))
+        rate, best = state.rate * (self.decay if value < state.value else 1.0), max(value, state.best)
+        stale = 0 if value > state.best else state.stale + 1
+        return SgdState(theta, value, state.steps + 1, rate=rate, best=best, stale=stale, draws=draws_of(rng))
+
+
+@storable
+@dataclass(frozen=True, kw_only=True)
+class AdamState(State[Theta]):
+    """A state with the running means (2) and how many batches made them."""
+
+    first: Theta
+    second: Theta
+    batches: int = 0
+    draws: Draws = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Ascend by (2) and (3); the rate is ``learning_rate``."""
+
+    asks: ClassVar[type] = Batched
+
+    learning_rate: float = 0.01
+    batch_size: int = 32
+    b1: float = 0.9
+    b2: float = 0.999
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if not 0 < self.learning_rate < np.inf:
+            raise SettingError(f"learning_rate must be a number above 0, got {self.learning_rate}")
+        if self.batch_size < 1:
+            raise SettingError(f"batch_size must be at least 1, got {self.batch_size}")
+
+    def init(self, problem: Batched, theta: Theta, rng: np.random.Generator) -> AdamState:
+        """Before the first epoch."""
+        nothing = np.zeros(len(theta))
+        return AdamState(theta, problem.value(theta), first=nothing, second=nothing, draws=draws_of(rng))
+
+    def step(self, problem: Batched, state: AdamState) -> AdamState:
+        """One epoch."""
+        rng = drawing_from(state.draws)
+        theta, first, second, t = state.theta, state.first, state.second, state.batches
+        order = rng.permutation(problem.parts)
+        for begin in range(0, problem.parts, self.batch_size):
+            _, slope = problem.slope_of(theta, order[begin : begin + self.batch_size])
+            t += 1
+            first = self.b1 * first + (1 - self.b1) * slope
+            second = self.b2 * second + (1 - self.b2) * slope**2
+            theta = theta + self.learning_rate * (first / (1 - self.b1**t)) / (np.sqrt(second / (1 - self.b2**t)) + self.epsilon)
+        value = problem.value(theta) if np.all(np.isfinite(theta)) else np.nan
+        if not np.isfinite(value):
+            return replace(state, done=True, trouble=_diverged(self.learning_rate, state.steps + 1))
+        return AdamState(theta, value, state.steps + 1, first=first, second=second, batches=t, draws=draws_of(rng))
+
+
+def _diverged(rate: float, epoch: int) -> str:
+    return f"a learning rate of {rate:g} diverged in iteration {epoch}; take a smaller learning_rate"
+
+
+@storable
+@dataclass(frozen=True, kw_only=True)
+class LbfgsState(State[Theta]):
+    """A state with the slope there and what (4) and (5) remember."""
+
+    slope: Theta
+    moves: tuple[tuple[Theta, Theta], ...] = ()  #: (s_i, y_i), oldest first
+
+
+@dataclass(frozen=True)
+class LBFGS:
+    """Ascend along (4) and (5), remembering ``memory`` steps; done when the slope or the gain is below ``tolerance``."""
+
+    asks: ClassVar[type] = Sloped
+
+    memory: int = 10
+    tolerance: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if self.memory < 1 or not self.tolerance >= 0:
+            raise SettingError(f"L-BFGS needs a memory of at least 1 and a tolerance of at least 0, got {self.memory} and {self.tolerance}")
+
+    def init(self, problem: Sloped, theta: Theta, rng: np.random.Generator) -> LbfgsState:
+        """At ``theta``; nothing here is random."""
+        value, slope = problem.value_and_slope(theta)
+        trouble = "" if np.isfinite(value) else "the objective is not finite at the start; scale the features or the start down"
+        return LbfgsState(theta, value, done=bool(trouble), trouble=trouble, slope=slope)
+
+    def step(self, problem: Sloped, state: LbfgsState) -> LbfgsState:
+        """One step, which never lowers the value."""
+        q, shares = state.slope.copy(), []
+        for s, y in reversed(state.moves):  # (4)
+            shares.append((s @ q) / (s @ y))
+            q -= shares[-1] * y
+        if state.moves:
+            s, y = state.moves[-1]
+            q *= (s @ y) / (y @ y)
+        for (s, y), share in zip(state.moves, reversed(shares), strict=True):  # (5)
+            q += s * (share - (y @ q) / (s @ y))
+        found = _along(problem, state, q if q @ state.slope > 0 else state.slope.copy())
+        if found is None:  # what is remembered leads nowhere: begin again, or there is nowhere to go
+            return replace(state, steps=state.steps + 1, moves=(), done=not state.moves)
+        theta, value, slope = found
+        move, bend = theta - state.theta, state.slope - slope
+        moves = (*state.moves, (move, bend))[-self.memory :] if move @ bend > 0 else state.moves
+        flat = float(np.abs(slope).max()) <= self.tolerance or value - state.value <= self.tolerance * max(abs(value), 1e-12)
+        return LbfgsState(theta, value, state.steps + 1, flat, slope=slope, moves=moves)
+
+
+def _along(problem: Sloped, state: LbfgsState, direction: Theta) -> tuple[Theta, float, Theta] | None:
+    """A better point along ``direction`` with its value and slope, or None."""
+    from scipy.optimize import line_search
+
+    seen: dict[bytes, tuple[float, Theta]] = {}
+
+    def asked(theta: Theta) -> tuple[float, Theta]:
+        key = theta.tobytes()
+        if key not in seen:
+            seen[key] = problem.value_and_slope(theta)
+        return seen[key]
+
+    first = direction if state.moves else direction / max(1.0, float(np.linalg.norm(direction)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a search failed is seen by its result
+        alpha, *_ = line_search(lambda t: -asked(t)[0], lambda t: -asked(t)[1], state.theta, first, -state.slope, -state.value, maxiter=20)
+    if alpha is None or not alpha > 0:
+        return None
+    theta = state.theta + alpha * first
+    value, slope = asked(theta)
+    return (theta, value, slope) if np.isfinite(value) and value >= state.value else None
+
+
+_LBFGS = LBFGS()
+
+
+@dataclass(frozen=True)
+class StronglyConvex:
+    """L-BFGS until the gap of (6) is below ``tolerance``, relatively."""
+
+    asks: ClassVar[type] = StronglyConvexProblem
+
+    tolerance: float = 1e-3
+
+    def init(self, problem: StronglyConvexProblem, theta: Theta, rng: np.random.Generator) -> LbfgsState:
+        """At ``theta``."""
+        return self._certified(problem, _LBFGS.init(problem, theta, rng))
+
+    def resumed(self, problem: StronglyConvexProblem, state: LbfgsState, rng: np.random.Generator) -> LbfgsState:
+        """From where ``state`` stands; what it remembers belongs to another problem."""
+        return self.init(problem, state.theta, rng)
+
+    def step(self, problem: StronglyConvexProblem, state: LbfgsState) -> LbfgsState:
+        """One step of L-BFGS."""
+        return self._certified(problem, _LBFGS.step(problem, state))
+
+    def _certified(self, problem: StronglyConvexProblem, state: LbfgsState) -> LbfgsState:
+        slope = state.slope
+        duality = Duality(-state.value, -state.value - float(slope @ slope) / (2 * problem.strength))
+        return replace(state, duality=duality, done=state.done or duality.gap <= self.tolerance)

@@ -1,0 +1,207 @@
+"""Runs: the one loop that steps an optimizer, and the recorder that every run tells of every step.
+
+The loop lets the judge say what each iterate is worth and keeps the best. It ends when the optimizer is done, the maximum number of steps
+is made, or nothing better was found for a while.
+
+The recorder does once for all what runs have in common: it keeps the best iterate so far and the history, tells the listener, hands over
+checkpoints, and catches Ctrl-C. A composition of runs is a tree of recorders: a part passes on what it hears, placed among the steps of
+the whole and seen as an iterate of the whole.
+
+Resuming. The journal holds, by the place of a run in the tree, where it stands after its last step, or its result once it has ended.
+Everything that combinators do follows from the results of their runs. So a composition that is run again with the journal of an earlier
+run finds what was done, goes on in the middle of the run that was broken off, and arrives at the bits of a run without a break.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar, cast
+
+import numpy as np
+
+from exactrank.optimizers.base import Optimizer, Redrawn, Resumable, State, fitting
+from exactrank.scorers.base import Scorer
+from exactrank.stored import storable
+from exactrank.training.progress import It, Listener, Progress, Trained, Verdict
+
+J = TypeVar("J")
+P = TypeVar("P")
+S = TypeVar("S")
+T = TypeVar("T")
+SECONDS_BETWEEN_CHECKPOINTS = 1.0
+#: Training goes on between two checkpoints for at least this multiple of the time that the first took.
+TIMES_BETWEEN_CHECKPOINTS = 20
+
+
+def same(iterate: J) -> It:  # type: ignore[type-var]
+    """As it is."""
+    return iterate  # type: ignore[return-value]
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Standing(Generic[It]):
+    """Where a run of the loop stands."""
+
+    state: State[It]
+    best: It
+    verdict: Verdict  #: of the best
+    stale: int  #: how many steps ago it was found
+
+
+@dataclass(eq=False)
+class Journal:
+    """What there is to resume from; made from its record where there was an earlier run."""
+
+    entries: dict[str, object] = field(default_factory=dict)
+    history: list[Progress] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Recorder(Generic[It]):
+    """The recorder of one run, at its place in the whole; without an ``above`` it hears and tells nobody."""
+
+    journal: Journal = field(default_factory=Journal)
+    #: Who else hears: a step, is it new, the best so far, does that count whatever was better before.
+    above: Callable[[Progress, bool, Verdict, Callable[[], It], bool], None] | None = None
+    place: str = ""
+    latest: bool = False  #: does what was heard last count, and not the best?
+    made: int = 0  #: steps so far
+    best: tuple[Verdict, Callable[[], It]] | None = None  #: made when it is asked for
+
+    def heard(self, progress: Progress, verdict: Verdict, best: Callable[[], It], new: bool = True, latest: bool = False) -> None:
+        """A step was made, and this is the best iterate of its run; it is not ``new`` where the journal has it already."""
+        latest = latest or self.latest
+        if self.best is None or latest or verdict.goodness > self.best[0].goodness:
+            self.best = verdict, best
+        self.made = progress.step
+        if self.above is not None:
+            self.above(progress, new, *self.best, latest)
+
+    def part(self, number: int = 0, parts: int = 1, view: Callable[[J], It] = same, latest: bool = False) -> "Recorder[J]":
+        """The recorder of the run ``number`` of ``parts`` in turn; ``view`` makes an iterate of this run of one of that."""
+        before = self.made
+
+        def above(progress: Progress, new: bool, verdict: Verdict, best: Callable[[], J], latest: bool) -> None:
+            placed = replace(progress, step=before + progress.step, steps=before + (parts - number) * progress.steps)
+            self.heard(placed, verdict, lambda: view(best()), new, latest)
+
+        return Recorder(self.journal, above, f"{self.place}/{number}", latest)
+
+    def remembered(self, name: str, compute: Callable[[], T]) -> T:
+        """What ``compute`` gives, which is not done again when training is resumed."""
+        key = f"{self.place}:{name}"
+        if key not in self.journal.entries:
+            self.journal.entries[key] = compute()
+        return self.journal.entries[key]  # type: ignore[return-value]
+
+    def finished(self, iterate: It, judge: Callable[[It], Verdict], step: int, steps: int, name: str = "verdict") -> Verdict:
+        """What ``judge`` says of an ``iterate`` that is there after that ``step``, remembered by ``name``; everybody hears of it."""
+        new = f"{self.place}:{name}" not in self.journal.entries
+        verdict = self.remembered(name, lambda: judge(iterate))
+        self.heard(Progress(step, steps, verdict.value, verdict.valid), verdict, lambda: iterate, new)
+        return verdict
+
+    def beside(self, name: str) -> str:
+        """The key of something in the journal that this run shares with its neighbours."""
+        return f"{self.place.rpartition('/')[0]}:{name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Generic[P, It, S]):
+    """``optimizer`` on ``problem`` from ``start``, judged by ``judge``; a function of the recorder.
+
+    ``patience`` ends it after that many steps in turn without a better iterate. ``seed`` is that of the optimizer's draws, or their
+    generator. A problem that is `Redrawn` gets new draws for each step, by its number. Neighbouring runs of one ``chain`` each go
+    on from the state in which the one before ended: their problems must differ in little.
+    """
+
+    optimizer: Optimizer[P, It, S]
+    problem: P
+    start: It
+    judge: Callable[[It, float], Verdict]
+    max_steps: int
+    seed: int | list[int] | np.random.Generator = 0
+    patience: int | None = None
+    chain: str = ""
+
+    def __post_init__(self) -> None:
+        fitting(self.optimizer, self.problem)
+
+    def __call__(self, recorder: Recorder[It]) -> Trained[It]:
+        """The best iterate."""
+        entries, problem = recorder.journal.entries, self.problem
+        # Whether the problem is drawn anew for each step is asked once, since a protocol answers slowly.
+        drawn = problem.drawn if isinstance(problem, Redrawn) else lambda step: problem
+        now = entries.get(recorder.place)
+        if isinstance(now, Trained | Standing):
+            steps, best = (now.steps, now.iterate) if isinstance(now, Trained) else (now.state.steps, now.best)
+            told = Progress(steps, self.max_steps, now.verdict.value, now.verdict.valid)
+            recorder.heard(told, now.verdict, lambda: best, new=False)
+            if isinstance(now, Trained):
+                return now
+        else:
+            rng, before = np.random.default_rng(self.seed), entries.get(recorder.beside(self.chain)) if self.chain else None
+            if before is None:
+                begun = self.optimizer.init(drawn(0), self.start, rng)
+            else:
+                begun = cast(Resumable[P, It, S], self.optimizer).resumed(drawn(0), cast(S, before), rng)
+            now = self._stand(recorder, begun, None)
+        while not now.state.done and now.state.steps < self.max_steps and (self.patience is None or now.stale < self.patience):
+            now = self._stand(recorder, self.optimizer.step(drawn(now.state.steps), cast(S, now.state)), now)
+        trained = Trained(now.best, now.verdict, now.state.steps, now.state.trouble, duality=now.state.duality)
+        entries[recorder.place] = trained
+        if self.chain:
+            entries[recorder.beside(self.chain)] = now.state
+        return trained
+
+    def _stand(self, recorder: Recorder[It], reached: S, before: Standing[It] | None) -> Standing[It]:
+        """Where the run stands at the state that it ``reached``, which everybody gets to know."""
+        state = cast(State[It], reached)
+        verdict = self.judge(state.theta, state.value)
+        if before is None or verdict.goodness > before.verdict.goodness:
+            now = Standing(state, state.theta, verdict, 0)
+        else:
+            now = replace(before, state=state, stale=before.stale + 1)
+        recorder.journal.entries[recorder.place] = now
+        progress = Progress(state.steps, self.max_steps, verdict.value, verdict.valid, state.duality)
+        recorder.heard(progress, now.verdict, lambda: now.best)
+        return now
+
+
+Checkpoint = Callable[[Scorer, int, Journal], None]  #: gets the best scorer so far, after how many steps it was found, and the journal
+
+
+@dataclass(eq=False)
+class Root:
+    """The top of the tree: what it hears goes into the history, to the listener and, about once a second, into a checkpoint."""
+
+    listener: Listener | None = None
+    checkpoint: Checkpoint | None = None
+    journal: Journal = field(default_factory=Journal)
+    interrupted: bool = False
+    _due: float = -np.inf
+
+    def train(self, run: Callable[["Recorder[Scorer]"], Trained[Scorer]]) -> Trained[Scorer]:
+        """The result of ``run``; Ctrl-C gives the best so far, marked as interrupted, or goes on to the caller where there is none."""
+        recorder: Recorder[Scorer] = Recorder(self.journal, self._heard)
+        try:
+            return run(recorder)
+        except KeyboardInterrupt:
+            if recorder.best is None:
+                raise
+            self.interrupted = True
+            verdict, best = recorder.best
+            return Trained(best(), verdict, recorder.made)
+
+    def _heard(self, progress: Progress, new: bool, verdict: Verdict, best: Callable[[], Scorer], latest: bool) -> None:
+        if not new:
+            return
+        self.journal.history.append(progress)
+        start = time.monotonic()
+        if self.checkpoint is not None and start >= self._due:
+            self.checkpoint(best(), progress.step, self.journal)
+            now = time.monotonic()
+            self._due = now + max(SECONDS_BETWEEN_CHECKPOINTS, TIMES_BETWEEN_CHECKPOINTS * (now - start))
+        if self.listener is not None:
+            self.listener(progress)
