@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from bench_mq2008 import folds
+from study import five_folds
 from timing import table
 
 import exactrank as xr
@@ -45,7 +45,7 @@ def main() -> None:
     given = parser.parse_args()
     sets = {f"artificial, {q} queries, noise {noise:g}": list(noisy(q, noise)) for q in (100, 1000) for noise in (0.5, 2.0)}
     if given.mq2008 is not None:
-        sets["MQ2008"] = folds(given.mq2008)
+        sets["MQ2008"] = [(fold.train, fold.valid, fold.test) for fold in five_folds(given.mq2008)]
     rows = []
     for name, splits in sets.items():
         for hidden in (None, 10):

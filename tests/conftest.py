@@ -3,6 +3,8 @@
 Fifty examples of each law are enough for a run that is repeated every day; ``--hypothesis-profile thorough`` draws a thousand.
 """
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -12,6 +14,10 @@ from tests.faults.operations import make_inputs
 settings.register_profile("exactrank", deadline=None, print_blob=True, max_examples=50)
 settings.register_profile("thorough", settings.get_profile("exactrank"), max_examples=1000)
 settings.load_profile("exactrank")
+
+# Whoever starts the tests in the background, or by nohup, has these ignored; tests of Ctrl-C and of hanging up send them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

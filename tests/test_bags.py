@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.data.folds import deal_folds
+from exactrank.objectives.within_query import deviation
+from exactrank.rankers.training_data import deal_parts
 from exactrank.scorers.sum import mean_of
 
 from .test_rankers import judged, rows
@@ -85,14 +86,14 @@ def test_the_mean_is_anchored_as_its_parts_are(makers):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_mean_of_one_kind_is_of_that_kind(kind):
     assert mean_of(scorers(0, [KINDS[kind]] * 3, "error", False)).kind == kind
-    assert mean_of(scorers(0, [KINDS[kind], elsewhere], "error", False)).kind == "sum"
+    assert mean_of(scorers(0, [KINDS[kind], elsewhere], "error", False)).kind == ("network" if kind == "network" else "sum")
 
 
 def test_sums_in_a_mean_come_apart():
     rng = np.random.default_rng(0)
     one, two = mean_of([linear(rng), network(rng)]), trees(rng)
     mean = mean_of([one, two])
-    assert mean.weights.tolist() == [0.25, 0.25, 0.5]
+    assert [part.kind for part in mean.parts] == ["linear", "network", "trees"]
     X = sample(0, holes=False)
     np.testing.assert_allclose(mean.score(X), (one.score(X) + two.score(X)) / 2)
 
@@ -136,7 +137,7 @@ def test_what_asks_for_weights_refuses_a_sum_with_words():
 
 # ---- bags ----
 
-TREES = {"trees": 12, "min_documents": 3, "threads": 1}
+TREES = {"trees": 12, "min_documents": 3, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1}
 RANKERS = {
     "linear": lambda **more: xr.Ridge("nDCG@5", **more),
     "network": lambda **more: xr.RankNet("nDCG@5", hidden=2, max_iter=5, **more),
@@ -145,29 +146,73 @@ RANKERS = {
 }
 
 
-@pytest.mark.parametrize("kind", RANKERS)
-def test_cross_fitted_models_are_those_of_the_parts(kind):
-    """Also out of fold: each row has the score of the model that did not see its query, in the caller's order."""
-    X, y, qid = rows(queries=12, noise=1.0)
+def shuffled(queries=14):
+    X, y, qid = rows(queries=queries, noise=1.0)
     order = np.random.default_rng(0).permutation(len(y))
-    data = xr.RankingData.from_arrays(X[order], y[order], qid=qid[order])
-    ranker = RANKERS[kind](bags=3, bagging="cross-fit", seed=5).fit(data)
-    fold = deal_folds(data.n_queries, 3, 5)
-    scores = list(members(ranker, kind, data, fold))
-    folds = data.ungrouped(np.repeat(fold, data.sizes))
-    np.testing.assert_allclose(ranker.out_of_fold_, np.choose(folds, scores), atol=1e-9)
-    np.testing.assert_allclose(ranker.predict(data), np.mean(scores, axis=0), atol=1e-9)
-    assert ranker.model_.training["value"] == ranker.score(data)
-    assert not hasattr(RANKERS[kind]().fit(data), "out_of_fold_")
+    return xr.RankingData.from_arrays(X[order], y[order], qid=qid[order])
 
 
-def members(ranker, kind, data, fold):
-    """The scores of the models that the mean is of: of networks it is a sum, and others can be trained alone."""
-    for part in range(3):
-        if kind == "network":
-            yield xr.Model(ranker.model_.scorer.parts[part]).predict(data)
+@pytest.mark.parametrize("bags", [2, 3, 4])
+@pytest.mark.parametrize("kind", RANKERS)
+def test_cross_fitted_models_are_those_of_the_parts(kind, bags):
+    """Each is trained on all parts but two, chosen by one and asked about the other; of two parts in all one does both."""
+    data = shuffled()
+    ranker = RANKERS[kind](bags=bags, bagging="cross-fit", seed=5).fit(data)
+    part, scores = deal_parts(data, bags, 5), []
+    for number in range(bags):
+        scored = part == (number + (bags > 2)) % bags
+        chooses = part == number
+        if kind == "network":  # a network in a bag begins elsewhere than one alone
+            start = 2 * number
+            units = slice(start, start + 2)
+            net = ranker.model_.scorer
+            one = xr.Model(replace(net, weights=net.weights[units], bias=net.bias[units], output=bags * net.output[units])).predict(data)
         else:
-            yield RANKERS[kind](seed=5).fit(data.take_queries(fold != part), valid=data.take_queries(fold == part)).predict(data)
+            alone = RANKERS[kind](seed=5).fit(data.take_queries(~(chooses | scored)), valid=data.take_queries(chooses))
+            one = alone.predict(data) / deviation(data.grouped(alone.predict(data)), data.indptr)
+        scores.append(one)
+        asked = data.ungrouped(np.repeat(scored, data.sizes))
+        np.testing.assert_allclose(ranker.oof_[asked] - ranker.oof_[asked][0], one[asked] - one[asked][0], atol=1e-6)
+    np.testing.assert_allclose(ranker.predict(data), np.mean(scores, axis=0), atol=1e-6)
+    assert ranker.model_.training["value"] == ranker.score(data)
+    assert ranker.estimate_.mean == xr.evaluate("nDCG@5", data, ranker.oof_)["nDCG@5"].mean == ranker.model_.training["estimate"]
+    assert not hasattr(RANKERS[kind]().fit(data), "oof_")
+
+
+@pytest.mark.parametrize("kind", RANKERS)
+def test_scores_out_of_fold_know_nothing_of_their_query(kind):
+    """Other grades of a query change models, but not what is said of it out of fold: no model that scores it learnt or chose by it."""
+    data, query = shuffled(), 3
+    rows = slice(*data.indptr[query : query + 2])
+    grades = data.y.copy()
+    grades[rows] = grades[rows][::-1] * 2 + 1
+    other = replace(data, y=grades)
+    one, two = (RANKERS[kind](bags=4, bagging="cross-fit").fit(each) for each in (data, other))
+    np.testing.assert_allclose(data.grouped(one.oof_)[rows], data.grouped(two.oof_)[rows], rtol=1e-9)
+    assert not np.array_equal(one.oof_, two.oof_)
+    assert not np.array_equal(one.predict(data), two.predict(data))
+
+
+def test_validation_data_are_learnt_from_where_parts_choose():
+    data, valid = judged(queries=10, noise=1.0), judged(queries=8, noise=1.0, seed=1)
+    both = xr.RankingData.from_arrays(
+        np.concatenate([data.X, valid.X]), np.concatenate([data.y, valid.y]), group=np.concatenate([data.sizes, valid.sizes])
+    )
+    one, two = xr.Ridge("nDCG@5", bags=4).fit(data, valid=valid), xr.Ridge("nDCG@5", bags=4).fit(both)
+    np.testing.assert_allclose(one.predict(valid), two.predict(valid), rtol=1e-9)
+    assert len(one.oof_) == data.n_documents
+    assert one.estimate_.mean == pytest.approx(two.estimate_.mean)
+    assert one.model_.training["valid"] is None
+
+
+def test_every_part_has_queries_that_can_judge():
+    """Also where most queries have a single grade; and there are fewer parts where few have several."""
+    X, y, qid = rows(queries=30, noise=1.0)
+    data = xr.RankingData.from_arrays(X, np.where(qid < 25, 0, y), qid=qid)
+    part = deal_parts(data, 4, 0)
+    assert all(np.any(data.y[np.repeat(part == number, data.sizes)]) for number in range(4))
+    assert set(deal_parts(data, 20, 0)) == set(range(5))
+    assert np.isfinite(xr.Ridge("nDCG(empty='skip')@5", bags=20).fit(data).estimate_.mean)
 
 
 @pytest.mark.parametrize("kind", RANKERS)
@@ -184,6 +229,8 @@ def test_bootstrapped_models_differ_and_their_mean_is_one(kind, tmp_path):
 
 def test_a_single_query_cannot_be_cross_fitted():
     data = xr.RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
-    with pytest.raises(xr.SettingError, match="cross-fitting needs at least 2 queries, and the data has 1; give bags=0"):
+    with pytest.raises(
+        xr.SettingError, match="cross-fitting needs at least 2 queries with different grades, and the data has 1; give bags=0"
+    ):
         xr.Ridge(bags=3).fit(data)
     assert xr.Ridge(bags=3, bagging="bootstrap").fit(data).score(data) == 1.0

@@ -187,7 +187,7 @@ def test_the_best_settings_on_validation_queries_are_refitted(tuned):
 
 
 def test_the_measures_are_those_of_evaluate(data, untuned):
-    found = xr.compare(data, ["ridge"], ["nDCG@3", "AP", "ndcg@3"], folds=3)
+    found = xr.compare(data, ["ridge"], ["nDCG@10", "nDCG@3", "AP", "ndcg@3"], folds=3)
     assert [fit.test["nDCG@3"] for fit in found.fits] == [fit.test["nDCG@3"] for fit in untuned.fits]
     for fit, fold in zip(found.fits, found.datasets[0].folds, strict=True):
         rows = [data.qid.tolist().index(int(q)) for q in fold.test_qid]
@@ -677,7 +677,8 @@ def test_tune_by_folds_takes_the_mean_over_queries_it_has_not_seen(data):
     part = deal_folds(data.n_queries, 3, seed=0)
     for trial in found.trials:
         ranker = xr.Ridge(measure="nDCG@3", **trial.settings)
-        judged = [ranker.fit(data.take_queries(part != k)).score(data.take_queries(part == k)) for k in range(3)]
+        parts = [(data.take_queries(part != k), data.take_queries(part == k)) for k in range(3)]
+        judged = [ranker.fit(seen, valid=unseen).score(unseen) for seen, unseen in parts]
         assert trial.valid == pytest.approx(np.mean(judged), abs=1e-12)
         assert np.ptp(judged) > 1e-6
 

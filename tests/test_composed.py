@@ -144,7 +144,7 @@ def test_what_is_drawn_at_random_has_no_value_to_go_up_a_line_by():
 def test_an_objective_of_ones_own_trains_with_everything_that_rankers_have():
     ranker = xr.Composed("nDCG@5", objective=GradeSpread(), optimizer=optimizers.LBFGS(), bags=3).fit(judged())
     assert ranker.score(judged(seed=2)) > 0.9
-    assert np.all(np.isfinite(ranker.out_of_fold_))
+    assert np.all(np.isfinite(ranker.oof_))
 
 
 @pytest.mark.parametrize(

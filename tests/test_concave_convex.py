@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from exactrank.errors import SettingError
 from exactrank.optimizers.base import State
-from exactrank.optimizers.concave_convex import ConcaveConvex
+from exactrank.optimizers.concave_convex import ConcaveConvex, ConcaveConvexBundle
 from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
 from exactrank.optimizers.slopes import StronglyConvex
 
@@ -36,6 +36,10 @@ class Ramps(Convex):
         v[-1] = -self._taken_off(theta)
         b = np.concatenate([self.svm.b, np.zeros((1, 2))])
         return Maxima(self.strength, self.centre, b=b, v=v)
+
+    def apart(self, theta):
+        off = self._taken_off(theta)
+        return self.svm.risk(theta), (float(off @ theta), off)
 
     def _taken_off(self, theta):
         wrong = self.svm.v[:, 1]
@@ -71,11 +75,14 @@ def test_a_step_is_doubled_as_long_as_that_is_better():
     assert state.theta.tolist() == [8.0]
 
 
-@pytest.mark.parametrize("inner", [CuttingPlane(1e-6), Bundle(1e-6)], ids=["cutting planes", "bundle"])
+METHODS = [ConcaveConvex(CuttingPlane(1e-6)), ConcaveConvex(Bundle(1e-6)), ConcaveConvexBundle(1e-6)]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=["cutting planes", "bundle", "bundle below the convex part"])
 @given(seed=SEEDS)
-def test_a_step_never_ascends_and_the_end_is_below_the_start(inner, seed):
+def test_a_step_never_ascends_and_the_end_is_below_the_start(method, seed):
     problem = ramps(seed)
-    seen = states(ConcaveConvex(inner), problem, problem.centre, 50)
+    seen = states(method, problem, problem.centre, 50)
     values = [-state.value for state in seen]
     assert values == sorted(values, reverse=True)
     np.testing.assert_allclose(problem.value(seen[-1].theta), values[-1], rtol=1e-12)
@@ -91,6 +98,35 @@ def test_it_ends_where_the_convex_problem_above_has_its_minimum(seed):
     best = states(CuttingPlane(1e-10), above, end, 200)[-1].theta
     np.testing.assert_allclose(above.value(end), problem.value(end), rtol=1e-12)
     assert above.value(end) <= above.value(best) * (1 + 1e-6)
+
+
+@given(seed=SEEDS)
+def test_a_bundle_below_the_convex_part_ends_where_no_plane_promises_more(seed):
+    problem = ramps(seed)
+    seen = states(ConcaveConvexBundle(1e-9), problem, problem.centre, 300)
+    assert seen[-1].done
+    assert not seen[-1].trouble
+    end = seen[-1].theta
+    above = problem.convexified(end)
+    least = -states(CuttingPlane(1e-9), above, end, 200)[-1].duality.value
+    assert above.value(end) <= least * (1 + 1e-3)
+    f, h = problem.apart(end)
+    assert (seen[-1].f[0], seen[-1].h[0]) == (f[0], h[0])
+
+
+@given(seed=SEEDS)
+def test_a_bundle_goes_on_at_another_strength_from_the_same_theta_and_planes(seed):
+    problem, method = ramps(seed), ConcaveConvexBundle(1e-6)
+    end = states(method, problem, problem.centre, 100)[-1]
+    weaker = replace(problem, strength=problem.strength / 10)
+    begun = method.resumed(weaker, end, RNG(0))
+    assert (begun.steps, begun.done, begun.planes.count) == (0, False, end.planes.count)
+    np.testing.assert_allclose(-begun.value, weaker.value(end.theta), rtol=1e-12)
+    last = begun
+    while not last.done and last.steps < 100:
+        last = method.step(weaker, last)
+    assert weaker.value(last.theta) <= weaker.value(end.theta) * (1 + 1e-12)
+    assert method.step(problem, end).theta.tobytes() == method.step(problem, end).theta.tobytes()  # nothing was changed
 
 
 @given(seed=SEEDS)
@@ -112,6 +148,11 @@ def test_trouble_within_a_step_is_told():
     end = states(broken, problem, problem.centre, 5)[-1]
     assert "quadratic program" in end.trouble
     assert problem.value(end.theta) <= problem.value(problem.centre)
+    end = states(ConcaveConvexBundle(0.0, sweeps=1, inexact=1e-15), problem, problem.centre, 50)[-1]
+    assert "quadratic program" in end.trouble
+    end = states(ConcaveConvexBundle(), problem, np.full_like(problem.centre, np.nan), 5)[-1]
+    assert end.done
+    assert "not finite at the start" in end.trouble
 
 
 @pytest.mark.parametrize("given", [{"most": 0}, {"tolerance": -1.0}, {"tolerance": float("nan")}])

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from exactrank._core import Planes
 from exactrank.errors import SettingError
+from exactrank.optimizers import cutting_plane
 from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
 from exactrank.stored import from_record, to_record
 from tests import convex_problems as problems
@@ -300,16 +301,16 @@ def test_a_program_that_is_not_solved_is_trouble_and_the_best_so_far_kept():
     assert CuttingPlane(1e-3).step(problem.at(0.1), easier).duality.gap < easier.duality.gap
 
 
-def test_a_failed_solution_is_begun_anew_with_more_sweeps():
-    tried = []
+def test_a_failed_solution_is_begun_anew_with_more_sweeps(monkeypatch):
+    tried, converges = [], cutting_plane._converges
 
-    class Watched(CuttingPlane):
-        def _converges(self, planes, known, sweeps):
-            tried.append((sweeps, super()._converges(planes, known, sweeps)))
-            return tried[-1][1]
+    def watched(planes, known, inexact, finest, sweeps):
+        tried.append((sweeps, converges(planes, known, inexact, finest, sweeps)))
+        return tried[-1][1]
 
+    monkeypatch.setattr(cutting_plane, "_converges", watched)
     problem = problems.classes(0, strength=0.01)
-    last = states(Watched(1e-6, level=1, sweeps=10), problem, problem.centre)[-1]
+    last = states(CuttingPlane(1e-6, level=1, sweeps=10), problem, problem.centre)[-1]
     assert (10, False) in tried
     assert all(tried[i + 1] == (100, True) for i in range(len(tried)) if tried[i] == (10, False))
     assert not last.trouble

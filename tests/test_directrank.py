@@ -126,10 +126,26 @@ def test_bags_that_are_cross_fitted_have_unit_deviation_and_scores_of_queries_th
     ours, theirs = (xr.DirectRank("nDCG@5", bags=4, bagging="cross-fit", threads=threads).fit(data) for threads in (1, 2))
     assert ours.weights_.tolist() == theirs.weights_.tolist()
     assert ours.score(judged(queries=20, noise=0.1, seed=2)) > 0.9
-    assert mean("nDCG@5", data, ours.out_of_fold_) > 0.9
+    assert mean("nDCG@5", data, ours.oof_) > 0.9
     alone = xr.DirectRank("nDCG@5", bags=1, bagging="bootstrap").fit(data)
     assert deviation(alone.predict(data), data.indptr) == pytest.approx(1.0)
     assert 0.9 < deviation(ours.predict(data), data.indptr) <= 1.0 + 1e-12  # the mean of four that are nearly the same
+
+
+@pytest.mark.parametrize(("start", "method"), [("smoothrank", xr.SmoothRank), ("lambdarank", xr.LambdaRank)])
+def test_a_start_is_what_another_ranker_ends_with(start, method):
+    """With validation data, or cross-fitted; queries that do not count are left out of that."""
+    data, valid = judged(queries=12, noise=1.0), judged(queries=12, noise=1.0, seed=1)
+    theirs = method("nDCG@5").fit(data, valid=valid)
+    ours = one_run(start=start).fit(data, valid=valid)
+    assert ours.history_[0].value == pytest.approx(theirs.score(data), abs=1e-12)
+    assert ours.history_[0].valid == pytest.approx(theirs.score(valid), abs=1e-12)
+    theirs = method("nDCG@5", bags=5).fit(data)
+    assert one_run(start=start).fit(data).history_[0].value == pytest.approx(theirs.score(data), abs=1e-12)
+    idle = replace(data.take_queries(np.arange(12).repeat(2)), query_weight=np.tile([1.0, 0.0], 12))
+    assert one_run(start=start).fit(idle).history_[0].value == pytest.approx(theirs.score(data), abs=1e-12)
+    for few in (data.take_queries([3]), replace(data.take_queries([3, 4]), query_weight=np.array([1.0, 0.0]))):
+        assert np.all(np.isfinite(xr.DirectRank("nDCG@5", bags=2, start=start).fit(few).weights_))
 
 
 def test_validation_chooses_between_starts():

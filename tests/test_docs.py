@@ -136,7 +136,7 @@ def settings_table(name: str) -> str:
     """The settings of a ranker as Markdown, its own first."""
     ranker = RANKERS[name]
     own = [one for one in ranker.settings.values() if one.name not in Ranker.settings]
-    shared = [ranker.settings[name] for name in Ranker.settings]
+    shared = [ranker.settings[name] for name in Ranker.settings if name in ranker.settings]
     rows = "\n".join(f"| `{one.name}` | `{written(one.default)}` | {meaning(one)} |" for one in (*own, *shared))
     return f"| setting | default | meaning |\n|---|---|---|\n{rows}\n"
 

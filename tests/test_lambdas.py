@@ -48,6 +48,18 @@ def test_forces_are_those_of_pairs_one_by_one(query, measure, link, margin, limi
     assert ours.values[0] == pytest.approx(xr.evaluate(strict, one_query(y), s).means[str(strict)], abs=1e-12)
 
 
+@given(scored_query(30), st.one_of(st.none(), MEASURES), LINKS, st.sampled_from([0.3, 2.0]), LIMITS)
+def test_normalised_forces_are_scaled_by_the_size_of_all(query, measure, link, margin, limits):
+    (y, s), limits = query, limits if measure is not None else limits | {"near": None}
+    ours, plain = (slopes(Lambdas(measure, link, margin, **limits, normalise=each), one_query(y), s) for each in (True, False))
+    deltas = reference.unit_deltas if measure is None else measure.swap_deltas
+    factor = reference.normaliser(pull[2] for pull in reference.pulls(y, s, deltas, link, margin, **limits))
+    assert ours.slope == pytest.approx(factor * plain.slope, rel=1e-11, abs=1e-300)
+    assert ours.curvature == pytest.approx(factor * plain.curvature, rel=1e-11, abs=1e-300)
+    assert ours.values.tobytes() == plain.values.tobytes()
+    assert not Lambdas(measure, normalise=True).conservative
+
+
 EACH_FAMILY = [
     "nDCG",
     "nDCG@3",

@@ -18,6 +18,7 @@ from .strategies import MEASURES
 
 #: Settings that make a ranker quick on tiny data.
 QUICK = {
+    "blend": {"members": "ridge, mart(trees=5, min_documents=1)", "bags": 3, "threads": 1},
     "directrank": {"bags": 3},
     "coordinate-ascent": {"restarts": 2, "max_iter": 3, "tries": 8},
     "spsarank": {"max_iter": 60},
@@ -38,6 +39,8 @@ CLOSED_FORM = {"ridge"}
 #: Without validation data the last iterate is the best: its loss is the smallest, whatever the measure.
 BY_LOSS = {"rankboost", "ranksvm", "structuredrank", "svmmap"}
 EVERY_RANKER = pytest.mark.parametrize("name", RANKERS)
+#: Those of which a step is a better model, and which do not learn from validation data: a blend has laws of its own (test_blend.py).
+EVERY_CLIMBER = pytest.mark.parametrize("name", [name for name in RANKERS if name != "blend"])
 
 
 def quick(name, **more):
@@ -132,7 +135,7 @@ def test_the_same_seed_gives_the_same_model_on_any_number_of_threads(name):
     assert models[0].training == models[1].training == models[2].training
 
 
-@EVERY_RANKER
+@EVERY_CLIMBER
 def test_what_is_recorded_is_true(name):
     data, valid = judged(), judged(seed=1)
     alone, chosen = quick(name).fit(data), quick(name).fit(data, valid=valid)
@@ -168,7 +171,7 @@ def test_a_fitted_ranker_is_kept_by_its_file_and_by_pickle(name, tmp_path):
             _ = ranker.weights_
 
 
-@EVERY_RANKER
+@EVERY_CLIMBER
 def test_every_checkpoint_is_a_true_model_and_no_worse_than_the_last(name, monkeypatch):
     monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
     monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
@@ -186,7 +189,7 @@ def test_every_checkpoint_is_a_true_model_and_no_worse_than_the_last(name, monke
         assert not ranker.model_.training["interrupted"]
 
 
-@EVERY_RANKER
+@EVERY_CLIMBER
 @pytest.mark.parametrize("after", [1, 3])
 def test_ctrl_c_keeps_the_best_so_far(name, after):
     data, heard = in_content_order(judged()), []
@@ -257,7 +260,7 @@ def test_bad_settings_are_refused(name):
         quick(name).fit(judged(), valid=judged(features=3))
 
 
-@EVERY_RANKER
+@EVERY_CLIMBER
 def test_one_query_and_one_feature_are_enough(name):
     assert quick(name).fit(judged(queries=1)).score(judged(queries=1)) > 0.5
     falling = quick(name, measure="nDCG@1").fit([[3.0], [2.0], [1.0]], [0, 0, 2], group=[3])
@@ -274,7 +277,7 @@ def test_validation_features_are_matched_by_name(name):
     assert np.array_equal(ours.predict(X), theirs.predict(X))
 
 
-@EVERY_RANKER
+@EVERY_CLIMBER
 def test_query_weights_count(name):
     """Two queries that contradict each other: the heavier one decides."""
     X, y = [[1.0], [0.0], [1.0], [0.0]], [1, 0, 0, 1]
@@ -292,7 +295,7 @@ def test_queries_that_all_weigh_nothing_are_refused():
             quick("ridge").fit(train, valid=valid)
 
 
-@EVERY_RANKER
+@EVERY_CLIMBER
 def test_validation_data_on_which_no_query_counts_is_refused(name):
     valid = xr.RankingData.from_arrays(judged().X, np.zeros(judged().n_documents), group=judged().sizes)
     with pytest.raises(xr.DataError, match="no query counts"):

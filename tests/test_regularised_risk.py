@@ -1,5 +1,7 @@
 """The regularised risk of large-margin methods: its planes lie below it, touch it, and add up to its slope."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -80,3 +82,21 @@ def test_the_convexified_ramp_touches_it_and_lies_above(seed):
     np.testing.assert_allclose(convex.risk(here)[1], problem.risk(here)[1], rtol=1e-9, atol=1e-12)
     assert problem.risk(there)[0] <= convex.risk(there)[0] + 1e-9
     assert (convex.strength, convex.centre is here) == (0.1, True)
+
+
+@pytest.mark.parametrize("measure", [MEASURE, xr.AP(), xr.RR()], ids=str)
+@given(seed=SEEDS)
+def test_the_ramp_is_one_convex_function_less_another(measure, seed):
+    data, (here, there) = data_of(seed), thetas(seed, 2)
+    data = replace(data, query_weight=np.arange(data.n_queries) + 0.5)
+    problem = RampRisk(Structured(measure, bound="ramp"), LinearModel().on(data), data, 0.1, here)
+    (f, f_slope), (h, h_slope) = problem.apart(here)
+    risk, slope = problem.risk(here)
+    np.testing.assert_allclose((f - h, *(f_slope - h_slope)), (risk, *slope), rtol=1e-9, atol=1e-12)
+    for (value, steep), (other, _) in zip(problem.apart(here), problem.apart(there), strict=True):
+        assert other >= value + steep @ (there - here) - 1e-9
+    weight = np.repeat(data.weights / data.weights.sum(), data.sizes)
+    scores = problem.architecture.scores(here, data.X, 1)
+    coefficients = Structured(measure).separation(data).coefficients(scores, data.indptr, None)
+    np.testing.assert_allclose(h, (weight * coefficients) @ scores, rtol=1e-6, atol=1e-9)
+    assert h >= problem.apart(there)[1][1] @ here - 1e-9  # no other ranking has more

@@ -15,14 +15,15 @@ from hypothesis import given, strategies as st
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
+from exactrank.objectives.parametric import Posed
 from exactrank.reproduce import EXPERIMENTS, find_experiment
-from exactrank.reproduce.artificial import correlated, three_parts
-from exactrank.reproduce.experiment import MEASURES, chosen, fitted
+from exactrank.reproduce.artificial import PermutedPolynomial, correlated, three_parts
+from exactrank.reproduce.experiment import chosen, fitted
 from exactrank.reproduce.finding import Check, Curve, Finding, Panel
 from exactrank.reproduce.lambdarank_duels import Duel
 from exactrank.reproduce.ranknet_speedup import Epochs, RankNetTraining, checks_of, slopes_of
 from exactrank.reproduce.smoothness import optimality_checks, roughness, section_checks
-from exactrank.reproduce.spsa import Descent
+from exactrank.reproduce.spsa import CrossEntropy, Descent
 from exactrank.table import Table
 
 TINY = {
@@ -216,6 +217,28 @@ def test_parts_of_the_data_share_no_query():
     assert np.array_equal(np.concatenate([fold.train.y, fold.valid.y, fold.test.y]), whole.y)
 
 
+@pytest.mark.parametrize("features", [1, 7])
+def test_the_polynomial_of_permutations_has_a_term_a_feature_in_each_degree(features):
+    source = PermutedPolynomial(features, 40, noise=0.0, seed=4)
+    data, X = source.data(100), source.data(1).X.astype(np.float64)
+    assert np.abs(data.X).max() <= 1
+    assert data.X.std() == pytest.approx(1 / np.sqrt(3), rel=0.05)
+    assert np.array_equal(data.X[:40], source.data(1).X)
+    for degree, odd in ((0, True), (1, False), (2, True)):  # the sums of -x: those of odd degrees change their sign
+        sums, mirrored = (source._sums(part)[:, degree] for part in (X, -X))
+        np.testing.assert_allclose(mirrored, -sums if odd else sums, atol=1e-12)
+        bent = [source._sums(c * X)[:, degree] for c in (1.0, 2.0)]
+        np.testing.assert_allclose(bent[1], 2.0 ** (degree + 1) * bent[0], atol=1e-12)
+        unit = source._sums(np.ones((1, features)))[0, degree]
+        assert degree == 0 or unit == pytest.approx(features)
+    mean, deviation = source._moments
+    values = (source._sums(data.X) - mean) / deviation
+    np.testing.assert_allclose(values.std(axis=0), 1 / np.sqrt(3), rtol=0.1)
+    order = np.argsort(values.sum(axis=1))
+    assert np.all(np.diff(data.y[order]) >= 0)
+    assert 0.55 < np.mean(data.y == 0) < 0.68
+
+
 def test_mixed_features_say_the_same_but_are_correlated():
     data = CubicPolynomial(features=8, documents=10).data(300)
     mixed = correlated(data, 3)
@@ -274,15 +297,16 @@ def test_linear_lambdarank_is_level_with_two_layer_ranknet(apart, holds):
 
 
 def test_what_duels_show_is_what_rankers_score():
-    fold = three_parts(CubicPolynomial(5, 10), TINY["lambdarank-ranknet"]["queries"])
-    settings = {"solver": "sgd", "l2": 0.0, "max_iter": 3}
+    fold = three_parts(PermutedPolynomial(5, 10), TINY["lambdarank-ranknet"]["queries"])
+    measures = [xr.NDCG(k=k, gain={0: 0, 1: 3, 2: 7, 3: 15, 4: 31}) for k in range(1, 11)]
+    settings = {"measure": measures[-1], "solver": "sgd", "l2": 0.0, "max_iter": 3, "patience": 3}
     for column, kind in (
         (1, lambda rate: xr.LambdaRank(start="random", learning_rate=rate, **settings)),
         (2, lambda rate: xr.RankNet(learning_rate=rate, **settings)),
     ):
         best = max((kind(rate).fit(fold.train, valid=fold.valid) for rate in (1e-3, 1e-2)), key=lambda ranker: ranker.score(fold.valid))
         shown = [row[column] for row in finding("lambdarank-ranknet").tables[0].rows]
-        theirs = xr.evaluate(MEASURES, fold.test, best.predict(fold.test)).means.values()
+        theirs = xr.evaluate(measures, fold.test, best.predict(fold.test)).means.values()
         assert shown == pytest.approx(list(theirs))
 
 
@@ -353,6 +377,26 @@ def test_when_a_cost_is_reached(costs, cost):
     descent = Descent(1.0, np.array(costs, float))
     reached = descent.until(cost)
     assert reached == next((n for n in range(1, len(costs) + 1) if descent.after(n) <= cost), np.inf)
+
+
+def test_the_slope_stands_for_differences():
+    data = CubicPolynomial(features=4, documents=6).data(15)
+    problem = CrossEntropy(xr.Lambdas(), xr.LinearModel().on(data), data, threads=1)
+    theta, c = np.array([0.3, -0.2, 0.1, 0.5]), 1e-4
+    steps = c * np.eye(4)
+    differences = [problem.value(theta + step) - problem.value(theta - step) for step in steps]
+    np.testing.assert_allclose(problem.differences(theta, c), differences, rtol=1e-6)
+
+
+def test_nets_are_trained_for_all_epochs_with_restarts(monkeypatch):
+    """With the published patience of 50 epochs no restart would come before validation data ends training, were that to."""
+    starts = []
+    start = Posed.start
+    monkeypatch.setattr(Posed, "start", lambda self, rng: starts.append(1) or start(self, rng))
+    lines = []
+    tiny("lambdarank-ranknet", queries=(2, 2, 2), hidden=(None,), rates=(0.5,), epochs=130).run(lines.append)
+    assert len(lines) == 2
+    assert starts
 
 
 def test_with_one_feature_spsa_is_not_ahead():

@@ -179,6 +179,22 @@ def test_letor_is_judged_as_letor_has_it(tmp_path):
     assert list(winning["RankSVM"][1:6]) == beaten
 
 
+def test_of_several_starts_map_chooses(tmp_path):
+    source = CubicPolynomial(4, 12, grades=3, noise=0.3, seed=5)
+    train, valid, test = parts = [source.data(20, first) for first in (1, 30, 60)]
+    fold_of(tmp_path / "one", 1, parts)
+    found = find_experiment("directrank-letor")(data=(str(tmp_path / "one"),), starts=4, seed=1).run()
+    ndcg, ap = (xr.parse_measure(name, "letor") for name in ("nDCG@5", "AP"))
+    settings = {"bags": 0, "start": "random", "point": "likelihood"}
+    starts = [xr.DirectRank(ndcg, seed=seed, **settings).fit(train, valid=valid) for seed in range(4, 8)]
+    value = {measure: [xr.evaluate(measure, valid, ranker.predict(valid)).per_query.mean() for ranker in starts] for measure in (ndcg, ap)}
+    assert np.argmax(value[ap]) != np.argmax(value[ndcg])
+    best = starts[int(np.argmax(value[ap]))]
+    shown = {row[1]: row[2:] for row in found.tables[1].rows}[OURS]
+    theirs = [xr.evaluate(f"nDCG@{k}", test, best.predict(test), preset="letor").per_query.mean() for k in SHOWN]
+    assert shown == pytest.approx(theirs)
+
+
 def test_artificial_sets_are_as_large_as_letor_has_them():
     kind = find_experiment("directrank-letor")
     (_, group, folds), *_ = kind(sets=("OHSUMED",), folds=2).trials

@@ -18,6 +18,7 @@ from .test_reproduce_structured import fold_of
 
 LEAVES = (3, 5)
 SETTINGS = {"trees": 6, "patience": 6, "min_documents": 20, "l2": 0.0, "min_curvature": 1e-3, "query_fraction": 1.0, "threads": 1}
+SETTINGS |= {"feature_fraction": 1.0}
 AS_PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0, "leverage": 0}
 RANKERS = {
     "DirectRank": lambda **more: xr.DirectRankTrees(**AS_PUBLISHED, **SETTINGS, **more),

@@ -5,6 +5,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
+from exactrank.objectives.ridge import ridge_paths, ridge_weights
+from exactrank.objectives.within_query import centred
+from exactrank.rankers.ridge import STRENGTHS, _chosen
 
 from .test_rankers import rows
 
@@ -30,7 +33,8 @@ def test_documents_without_weight_do_not_count():
     X, y, qid = rows()
     weight = np.where((np.arange(len(y)) % 3 == 0) | (qid == 2), 0.0, 1.0)
     kept = weight > 0
-    weighed, without = xr.Ridge().fit(X, y, qid=qid, sample_weight=weight), xr.Ridge().fit(X[kept], y[kept], qid=qid[kept])
+    weighed = xr.Ridge(l2=0.1).fit(X, y, qid=qid, sample_weight=weight)
+    without = xr.Ridge(l2=0.1).fit(X[kept], y[kept], qid=qid[kept])
     np.testing.assert_allclose(weighed.weights_, without.weights_, rtol=1e-9)
 
 
@@ -40,3 +44,76 @@ def test_the_penalty_shrinks():
     assert norms == sorted(norms, reverse=True)
     with pytest.raises(xr.SettingError, match="l2=0 is out of range"):
         xr.Ridge(l2=0).fit(X, y, qid=qid)
+
+
+def wide(queries=16, features=100, seed=0):
+    """Two features that tell, and many that do not: without a penalty those decide."""
+    X, _, qid = rows(queries=queries, features=features, seed=seed)
+    goodness = X[:, 0] + X[:, 1] + np.random.default_rng(seed).standard_normal(len(X))
+    return xr.RankingData.from_arrays(X, np.digitize(goodness, [0.5, 1.5]), qid=qid)
+
+
+@given(seed=st.integers(0, 99), features=st.sampled_from([3, 60]))
+@settings(max_examples=15)
+def test_all_strengths_at_once_are_each_alone(seed, features):
+    """With fewer features than documents and with more; a constant feature gets no weight."""
+    rng = np.random.default_rng(seed)
+    X, y, qid = rows(queries=6, features=features, seed=seed)
+    X[:, 1] = 7.0
+    data = xr.RankingData.from_arrays(X, y, qid=qid, query_weight=rng.random(6))
+    (found,) = ridge_paths(data, STRENGTHS)
+    for ours, l2 in zip(found, STRENGTHS, strict=True):
+        np.testing.assert_allclose(ours, ridge_weights(data, l2), rtol=1e-6, atol=1e-9)
+    assert not found[:, 1].any()
+
+
+@given(seed=st.integers(0, 99), features=st.sampled_from([3, 60]))
+@settings(max_examples=15)
+def test_a_fold_is_left_out(seed, features):
+    """What is left is ridge regression on the other queries, in units of all."""
+    X, y, qid = rows(queries=6, features=features, seed=seed)
+    data, fold = xr.RankingData.from_arrays(X, y, qid=qid), np.array([0, 1, 2, 0, 1, 2])
+    unit = np.sqrt(np.sum(centred(data.X, data.indptr) ** 2, axis=0))
+    for part, found in enumerate(ridge_paths(data, STRENGTHS, fold)):
+        seen = data.take_queries(fold != part)
+        Z = centred(seen.X, seen.indptr) / unit
+        for ours, l2 in zip(found, STRENGTHS, strict=True):
+            theirs = np.linalg.solve(Z.T @ Z + l2 * np.eye(features), Z.T @ centred(seen.y, seen.indptr)) / unit
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
+
+
+def test_the_measure_chooses_the_strength():
+    """By folds or validation data; the model is that of the strength as given, to the bit."""
+    train, valid, test = wide(), wide(40, seed=1), wide(100, seed=2)
+    weak = xr.Ridge("nDCG@5", l2=1e-3).fit(train).score(test)
+    for chooses in (None, valid):
+        ranker = xr.Ridge("nDCG@5").fit(train, valid=chooses)
+        l2 = ranker.model_.training["chosen"]["l2"]
+        assert 0.5 < l2 <= 100
+        assert ranker.weights_.tolist() == xr.Ridge("nDCG@5", l2=l2).fit(train).weights_.tolist()
+        assert ranker.score(test) > weak + 0.05
+    assert "chosen" not in xr.Ridge(l2=1.0).fit(train).model_.training
+    fooled = xr.Ridge("nDCG@5").fit(train, valid=train).model_.training["chosen"]["l2"]
+    assert fooled < 0.1  # queries that were learnt from would ask for hardly any penalty
+
+
+def test_the_strength_is_the_mean_of_what_samples_choose():
+    """By its logarithm; where strengths are level they share, and queries without weight have no say."""
+    rng, weight = np.random.default_rng(0), np.ones(6)
+    level = np.zeros((len(STRENGTHS), 6))
+    assert _chosen(level, weight, rng) == pytest.approx(np.exp(np.log(STRENGTHS).mean()))
+    level[3] = 1.0
+    assert _chosen(level, weight, rng) == pytest.approx(STRENGTHS[3])
+    level[7, :3] = 1.5
+    assert STRENGTHS[7] < _chosen(level, weight, rng) < STRENGTHS[3]
+    weight[:3] = 0.0
+    level[:, 5] = np.nan
+    assert _chosen(level, weight, rng) == pytest.approx(STRENGTHS[3], rel=0.2)
+    assert _chosen(np.full_like(level, np.nan), weight, rng) == pytest.approx(np.exp(np.log(STRENGTHS).mean()))
+
+
+@pytest.mark.parametrize("group", [[3], [2, 1], [1, 2]])
+def test_few_queries_get_a_strength_too(group):
+    model = xr.Ridge("nDCG").fit([[1.0, 0.0], [0.0, 1.0], [0.2, 0.5]], [0, 1, 2], group=group)
+    assert np.all(np.isfinite(model.weights_))
+    assert min(STRENGTHS) <= model.model_.training["chosen"]["l2"] <= max(STRENGTHS)

@@ -12,7 +12,7 @@ from exactrank.objectives.lambdas import Lambdas, SampledLambdas
 from exactrank.objectives.score_space import slopes
 
 from .reference import sampled_lambdas as reference
-from .reference.lambdas import unit_deltas
+from .reference.lambdas import normaliser, pulls, unit_deltas
 from .strategies import MEASURES
 from .test_lambdas import LINKS, one_query, random_data, scored_query
 
@@ -43,6 +43,18 @@ def test_unit_weights_have_the_value_of_their_mean_cost(query, rule, sampling):
     theirs = reference.sampled(y, s, unit_deltas, rule, sampling)
     check(ours, theirs)
     assert -ours.values[0] == pytest.approx(theirs[2], rel=1e-12, abs=1e-12)
+
+
+@given(scored_query(), MEASURES, RULES, SAMPLINGS)
+def test_normalised_forces_are_scaled_by_the_mean_size_of_all(query, measure, rule, sampling):
+    y, s = query
+    objective = SampledLambdas(measure, *rule, *sampling)
+    ours, plain = (slopes(o, one_query(y), s) for o in (replace(objective, normalise=True), objective))
+    samples, noise, *key = sampling
+    rankings = [s + noise * reference.draws(len(y), *key, 0, k) for k in range(samples)]
+    found = [pull[2] / samples for by in rankings for pull in pulls(y, s, measure.swap_deltas, *rule, ranked_by=by)]
+    assert ours.slope == pytest.approx(normaliser(found) * plain.slope, rel=1e-11, abs=1e-300)
+    assert ours.curvature == pytest.approx(normaliser(found) * plain.curvature, rel=1e-11, abs=1e-300)
 
 
 @given(scored_query(), MEASURES, RULES)

@@ -278,8 +278,8 @@ def test_every_optimizer_declares_what_it_asks(name):
     asked = questions(getattr(optimizers, name).asks)
     assert asked
     assert set(asked) <= {
-        "alone", "at", "best", "centre", "convexified", "dimension", "moved", "parts", "pass_over", "performance", "planes", "risk",
-        "scores", "slope", "slope_of", "start", "strength", "value", "value_and_slope", "weight",
+        "alone", "apart", "at", "best", "centre", "convexified", "dimension", "moved", "parts", "pass_over", "performance", "planes",
+        "risk", "scores", "slope", "slope_of", "start", "strength", "value", "value_and_slope", "weight",
     }  # fmt: skip
 
 

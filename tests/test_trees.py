@@ -21,11 +21,13 @@ from tests import killed
 
 from .test_rankers import judged, mean, rows
 
-SMALL = {"trees": 20, "min_documents": 3, "threads": 1}
+SMALL = {"trees": 20, "min_documents": 3, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1}
 KINDS = {
     "MART": lambda **more: xr.MART("nDCG@5", **(SMALL | more)),
     "LambdaMART": lambda **more: xr.LambdaMART("nDCG@5", **(SMALL | more)),
-    "DirectRankTrees": lambda **more: xr.DirectRankTrees("nDCG@5", **(SMALL | more)),
+    "DirectRankTrees": lambda **more: xr.DirectRankTrees(
+        "nDCG@5", **(SMALL | {"query_fraction": xr.DirectRankTrees.settings["query_fraction"].default} | more)
+    ),
 }
 PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0, "query_fraction": 1.0}
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
@@ -385,7 +387,7 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
         ({"monotone": {"price": -1}}, "monotone names 'price', which is no feature"),
         ({"monotone": {"x0": 2}}, "monotone={'x0': 2} is not a mapping of text to -1, 0 or 1"),
         ({"monotone": {"x0": 1}, "categorical": ["x0"]}, "'x0' cannot be categorical and monotone"),
-        ({"bags": 2}, "the forests of 2 bags would be the same; give query_fraction"),
+        ({"bags": 2, "feature_fraction": 1.0, "query_fraction": 1.0}, "the forests of 2 bags would be the same; give query_fraction"),
         ({"bagging": "bootstrap"}, "bagging='bootstrap' has no effect with bags=0"),
     ],
 )

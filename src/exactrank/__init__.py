@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from exactrank.probe.smoothness import Smoothness as Smoothness, smoothness as smoothness
     from exactrank.rankers.adarank import AdaRank as AdaRank
     from exactrank.rankers.approxndcg import ApproxNDCG as ApproxNDCG
+    from exactrank.rankers.blend import Blend as Blend
     from exactrank.rankers.composed import Composed as Composed
     from exactrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from exactrank.rankers.directrank import DirectRank as DirectRank
@@ -136,6 +137,7 @@ HOME = {
     "exactrank.probe.smoothness": ("Smoothness", "smoothness"),
     "exactrank.rankers.adarank": ("AdaRank",),
     "exactrank.rankers.approxndcg": ("ApproxNDCG",),
+    "exactrank.rankers.blend": ("Blend",),
     "exactrank.rankers.composed": ("Composed",),
     "exactrank.rankers.coordinate_ascent": ("CoordinateAscent",),
     "exactrank.rankers.directrank": ("DirectRank",),

@@ -109,6 +109,7 @@ class LambdaRule:
         neighbours: int,
         truncation: int,
         near: float,
+        normalise: bool = ...,
     ) -> None: ...
 
 def lambdas(rule: LambdaRule) -> Objective: ...
@@ -117,7 +118,14 @@ def finite_difference(kernel: Kernel, grades: _Floats, tie_key: _Floats, step: f
 def pair_hinge(grades: _Floats, indptr: _Ints, weight: _Floats, squared: bool, by_query: bool) -> Objective: ...
 def called(function: Callable[[int, _Floats], tuple[float, _Floats, _Floats]]) -> Objective: ...
 def answers(
-    objective: Objective, scores: _Floats, indptr: _Ints, weight: _Floats, with_slope: bool, with_curvature: bool, threads: int
+    objective: Objective,
+    scores: _Floats,
+    indptr: _Ints,
+    weight: _Floats,
+    with_slope: bool,
+    with_curvature: bool,
+    threads: int,
+    with_value: bool = ...,
 ) -> tuple[_Floats, _Floats, _Floats]: ...
 def listnet(targets: _Floats) -> Objective: ...
 def listmle(ideal: npt.NDArray[np.int32], top: npt.NDArray[np.int32], indptr: _Ints) -> Objective: ...

@@ -165,7 +165,7 @@ def setting(
 
 @dataclass_transform()
 class Configured:
-    """A class whose annotated attributes are settings; a plain value in a subclass is another default."""
+    """A class whose annotated attributes are settings; a plain value in a subclass is another default, a `ClassVar` is no setting."""
 
     settings: ClassVar[Mapping[str, Setting]] = {}
     space: ClassVar[Space] = {}
@@ -174,8 +174,9 @@ class Configured:
         super().__init_subclass__(**given)
         above = [one for base in reversed(cls.__mro__[1:]) for one in getattr(base, "__dataclass_fields__", {}).values()]
         inherited = {one.name: one for one in above if "setting" in one.metadata}
-        for name in inspect.get_annotations(cls):
-            if name in inherited and name in cls.__dict__ and not isinstance(cls.__dict__[name], Field):
+        for name, annotation in inspect.get_annotations(cls).items():
+            form: Any = get_origin(annotation)
+            if name in inherited and name in cls.__dict__ and form is not ClassVar and not isinstance(cls.__dict__[name], Field):
                 default, one = cls.__dict__[name], inherited[name]
                 made = replace(one.metadata["setting"], default=default)
                 setattr(cls, name, field(default=default, kw_only=one.kw_only, metadata={"setting": made}))

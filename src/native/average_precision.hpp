@@ -98,13 +98,12 @@ private:
         std::vector<std::int32_t> found_;
     };
     // (u_j - u_i) (a_i - b_j),  a_i = (w_i (C_{i-1} + 1) - S_i) / N,  b_j = (w_j C_j - S_{j-1}) / N,  S_r = sum_{t<=r} w_t u_t, w_r = 1/r
-    class PrecisionSwaps final : public Swaps {
+    class PrecisionSwaps final : public SeparableSwaps {
     public:
         explicit PrecisionSwaps(const AveragePrecisionKernel& kernel) : kernel_(kernel) {}
-        void start(const Ranked& query, Scratch&) override {
-            useful_.resize(query.retrieved);
-            upper_.resize(query.retrieved);
-            lower_.resize(query.retrieved);
+        void arrange(const Ranked& query, const std::int32_t*, Scratch&) override {
+            for (std::vector<double>* room : {&useful_, &upper_, &lower_}) room->resize(query.retrieved + 8);
+            separable_ = {useful_.data(), upper_.data(), lower_.data()};
             const double total = kernel_.total(query);
             double found = 0, sum = 0;
             for (std::int32_t p = 0; p < query.retrieved; ++p) {
@@ -115,7 +114,6 @@ private:
                 sum += weight * u;
             }
         }
-        void row(std::int32_t i, std::int32_t last, double* delta) override { separable_row(useful_.data(), upper_[i], lower_.data(), i, last, delta); }
 
     private:
         const AveragePrecisionKernel& kernel_;

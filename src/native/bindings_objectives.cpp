@@ -43,13 +43,14 @@ void bind_kinds(nb::module_& m) {
         .def(
             "__init__",
             [](LambdaRule* self, const Kernel* kernel, In<double> grades, In<double> tie_key, const std::string& link, double margin, std::int32_t neighbours,
-               std::int32_t truncation, double near) {
+               std::int32_t truncation, double near, bool normalise) {
                 require(neighbours > 0 && truncation > 0, "neighbours and truncation must be above 0");
                 const std::span<const double> keys = checked_tie_key(tie_key, grades.size());
-                new (self) LambdaRule{kernel, spanned(grades), keys, link_called(link), margin, neighbours, truncation, near, domain_of(kernel, grades)};
+                new (self)
+                    LambdaRule{kernel, spanned(grades), keys, link_called(link), margin, neighbours, truncation, near, normalise, domain_of(kernel, grades)};
             },
             "kernel"_a.none(), "grades"_a.noconvert(), "tie_key"_a.noconvert(), "link"_a, "margin"_a, "neighbours"_a, "truncation"_a, "near"_a,
-            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
+            "normalise"_a = false, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
     m.def("lambdas", [](const LambdaRule& rule) { return made<Lambdas>(rule.domain, rule); }, "rule"_a, nb::keep_alive<0, 1>());
     m.def(
         "sampled_lambdas",
@@ -85,13 +86,14 @@ Queries checked(const Objective& objective, const In<std::int64_t>& indptr, cons
 }
 
 nb::tuple objective_answers(const Objective& objective, In<double> scores, In<std::int64_t> indptr, In<double> weight, bool with_slope, bool with_curvature,
-                            int threads) {
+                            int threads, bool with_value) {
     const Queries queries = checked(objective, indptr, weight, scores.size());
-    auto values = empty<double>(queries.count());
+    auto values = empty<double>(with_value ? queries.count() : 0);
     auto slope = empty<double>(with_slope ? scores.size() : 0), curvature = empty<double>(with_curvature ? scores.size() : 0);
     {
         nb::gil_scoped_release release;
-        answers(objective, queries, scores.data(), threads, {values.data(), with_slope ? slope.data() : nullptr, with_curvature ? curvature.data() : nullptr});
+        answers(objective, queries, scores.data(), threads,
+                {with_value ? values.data() : nullptr, with_slope ? slope.data() : nullptr, with_curvature ? curvature.data() : nullptr});
     }
     return nb::make_tuple(values, slope, curvature);
 }
@@ -205,7 +207,8 @@ void bind_net(nb::module_& m) {
 
 void bind_objectives(nb::module_& m) {
     bind_kinds(m);
-    m.def("answers", &objective_answers, "objective"_a, "scores"_a, "indptr"_a, "weight"_a, "with_slope"_a, "with_curvature"_a, "threads"_a);
+    m.def("answers", &objective_answers, "objective"_a, "scores"_a, "indptr"_a, "weight"_a, "with_slope"_a, "with_curvature"_a, "threads"_a,
+          "with_value"_a = true);
     bind_net(m);
 }
 

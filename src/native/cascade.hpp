@@ -53,7 +53,7 @@ private:
     class CascadeSwaps final : public Swaps {
     public:
         CascadeSwaps(const Cascade& measure, const GainFunction& gain) : measure_(measure), gain_(gain) {}
-        void start(const Ranked& query, Scratch&) override {
+        void arrange(const Ranked& query, const std::int32_t*, Scratch&) override {
             top_ = std::min(measure_.cutoff, query.retrieved);
             useful_.resize(query.retrieved);
             std::transform(query.at, query.at + query.retrieved, useful_.begin(), gain_);

@@ -54,21 +54,38 @@ public:
     virtual double exchange(const double* at, std::int32_t p) = 0;
 };
 
+// delta_j = (u_j - u_i) (a_i - b_j), the swaps of positional measures and of average precision; by position, with room for eight more.
+struct Separable {
+    const double *u, *a, *b;
+};
+
 // What an exchange of any two positions would do to the value of one query.
 class Swaps {
 public:
     virtual ~Swaps() = default;
-    // Takes up a query, which is not empty; ties do not count.
-    virtual void start(const Ranked& query, Scratch& scratch) = 0;
+    // Takes up a query, which is not empty, for what does not depend on the order.
+    virtual void start(const Ranked&, Scratch&) {}
+    // Takes up its documents in this order, which is that of `query.at`; ties do not count.
+    virtual void arrange(const Ranked& query, const std::int32_t* order, Scratch& scratch) = 0;
     // Fills delta[j], i < j < last, with the change of the value when positions i and j exchange; i lies above the cutoff.
     virtual void row(std::int32_t i, std::int32_t last, double* delta) = 0;
+    // The same of all rows, where it is separable; null elsewhere.
+    virtual const Separable* separable() const { return nullptr; }
 };
 
-// delta_j = (u_j - u_i) (a_i - b_j), the swaps of positional measures and of average precision.
-static XR_CLONES void separable_row(const double* u, double upper_a, const double* b, std::int32_t i, std::int32_t last, double* delta) {
-    const double upper = u[i];
+static XR_CLONES void separable_row(const Separable& swaps, std::int32_t i, std::int32_t last, double* delta) {
+    const double *u = swaps.u, *b = swaps.b, upper = u[i], upper_a = swaps.a[i];
     for (std::int32_t j = i + 1; j < last; ++j) delta[j] = (u[j] - upper) * (upper_a - b[j]);
 }
+
+class SeparableSwaps : public Swaps {
+public:
+    void row(std::int32_t i, std::int32_t last, double* delta) override { separable_row(separable_, i, last, delta); }
+    const Separable* separable() const override { return &separable_; }
+
+protected:
+    Separable separable_{};
+};
 
 // How long a query may be where positions above the cutoff have these discounts.
 inline std::size_t longest_for(const std::vector<double>& discount, std::int32_t cutoff) {

@@ -5,6 +5,10 @@
 // The weight is 1 (RankNet) or the change of a measure when the two exchange their ranks (LambdaRank). Documents are taken in
 // ranked order, so that a pair i above j is in the right order just when its exchange would lower the value: its sign says so.
 // The logistic link 1 / (1 + e^d) needs one exponential a document: with E = e^s it is E_worse / (E_better + E_worse).
+//
+// Normalised, the forces and curvatures of a query are multiplied by
+//
+//   log2(1 + S) / S,    S the sum of the forces' sizes, each pair's at both its documents (LightGBM's lambdarank_norm)     (2)
 #pragma once
 
 #include <cmath>
@@ -26,7 +30,7 @@ static XR_CLONES void signs_of_differences(const double* at, std::int32_t i, std
 // Unit weights: the sign of the difference of grades.
 class UnitSwaps final : public Swaps {
 public:
-    void start(const Ranked& query, Scratch&) override { at_ = query.at; }
+    void arrange(const Ranked& query, const std::int32_t*, Scratch&) override { at_ = query.at; }
     void row(std::int32_t i, std::int32_t last, double* delta) override { signs_of_differences(at_, i, last, delta); }
 
 private:
@@ -40,6 +44,22 @@ struct ForceRow {
     const double *scores, *powers;  // s, E
     const double* delta;            // from i + 1 on
     double margin, near;
+
+    XR_INLINE Doubles change(std::int32_t j) const { return load_eight(delta + j); }
+};
+
+// The same, with changes that are separable.
+struct SeparableRow : ForceRow {
+    Separable swaps;
+    double upper, upper_a;
+
+    XR_INLINE Doubles change(std::int32_t j) const { return (load_eight(swaps.u + j) - upper) * (upper_a - load_eight(swaps.b + j)); }
+};
+
+// Where the forces of a lineup go, by position; null: not wanted.
+struct Forces {
+    double *slope, *curvature;
+    double* size;  // the sum of the sizes, each pair's once
 };
 
 // Eight pairs.
@@ -79,22 +99,48 @@ XR_INLINE Doubles first_lanes(Doubles v, std::int32_t count) {
 // Weights by how near the two are, where `near` is above 0: divided by near + |s_i - s_j|.
 XR_INLINE Doubles nearer(Doubles delta, Doubles gap, double near) { return near > 0 ? delta / (near + (gap < 0.0 ? -gap : gap)) : delta; }
 
+XR_INLINE Doubles sizes(Doubles v) { return v < 0.0 ? -v : v; }
+
 // Adds the forces of a row.
-template <auto link, bool with_curvature>
-XR_INLINE void add_row(const ForceRow& row, double* slope, double* curvature) {
-    Doubles force{}, bend{};
+template <auto link, bool with_curvature, bool with_size, class Row>
+XR_INLINE void add_row(const Row& row, const Forces& to) {
+    Doubles force{}, bend{}, size{};
     for (std::int32_t j = row.i + 1; j < row.last; j += 8) {
-        const Doubles score = load_eight(row.scores + j), delta = nearer(first_lanes(load_eight(row.delta + j), row.last - j), row.score - score, row.near);
+        const Doubles score = load_eight(row.scores + j), delta = nearer(first_lanes(row.change(j), row.last - j), row.score - score, row.near);
         const Pull pull = link({Doubles{} + row.score, Doubles{} + row.power, score, load_eight(row.powers + j), delta}, row.margin);
         force += pull.force;
-        store_eight(slope + j, load_eight(slope + j) - pull.force);
+        store_eight(to.slope + j, load_eight(to.slope + j) - pull.force);
         if constexpr (with_curvature) {
             bend += pull.curvature;
-            store_eight(curvature + j, load_eight(curvature + j) + pull.curvature);
+            store_eight(to.curvature + j, load_eight(to.curvature + j) + pull.curvature);
         }
+        if constexpr (with_size) size += sizes(pull.force);
     }
-    slope[row.i] += sum_of_eight(force);
-    if constexpr (with_curvature) curvature[row.i] += sum_of_eight(bend);
+    to.slope[row.i] += sum_of_eight(force);
+    if constexpr (with_curvature) to.curvature[row.i] += sum_of_eight(bend);
+    if constexpr (with_size) *to.size += sum_of_eight(size);
+}
+
+// Rows from `first` on and before `end` of a lineup of n whose changes are separable.
+struct ForceRows {
+    std::int32_t first, end, n, neighbours;
+    const double *scores, *powers;
+    Separable swaps;
+    double margin, near;
+
+    std::int32_t last(std::int32_t i) const { return neighbours < n - i ? i + 1 + neighbours : n; }
+};
+
+template <auto link, bool with_curvature, bool with_size>
+XR_INLINE void add_pairs(const ForceRow& row, const Forces& to) {
+    add_row<link, with_curvature, with_size>(row, to);
+}
+template <auto link, bool with_curvature, bool with_size>
+XR_INLINE void add_pairs(const ForceRows& rows, const Forces& to) {
+    for (std::int32_t i = rows.first; i < rows.end; ++i) {
+        const ForceRow row{i, rows.last(i), rows.scores[i], rows.powers[i], rows.scores, rows.powers, nullptr, rows.margin, rows.near};
+        add_row<link, with_curvature, with_size>(SeparableRow{row, rows.swaps, rows.swaps.u[i], rows.swaps.a[i]}, to);
+    }
 }
 
 // Pairs a fixed distance apart, the upper at positions from 0 to `count`; arrays by position, with room for eight more.
@@ -107,8 +153,10 @@ struct ForceBand {
 };
 
 // Adds the forces of a band: first all pulls, since a load that overlaps a store just made waits for it.
-template <auto link, bool with_curvature>
-XR_INLINE void add_band(const ForceBand& band, double* slope, double* curvature) {
+template <auto link, bool with_curvature, bool with_size>
+XR_INLINE void add_pairs(const ForceBand& band, const Forces& to) {
+    double *const slope = to.slope, *const curvature = to.curvature;
+    Doubles size{};
     for (std::int32_t i = 0; i < band.count; i += 8) {
         const double *lower_scores = band.scores + band.distance, *lower_powers = band.powers + band.distance;
         const Doubles upper = load_eight(band.scores + i), lower = load_eight(lower_scores + i);
@@ -116,29 +164,31 @@ XR_INLINE void add_band(const ForceBand& band, double* slope, double* curvature)
         const Pull pull = link({upper, load_eight(band.powers + i), lower, load_eight(lower_powers + i), delta}, band.margin);
         store_eight(band.pull + i, pull.force);
         if constexpr (with_curvature) store_eight(band.bend + i, pull.curvature);
+        if constexpr (with_size) size += sizes(pull.force);
     }
+    if constexpr (with_size) *to.size += sum_of_eight(size);
     for (std::int32_t i = 0; i < band.count; ++i) slope[i] += band.pull[i];
     for (std::int32_t i = 0; i < band.count; ++i) slope[i + band.distance] -= band.pull[i];
     for (std::int32_t i = 0; with_curvature && i < band.count; ++i) curvature[i] += band.bend[i];
     for (std::int32_t i = 0; with_curvature && i < band.count; ++i) curvature[i + band.distance] += band.bend[i];
 }
 
-template <auto link>
-XR_INLINE void add_linked(const ForceRow& row, double* slope, double* curvature) {
-    curvature ? add_row<link, true>(row, slope, curvature) : add_row<link, false>(row, slope, nullptr);
+template <auto link, class Pairs>
+XR_INLINE void add_linked(const Pairs& pairs, const Forces& to) {
+    if (to.size)
+        to.curvature ? add_pairs<link, true, true>(pairs, to) : add_pairs<link, false, true>(pairs, to);
+    else
+        to.curvature ? add_pairs<link, true, false>(pairs, to) : add_pairs<link, false, false>(pairs, to);
 }
-template <auto link>
-XR_INLINE void add_linked(const ForceBand& band, double* slope, double* curvature) {
-    curvature ? add_band<link, true>(band, slope, curvature) : add_band<link, false>(band, slope, nullptr);
+template <class Pairs>
+XR_INLINE void add_by_link(Link link, const Pairs& pairs, const Forces& to) {
+    if (link == Link::logistic) add_linked<logistic>(pairs, to);
+    if (link == Link::step) add_linked<step>(pairs, to);
+    if (link == Link::spring) add_linked<spring>(pairs, to);
 }
-template <class Force>
-XR_INLINE void add_by_link(Link link, const Force& force, double* slope, double* curvature) {
-    if (link == Link::logistic) add_linked<logistic>(force, slope, curvature);
-    if (link == Link::step) add_linked<step>(force, slope, curvature);
-    if (link == Link::spring) add_linked<spring>(force, slope, curvature);
-}
-static XR_CLONES void add_forces(Link link, const ForceRow& row, double* slope, double* curvature) { add_by_link(link, row, slope, curvature); }
-static XR_CLONES void add_band_forces(Link link, const ForceBand& band, double* slope, double* curvature) { add_by_link(link, band, slope, curvature); }
+static XR_CLONES void add_forces(Link link, const ForceRow& row, const Forces& to) { add_by_link(link, row, to); }
+static XR_CLONES void add_rows_forces(Link link, const ForceRows& rows, const Forces& to) { add_by_link(link, rows, to); }
+static XR_CLONES void add_band_forces(Link link, const ForceBand& band, const Forces& to) { add_by_link(link, band, to); }
 
 // sum_j |delta_j| log(1 + e^-lead) = sum_j |delta_j| (max(0, -lead) + log(1 + e^-|lead|)) for weights 0 and 1: the factors
 // 1 + e^-|lead| <= 2 are multiplied, and a logarithm is taken of the product of up to 960 of them.
@@ -183,6 +233,7 @@ struct LambdaRule {
     std::int32_t neighbours;  // documents further apart in the ranking than this do not meet
     std::int32_t truncation;  // one of a pair must be among the first so many
     double near;              // weights are divided by this plus the distance of the two scores; 0: they are not
+    bool normalise;           // (2)
     Domain domain;            // of objectives that follow it
 
     // Ranks a query's documents by `score`; false where some have no rank.
@@ -207,65 +258,99 @@ struct LambdaRule {
         if (wanted.value) *wanted.value = std::isnan(value) ? 0.0 : value;
         return !wanted.slope || kernel->is_empty(query);
     }
+    // (2), of forces whose sizes, each pair's once, add up to `size`.
+    void normalised(double size, std::int32_t n, const Answer& wanted) const {
+        if (!normalise || !wanted.slope || !(size > 0)) return;
+        const double factor = std::log2(1 + 2 * size) / (2 * size);
+        for (std::int32_t i = 0; i < n; ++i) wanted.slope[i] *= factor;
+        for (std::int32_t i = 0; wanted.curvature && i < n; ++i) wanted.curvature[i] *= factor;
+    }
     std::unique_ptr<Swaps> swaps() const { return kernel ? kernel->swaps() : std::make_unique<UnitSwaps>(); }
 };
 
 // One query's documents in some order, whatever their scores, and the forces among them; by position, padded for whole vectors.
 class Lineup {
 public:
-    Lineup(const LambdaRule& rule, std::int32_t n, const Answer& wanted)
-        : rule_(rule), wanted_(wanted), n_(n), bands_(rule.neighbours <= most_bands ? std::min(rule.neighbours, n - 1) : 0), room_((n + 8) * (7 + bands_)) {
+    Lineup(const LambdaRule& rule, const double* score, std::int32_t n, const Answer& wanted)
+        : rule_(rule),
+          wanted_(wanted),
+          score_(score),
+          n_(n),
+          bands_(rule.neighbours <= most_bands ? std::min(rule.neighbours, n - 1) : 0),
+          range_(range_of(score, n)),
+          own_origins_(rule.link == Link::logistic && !(range_.most - range_.least < 1400)),
+          room_((n + 8) * (8 + bands_)) {
         double* next = room_.data();
-        for (double** array : {&scores_, &powers_, &delta_, &slope_, &curvature_, &pull_, &bend_, &band_deltas_}) *array = next, next += n + 8;
+        for (double** array : {&power_, &scores_, &powers_, &delta_, &slope_, &curvature_, &pull_, &bend_, &band_deltas_}) *array = next, next += n + 8;
+        std::fill_n(powers_ + n, 8, 1.0);  // a share of nothing would be no number
+        forces_ = {slope_, wanted.curvature ? curvature_ : nullptr, rule.normalise ? &size : nullptr};
+        if (rule.link == Link::logistic && !own_origins_) exponentials(score, n, range_.least + (range_.most - range_.least) / 2, power_);
     }
 
     // Adds to `wanted` what the documents in this order do to each other; gives the cost of the links, where that is wanted.
-    double add(const double* score, const std::int32_t* order, Swaps& swaps) {
-        for (std::int32_t r = 0; r < n_; ++r) scores_[r] = score[order[r]];
+    double add(const std::int32_t* order, Swaps& swaps) {
+        for (std::int32_t r = 0; r < n_; ++r) scores_[r] = score_[order[r]], powers_[r] = power_[order[r]];
         std::fill_n(slope_, n_, 0.0);
         std::fill_n(curvature_, n_, 0.0);
-        const double cost = add_rows(swaps);
+        const std::int32_t rows = std::min({n_ - 1, rule_.truncation, rule_.kernel ? rule_.kernel->cutoff() : n_});
+        const bool by_bands = bands_ > 0 && !own_origins_;
+        const Separable* const separable = by_bands || own_origins_ || !rule_.kernel || !wanted_.slope ? nullptr : swaps.separable();
+        const double cost = separable ? add_separable(*separable, rows) : add_rows(swaps, rows, by_bands);
+        if (by_bands && wanted_.slope) add_bands(rows);
         for (std::int32_t r = 0; wanted_.slope && r < n_; ++r) wanted_.slope[order[r]] += slope_[r];
         for (std::int32_t r = 0; wanted_.curvature && r < n_; ++r) wanted_.curvature[order[r]] += curvature_[r];
         return cost;
     }
 
+    double size = 0;  // of all forces so far, each pair's once; where they are normalised
+
 private:
     // Where only close neighbours meet, all pairs of a distance are taken together: rows would be too short for vectors.
     static constexpr std::int32_t most_bands = 8;
+    static constexpr std::int32_t pairs_at_once = 1 << 16;
 
-    double add_rows(Swaps& swaps) {
-        const std::int32_t rows = std::min({n_ - 1, rule_.truncation, rule_.kernel ? rule_.kernel->cutoff() : n_});
-        const Range range = range_of(scores_, n_);
-        const double spread = range.most - range.least, middle = range.least + spread / 2;
-        const bool own_origins = rule_.link == Link::logistic && !(spread < 1400);  // e^s would leave the range of doubles: one a row
-        const bool by_bands = bands_ > 0 && !own_origins;
-        if (rule_.link == Link::logistic && !own_origins) exponentials(scores_, n_, middle, powers_);
+    // Many rows a call, and no array of changes; there is no cost, since changes are a measure's.
+    double add_separable(const Separable& swaps, std::int32_t rows) {
+        const std::int32_t step = 1 + pairs_at_once / n_;
+        for (std::int32_t first = 0; first < rows; first += step) {
+            const ForceRows some{first, std::min(rows, first + step), n_, rule_.neighbours, scores_, powers_, swaps, rule_.margin, rule_.near};
+            breath_.after(static_cast<std::size_t>(some.end - first) * n_);
+            add_rows_forces(rule_.link, some, forces_);
+        }
+        return 0;
+    }
+    double add_rows(Swaps& swaps, std::int32_t rows, bool by_bands) {
         double cost = 0;
         for (std::int32_t i = 0; i < rows; ++i) {
             const std::int32_t last = rule_.neighbours < n_ - i ? i + 1 + rule_.neighbours : n_;
             breath_.after(static_cast<std::size_t>(last - i));
             swaps.row(i, last, delta_);
-            if (own_origins) exponentials(scores_, n_, scores_[i], powers_);
+            if (own_origins_) exponentials(scores_, n_, scores_[i], powers_);  // e^s would leave the range of doubles: one origin a row
             const ForceRow row{i, last, scores_[i], powers_[i], scores_, powers_, delta_, rule_.margin, rule_.near};
             if (by_bands)
                 for (std::int32_t j = i + 1; j < last; ++j) band_deltas_[(j - i - 1) * (n_ + 8) + i] = delta_[j];
             else if (wanted_.slope)
-                add_forces(rule_.link, row, slope_, wanted_.curvature ? curvature_ : nullptr);
+                add_forces(rule_.link, row, forces_);
             if (wanted_.value && !rule_.kernel) cost += rule_.link == Link::logistic ? logistic_cost(row) : margin_cost(row, rule_.link == Link::spring);
-        }
-        for (std::int32_t distance = 1; by_bands && wanted_.slope && distance <= bands_; ++distance) {
-            const double* delta = band_deltas_ + (distance - 1) * (n_ + 8);
-            const ForceBand band{distance, std::min(rows, n_ - distance), scores_, powers_, delta, rule_.margin, rule_.near, pull_, bend_};
-            add_band_forces(rule_.link, band, slope_, wanted_.curvature ? curvature_ : nullptr);
         }
         return cost;
     }
+    void add_bands(std::int32_t rows) {
+        for (std::int32_t distance = 1; distance <= bands_; ++distance) {
+            const double* delta = band_deltas_ + (distance - 1) * (n_ + 8);
+            const ForceBand band{distance, std::min(rows, n_ - distance), scores_, powers_, delta, rule_.margin, rule_.near, pull_, bend_};
+            add_band_forces(rule_.link, band, forces_);
+        }
+    }
     const LambdaRule& rule_;
     const Answer& wanted_;
+    const double* score_;
     std::int32_t n_, bands_;
+    Range range_;
+    bool own_origins_;
     std::vector<double> room_;
-    double *scores_, *powers_, *delta_, *slope_, *curvature_, *pull_, *bend_, *band_deltas_;
+    double *power_, *scores_, *powers_, *delta_, *slope_, *curvature_, *pull_, *bend_, *band_deltas_;  // the first by document
+    Forces forces_;
     Breath breath_;
 };
 
@@ -281,8 +366,11 @@ public:
         if (rule_.is_settled(query, scratch, wanted)) return;
         const std::unique_ptr<Swaps> swaps = rule_.swaps();
         swaps->start(query, scratch);
-        const double cost = Lineup(rule_, n, wanted).add(scored.score, scratch.order.data(), *swaps);
+        swaps->arrange(query, scratch.order.data(), scratch);
+        Lineup lineup(rule_, scored.score, n, wanted);
+        const double cost = lineup.add(scratch.order.data(), *swaps);
         if (wanted.value && !rule_.kernel) *wanted.value = -cost;
+        rule_.normalised(lineup.size, n, wanted);
     }
 
 private:

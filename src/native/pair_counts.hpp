@@ -66,7 +66,7 @@ private:
     class BprefSwaps final : public Swaps {
     public:
         explicit BprefSwaps(const BprefKernel& kernel) : kernel_(kernel) {}
-        void start(const Ranked& query, Scratch&) override {
+        void arrange(const Ranked& query, const std::int32_t*, Scratch&) override {
             credit_ = kernel_.credit_of(query);
             at_ = query.at;
             above_.assign(1, 0.0);
@@ -185,7 +185,7 @@ private:
     class PairSwaps final : public Swaps {
     public:
         explicit PairSwaps(const GainFunction& gain) : gain_(gain) {}
-        void start(const Ranked& query, Scratch& scratch) override {
+        void arrange(const Ranked& query, const std::int32_t*, Scratch& scratch) override {
             scratch.values.resize(query.count);
             std::transform(query.grade, query.grade + query.count, scratch.values.begin(), gain_);
             levels_from_top(scratch.values.data(), query.count, query.count, scratch.levels);

@@ -142,22 +142,26 @@ std::unique_ptr<Walk> PositionalKernel<GainFunction>::walk() const {
 
 // (u_j - u_i) (d_i - d_j) / N
 template <class GainFunction>
-class PositionalSwaps final : public Swaps {
+class PositionalSwaps final : public SeparableSwaps {
 public:
     explicit PositionalSwaps(const PositionalKernel<GainFunction>& kernel) : kernel_(kernel) {}
     void start(const Ranked& query, Scratch& scratch) override {
-        useful_.assign(query.retrieved, 0.0);
-        share_.assign(query.retrieved, 0.0);
+        useful_.assign(query.retrieved + 8, 0.0);
+        share_.assign(query.retrieved + 8, 0.0);
+        separable_ = {useful_.data(), share_.data(), share_.data()};
         if (kernel_.counts_nothing(query)) return;
         const auto terms = kernel_.terms(query, scratch);
-        for (std::int32_t p = 0; p < query.retrieved; ++p) useful_[p] = terms.gain(query.at[p]);
+        useful_of_.resize(query.count);
+        for (std::int32_t i = 0; i < query.count; ++i) useful_of_[i] = terms.gain(query.grade[i]);
         for (std::int32_t p = 0; p < std::min(kernel_.cutoff(), query.retrieved); ++p) share_[p] = terms.discount[p] / terms.total;
     }
-    void row(std::int32_t i, std::int32_t last, double* delta) override { separable_row(useful_.data(), share_[i], share_.data(), i, last, delta); }
+    void arrange(const Ranked& query, const std::int32_t* order, Scratch&) override {
+        for (std::int32_t p = 0; !useful_of_.empty() && p < query.retrieved; ++p) useful_[p] = useful_of_[order[p]];
+    }
 
 private:
     const PositionalKernel<GainFunction>& kernel_;
-    std::vector<double> useful_, share_;
+    std::vector<double> useful_, share_, useful_of_;  // the last by document
 };
 
 template <class GainFunction>

@@ -60,9 +60,11 @@ public:
     void answer(const Scored& scored, Scratch& scratch, const Answer& wanted) const override {
         const std::int32_t n = scored.count;
         if (!rule_.rank(scored, scored.score, scratch)) return answer_nan(n, wanted);
-        if (rule_.is_settled(rule_.ranked(scored, scratch), scratch, wanted)) return;
+        const Ranked query = rule_.ranked(scored, scratch);
+        if (rule_.is_settled(query, scratch, wanted)) return;
         const std::unique_ptr<Swaps> swaps = rule_.swaps();
-        Lineup lineup(rule_, n, wanted);
+        swaps->start(query, scratch);
+        Lineup lineup(rule_, scored.score, n, wanted);
         std::vector<double> noisy(n);
         double cost = 0;
         Breath breath;
@@ -71,12 +73,13 @@ public:
             const std::uint64_t start = splitmix::start({sampling_.seed, sampling_.draw, scored.query, static_cast<std::uint64_t>(sample)});
             add_noise(scored.score, n, sampling_.noise, start, noisy.data());
             if (!rule_.rank(scored, noisy.data(), scratch)) return answer_nan(n, wanted);
-            swaps->start(rule_.ranked(scored, scratch), scratch);
-            cost += lineup.add(scored.score, scratch.order.data(), *swaps);
+            swaps->arrange(rule_.ranked(scored, scratch), scratch.order.data(), scratch);
+            cost += lineup.add(scratch.order.data(), *swaps);
         }
         if (wanted.value && !rule_.kernel) *wanted.value = -cost / sampling_.samples;
         for (std::int32_t i = 0; wanted.slope && i < n; ++i) wanted.slope[i] /= sampling_.samples;
         for (std::int32_t i = 0; wanted.curvature && i < n; ++i) wanted.curvature[i] /= sampling_.samples;
+        rule_.normalised(lineup.size / sampling_.samples, n, wanted);
     }
 
 private:

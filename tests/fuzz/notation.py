@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 import exactrank as xr
-from exactrank.compare.contenders import find_contender, parse_method, split_methods
+from exactrank.compare.contenders import find_contender
+from exactrank.rankers.notation import parse_method, split_methods
 from tests.fuzz.mutations import ODD_WORDS, mutated, one_of, soup
 from tests.fuzz.target import Target, require
 from tests.fuzz.text import judged

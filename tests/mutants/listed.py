@@ -59,6 +59,7 @@ OPTIMIZERS = [
     *of(
         "optimizers/concave_convex.py", "concave_convex", ("state.theta + 2 * (theta - state.theta)", "state.theta + (theta - state.theta)")
     ),
+    *of("optimizers/concave_convex.py", "concave_convex", ("state.pull * state.theta + state.h[1])", "state.pull * state.theta)")),
     *of("optimizers/slopes.py", "concave_convex", ("/ (2 * problem.strength)", "/ (4 * problem.strength)")),
 ]
 

@@ -13,15 +13,15 @@ def link(name, lead, margin):
     return max(0.0, margin - lead), float(lead < margin), max(0.0, margin - lead) ** 2 / 2
 
 
-def lambdas(y, s, deltas, name="logistic", margin=1.0, neighbours=None, truncation=None, near=None, ranked_by=None):
-    """Forces, their curvature and the cost of one query; ``deltas(ranked grades)`` are the changes by exchanges of ranks.
+def pulls(y, s, deltas, name="logistic", margin=1.0, neighbours=None, truncation=None, near=None, ranked_by=None):
+    """(the better document, the worse, force, curvature, cost) of each pair of one query; ``deltas(ranked grades)`` are the changes by
+    exchanges of ranks.
 
     The ranking is that of the scores, or of others in their place.
     """
     n = len(y)
     order = np.lexsort((np.arange(n), y, -(s if ranked_by is None else ranked_by)))
     change = deltas(y[order])
-    force, curvature, cost = np.zeros(n), np.zeros(n), 0.0
     for i in range(n if truncation is None else min(n, truncation)):
         for j in range(i + 1, n if neighbours is None else min(n, i + 1 + neighbours)):
             if change[i, j] == 0:
@@ -29,11 +29,24 @@ def lambdas(y, s, deltas, name="logistic", margin=1.0, neighbours=None, truncati
             better, worse = (order[i], order[j]) if change[i, j] < 0 else (order[j], order[i])
             f, bend, c = link(name, s[better] - s[worse], margin)
             weight = abs(change[i, j]) / (1 if near is None else near + abs(s[better] - s[worse]))
-            force[better] += weight * f
-            force[worse] -= weight * f
-            curvature[[better, worse]] += weight * bend
-            cost += weight * c
+            yield better, worse, weight * f, weight * bend, weight * c
+
+
+def lambdas(y, *rule, **limits):
+    """Forces, their curvature and the cost of one query, by `pulls`."""
+    force, curvature, cost = np.zeros(len(y)), np.zeros(len(y)), 0.0
+    for better, worse, f, bend, c in pulls(y, *rule, **limits):
+        force[better] += f
+        force[worse] -= f
+        curvature[[better, worse]] += bend
+        cost += c
     return force, curvature, cost
+
+
+def normaliser(sizes):
+    """What LightGBM multiplies the forces of a query by; ``sizes`` are those of its pairs, each of which pushes two documents."""
+    total = sum(2 * size for size in sizes)
+    return np.log2(1 + total) / total if total > 0 else 1.0
 
 
 def unit_deltas(y):

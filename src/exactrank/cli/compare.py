@@ -1,6 +1,6 @@
 """``exactrank compare``: methods on the same queries, tuned with the same budget, with statistics and a report.
 
-``exactrank demo`` does so with five methods on artificial data, in under a minute.
+``exactrank demo`` does so with six methods on artificial data, in under a minute.
 """
 
 import shlex
@@ -35,7 +35,7 @@ MLflow = Annotated[str | None, typer.Option("--mlflow", help="Log to this MLflow
 
 SHORT = 300  #: characters of a reason on stderr; the tables have more
 QUERIES = 300  #: of the demo
-METHODS = ("ridge", "directrank", "lambdarank", "lambdamart", "lightgbm")
+METHODS = ("blend=blend(members='all', bags=5)", "ridge", "directrank", "lambdarank", "lambdamart", "lightgbm")
 MEASURES = ("nDCG@10", "nDCG@1", "AP(rel=3)")
 
 
@@ -74,12 +74,13 @@ def compare(
 ) -> None:
     """Compare methods: tune each on validation queries, test all on the same queries, with statistics and a report."""
     from exactrank.compare.compare import compare as compared
-    from exactrank.compare.contenders import find_contender, split_methods
+    from exactrank.compare.contenders import find_contender
     from exactrank.compare.contenders.program import Program
     from exactrank.compare.contenders.scores import ScoresFile
     from exactrank.compare.folder import workplace
     from exactrank.compare.race import checked_budget, checked_seconds
     from exactrank.measures.parse import parse_measure
+    from exactrank.rankers.notation import split_methods
 
     files = [ScoresFile(*_named(text, "--scores")) for text in scores or []]
     programs = [Program(*_named(text, "--program")) for text in program or []]
@@ -114,7 +115,7 @@ def demo(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare five methods on artificial data: the table here, the report in a folder; takes under a minute."""
+    """Compare six methods on artificial data: the table here, the report in a folder; takes under a minute."""
     from exactrank.compare.compare import compare as compared
     from exactrank.compare.folder import workplace
     from exactrank.data.synthetic import CubicPolynomial

@@ -17,7 +17,7 @@ OWN, COMMON = "Settings of the method", "Settings of all rankers"
 
 def ranker_options(ranker: type[Ranker]) -> list[inspect.Parameter]:
     """The settings of ``ranker`` as parameters of a command, its own first; what no word can stand for is left to Python."""
-    shared = [name for name in Ranker.settings if name != "measure"]
+    shared = [name for name in Ranker.settings if name != "measure" and name in ranker.settings]
     found = []
     for name in ["measure", *(name for name in ranker.settings if name not in Ranker.settings), *shared]:
         one = ranker.settings[name]

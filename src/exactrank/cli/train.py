@@ -196,9 +196,13 @@ class Job:
         reached = {"training": training["value"], "validation": training["valid"]}
         if self.as_json:
             named = {"path": str(path), "ranker": self.ranker.name, "measure": model.measure}
-            print_json(named | reached | {"steps": training["steps"], "interrupted": training["interrupted"]})
+            estimated = {name: training[name] for name in ("estimate", "interval") if name in training}
+            print_json(named | reached | estimated | {"steps": training["steps"], "interrupted": training["interrupted"]})
             return
         shown = {name: f"{mean:.4f}" for name, mean in reached.items() if mean is not None}
+        if "estimate" in training:
+            low, high = training["interval"]
+            shown["out of fold"] = f"{training['estimate']:.4f} ({low:.3f}-{high:.3f})"
         table = Table("measure", *shown, "definition")
         table.row(measure, *shown.values(), model.measure or "")
         show(table)

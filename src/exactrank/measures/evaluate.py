@@ -56,12 +56,16 @@ class Evaluation(Mapping[str, "Result"]):
         return "Evaluation(" + ", ".join(f"{name}={mean:.4f}" for name, mean in self.means.items()) + ")"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
-    """What an evaluation found by one of its measures."""
+    """What an evaluation found by one of its measures; its ``repr`` is the mean with its interval."""
 
     name: str
     evaluation: Evaluation
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return f"{self.name} {self.mean:.4f} [{low:.4f}, {high:.4f}]"
 
     @property
     def measure(self) -> Measure:

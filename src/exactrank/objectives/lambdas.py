@@ -19,9 +19,15 @@ With ``near`` the weight of a pair is its change of the measure by the way that 
 
 the slope of the measure rather than its change, so that pairs far apart, which no tree will exchange, count for little. (LightGBM's
 lambdarank does so, with 0.01.)
+
+With ``normalise`` all forces and curvatures of a query are multiplied by
+
+    log2(1 + S) / S,    S = the sum of the forces' sizes, each at both documents of its pair                    (6)
+
+so that a query of many or strong pairs counts for less: about as the logarithm of what it did. (LightGBM's ``lambdarank_norm``.)
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -50,6 +56,7 @@ class LambdaRule:
     neighbours: int | None = None
     truncation: int | None = None
     near: float | None = None
+    normalise: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.link not in ("logistic", "step", "spring"):
@@ -66,7 +73,7 @@ class LambdaRule:
     @property
     def conservative(self) -> bool:
         """Only RankNet's forces, of all pairs alike, are the slope of a cost; what a pair weighs otherwise depends on the ranking."""
-        return self.measure is None and self.neighbours is None and self.truncation is None
+        return self.measure is None and self.neighbours is None and self.truncation is None and not self.normalise
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of documents meet in one pass."""
@@ -78,7 +85,7 @@ class LambdaRule:
         """The rule as the kernels take it."""
         kernel, grades = (None, data.y) if self.measure is None else training_kernel(self.measure, data)
         limits = self.neighbours or NO_CUTOFF, self.truncation or NO_CUTOFF
-        return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0)
+        return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0, self.normalise)
 
 
 @dataclass(frozen=True)

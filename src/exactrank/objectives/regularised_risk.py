@@ -14,7 +14,7 @@ The ramp bound is not convex, but has convex risks above it:
     loss_q = max_y [delta(y) + c(y).s] - max_y c(y).s  <=  max_y [delta(y) + c(y).s] - c(y').s                  (3)
 
 with equality where y' is the ranking by the scores s: the right side is the convex structured loss whose target is y' in the
-place of a perfect ranking.
+place of a perfect ranking. Both maxima are convex in theta, and the second has the slope of c(y').
 """
 
 from copy import copy
@@ -23,6 +23,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.objectives.parametric import Numbers, Parametric
 from exactrank.objectives.score_space import Objective
@@ -81,6 +82,27 @@ class RampRisk(RegularisedRisk):
 
     objective: Structured
     convex = False
+
+    def __init__(
+        self,
+        objective: Structured,
+        architecture: Architecture,
+        data: RankingData,
+        strength: float = 1.0,
+        centre: Theta | None = None,
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(objective, architecture, data, strength, centre, threads)
+        self._separation = objective.separation(data)
+
+    def apart(self, theta: Theta) -> tuple[tuple[float, Theta], tuple[float, Theta]]:
+        """The two maxima of (3), summed as in (1), with their slopes, for a linear model."""
+        _, X, indptr, weight = self._given
+        coefficients = self._separation.coefficients(self.architecture.scores(theta, X, self.threads), indptr, None)
+        pull = np.repeat(weight / self.parts, self.data.sizes) * coefficients
+        slope = _core.pulled_back(X, pull, self.threads) / self.architecture.scale
+        value, (risk, risk_slope) = float(slope @ theta), self.risk(theta)
+        return (risk + value, risk_slope + slope), (value, slope)
 
     def convexified(self, theta: Theta) -> RegularisedRisk:
         """The convex risk of (3) that touches this one at ``theta``."""

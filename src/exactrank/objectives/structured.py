@@ -101,7 +101,11 @@ class Structured:
         s = data.grouped(checked_scores(data, scores))
         if not np.all(np.isfinite(s)):
             raise DataError(f"scores hold {s[~np.isfinite(s)][0]}; give finite numbers")
-        return Towards(self, self._oracle(data)[0].coefficients(s, data.indptr, None))
+        return Towards(self, self.separation(data).coefficients(s, data.indptr, None))
+
+    def separation(self, data: RankingData) -> _core.Separation:
+        """What finds the most violated rankings of ``data``, and c of rankings by score."""
+        return self._oracle(data)[0]
 
     def _oracle(self, data: RankingData) -> tuple[_core.Separation, PerDocument]:
         """What finds the most violated rankings of ``data``, and what each document is worth to the measure."""
@@ -147,7 +151,7 @@ class Towards:
         """Itself on the data that the targets are for."""
         if len(self.targets) != data.n_documents:
             raise DataError(f"there are targets for {len(self.targets)} documents, and the data has {data.n_documents}; give the same data")
-        return _core.StructuredLoss(self.structured._oracle(data)[0], self.targets, self.structured.slack == "rescaled")
+        return _core.StructuredLoss(self.structured.separation(data), self.targets, self.structured.slack == "rescaled")
 
 
 @dataclass(frozen=True, eq=False)

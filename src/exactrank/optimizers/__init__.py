@@ -24,6 +24,7 @@ OPTIMIZERS: Mapping[str, str] = {
     "Bundle": "cutting_plane",
     "Subgradient": "subgradient",
     "ConcaveConvex": "concave_convex",
+    "ConcaveConvexBundle": "concave_convex",
     "AdaRank": "boosting",
     "RankBoost": "boosting",
 }

@@ -7,16 +7,40 @@ function and touches it at that point, so
 
 for its minimiser theta': a step never ascends. Each step is a convex problem, for any optimizer of those. Where many steps go the
 same way they are short; so each goes on in its direction, twice as far and twice again, while that descends.
+
+Where many problems are solved that differ in strength alone, that is slow. With both functions at hand, J = penalty + f - h, planes
+below f stay good whatever is taken off and whatever the strength. So a **bundle** of them is kept, and each step asks once:
+
+    theta+ = argmin_t  penalty(t) + max_k (f(theta_k) + f'_k . (t - theta_k)) - h'(theta) . t + pull/2 |t - theta|^2        (2)
+
+The tangent of h only moves the centre of the quadratic terms. Where J falls by a share of what (2) promises theta moves there, and
+h has a new tangent; else the pull grows. The next problem goes on from the same theta and planes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
 
+from exactrank._core import Planes
 from exactrank.errors import SettingError
 from exactrank.optimizers.base import Optimizer, State, Theta
-from exactrank.optimizers.cutting_plane import PlanesState, Regularised, SumOfMaxima, value_of
+from exactrank.optimizers.cutting_plane import (
+    FASTEST,
+    FINE,
+    LEAST_PULL,
+    TRUSTED,
+    PlanesState,
+    Regularised,
+    SumOfMaxima,
+    solved,
+    tangent,
+    value_of,
+)
+from exactrank.stored import storable
+
+#: The first step, by the one slope that is known, would gain this share of the value; theta moves for this share of what is promised.
+FIRST, MOVES = 0.03, 0.1
 
 
 class DifferenceOfConvex(Regularised, Protocol):
@@ -67,3 +91,82 @@ class ConcaveConvex:
 
 def _value(problem: Regularised, theta: Theta) -> float:
     return value_of(problem, theta, problem.risk(theta)[0])
+
+
+Tangent = tuple[float, Theta]  #: a function's value, and a subgradient of it
+
+
+class Parted(Regularised, Protocol):
+    """A problem whose risk is one convex function less another, both at hand."""
+
+    def apart(self, theta: Theta) -> tuple[Tangent, Tangent]:
+        """f and h at ``theta``."""
+
+
+@storable
+@dataclass(frozen=True, kw_only=True)
+class PartedState(State[Theta]):
+    """A state with f and h at theta, the planes below f, and the pull of (2)."""
+
+    f: Tangent = field(repr=False)
+    h: Tangent = field(repr=False)
+    planes: Planes = field(repr=False)
+    pull: float
+
+
+@dataclass(frozen=True)
+class ConcaveConvexBundle:
+    """Steps of (2) until one promises to gain less than ``tolerance``, relatively.
+
+    Planes that have been idle for ``keep`` steps are forgotten; the program is solved no better than a share ``inexact`` of what a step
+    can gain, in at most ``sweeps`` visits of its planes.
+    """
+
+    asks: ClassVar[type] = Parted
+
+    tolerance: float = 1e-3
+    keep: int = 20
+    inexact: float = 0.1
+    sweeps: int = 10_000
+
+    def init(self, problem: Parted, theta: Theta, rng: np.random.Generator) -> PartedState:
+        """At ``theta``, with the plane there."""
+        f, h = problem.apart(theta)
+        planes = Planes(1, problem.strength, problem.centre)
+        planes.add(np.zeros(1, np.int64), *tangent(theta, *f))
+        value = value_of(problem, theta, f[0] - h[0])
+        if not np.isfinite(value + f[1].sum() + h[1].sum()):
+            said = "the objective or its slope is not finite at the start; scale the features or the start down"
+            return PartedState(theta, value, done=True, trouble=said, f=f, h=h, planes=planes, pull=0.0)
+        slope = f[1] - h[1] + problem.strength * (theta - problem.centre)
+        pull = float(slope @ slope) / (2 * FIRST * max(abs(value), 1e-300)) - problem.strength
+        return PartedState(theta, value, f=f, h=h, planes=planes, pull=max(pull, LEAST_PULL * problem.strength))
+
+    def resumed(self, problem: Parted, state: PartedState, rng: np.random.Generator) -> PartedState:
+        """The state to start from in a problem that differs in its strength or centre alone: all planes are still good."""
+        value = value_of(problem, state.theta, state.f[0] - state.h[0])
+        return replace(state, value=value, steps=0, done=bool(state.trouble), pull=max(state.pull, LEAST_PULL * problem.strength))
+
+    def step(self, problem: Parted, state: PartedState) -> PartedState:
+        """To the minimum of (2), where J falls enough."""
+        planes, strength = state.planes.copy(), problem.strength + state.pull
+        # all but the planes is one quadratic term, plus a constant
+        centre = (problem.strength * problem.centre + state.pull * state.theta + state.h[1]) / strength
+        planes.pose(strength, centre)
+        away = state.theta - centre
+        known = state.f[0] + 0.5 * strength * float(away @ away)
+        trouble = solved(planes, known, self.inexact, FINE * self.tolerance * abs(state.value), self.sweeps)
+        if trouble:
+            return replace(state, steps=state.steps + 1, done=True, trouble=trouble)
+        planes.drop(self.keep)
+        theta = planes.theta()
+        linear = state.h[0] + float(state.h[1] @ (theta - state.theta))
+        promised = value_of(problem, theta, planes.height() - linear) - state.value
+        f, h = problem.apart(theta)
+        planes.add(np.zeros(1, np.int64), *tangent(theta, *f))
+        value, done = value_of(problem, theta, f[0] - h[0]), promised <= self.tolerance * abs(state.value)
+        if not value - state.value >= MOVES * promised or not value > state.value:
+            return replace(state, steps=state.steps + 1, done=done, planes=planes, pull=state.pull * FASTEST)
+        slack = FASTEST if value - state.value > TRUSTED * promised else 1.0
+        pull = max(state.pull / slack, LEAST_PULL * problem.strength)
+        return PartedState(theta, value, state.steps + 1, done, f=f, h=h, planes=planes, pull=pull)

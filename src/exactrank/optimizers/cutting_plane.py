@@ -191,32 +191,38 @@ class CuttingPlane:
         return replace(state, theta=theta, value=duality.value, steps=steps, done=done, duality=duality, risk=risk, planes=planes)
 
     def _solved(self, planes: Planes, problem: SumOfMaxima, state: PlanesState) -> str:
-        """Solve (3), afresh and longer where that fails; what is wrong where that fails too."""
+        """Solve (3); what is wrong where that fails."""
         strength = problem.strength + state.pull  # both quadratic terms together are another one, plus a constant
         centre = (problem.strength * problem.centre + state.pull * state.theta) / strength
         planes.pose(strength, centre)
         away = state.theta - centre
         known = state.risk + 0.5 * strength * float(away @ away)
-        if self._converges(planes, known, self.sweeps):
-            return ""
-        planes.restart()
-        if self._converges(planes, known, 10 * self.sweeps):
-            return ""
-        dual = planes.dual()
-        remedy = "allow more sweeps or raise the strength" if np.isfinite(known - dual) else "scale the features down"
-        return (
-            f"the quadratic program over {planes.count} planes was not solved in {10 * self.sweeps} sweeps: "
-            f"no solution is below {dual:g}, the best known is {known:g}; {remedy}"
-        )
+        return solved(planes, known, self.inexact, max(FINE * self.tolerance, FINEST) * abs(known), self.sweeps)
 
-    def _converges(self, planes: Planes, known: float, sweeps: int) -> bool:
-        """Whether the gap of the program came to a share ``inexact`` of what its solution gains on the ``known`` value."""
-        gap, enough, finest = np.inf, 0.0, max(FINE * self.tolerance, FINEST) * abs(known)
-        while gap > (enough := max(self.inexact * (known - planes.dual()), finest)):
-            gap = planes.solve(enough, sweeps)
-            if not gap <= enough:
-                return False
-        return gap <= enough
+
+def solved(planes: Planes, known: float, inexact: float, finest: float, sweeps: int) -> str:
+    """Solve the program of ``planes``, afresh and longer where that fails; what is wrong where that fails too."""
+    if _converges(planes, known, inexact, finest, sweeps):
+        return ""
+    planes.restart()
+    if _converges(planes, known, inexact, finest, 10 * sweeps):
+        return ""
+    dual = planes.dual()
+    remedy = "allow more sweeps or raise the strength" if np.isfinite(known - dual) else "scale the features down"
+    return (
+        f"the quadratic program over {planes.count} planes was not solved in {10 * sweeps} sweeps: "
+        f"no solution is below {dual:g}, the best known is {known:g}; {remedy}"
+    )
+
+
+def _converges(planes: Planes, known: float, inexact: float, finest: float, sweeps: int) -> bool:
+    """Whether the gap of the program came to a share ``inexact`` of what its solution gains on the ``known`` value."""
+    gap, enough = np.inf, 0.0
+    while gap > (enough := max(inexact * (known - planes.dual()), finest)):
+        gap = planes.solve(enough, sweeps)
+        if not gap <= enough:
+            return False
+    return gap <= enough
 
 
 def _every(problem: SumOfMaxima) -> npt.NDArray[np.int64]:

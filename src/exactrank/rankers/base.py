@@ -22,17 +22,26 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from exactrank.arrays import PerDocument, Table
-from exactrank.data.folds import deal_folds
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, InterruptedWarning, SettingError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import evaluate
+from exactrank.measures.evaluate import Result, evaluate
 from exactrank.measures.parse import parse_measure
-from exactrank.rankers.training_data import TrainingData, check_measure_tells_apart, judged, training_data
+from exactrank.objectives.within_query import deviation
+from exactrank.rankers.training_data import (
+    TrainingData,
+    check_measure_tells_apart,
+    deal_parts,
+    joined,
+    judged,
+    mixed_queries,
+    training_data,
+)
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.scorers.model import Model, plain
+from exactrank.scorers.sum import sum_of
 from exactrank.settings import SOME, VALID, Configured, setting
 from exactrank.stored import from_record, to_record
 from exactrank.training.combinators import bags, bootstrap
@@ -42,7 +51,7 @@ from exactrank.training.run import Journal, Recorder, Root
 
 Checkpoint = Callable[[Model], None]
 #: What a fit leaves on the ranker.
-_FITTED = {"model_", "history_", "n_features_in_", "feature_names_in_", "out_of_fold_"}
+_FITTED = {"model_", "history_", "n_features_in_", "feature_names_in_", "oof_", "estimate_"}
 
 
 class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
@@ -58,8 +67,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     )
     bagging: Literal["cross-fit", "bootstrap"] = setting(
         default="cross-fit",
-        help="What each model of a bag is trained on: all parts of the queries but one, which chooses its iterate, or a bootstrap sample"
-        " of the queries.",
+        help="What each model of a bag is trained on: all parts of the queries but two, one of which chooses its iterate, while the other"
+        " tells what it is worth; or a bootstrap sample of the queries.",
         only={"bags": SOME},
     )
     seed: int = setting(default=0, help="Seed of everything random.", at_least=0, at_most=2**63 - 1)
@@ -74,7 +83,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
     model_: ClassVar[Model]
     history_: ClassVar[tuple[Progress, ...]]
-    out_of_fold_: ClassVar[PerDocument]
+    oof_: ClassVar[PerDocument]
+    estimate_: ClassVar[Result]
 
     @abstractmethod
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
@@ -86,8 +96,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
     def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
         """The settings that would have no effect on ``data`` beside the others, each with why; ``fit`` refuses them."""
-        cross_fitted = bool(self._bag_count(data)) and self.bagging == "cross-fit"
-        return self.without_effect(**self._comes_to(data), **{VALID: validated or cross_fitted})
+        return self.without_effect(**self._comes_to(data), **{VALID: validated or self._cross_fits(data)})
 
     def check_effects(self, data: RankingData, validated: bool = False) -> None:
         """Raise where on ``data`` a setting has no effect beside the others, or cannot stand beside them; or weights are not honoured."""
@@ -96,8 +105,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             raise SettingError(f"{name}: {trouble}")
         if self.bags == 1 and self.bagging == "cross-fit":
             raise SettingError(f"{name}: bags=1 leaves no queries to train on; give bags=0 for one model, or at least 2")
-        if self._bag_count(data) and self.bagging == "cross-fit" and data.n_queries < 2:
-            raise SettingError(f"{name}: cross-fitting needs at least 2 queries, and the data has 1; give bags=0")
+        if self._cross_fits(data) and len(mixed_queries(data)) < 2:
+            raise SettingError(f"{name}: cross-fitting needs at least 2 queries with different grades, and the data has 1; give bags=0")
         if data.sample_weight is not None and not self.weighs_documents:
             raise SettingError(
                 f"{name} cannot weigh single documents; leave out sample_weight, give a query_weight, or use Ridge, MART,"
@@ -120,7 +129,9 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> Self:
         """Train on a `RankingData`, or on a matrix or frame with grades ``y`` and ``qid`` or ``group``.
 
-        ``valid``, a `RankingData` or ``(X, y, qid)``, chooses the iterate to keep. ``listener`` hears of every step,
+        ``valid``, a `RankingData` or ``(X, y, qid)``, chooses the iterate to keep; a ranker that is cross-fitted learns from it too, since
+        its parts choose. Then ``oof_`` has the score of each row by a model that has not met its query, neither to learn nor to
+        choose, and ``estimate_`` what the measure is by them, with its interval. ``listener`` hears of every step,
         ``checkpoint`` gets the best model so far, about once a second (more rarely where judging it takes long). Ctrl-C ends
         training; the best model so far is kept, with a warning. ``resume``, a checkpoint of this ranker on the same data, is taken up: the
         result is that of a run without a break. The order of the rows within a query changes nothing in the model.
@@ -132,7 +143,9 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         given = training_data(data, valid, self.missing, self.threads)
         check_measure_tells_apart(measure, data, self.threads)
         own = copy(self)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
-        task = Task(measure, given.data, given.valid, self.threads)
+        if self._cross_fits(data):
+            given = replace(given, learnt=joined(given.data, given.valid))
+        task = Task(measure, given.learnt, None if self._cross_fits(data) else given.valid, self.threads)
         journal = Journal() if resume is None else own._journal(resume, given)
         root = Root(listener, None if checkpoint is None else partial(own._keep, given, checkpoint), journal)
         trained = root.train(partial(own._trained, task))
@@ -140,12 +153,16 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=2)
         if root.interrupted:
             warnings.warn("training was interrupted; the best model so far is kept", InterruptedWarning, stacklevel=2)
-        model = own._model(given, trained.iterate, trained.steps, root.interrupted, trained.chosen)
-        fitted = {"model_": model, "history_": tuple(journal.history), "n_features_in_": data.n_features}
+        said: dict[str, Any] = {"chosen": dict(trained.chosen)} if trained.chosen else {}
+        fitted: dict[str, Any] = {"history_": tuple(journal.history), "n_features_in_": data.n_features}
         if isinstance(X, RankingData) or hasattr(X, "columns"):
             fitted["feature_names_in_"] = np.array(data.feature_names, object)
-        if "out_of_fold_" in vars(own):
-            fitted["out_of_fold_"] = given.data.ungrouped(vars(own)["out_of_fold_"])
+        oof = vars(own).get("oof_")
+        if oof is not None and not np.isnan(oof).any():
+            estimate = evaluate(measure, *given.as_given(oof), threads=self.threads)[str(measure)]
+            fitted |= {"oof_": given.data.ungrouped(oof[: data.n_documents]), "estimate_": estimate}
+            said |= {"estimate": estimate.mean, "interval": list(estimate.interval)}
+        fitted["model_"] = own._model(given, trained.iterate, trained.steps, root.interrupted, **said)
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
         return self
 
@@ -154,27 +171,51 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         count = self._bag_count(task.data)
         if not count:
             return self._fit(task, recorder)
-        if self.bagging == "cross-fit":
-            self.__dict__["out_of_fold_"] = np.full(task.data.n_documents, np.nan)
-            count = min(count, task.data.n_queries)
-        return bags([partial(self._member, task, count, number) for number in range(count)], task.verdict, recorder)
+        if self._cross_fits(task.data):
+            trained, self.__dict__["oof_"] = self.cross_fitted(task, count, recorder)
+            return trained
+        return bags([partial(self._member, task, number) for number in range(count)], task.verdict, recorder)
 
     def _bag_count(self, data: RankingData) -> int:
         """The number of models whose mean is taken; 0 where there is one."""
         count: int = self._comes_to(data).get("bags", self.bags)
         return count
 
-    def _member(self, task: Task, count: int, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """The model of a bag with that number."""
-        one, data = replace(task, bag=number, bags=count), task.data
-        if self.bagging == "bootstrap":
-            drawn, _ = bootstrap(data, np.random.default_rng([self.seed, number]))
-            return self._fit(replace(one, data=replace(data, query_weight=drawn)), recorder)
-        held_out = deal_folds(data.n_queries, count, self.seed) == number
-        seen, unseen = data.take_queries(~held_out), data.take_queries(held_out)
-        trained = self._fit(replace(one, data=seen, valid=unseen), recorder)
-        self.__dict__["out_of_fold_"][np.repeat(held_out, data.sizes)] = trained.iterate.score(unseen.X, self.threads)
-        return trained
+    def _cross_fits(self, data: RankingData) -> bool:
+        return bool(self._bag_count(data)) and self.bagging == "cross-fit"
+
+    def _member(self, task: Task, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """The model of a bag with that number: of a bootstrap sample of the queries."""
+        drawn, _ = bootstrap(task.data, np.random.default_rng([self.seed, number]))
+        return self._fit(replace(task, bag=number, bags=self._bag_count(task.data), data=replace(task.data, query_weight=drawn)), recorder)
+
+    def cross_fitted(self, task: Task, count: int, recorder: Recorder[Scorer]) -> tuple[Trained[Scorer], PerDocument]:
+        """The mean of models that have seen all parts of the queries but two, and the scores of all documents out of fold.
+
+        One of the two parts chooses the model's iterate; the other is scored by the model, which knows nothing of it. Of two parts
+        in all, the one that chooses is scored too. Scores are of unit deviation within queries, where their scale says nothing.
+        """
+        data = task.data
+        part = deal_parts(data, count, self.seed)
+        parts, oof = int(part.max()) + 1, np.full(data.n_documents, np.nan)
+
+        def member(number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+            chooses, scored = part == number, part == (number + (parts > 2)) % parts
+            own = replace(task, data=data.take_queries(~(chooses | scored)), valid=data.take_queries(chooses), bag=number, bags=parts)
+            trained = self._fit(own, recorder)
+            oof[np.repeat(scored, data.sizes)] = comparable(trained.iterate).score(data.take_queries(scored).X, self.threads)
+            return trained
+
+        def comparable(scorer: Scorer) -> Scorer:
+            size = deviation(scorer.score(data.X, self.threads), data.indptr) if self._is_scale_free else 0.0
+            return sum_of([scorer], [1 / size]) if size > 0 else scorer
+
+        return bags([partial(member, number) for number in range(parts)], task.verdict, recorder, view=comparable), oof
+
+    @property
+    def _is_scale_free(self) -> bool:
+        """May scores be multiplied by any positive number?"""
+        return True
 
     def predict(self, X: Table) -> PerDocument:
         """The score of each row of a `RankingData`, a frame or a matrix, in the caller's row order."""
@@ -203,17 +244,15 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             raise IncompatibleError(f"a {self.model_.scorer.kind} model has no weights; only linear ones do")
         return self.model_.scorer.weights
 
-    def _model(
-        self, given: TrainingData, scorer: Scorer, steps: int, interrupted: bool, chosen: Mapping[str, object] | None = None
-    ) -> Model:
+    def _model(self, given: TrainingData, scorer: Scorer, steps: int, interrupted: bool, **said: object) -> Model:
         """The model of ``scorer``; what is said of training is the measure as asked, on the data as given: ties may go by that order."""
         measure, threads = parse_measure(self.measure), self.threads
         reached: dict[str, float | None] = {"value": None, "valid": None}
         for name, part, as_given in (("value", given.data, given.given), ("valid", given.valid, given.given_valid)):
-            if part is not None and as_given is not None:
+            if part is not None and as_given is not None and not (name == "valid" and self._cross_fits(given.data)):
                 scores = as_given.grouped(part.ungrouped(scorer.score(part.X, threads)))
                 reached[name] = measure.on(as_given, threads=threads).mean(scores)
-        training = {**reached, "steps": steps, "interrupted": interrupted} | ({"chosen": dict(chosen)} if chosen else {})
+        training = {**reached, "steps": steps, "interrupted": interrupted, **said}
         made: Any = scorer  # of any kind: all know what stands for missing values
         whole: Scorer = replace(made, missing=self.missing, fill=given.fill).anchored(given.data.offset)
         return Model(whole, repr(measure), type(self).__name__, self.get_params(), given.facts, self.seed, training=training)

@@ -70,8 +70,8 @@ class Boosting:
         draws = {"feature_fraction_seed": ranker.feature_fraction < 1, "extra_seed": ranker.extra}
         seeds = {name: int(rng.integers(2**31)) for name, is_drawn in draws.items() if is_drawn}
         data, share = self.task.data, self.task.data.sample_weight
-        bound = self.objective.drawn(place).on(data) if isinstance(self.objective, Sampled) else self._bound
-        _, slope, curvature = _core.answers(bound, trees.kept[0], data.indptr, seen, True, True, self.bins.threads)
+        bound = self._bound(place)
+        _, slope, curvature = _core.answers(bound, trees.kept[0], data.indptr, seen, True, True, self.bins.threads, with_value=False)
         if not curvature.any():
             curvature = np.repeat(seen, data.sizes)
         tree = trees.grow(*((slope, curvature) if share is None else (slope * share, curvature * share)), seeds)
@@ -80,8 +80,13 @@ class Boosting:
         return trees.plus(tree, 1.0 if self.weigh is None else self.weigh(trees, tree, seen))
 
     @cached_property
-    def _bound(self) -> _core.Objective:
-        return self.objective.on(self.task.data)
+    def _bound(self) -> Callable[[int], _core.Objective]:
+        """The objective for the tree of a number; whether it is drawn anew is asked once, since a protocol answers slowly."""
+        objective, data = self.objective, self.task.data
+        if isinstance(objective, Sampled):
+            return lambda place: objective.drawn(place).on(data)
+        bound = objective.on(data)
+        return lambda place: bound
 
 
 class BoostedRanker(Ranker):
@@ -91,10 +96,10 @@ class BoostedRanker(Ranker):
 
     trees: int = setting(default=300, help="Maximum number of trees.", at_least=1, at_most=1 << 20, free=True)
     learning_rate: float = setting(
-        default=0.1, help="What each tree's output is multiplied by.", above=0, at_most=1, search=Range(0.02, 0.3, log=True)
+        default=0.05, help="What each tree's output is multiplied by.", above=0, at_most=1, search=Range(0.02, 0.3, log=True)
     )
     leaves: int = setting(
-        default=31, help="Maximum number of leaves of a tree.", at_least=2, at_most=1 << 17, search=Range(4, 63, log=True)
+        default=15, help="Maximum number of leaves of a tree.", at_least=2, at_most=1 << 17, search=Range(4, 63, log=True)
     )
     depth: int | None = setting(
         default=None, help="Maximum number of splits from the root to a leaf; by default no limit.", at_least=1, at_most=(1 << 31) - 1
@@ -106,10 +111,10 @@ class BoostedRanker(Ranker):
     bins: int = setting(default=255, help="Number of different values of a feature that are told apart.", at_least=2, at_most=1 << 16)
     l2: float = setting(default=0.0, help="Added to the curvature of each leaf.", at_least=0, at_most=1e100)
     feature_fraction: float = setting(
-        default=1.0, help="Share of the features that each tree may use.", above=0, at_most=1, search=Range(0.3, 1.0)
+        default=0.7, help="Share of the features that each tree may use.", above=0, at_most=1, search=Range(0.3, 1.0)
     )
     query_fraction: float = setting(
-        default=1.0, help="Share of the queries that each tree is fitted to.", above=0, at_most=1, search=Range(0.5, 1.0)
+        default=0.7, help="Share of the queries that each tree is fitted to.", above=0, at_most=1, search=Range(0.5, 1.0)
     )
     extra: bool = setting(
         default=False,
@@ -131,8 +136,8 @@ class BoostedRanker(Ranker):
     )
     bagging: Literal["draws", "cross-fit", "bootstrap"] = setting(  # type: ignore[assignment]  # one more than others have
         default="draws",
-        help="What each forest of a bag is trained on: all queries, with random draws of its own; all parts of the queries but one, which"
-        " chooses how many trees to keep; or a bootstrap sample of the queries.",
+        help="What each forest of a bag is trained on: all queries, with random draws of its own; all parts of the queries but two, one"
+        " of which chooses how many trees to keep; or a bootstrap sample of the queries.",
         only={"bags": SOME},
     )
     missing: TreeMissing = setting(  # type: ignore[assignment]
@@ -158,10 +163,10 @@ class BoostedRanker(Ranker):
                 ' 1, extra, sampled lambdas, or bagging="cross-fit" or "bootstrap"'
             )
 
-    def _member(self, task: Task, count: int, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+    def _member(self, task: Task, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         if self.bagging == "draws":
             return self._fit(replace(task, bag=number), recorder)
-        return super()._member(task, count, number, recorder)
+        return super()._member(task, number, recorder)
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         self._check_features(task.data)

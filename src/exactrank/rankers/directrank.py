@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from exactrank.objectives.within_query import deviation
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, Profiled
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.gradient import GradientRanker
+from exactrank.rankers.lambdarank import LambdaRank
+from exactrank.rankers.smoothrank import SmoothRank
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.settings import SOME, Range, setting
@@ -41,10 +44,14 @@ from exactrank.training.judge import Judge, Task, severe, unheard
 from exactrank.training.progress import Trained, Verdict
 from exactrank.training.run import Recorder, Run
 
-Start = Literal["auto", "softmax", "ridge", "zero", "random"] | Sequence[float]
+Start = Literal["auto", "softmax", "ridge", "smoothrank", "lambdarank", "zero", "random"] | Sequence[float]
+#: The rankers whose weights are a start.
+RANKERS: Mapping[Start, type[GradientRanker]] = {"smoothrank": SmoothRank, "lambdarank": LambdaRank}
 #: With as many queries, or more, the mean over bootstrap samples is not worth its time.
 MANY_QUERIES = 5000
 BAGS = 20
+#: Of the queries, for cross-fitting a ranker whose weights are a start.
+PARTS = 5
 ROUNDS = 50
 SOFTMAX_RIDGE = 0.01
 SOFTMAX_ITERATIONS = 60
@@ -69,9 +76,9 @@ class DirectRank(Ranker):
     bagging: Literal["cross-fit", "bootstrap"] = "bootstrap"
     start: Start = setting(
         default="auto",
-        help="Where to start: the best softmax or ridge regression, no weights, random ones, or (in Python) given ones. By default the"
-        " softmax, and in bags with validation data no weights too, the better of which is kept.",
-        search=("auto", "softmax", "ridge", "zero"),
+        help="Where to start: the best softmax or ridge regression, SmoothRank's or LambdaRank's weights, none, random ones, or (in Python)"
+        " given ones. By default the softmax, and in bags with validation data no weights too, the better of which is kept.",
+        search=("auto", "softmax", "ridge", "smoothrank", "lambdarank", "zero"),
     )
     restarts: int = setting(
         default=1,
@@ -123,9 +130,19 @@ class DirectRank(Ranker):
             found["tolerance"] = f"tolerance={self.tolerance!r} has no effect with a single round; leave it out, or give max_iter"
         return found
 
+    @property
+    def _is_scale_free(self) -> bool:
+        return self.limits.scale_free
+
+    @property
+    def limits(self) -> Limits:
+        """What weights may be."""
+        low = 0.0 if self.nonnegative else -math.inf if self.low is None else self.low
+        return Limits(low, *(math.inf if limit is None else limit for limit in (self.high, self.window)))
+
     def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         count = self._bag_count(task.data)
-        if not count or self.bagging == "cross-fit":
+        if not count or self._cross_fits(task.data):
             return super()._trained(task, recorder)
         search = _Search(self, task)
         return restarts([partial(search.mean, count, start) for start in search.starts], recorder)
@@ -142,8 +159,7 @@ class _Search:
 
     def __init__(self, ranker: DirectRank, task: Task) -> None:
         self.ranker, self.task = ranker, task
-        low = 0.0 if ranker.nonnegative else -math.inf if ranker.low is None else ranker.low
-        self.limits = Limits(low, *(math.inf if limit is None else limit for limit in (ranker.high, ranker.window)))
+        self.limits = ranker.limits
         self.first = ranker.start if isinstance(ranker.start, str) else tuple(ranker.start)
         #: The starts of a bag: two where validation data can tell which is better.
         self.starts: Sequence[Start] = ["softmax", "zero"] if task.valid is not None and self.first == "auto" else [self.first]
@@ -214,6 +230,8 @@ class _Search:
         if kind == "random":
             spread = np.array([deviation(column, data.indptr) for column in self.columns])
             return rng.standard_normal(data.n_features) / np.where(spread > 0, spread, np.inf)
+        if kind in RANKERS:
+            return recorder.remembered(str(kind), lambda: self.trained_by(RANKERS[kind]))
         if isinstance(kind, str):
             return recorder.remembered(
                 "softmax", lambda: SoftmaxLikelihood(self.bound, self.columns, SOFTMAX_RIDGE).best(SOFTMAX_ITERATIONS)
@@ -226,6 +244,15 @@ class _Search:
             first = f"{names[outside[0]]} starts at {theta[outside[0]]:g}"
             raise SettingError(f"{first}, which is not between {limits.low:g} and {limits.high:g}; move it there, or widen low and high")
         return theta
+
+    def trained_by(self, method: type[GradientRanker]) -> Theta:
+        """The weights of another ranker, cross-fitted where there is no validation data to end its training in time."""
+        task, data, parts = self.task, self.task.data, 0
+        if task.valid is None:  # each part needs a query that counts
+            counts = np.flatnonzero((data.weights > 0) & ~np.isnan(self.bound.values(data.y)))
+            task, parts = replace(task, data=data.take_queries(counts)), PARTS if len(counts) > 1 else 0
+        ranker = method(task.measure, bags=parts, seed=self.ranker.seed, threads=task.threads)
+        return cast(Linear, ranker._trained(task, Recorder()).iterate).weights
 
     def scores(self, theta: Theta, part: RankingData) -> PerDocument:
         """Of the documents of ``part``."""

@@ -50,13 +50,23 @@ _WRITABLE = re.compile(r"[\w.-]+", re.ASCII)
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree that has grown: ``values`` of its leaves, and LightGBM's sums of outputs without it and with it."""
+    """A tree that has grown, and LightGBM's sums of outputs without it and with it."""
 
-    values: PerLeaf
+    forest: "Forest"
+    number: int  #: among those that grew in the forest
     without: PerSet
     sums: PerSet
-    text: str  #: of itself, as a model of its own
-    bins: "Bins"
+
+    @cached_property
+    def text(self) -> str:
+        """Of itself, as a model of its own."""
+        return self.forest.text_of(self.number)
+
+    @cached_property
+    def values(self) -> PerLeaf:
+        """Those of its leaves, to the bit."""
+        line = re.search("^leaf_value=(.*)$", self.text, re.MULTILINE)
+        return np.array(line[1].split() if line else [], np.float64)
 
     @cached_property
     def outputs(self) -> PerSet:
@@ -64,7 +74,7 @@ class Tree:
         values = np.sort(self.values)
         if np.any(np.diff(values) < LIKE * (1 + np.abs(self.sums[0]).max())):
             alone = TreeEnsemble(self.text)  # by way of the features
-            return tuple(alone.score(X, self.bins.threads) for X in self.bins.features)
+            return tuple(alone.score(X, self.forest.bins.threads) for X in self.forest.bins.features)
         between = (values[1:] + values[:-1]) / 2
         return tuple(values[np.searchsorted(between, after - before)] for before, after in zip(self.without, self.sums, strict=True))
 
@@ -188,9 +198,11 @@ class Forest:
         if self._booster.update(fobj=lambda scores, data: (-slope, curvature)):
             return None
         without, self.sums = self.sums, self._handed_back()
-        text = str(self._booster.model_to_string(num_iteration=1, start_iteration=self._booster.current_iteration() - 1))
-        line = re.search("^leaf_value=(.*)$", text, re.MULTILINE)  # to the bit
-        return Tree(np.array(line[1].split() if line else [], np.float64), without, self.sums, text, self.bins)
+        return Tree(self, self._booster.current_iteration() - 1, without, self.sums)
+
+    def text_of(self, number: int) -> str:
+        """The model of that tree alone, of those that grew here."""
+        return str(self._booster.model_to_string(num_iteration=1, start_iteration=number))
 
     def text(self, weights: Sequence[float]) -> str:
         """The model of the first trees, which have ``weights``."""

@@ -58,6 +58,11 @@ class LambdaFunction(Configured):
         at_least=0,
         only={"lambdas": OF_PAIRS},
     )
+    normalise: bool = setting(
+        default=False,
+        help="Scale the forces of each query by log2(1 + S) / S, S the sum of their sizes, so that no query outweighs all others.",
+        only={"lambdas": (*OF_PAIRS, "sampled")},
+    )
     samples: int = setting(
         default=10, help="Rankings that are drawn at random for each step.", at_least=1, at_most=NO_CUTOFF, only={"lambdas": ("sampled",)}
     )
@@ -76,11 +81,10 @@ class LambdaFunction(Configured):
         weighing = parse_measure(self.weighted_by) if self.weighted_by is not None else measure if flat else replace(measure, k=None)
         match chosen:
             case "logistic" | "step" | "spring":
-                return Lambdas(weighing, chosen, self.margin, neighbours, truncation, self.near or None)
+                return Lambdas(weighing, chosen, self.margin, neighbours, truncation, self.near or None, normalise=self.normalise)
             case "sampled":
-                return SampledLambdas(
-                    weighing, neighbours=neighbours, truncation=truncation, samples=self.samples, noise=self.noise, seed=seed
-                )
+                drawn = SampledLambdas(weighing, samples=self.samples, noise=self.noise, seed=seed)
+                return replace(drawn, neighbours=neighbours, truncation=truncation, normalise=self.normalise)
             case "finite-difference":
                 return FiniteDifference(weighing, self.margin)
             case Objective():

@@ -6,9 +6,9 @@ with theta in units of standardised features. With ``l2="auto"`` the strengths
 
     l2_i = 10^(-i/2) l2_0,    l2_0 = |g|^2 / loss,    g the slope of the mean loss at 0                     (2)
 
-are solved from the largest to the smallest, each from where the one before ended if the loss is convex, else from the same start,
-and the best by validation data is kept. Without validation data the queries are dealt into folds, each of which judges the models
-of the others.
+are solved from the largest to the smallest, each from where the one before ended if the loss is convex or one convex function less
+another, else from the same start, and the best by validation data is kept. Without validation data the queries are dealt into folds,
+each of which judges the models of the others.
 """
 
 from abc import abstractmethod
@@ -26,6 +26,7 @@ from exactrank.measures.base import Measure
 from exactrank.objectives.regularised_risk import RegularisedRisk
 from exactrank.objectives.within_query import centred
 from exactrank.optimizers.base import Duality, Optimizer, Theta
+from exactrank.optimizers.concave_convex import ConcaveConvexBundle
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.architecture import Architecture, LinearModel
 from exactrank.scorers.base import Scorer
@@ -74,7 +75,7 @@ class LargeMarginRanker(Ranker):
 
     @abstractmethod
     def _optimizer(self, problem: RegularisedRisk) -> Solves:
-        """What solves (1); where the problem is convex it can go on at another strength."""
+        """What solves (1); where the problem is convex, or a `ConcaveConvexBundle` solves it, it can go on at another strength."""
 
     def _architecture(self, data: RankingData) -> Architecture:
         return LinearModel().on(data)
@@ -168,7 +169,7 @@ class Path:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A run that solves a problem at one strength; where it is convex, from where the candidate before it on the path ended."""
+    """A run that solves a problem at one strength; where its solver can, from where the candidate before it on the path ended."""
 
     path: Path
     posed: Callable[[], tuple[RegularisedRisk, Theta]]  #: the problem at any strength, and where to begin; made when first asked for
@@ -181,8 +182,8 @@ class Candidate:
         """The best iterate."""
         ranker, (whole, start) = self.path.ranker, self.posed()
         problem = whole.at(self.l2)
-        chain = self.path.name if problem.convex else ""
         optimizer = ranker._optimizer(problem)
+        chain = self.path.name if problem.convex or isinstance(optimizer, ConcaveConvexBundle) else ""
         trained = Run(optimizer, problem, start, self.judge, ranker.max_iter, ranker.seed, ranker._stale, chain=chain)(recorder)
         if self.last:
             recorder.journal.entries.pop(recorder.beside(chain), None)

@@ -22,7 +22,7 @@ from exactrank.objectives.regularised_risk import RampRisk, RegularisedRisk
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.structured import Bound, Shape, Slack, Structured
 from exactrank.optimizers.base import Duality, Theta
-from exactrank.optimizers.concave_convex import ConcaveConvex
+from exactrank.optimizers.concave_convex import ConcaveConvex, ConcaveConvexBundle
 from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
 from exactrank.optimizers.slopes import Adam
 from exactrank.optimizers.subgradient import Subgradient
@@ -33,7 +33,7 @@ from exactrank.settings import Range, setting
 #: Queries in a batch, and passes without a better iterate that end training, of networks.
 BATCH, STALE = 32, 30
 
-#: The convex problems on the way down a ramp are solved to this multiple of the tolerance.
+#: The convex problems on the way down a ramp are solved to this multiple of the tolerance, and all ramps where a strength is to be chosen.
 ROUGHLY = 10
 
 Solver = Literal["cutting-plane", "bundle", "subgradient", "conjugate"]
@@ -109,6 +109,8 @@ class StructuredRanker(LargeMarginRanker):
         solver = CuttingPlane if self.solver == "cutting-plane" else Bundle
         if problem.convex:
             return solver(self.tolerance)
+        if self.l2 == "auto":
+            return ConcaveConvexBundle(ROUGHLY * self.tolerance)
         return ConcaveConvex(solver(ROUGHLY * self.tolerance), self.max_iter, self.tolerance)
 
     @property

@@ -22,11 +22,13 @@ import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
 from exactrank import _core
-from exactrank.arrays import Table
+from exactrank.arrays import PerDocument, Rows, Table
 from exactrank.data.alignment import aligned
+from exactrank.data.folds import deal_folds
 from exactrank.data.given import check_numbers
 from exactrank.data.immutable import sealed
 from exactrank.data.ranking_data import RankingData, checksum
+from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.scorers.missing import PerFeature, TreeMissing, fill_values, filled, refuse_missing
@@ -41,11 +43,20 @@ class TrainingData:
     """What a ranker trains on and, where there is validation data, chooses by."""
 
     data: RankingData
+    learnt: RankingData  #: `data`, and the validation data too where parts of both choose
     valid: RankingData | None  #: with the same features
     fill: PerFeature | None  #: what stands for missing values in both
     given: RankingData  #: what `data` was, in the caller's order
     given_valid: RankingData | None
     facts: Mapping[str, Any]  #: of the data as it was given
+
+    def as_given(self, scores: PerDocument) -> tuple[RankingData, PerDocument]:
+        """The data learnt from in the order in which they were given, by which ties may go, with ``scores`` of what is learnt from."""
+        if self.learnt is self.data or self.valid is None or self.given_valid is None:
+            return self.given, self.data.ungrouped(scores)
+        own, rest = np.split(scores, [self.data.n_documents])
+        found = self.given.grouped(self.data.ungrouped(own)), self.given_valid.grouped(self.valid.ungrouped(rest))
+        return joined(self.given, self.given_valid), np.concatenate(found)
 
 
 def judged(
@@ -74,7 +85,7 @@ def training_data(
 ) -> TrainingData:
     """``data`` and ``valid``, a `RankingData` or ``(X, y, qid)``, checked and with missing values filled, unless they are kept."""
     held_out = None if valid is None else _validation(valid, data)
-    mixed = _mixed_queries(data)
+    mixed = mixed_queries(data)
     if held_out is not None and missing == "error":
         refuse_missing(held_out.X, held_out.feature_names, threads)
     summed = in_content_order(data) if missing == "mean" else data  # a sum of floating-point numbers depends on their order
@@ -87,6 +98,7 @@ def training_data(
         )
     return TrainingData(
         data=whole,
+        learnt=whole,
         valid=None if held_out is None else _prepared(held_out, fill),
         fill=fill,
         given=data,
@@ -108,7 +120,7 @@ def _validation(valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike],
     return aligned(valid, data.feature_names, "the training data").relative_to(data.offset)
 
 
-def _mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
+def mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
     """The queries that have documents of different grades; an error where there is nothing to learn from."""
     huge = np.flatnonzero(np.abs(data.y) > LARGEST_GRADE)
     if len(huge):
@@ -126,6 +138,36 @@ def _mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
             " so each ranking is as good as any other; give queries with documents of different grades"
         )
     return mixed
+
+
+def joined(one: RankingData, other: RankingData | None) -> RankingData:
+    """The queries of both, which have the same features, without their ids and comments."""
+    if other is None:
+        return one
+    parts, documents = (one, other), [column for part in (one, other) if (column := part.docid) is not None]
+    weighs = one.sample_weight is not None or other.sample_weight is not None
+    sample = [np.ones(part.n_documents) if part.sample_weight is None else part.sample_weight for part in parts]
+    return replace(
+        one,
+        X=np.concatenate([part.X for part in parts]),
+        y=np.concatenate([part.y for part in parts]),
+        indptr=np.concatenate([one.indptr, one.n_documents + other.indptr[1:]]),
+        qid=np.arange(one.n_queries + other.n_queries),
+        docid=TextColumn.concatenated(documents) if len(documents) == 2 else None,
+        comment=None,
+        sample_weight=np.concatenate(sample) if weighs else None,
+        query_weight=np.concatenate([part.weights for part in parts]),
+        order=None,
+    )
+
+
+def deal_parts(data: RankingData, parts: int, seed: int) -> Rows:
+    """The part of each query, at random; each has queries with documents of different grades, of which there are at least as many."""
+    part, mixed = np.zeros(data.n_queries, np.int64), np.zeros(data.n_queries, np.bool_)
+    mixed[mixed_queries(data)] = True
+    for number, some in enumerate((mixed, ~mixed)):
+        part[some] = deal_folds(int(some.sum()), min(parts, int(mixed.sum())), seed + number)
+    return part
 
 
 def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int | None) -> None:
@@ -197,5 +239,6 @@ def _hashes(data: RankingData) -> npt.NDArray[np.uint64]:
         bits = X.view(np.int32)
         features = np.where(np.isfinite(X) & (X != 0), bits - units, bits)
         packed = np.hstack([features.view(np.uint8), *(each[block, None].view(np.uint8) for each in numbers)])
-        hashes[block] = [xxh3_64_intdigest(row) for row in packed]
+        whole, width = packed.tobytes(), packed.shape[1]  # slices of bytes are made faster than rows
+        hashes[block] = [xxh3_64_intdigest(whole[at : at + width]) for at in range(0, len(whole), width)]
     return hashes

@@ -80,7 +80,7 @@ class Entry:
 
     means: tuple[float, ...]  #: of each of `PARTS`; over folds where there are several
     test: PerQuery  #: of all folds
-    seconds: float  #: of training
+    seconds: float  #: of training, on all cores together
 
 
 Entries = Mapping[str, Entry]  #: by method
@@ -94,9 +94,9 @@ def entries(name: str, folds: Sequence[Fold], methods: Iterable[str], measure: s
         kind, at, cutoff = method.partition("@")
         seconds, values = 0.0, []
         for fold in folds:
-            start = time.perf_counter()
+            start = time.process_time()
             ranker = fitted(METHODS[kind](measure=measure + at + cutoff, **settings), fold.train, fold.valid)
-            seconds += time.perf_counter() - start
+            seconds += time.process_time() - start
             values.append([judged(ranker, part, measure)[0] for part in (fold.train, fold.valid, fold.test)])
         means = np.mean([[each.mean() for each in parts] for parts in values], axis=0)
         found[method] = Entry(tuple(means.tolist()), np.concatenate([test for *_, test in values]), seconds)

@@ -3,7 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -13,12 +13,12 @@ import numpy.typing as npt
 from scipy.stats import wilcoxon
 from sklearn.exceptions import ConvergenceWarning
 
-from exactrank import Fold, LambdaRank, Measure, RankingData, evaluate, read_folds
+from exactrank import NDCG, Fold, LambdaRank, Measure, RankingData, evaluate, read_folds
 from exactrank.arrays import PerQuery
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
-from exactrank.reproduce.artificial import Sizes, correlated, three_parts
+from exactrank.reproduce.artificial import PermutedPolynomial, Sizes, correlated, three_parts
 from exactrank.reproduce.finding import Check, Finding, Panel
 from exactrank.table import Table
 from exactrank.training.progress import Listener
@@ -27,6 +27,9 @@ YAHOO, MICROSOFT = "as Yahoo", "as Microsoft"
 SIZES: dict[str, Any] = {"yahoo": (19_944, 2_994, 6_983), "microsoft": (18_919, 6_306, 6_306)}  #: of the sets themselves
 RANKS = tuple(range(1, 11))
 MEASURES = tuple(f"nDCG@{k}" for k in RANKS)
+#: NDCG of both papers with nets: a document of grade 0 is worth nothing, one of any other grade y is worth 2^(y+1) - 1.
+NETS_NDCG = NDCG(gain={0: 0, 1: 3, 2: 7, 3: 15, 4: 31})
+NETS_MEASURES = tuple(replace(NETS_NDCG, k=k) for k in RANKS)
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Ranker)
@@ -51,6 +54,7 @@ class Experiment(ABC):
     where: ClassVar[str]  #: the figures and tables that it runs again
     published: ClassVar[str]  #: what they found; the first sentence is the finding in short
     _full: ClassVar[Mapping[str, Any]]
+    polynomial: ClassVar[type[CubicPolynomial]] = CubicPolynomial  #: which artificial data is
 
     features: int = 50
     documents: int = 50
@@ -87,7 +91,7 @@ class Experiment(ABC):
     def _source(self, **other: Any) -> CubicPolynomial:
         """Of the artificial data."""
         own = {"features": self.features, "documents": self.documents, "seed": self.seed, "threads": self.threads}
-        return CubicPolynomial(**own | other)
+        return self.polynomial(**own | other)
 
     def _fold(self, sizes: Sizes, *, mixed: bool = False, **other: Any) -> Fold:
         """Artificial data, with mixed features or as it is drawn."""
@@ -126,14 +130,20 @@ class AsYahooAndMicrosoft(OnFolds):
 
 
 class WithNets(Experiment):
-    """An experiment with nets, trained as both papers did: one update per query, no penalty on weights, random parameters to start from."""
+    """An experiment with nets, trained as both papers did: one update per query, no penalty on weights, random parameters to start from.
+
+    Training goes on for all epochs, with new random parameters where the training cost has not fallen for 50 of them (`SGD`).
+    """
+
+    polynomial = PermutedPolynomial
 
     rates: tuple[float, ...]  #: of which validation data chooses one; a field of each experiment, as are the epochs
     epochs: int
 
     def _net(self, kind: type[GradientRanker], fold: Fold, tell: Tell, **settings: Any) -> Ranker:
         start: dict[str, Any] = {"start": "random"} if kind is LambdaRank else {}
-        given = start | {"solver": "sgd", "l2": 0.0, "max_iter": self.epochs, "seed": self.seed, "threads": self.threads} | settings
+        given = start | {"measure": NETS_MEASURES[-1], "solver": "sgd", "l2": 0.0, "max_iter": self.epochs, "patience": self.epochs}
+        given |= {"seed": self.seed, "threads": self.threads} | settings
         return chosen((kind(learning_rate=rate, **given) for rate in self.rates), fold, tell)
 
 
@@ -147,12 +157,13 @@ def fitted(ranker: R, train: RankingData, valid: RankingData | None = None, list
     return ranker
 
 
-def chosen(rankers: Iterable[Ranker], fold: Fold, tell: Tell = silent) -> Ranker:
-    """Train all ``rankers``, which share a measure, and keep the one that is best on the validation data."""
+def chosen(rankers: Iterable[Ranker], fold: Fold, tell: Tell = silent, by: Measure | None = None) -> Ranker:
+    """Train all ``rankers`` and keep the one that is best on the validation data, by their own measure or by another."""
     trained: list[tuple[float, Ranker]] = []
     for ranker in rankers:
         tell(" ".join(repr(ranker).split()))
-        trained.append((fitted(ranker, fold.train, fold.valid).score(fold.valid), ranker))
+        fitted(ranker, fold.train, fold.valid)
+        trained.append((float(judged(ranker, fold.valid, ranker.measure if by is None else by).mean()), ranker))
     return max(trained, key=lambda pair: pair[0])[1]
 
 

@@ -40,11 +40,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from exactrank import LambdaRank, Smoothness, optimality, smoothness
+from exactrank import LambdaRank, Measure, Smoothness, optimality, smoothness
 from exactrank.objectives.step_function import SAME_VALUE, Floats
 from exactrank.probe.smoothness import Curve as WeightCurve, Roughness
 from exactrank.reproduce.artificial import Sizes
-from exactrank.reproduce.experiment import Piece, Tell, WithNets, net
+from exactrank.reproduce.experiment import NETS_NDCG, Piece, Tell, WithNets, net
 from exactrank.reproduce.finding import Check, Panel, curves
 from exactrank.reproduce.lambdarank_duels import RIVALS
 from exactrank.table import Cell, Table
@@ -80,7 +80,7 @@ class SmoothWithQueries(WithNets, name="smoothness", full={"rates": (1e-4, 1e-3,
         " A trained LambdaRank net is at a local optimum of NDCG."
     )
 
-    measure: str = "nDCG"
+    measure: Measure = NETS_NDCG
     queries: int = 10_000
     samples: tuple[int, ...] = (100, 1_000)
     hidden: tuple[int | None, ...] = (None, 10)
@@ -131,7 +131,7 @@ def _exact(found: Smoothness, queries: int) -> Sequence[WeightCurve]:
 
 def _panel(kind: str, found: Smoothness, queries: int) -> Panel:
     drawn = curves({curve.weight.name: curve.values for curve in _exact(found, queries)}, found.grid.tolist())
-    return Panel(f"{kind}, {queries:,} queries", "change of the weight (%)", str(found.measure), drawn, mark=0.0)
+    return Panel(f"{kind}, {queries:,} queries", "change of the weight (%)", found.measure.name, drawn, mark=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +167,7 @@ class SmoothOnWeb(SmoothWithQueries, name="smoothness-web", full={"features": 36
         yield Table("Curves of the output weights", columns, rows)
         yield _panel(net(self.hidden[0]), found, size)
         drawn = curves(near, grid.tolist())
-        yield Panel(f"within {SECTION:g}%", "change of the weight (%)", str(found.measure), drawn, mark=0.0)
+        yield Panel(f"within {SECTION:g}%", "change of the weight (%)", found.measure.name, drawn, mark=0.0)
 
 
 def section_checks(whole: Sequence[float], section: Sequence[float], maxima: Sequence[int]) -> list[Check]:
@@ -187,7 +187,7 @@ class LambdaRankOptimality(WithNets, name="lambdarank-optimality", full={"querie
     where = "section 5.4, of Figures 2 to 4"
     published = "A trained LambdaRank net is very close to a local optimum of NDCG."
 
-    measure: str = "nDCG"
+    measure: Measure = NETS_NDCG
     queries: Sizes = (2_000, 1_000, 1)
     rates: tuple[float, ...] = (1e-4, 1e-3, 1e-2)
     epochs: int = 40

@@ -3,7 +3,7 @@
 import reprlib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
 
@@ -44,6 +44,11 @@ class Scorer(ABC):
     @abstractmethod
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values."""
+
+    @classmethod
+    @abstractmethod
+    def added(cls, scorers: Sequence[Any], weights: Sequence[float]) -> Self:
+        """The scorer of this kind whose scores are the weighted sum of those of ``scorers``, which read features in the same way."""
 
     @classmethod
     @abstractmethod

@@ -53,12 +53,9 @@ class Linear(Scorer):
         return cls(np.asarray(weights), data.feature_names, missing, fill, data.offset)
 
     @classmethod
-    def averaged(cls, scorers: "Sequence[Linear]") -> "Linear":
-        """The scorer with the mean weights, taken one after the other."""
-        weights = np.zeros(scorers[0].n_features)
-        for number, scorer in enumerate(scorers, 1):
-            weights = weights + (scorer.weights - weights) / number
-        return replace(scorers[0], weights=weights)
+    def added(cls, scorers: "Sequence[Linear]", weights: Sequence[float]) -> "Linear":
+        """The linear model whose weights are the sum of theirs."""
+        return replace(scorers[0], weights=np.einsum("s,sf->f", weights, [scorer.weights for scorer in scorers]))
 
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values: weights and fill values by name, or lists where features have none."""

@@ -65,10 +65,13 @@ class Network(Scorer):
         self._settle(features)
 
     @classmethod
-    def averaged(cls, scorers: "Sequence[Network]") -> "Network":
-        """The network of all hidden units, the output of each over the number of ``scorers``, which are standardised alike."""
-        weights, bias, output = (np.concatenate([getattr(one, name) for one in scorers]) for name in ("weights", "bias", "output"))
-        return replace(scorers[0], weights=weights, bias=bias, output=output / len(scorers))
+    def added(cls, scorers: "Sequence[Network]", weights: Sequence[float]) -> "Network":
+        """The network of all hidden units, which reads features as the first standardises them."""
+        first = scorers[0]
+        hidden = np.concatenate([one.weights * (first.scale / one.scale) for one in scorers])
+        bias = np.concatenate([one.bias + one.weights @ ((first.mean - one.mean) / one.scale) for one in scorers])
+        output = np.concatenate([weight * one.output for one, weight in zip(scorers, weights, strict=True)])
+        return replace(first, weights=hidden, bias=bias, output=output)
 
     @cached_property
     def theta(self) -> npt.NDArray[np.float64]:

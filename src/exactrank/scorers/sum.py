@@ -2,8 +2,7 @@
 
     s(x) = sum_i weight_i s_i(x)                                                                                (1)
 
-It is what the mean of several models is where they are not one model of their kind: networks with different standardisations, or a
-network and trees.
+It is what a sum of several models is where they are of different kinds, as a linear model and trees; those of one kind become one model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +20,8 @@ from exactrank.scorers.base import Scorer, by_name, numbers, read_common, read_n
 from exactrank.scorers.missing import PerFeature, TreeMissing
 from exactrank.stored import storable
 
-#: What scorers of one kind have in common where their mean is of the same kind.
-_COMMON = ("n_features", "feature_names", "missing", "fill", "offset", "mean", "scale")
+#: What scorers of one kind have in common where their sum is of the same kind.
+_COMMON = ("n_features", "feature_names", "missing", "fill", "offset")
 
 
 @storable
@@ -65,6 +64,12 @@ class Sum(Scorer):
         """The scorer of whole features that scores as this one does their differences from ``offset``."""
         return replace(self, parts=tuple(part.anchored(offset) for part in self.parts))
 
+    @classmethod
+    def added(cls, scorers: "Sequence[Sum]", weights: Sequence[float]) -> "Sum":
+        """The sum of all parts."""
+        factors = np.concatenate([weight * scorer.weights for scorer, weight in zip(scorers, weights, strict=True)])
+        return replace(scorers[0], parts=tuple(part for scorer in scorers for part in scorer.parts), weights=factors)
+
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values: the parts as they would be written alone."""
         record: dict[str, Any] = {"kind": self.kind, "missing": self.missing, "weights": self.weights.tolist()}
@@ -87,27 +92,35 @@ class Sum(Scorer):
             return np.asarray(sum(weight * part.score(rows, threads, offset) for weight, part in terms))
 
 
-def mean_of(scorers: Sequence[Scorer]) -> Scorer:
-    """The scorer whose scores are the mean of those of ``scorers``, which read the same features.
+def sum_of(scorers: Sequence[Scorer], weights: Sequence[float]) -> Scorer:
+    """The scorer whose scores are (1); ``scorers`` read the same features.
 
-    Linear models are one linear model, forests one forest, and others a sum.
+    Linear models become one linear model, forests one forest, networks one network; kinds that differ, a sum.
 
     >>> from exactrank import Linear
-    >>> mean_of([Linear(np.array([1.0, 2.0])), Linear(np.array([3.0, 0.0]))]).weights
+    >>> sum_of([Linear(np.array([1.0, 2.0])), Linear(np.array([3.0, 0.0]))], [0.5, 0.5]).weights
     array([2., 1.])
     """
-    first = scorers[0]
-    if len(scorers) == 1:
-        return first
-    if not isinstance(first, Sum) and len({type(scorer) for scorer in scorers}) == 1:
-        alike = ([np.asarray(getattr(scorer, name, None)) for scorer in scorers] for name in _COMMON)
-        if all(np.array_equal(own[0], other) for own in alike for other in own[1:]):
-            found: Scorer = type(first).averaged(scorers)  # type: ignore[attr-defined]
-            return found
-    terms: list[tuple[float, Scorer]] = []
-    for scorer in scorers:
+    groups: list[list[tuple[Scorer, float]]] = []
+    for scorer, weight in zip(scorers, weights, strict=True):
+        terms = [(scorer, weight)]
         if isinstance(scorer, Sum) and scorer.missing == "keep":  # it leaves missing values to its parts
-            terms += zip(scorer.weights.tolist(), scorer.parts, strict=True)
-        else:
-            terms.append((1.0, scorer))
-    return Sum(tuple(part for _, part in terms), np.array([weight / len(scorers) for weight, _ in terms]))
+            terms = list(zip(scorer.parts, (weight * scorer.weights).tolist(), strict=True))
+        for term in terms:
+            group = next((one for one in groups if _are_alike(one[0][0], term[0])), None)
+            if group is None:
+                groups.append(group := [])
+            group.append(term)
+    parts = [group[0][0].added([scorer for scorer, _ in group], [weight for _, weight in group]) for group in groups]
+    return parts[0] if len(parts) == 1 else Sum(tuple(parts), np.ones(len(parts)))
+
+
+def mean_of(scorers: Sequence[Scorer]) -> Scorer:
+    """The scorer whose scores are the mean of those of ``scorers``."""
+    return scorers[0] if len(scorers) == 1 else sum_of(scorers, [1 / len(scorers)] * len(scorers))
+
+
+def _are_alike(one: Scorer, other: Scorer) -> bool:
+    """Are they of a kind, and read features in the same way?"""
+    ways = ((np.asarray(getattr(one, name)), np.asarray(getattr(other, name))) for name in _COMMON)
+    return type(one) is type(other) and all(np.array_equal(ours, theirs) for ours, theirs in ways)

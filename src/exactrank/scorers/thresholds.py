@@ -72,10 +72,13 @@ class Thresholds(Scorer):
         return cls(tuple(kept for kept, _ in found), tuple(jumps), feature_names)
 
     @classmethod
-    def averaged(cls, scorers: "Sequence[Thresholds]") -> "Thresholds":
-        """The scorer with the steps of all, each over the number of ``scorers``."""
-        lists = [pair for scorer in scorers for pair in enumerate(zip(scorer.thresholds, scorer.jumps, strict=True))]
-        steps = [np.column_stack([np.full(len(at), j), at, jumps / len(scorers)]) for j, (at, jumps) in lists]
+    def added(cls, scorers: "Sequence[Thresholds]", weights: Sequence[float]) -> "Thresholds":
+        """The scorer with the steps of all."""
+        steps = [
+            np.column_stack([np.full(len(at), j), at, weight * jumps])
+            for scorer, weight in zip(scorers, weights, strict=True)
+            for j, (at, jumps) in enumerate(zip(scorer.thresholds, scorer.jumps, strict=True))
+        ]
         found = cls.merged(np.concatenate(steps), scorers[0].n_features)
         return replace(scorers[0], thresholds=found.thresholds, jumps=found.jumps)
 

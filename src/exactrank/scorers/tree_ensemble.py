@@ -66,9 +66,10 @@ class TreeEnsemble(Scorer):
         return cls(text, () if names == [f"Column_{j}" for j in range(len(names))] else tuple(names))
 
     @classmethod
-    def averaged(cls, scorers: "Sequence[TreeEnsemble]") -> "TreeEnsemble":
-        """The forest of all trees, the values of each over the number of ``scorers``."""
-        models = [ModelText.of(scaled(scorer.text, np.full(scorer.n_trees, 1 / len(scorers)))) for scorer in scorers]
+    def added(cls, scorers: "Sequence[TreeEnsemble]", weights: Sequence[float]) -> "TreeEnsemble":
+        """The forest of all trees."""
+        given = zip(scorers, weights, strict=True)
+        models = [ModelText.of(scaled(scorer.text, np.full(scorer.n_trees, weight))) for scorer, weight in given]
         same = zip(*(model.header["feature_infos"].split(" ") for model in models), strict=True)
         header = models[0].header | {"feature_infos": " ".join(reduce(joint_info, infos) for infos in same)}
         trees = tuple(tree for model in models for tree in model.trees)

@@ -116,25 +116,30 @@ def by_folds(
 
 
 def bags(
-    members: Sequence[Part[Scorer]], judge: Callable[[Scorer], Verdict], recorder: Recorder[Scorer], workers: int = 0
+    members: Sequence[Part[Scorer]],
+    judge: Callable[[Scorer], Verdict],
+    recorder: Recorder[Scorer],
+    workers: int = 0,
+    view: Callable[[Scorer], Scorer] = same,
 ) -> Trained[Scorer]:
-    """The mean of ``members``. With ``workers`` they are trained beside each other in as many threads."""
-    done: list[Trained[Scorer]] = []
-    for number, trained in enumerate(_trained(members, done, recorder, workers)):
-        done.append(trained)
-        mean, step = mean_of([one.iterate for one in done]), number + 1 if workers else recorder.made
+    """The mean of what ``view`` makes of ``members``. With ``workers`` they are trained beside each other in as many threads."""
+    done: list[Scorer] = []
+    trouble = ""
+    for number, trained in enumerate(_trained(members, done, recorder, workers, view)):
+        done.append(view(trained.iterate))
+        trouble = trouble or trained.trouble
+        mean, step = mean_of(done), number + 1 if workers else recorder.made
         verdict = recorder.finished(mean, judge, step, max(step, 1) * len(members) // (number + 1), f"mean {number}")
-    trouble = next((one.trouble for one in done if one.trouble), "")
     return Trained(mean, verdict, recorder.made, trouble)
 
 
 def _trained(
-    members: Sequence[Part[Scorer]], done: Sequence[Trained[Scorer]], recorder: Recorder[Scorer], workers: int
+    members: Sequence[Part[Scorer]], done: Sequence[Scorer], recorder: Recorder[Scorer], workers: int, view: Callable[[Scorer], Scorer]
 ) -> Iterable[Trained[Scorer]]:
     """The members in order; while one is trained, the best model of all is the mean of it and those before."""
     if not workers:
         for number, member in enumerate(members):
-            yield member(recorder.part(number, len(members), lambda scorer: mean_of([*(one.iterate for one in done), scorer]), latest=True))
+            yield member(recorder.part(number, len(members), lambda scorer: mean_of([*done, view(scorer)]), latest=True))
         return
     keys = [f"{recorder.place}:member {number}" for number in range(len(members))]
     with Pool(workers) as pool:  # of what is trained beside others, only the result is kept

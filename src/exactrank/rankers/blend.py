@@ -1,0 +1,254 @@
+"""Blend: the sum of several cross-fitted rankers, whose weights are found exactly on scores out of fold.
+
+Each member is trained once for every part of the queries, on all others but one more that chooses its iterate. So the score of each
+document comes from a model that never met its query, neither to learn nor to choose, and weights can be chosen by these scores. Members
+whose models are of one kind are a family and count alike, since few queries cannot tell them apart; what a family is worth, they can tell:
+
+    s(x) = sum_f w_f s_f(x),    w_f >= 0,    s_f the mean of its members' scores, all of unit deviation within queries          (1)
+
+Between two families the measure is a step function of their weights that is known exactly, so its maximum is found. Of more families each
+is exchanged with the rest in turn. The model is one linear model, one forest, or the sum of both.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import ExactRankError, IncompatibleError, SettingError
+from exactrank.measures.bound import BoundMeasure
+from exactrank.objectives.line_search import LineSearch
+from exactrank.objectives.within_query import deviation
+from exactrank.rankers import RANKERS
+from exactrank.rankers.base import Ranker
+from exactrank.rankers.notation import parse_method, split_methods
+from exactrank.rankers.training_data import deal_parts
+from exactrank.scorers.base import Scorer
+from exactrank.scorers.missing import TreeMissing
+from exactrank.scorers.sum import sum_of
+from exactrank.settings import setting
+from exactrank.training.judge import Task, severe
+from exactrank.training.progress import Trained
+from exactrank.training.run import Recorder
+
+LINEAR = ("directrank", "lambdarank", "smoothrank")
+FORESTS = ("mart(extra=True)", "lambdamart(lambdas='sampled', extra=True)")
+#: The members that a word stands for, quick ones first.
+SETS: Mapping[str, Sequence[str]] = {"linear": LINEAR, "trees": FORESTS, "all": (*LINEAR[:2], FORESTS[0], LINEAR[2], FORESTS[1])}
+#: Exchanges of families with the rest, at most, and the gain that is worth another.
+ROUNDS, GAIN = 20, 1e-9
+
+Weights = npt.NDArray[np.float64]  #: one per family
+
+
+class Blend(Ranker):
+    """The exactly weighted sum of several cross-fitted rankers.
+
+    >>> from exactrank import RankingData
+    >>> X, y = [[1.0, 0.0], [0.0, 1.0], [0.2, 0.1]] * 4, [0, 2, 1] * 4
+    >>> blend = Blend(members="ridge, directrank", bags=3).fit(RankingData.from_arrays(X, y, group=[3] * 4))
+    >>> blend.estimate_.mean, blend.model_.scorer.kind
+    (1.0, 'linear')
+    """
+
+    name = "blend"
+
+    members: str | Sequence[object] = setting(
+        default="all",
+        help="What to blend: 'linear' (a linear model comes out), 'trees' (a forest), 'all' (the sum of both), or rankers as they are"
+        " written elsewhere, separated by commas; in Python also a list of rankers.",
+        search=("all", "linear", "trees"),
+    )
+    weighting: Literal["exact", "equal"] = setting(
+        default="exact", help="Weights of linear models, trees and networks: the best on scores out of fold, or equal ones."
+    )
+    bags: int | None = setting(
+        default=10, help="Number of parts that the queries are dealt into; each ranker is trained once for each.", at_least=3, at_most=1000
+    )
+    bagging: ClassVar[Literal["cross-fit"]] = "cross-fit"  # type: ignore[misc]  # there is no other way
+    seconds: float | None = setting(
+        default=None, help="Stop after about this number of seconds, with the rankers that are ready by then.", above=0, free=True
+    )
+    missing: TreeMissing = setting(  # type: ignore[assignment]
+        default="error",
+        help="What a missing value is: an error, 0, the feature's mean over the training data, or kept where all are trees.",
+    )
+
+    def check_values(self) -> None:
+        """Raise where a setting, or one of a member, is nothing that it may be."""
+        super().check_values()
+        for member in self._members().values():
+            member.check_values()
+            if self.missing == "keep" and "keep" not in member.settings["missing"].choices:
+                raise SettingError(f"Blend: {type(member).__name__} cannot keep missing values; give missing='mean', or trees alone")
+
+    def check_effects(self, data: RankingData, validated: bool = False) -> None:
+        """Raise where a setting, or one of a member, has no effect on ``data``."""
+        super().check_effects(data, validated)
+        for member in self._members().values():
+            member.check_effects(data, validated=True)
+
+    def _members(self) -> dict[str, Ranker]:
+        """The rankers, by how they are written."""
+        given = self.members
+        if isinstance(given, str):
+            given = SETS.get(given) or split_methods(given)
+        found: dict[str, Ranker] = {}
+        for one in given:
+            name, ranker = (one, _ranker(one)) if isinstance(one, str) else (repr(one), one)
+            if not isinstance(ranker, Ranker) or isinstance(ranker, Blend):
+                raise SettingError(f"Blend: {one!r} is no ranker to blend; give rankers of this library, as 'lambdamart(leaves=7), ridge'")
+            if ranker.bags:
+                raise SettingError(f"Blend: {name} has bags={ranker.bags}, but the blend cross-fits its members; leave bags out")
+            asked = {} if not ranker.settings["measure"].is_default(ranker.measure) else {"measure": self.measure}
+            seed = {"seed": self.seed} if ranker.settings["seed"].is_default(ranker.seed) else {}
+            if name in found:
+                raise SettingError(f"Blend: {name} is named twice; name each once")
+            found[name] = clone(ranker).set_params(bags=0, threads=self.threads, **asked, **seed)
+        if not found:
+            raise SettingError("Blend: there are no members; give at least one")
+        return found
+
+    def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        return self._fit(task, recorder)
+
+    def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        begun, members = time.monotonic(), self._members()
+        ready: list[_Member] = []
+        blended: Trained[Scorer] | None = None
+        failed: dict[str, ExactRankError] = {}
+        for number, (name, ranker) in enumerate(members.items()):
+            whole = blended  # what there is, should training be broken off
+            part: Recorder[Scorer] = recorder.part(number, len(members), partial(_better, whole), latest=True)
+            if self.seconds is not None:
+                _end_at(begun + self.seconds, part)
+            try:
+                trained, oof = ranker.cross_fitted(task, self.bags or 0, part)
+            except _TimeUp:
+                if not ready:
+                    raise SettingError(self._too_short(name, part)) from None
+                break
+            except ExactRankError as error:
+                if not (isinstance(error, IncompatibleError) and self.members in SETS):  # those that cannot train on the measure go
+                    failed[name] = error
+                continue
+            ready.append(_Member(name, trained.iterate, oof, trained.trouble))
+            blended = self._blended(task, ready, recorder, len(members))
+        if blended is None:
+            raise next(iter(failed.values()))
+        for name, reason in failed.items():
+            warnings.warn(f"{name} is left out of the blend: {reason}", stacklevel=5)
+        return blended
+
+    def _too_short(self, name: str, part: Recorder[Scorer]) -> str:
+        done = sum(key.startswith(f"{part.place}:mean ") for key in part.journal.entries)
+        needs = f"about {self.seconds * (self.bags or 0) / done:.3g}" if done and self.seconds else "longer than that for the first part"
+        return f"Blend: seconds={self.seconds} is too short: {name} takes {needs}; give more, or quicker members"
+
+    def _blended(self, task: Task, ready: "Sequence[_Member]", recorder: Recorder[Scorer], members: int) -> Trained[Scorer]:
+        """The sum of the members that are ``ready``; the scores out of fold are those of weights that the other parts chose."""
+        data = task.data
+        bound = severe(task.measure).on(data, threads=task.threads)
+        families: dict[str, list[_Member]] = {}
+        for member in ready:
+            families.setdefault(member.scorer.kind, []).append(member.of_unit_deviation(data))
+        scores = np.stack([np.mean([member.oof for member in family], axis=0) for family in families.values()])
+        sizes = np.array([deviation(row, data.indptr) or 1.0 for row in scores])
+        scores /= sizes[:, None]
+        part = deal_parts(data, self.bags or 0, self.seed)
+        oof = np.full(data.n_documents, np.nan)
+        for number in range(int(part.max()) + 1):
+            own = np.repeat(part == number, data.sizes)
+            oof[own] = self._weights(bound, scores, np.where(part == number, 0.0, bound.weights)) @ scores[:, own]
+        self.__dict__["oof_"] = oof
+        weights = self._weights(bound, scores, bound.weights)
+        shares = dict(zip(families, (weights / sizes).tolist(), strict=True))
+        terms = [(member.scorer, shares[kind] / len(family)) for kind, family in families.items() for member in family]
+        scorer = sum_of([scorer for scorer, weight in terms if weight], [weight for _, weight in terms if weight])
+        place = len(ready)
+        verdict = recorder.finished(scorer, task.verdict, recorder.made, recorder.made * members // place, f"blend {place}")
+        chosen = {"weights": dict(zip(families, weights.tolist(), strict=True)), "members": [member.name for member in ready]}
+        trouble = next((member.trouble for member in ready if member.trouble), "")
+        return Trained(scorer, verdict, recorder.made, trouble, chosen)
+
+    def _weights(self, bound: BoundMeasure, scores: npt.NDArray[np.float64], counted: PerQuery) -> Weights:
+        """The weights of (1) that are best on the queries that are ``counted``; equal ones where no others were asked for."""
+        equal = np.full(len(scores), 1 / len(scores))
+        if self.weighting == "equal" or len(scores) == 1 or not np.any(counted > 0):
+            return equal
+        return best_weights(replace(bound, weights=counted), scores, equal)
+
+
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """A member that is ready."""
+
+    name: str
+    scorer: Scorer
+    oof: PerDocument
+    trouble: str
+
+    def of_unit_deviation(self, data: RankingData) -> "_Member":
+        size = deviation(self.oof, data.indptr) or 1.0
+        return replace(self, scorer=sum_of([self.scorer], [1 / size]), oof=self.oof / size)
+
+
+def _better(blended: Trained[Scorer] | None, scorer: Scorer) -> Scorer:
+    return scorer if blended is None else blended.iterate
+
+
+class _TimeUp(Exception):  # noqa: N818
+    """The time that was given is over."""
+
+
+def _end_at(end: float, recorder: Recorder[Scorer]) -> None:
+    """Let the run of ``recorder`` end with `_TimeUp` at its first step after ``end``."""
+    above: Callable[..., None] | None = recorder.above
+
+    def heard(*step: object) -> None:
+        if above is not None:
+            above(*step)
+        if time.monotonic() > end:
+            raise _TimeUp
+
+    recorder.above = heard
+
+
+def _ranker(text: str) -> Ranker:
+    """The ranker that ``text`` writes."""
+    method = parse_method(text)
+    return RANKERS[method.name](**method.settings)
+
+
+def best_weights(bound: BoundMeasure, scores: npt.NDArray[np.float64], start: Weights) -> Weights:
+    """The weights, not below 0 and of sum 1, of rows of ``scores`` by which the measure is largest; of two rows the best of all.
+
+    Where more rows are weighed, the search begins at the best of ``start`` and the rows alone, and exchanges one row at a time with the
+    rest, each exactly, until none gains.
+
+    >>> from exactrank import RankingData, parse_measure
+    >>> data = RankingData.from_arrays(None, [0, 1, 2], group=[3])
+    >>> best_weights(parse_measure("nDCG").on(data), np.array([[0.0, 0.5, 0.9], [0.0, 1.0, 0.2]]), np.full(2, 0.5)).round(3).tolist()
+    [0.833, 0.167]
+    """
+    search, rows = LineSearch(bound), np.eye(len(start))
+    weights = max([start, *rows], key=lambda weights: search.start(weights @ scores))
+    value = search.start(weights @ scores)
+    for _ in range(ROUNDS):
+        before = value
+        for row in rows:
+            mixed, own = weights @ scores, float(row @ weights)
+            search.start(mixed)
+            found = search.best(row @ scores - mixed, -own / (1 - own) if own < 1 else 0.0, 1.0)
+            weights, value = np.maximum(weights + found.middle() * (row - weights), 0.0), found.value
+        if value <= before + GAIN:
+            break
+    return np.asarray(weights / weights.sum())

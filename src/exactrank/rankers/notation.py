@@ -1,0 +1,80 @@
+"""How methods are written, on the command line and in lists of them.
+
+``lambdamart``, ``lambdamart(trees=100, leaves=15)``, ``small=lambdamart(leaves=7)``, ``package.module:Class``. Settings are Python
+literals, as in the notation of measures. The part before ``=`` is a label for tables; without one a method is called as it is written.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from exactrank.errors import DataError
+from exactrank.measures.parse import settings_in
+from exactrank.text import written
+
+EXAMPLE = "write e.g. lambdamart, lambdamart(trees=100) or small=lambdamart(leaves=7)"
+_FORM = re.compile(
+    r"\s*(?:(?P<label>[^=()\[\]{},'\"]*[^=()\[\]{},'\"\s])\s*=)?\s*(?P<name>[\w.:-]+)\s*(?:\((?P<inside>.*)\))?\s*", re.DOTALL
+)
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method as it is written; ``str`` writes it again.
+
+    >>> str(parse_method("lambdamart( trees = 100 )")), parse_method("small=lambdamart(leaves=7)").label
+    ('lambdamart(trees=100)', 'small')
+    """
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+    def __str__(self) -> str:
+        return (f"{self.label}=" if self.label else "") + self.name + (f"({written(self.settings)})" if self.settings else "")
+
+    @property
+    def title(self) -> str:
+        """What tables call it: by its label, or as it is written, a class without its path."""
+        return self.label or str(Method(self.name.rpartition(":")[2], self.settings))
+
+
+def parse_method(text: str) -> Method:
+    """The method that ``text`` writes, whether or not there is one of that name."""
+    form = _FORM.fullmatch(text)
+    if form is None:
+        raise DataError(f"{text!r} is not a method; {EXAMPLE}")
+    try:
+        return Method(form["name"], settings_in(form["inside"] or ""), (form["label"] or "").strip())
+    except ValueError as error:
+        raise DataError(f"{text!r}: cannot read the settings ({error}); write numbers, 'words', None, True or False: {EXAMPLE}") from None
+
+
+def split_methods(text: str) -> list[str]:
+    """``text`` split at commas outside of brackets and quotes.
+
+    >>> split_methods("ridge, lambdamart(trees=100, leaves=15), lightgbm")
+    ['ridge', 'lambdamart(trees=100, leaves=15)', 'lightgbm']
+    """
+    found, depth, quote, start, at = [], 0, "", 0, 0
+    while at < len(text):
+        letter = text[at]
+        if quote:
+            at += letter == "\\"  # what it escapes is skipped too
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in _OPENING + _CLOSING:
+            depth += 1 if letter in _OPENING else -1
+        elif letter == "," and depth == 0:
+            found.append(text[start:at].strip())
+            start = at + 1
+        at += 1
+    if depth or quote:
+        raise DataError(f"{text!r}: {'a quote' if quote else 'a bracket'} has no counterpart; {EXAMPLE}")
+    found.append(text[start:].strip())
+    if not all(found):
+        raise DataError(f"{text!r} has nothing where a method should be; write methods with one comma between any two")
+    return found
