@@ -29,7 +29,7 @@ LinearModel = Annotated[Path, typer.Argument(help="A linear model of exactrank t
 WeightModel = Annotated[Path, typer.Argument(help="A linear model or network of exactrank train, or JSON with weights by feature name.")]
 Samples = Annotated[
     list[int] | None,
-    typer.Option("--sample", min=1, help="Also follow it on so many of the queries; repeatable. \\[default: 100, 1000, 10000]"),
+    typer.Option("--sample", min=1, help="Also follow it on this number of queries; repeatable. \\[default: 100, 1000, 10000]"),
 ]
 
 
@@ -45,8 +45,8 @@ class LambdaName(StrEnum):
 Lambdas = Annotated[LambdaName, typer.Option(help="How a pair's force depends on its scores, or the measure's finite differences.")]
 Weighing = Annotated[str, typer.Option("--measure", "-m", help="Whose changes weigh the pairs, e.g. nDCG@10; none: all weigh the same.")]
 Margin = Annotated[float, typer.Option(help="Step and spring forces act until scores are so far apart; the step of finite differences.")]
-Neighbours = Annotated[int | None, typer.Option(min=1, help="Only documents at most so many ranks apart push each other.")]
-Truncation = Annotated[int | None, typer.Option(min=1, help="One of a pair must be among the first so many ranks.")]
+Neighbours = Annotated[int | None, typer.Option(min=1, help="Only documents at most this number of ranks apart push each other.")]
+Truncation = Annotated[int | None, typer.Option(min=1, help="One of a pair must be among this number of first ranks.")]
 
 QUESTIONS: "Final[dict[Quantity, str]]" = {
     "imbalance": "do the forces of a query sum to zero?",
@@ -116,7 +116,7 @@ def forces(
     neighbours: Neighbours = None,
     truncation: Truncation = None,
     model: Annotated[Path | None, typer.Option(help="Look around the scores of this model. \\[default: random scores]")] = None,
-    queries: Annotated[int, typer.Option(min=1, help="Look at so many queries.")] = 20,
+    queries: Annotated[int, typer.Option(min=1, help="Number of queries to look at.")] = 20,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -207,7 +207,7 @@ def smoothness(
     data: Source,
     reading: Reading,
     measure: Measured = None,
-    percent: Annotated[float, typer.Option(help="Move each weight by up to so many percent of its value, up and down.")] = 100.0,
+    percent: Annotated[float, typer.Option(help="Move each weight by up to this percentage of its value, up and down.")] = 100.0,
     weights: Annotated[int, typer.Option(min=1, help="How many weights of a linear model, or hidden ones of a network.")] = 5,
     sample: Samples = None,
     points: Annotated[int, typer.Option(min=3, help="Points of the grid on which curves are compared and hidden weights sampled.")] = 101,
