@@ -88,7 +88,8 @@ def _means(rows: Mapping[str, PerQuery], weight: PerQuery, draws: Draws) -> dict
         per_query = np.stack(list(rows.values()))
         counted = np.where(np.isnan(per_query), 0.0, weight)
         with np.errstate(invalid="ignore"):
-            intervals = middle_of((draws @ (np.nan_to_num(per_query) * counted).T) / (draws @ counted.T))
+            sums, counts = (np.einsum("bq,rq->br", draws, each) for each in (np.nan_to_num(per_query) * counted, counted))
+            intervals = middle_of(sums / counts)
     return {name: (mean_over_queries(rows[name], weight), interval) for name, interval in zip(rows, intervals, strict=True)}
 
 

@@ -44,6 +44,7 @@ from exactrank.scorers.model import Model, plain
 from exactrank.scorers.sum import sum_of
 from exactrank.settings import SOME, VALID, Configured, setting
 from exactrank.stored import from_record, to_record
+from exactrank.threads import one_blas_thread
 from exactrank.training.combinators import bags, bootstrap
 from exactrank.training.judge import Task
 from exactrank.training.progress import Listener, Progress, Trained
@@ -148,7 +149,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         task = Task(measure, given.learnt, None if self._cross_fits(data) else given.valid, self.threads)
         journal = Journal() if resume is None else own._journal(resume, given)
         root = Root(listener, None if checkpoint is None else partial(own._keep, given, checkpoint), journal)
-        trained = root.train(partial(own._trained, task))
+        with one_blas_thread():
+            trained = root.train(partial(own._trained, task))
         if trained.trouble:
             warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=2)
         if root.interrupted:
