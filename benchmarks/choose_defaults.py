@@ -13,8 +13,9 @@ What is pooled are differences to the ranker's defaults, query by query: d_s, th
     difference = mean over sets of d_s,    its error e = sqrt(sum of e_s^2) / number of sets,    z = difference / e.
 
 The row "best of the other sets" takes, on each set, the candidate that is best on the others: what the choice itself is worth on a set
-that had no part in it. For ``blend`` candidates are rules for the weights of members, which are cross-fitted once for all rules; "spare
-part": members of ten parts, whose scores out of fold come from a part that had no say in when they stopped.
+that had no part in it. For ``blend`` candidates are rules: which members, and with what weights; members are cross-fitted once for all
+rules. "spare part": members of ten parts, whose scores out of fold come from a part that had no say in when they stopped; so `xr.Blend` has
+it, and the rest is compared with its rule.
 """
 
 import sys
@@ -108,12 +109,14 @@ CANDIDATES = {
 #: The members of a blend, by family.
 FOREST = f"leaves=15, learning_rate=0.05, {RANDOM}"
 MEMBERS = {
-    "trees": [f"mart({FOREST})", f"lambdamart({FOREST})", f"lambdamart({FOREST}, lambdas='sampled')"],
+    "trees": [f"mart({FOREST})", f"lambdamart({FOREST}, lambdas='sampled')", f"lambdamart({FOREST})"],
     "linear": ["smoothrank", "lambdarank", "directrank(bags=0)", "structuredrank"],
     "network": ["lambdarank(hidden=10)"],
 }
+#: How many of each family, the first ones, are members by default.
+BY_DEFAULT = {"trees": 2, "linear": 3}
 #: How out-of-fold scores come about: parts, and how many of them are spared.
-OUT_OF_FOLD = {"": (5, 0), ", spare part": (10, 1)}
+OUT_OF_FOLD = {", spare part": (10, 1), "": (5, 0)}
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ def made(method: Method, **more: Any) -> Any:
 def fitted(method: Method, way: str, train: xr.RankingData) -> Score:
     """One model of ``train``; a candidate that says its own bags is fitted as it is."""
     if way == CROSS_FITTED:
-        return made(method, **({} if "bags" in method.settings else CROSS_FIT)).fit(train).predict
+        return made(method, **({} if "bags" in method.settings or method.name == "blend" else CROSS_FIT)).fit(train).predict
     held_out = deal_folds(train.n_queries, 5, seed=2) == 0
     return made(method).fit(train.take_queries(~held_out), valid=train.take_queries(held_out)).predict
 
@@ -222,7 +225,7 @@ class Study:
 
     def rules(self, folds: Sequence[Fold]) -> dict[str, Results]:
         """The rules of the blend on all folds; where a member fails there are none."""
-        found: dict[str, Results] = {name + note: {} for note in OUT_OF_FOLD for name in RULES}
+        found: dict[str, Results] = {name + note: {} for note in OUT_OF_FOLD for name in RULES}  # the default first
         for fold in folds:
             for note, (parts, spare) in OUT_OF_FOLD.items():
                 try:
@@ -273,8 +276,18 @@ def only(family: str, families: Families, train: xr.RankingData) -> Array:
     return np.mean(families[family], axis=0)
 
 
-#: The first is what the others are compared with.
-RULES: dict[str, Callable[[Families, xr.RankingData], Array]] = {
+Rule = Callable[[Families, xr.RankingData], Array]
+
+
+def default_members(rule: Rule, families: Families, train: xr.RankingData) -> Array:
+    return rule({name: families[name][:count] for name, count in BY_DEFAULT.items()}, train)
+
+
+#: The first, with a spare part, is what the others are compared with: the default.
+RULES: dict[str, Rule] = {
+    "default members, families searched": partial(default_members, partial(searched, each_mean, 0.0)),
+    "default members, families searched, halfway back": partial(default_members, partial(searched, each_mean, 0.5)),
+    "default members, families equal": partial(default_members, partial(equal, each_mean)),
     "families equal": partial(equal, each_mean),
     "families searched": partial(searched, each_mean, 0.0),
     "families searched, halfway back": partial(searched, each_mean, 0.5),
@@ -343,7 +356,8 @@ def main(arguments: list[str] | None = None) -> int:
     study = Study(given.cache, given.version or version())
     for ranker in rankers:
         if ranker == "blend":
-            report("blend: rules", study.rules(folds), next(iter(RULES)))
+            rules = study.rules(folds)
+            report("blend: rules", rules, next(iter(rules), ""))
         listed = [] if given.only_candidates else [f"{ranker}({settings})" for settings in CANDIDATES.get(ranker, [])]
         further = [each for each in given.candidates if parse_method(each).name == ranker]
         for way in (VALIDATED, CROSS_FITTED) if ranker in CANDIDATES or further else ():

@@ -254,6 +254,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     },
     "summarise_columns": lambda: {"x": X, "threads": 2},
     "lost_by_rounding": lambda: {"x": X.astype(np.float64), "indptr": INDPTR, "decimals": True, "threads": 2},
+    "json_matrix": lambda: {"text": b"{[[1, null], [2, 3]]", "start": 1},
     "permute_rows": lambda: {"x": X.copy(), "order": np.arange(N)[::-1].copy()},
     "transposed": lambda: {"x": X, "threads": 2},
     "linear_scores": lambda: {"x": X, "weights": np.ones(WIDTH), "threads": 2},

@@ -125,13 +125,16 @@ def test_trec_eval(seed):
     ours_named = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "bpref": "Bpref"}
     ours_named |= {f"{trec}{k}": f"{name}{k}" for trec, name in trec_names.items() for k in CUTOFFS}
     evaluation = xr.evaluate(list(ours_named.values()), data, scores, preset="trec_eval")
+    by_its_names = xr.evaluate(list(ours_named), data, scores)
     for position, q in enumerate(data.qid.tolist()):
         for trec_name, name in ours_named.items():
             value = evaluation[name].values[position]
             if str(q) in theirs:
                 agree(value, theirs[str(q)][trec_name])
+                assert by_its_names[trec_name].values[position] == value
             else:
                 assert math.isnan(value)
+                assert by_its_names[trec_name].values[position] == 0  # as with its option -c
 
 
 def letor_value(y, s, k):

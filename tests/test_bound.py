@@ -59,7 +59,7 @@ def test_long_queries_with_ties_near_ties_and_documents_without_a_rank(threads):
     data = xr.RankingData.from_arrays(None, rng.integers(0, 4, sum(groups)), group=groups)
     tied = rng.choice([-np.inf, 0.0, -0.0, 1.0, 1.0 + 2**-40, 2.0], sum(groups))
     scores = np.where(np.repeat(np.arange(18) % 4 == 0, groups), rng.permutation(sum(groups)), tied)
-    kinds = [xr.parse_measure(name).on(data, threads=threads) for name in ("nDCG@10", "AP", "RR@200", "bpref", "ERR")]
+    kinds = [xr.parse_measure(name).on(data, threads=threads) for name in ("nDCG@10", "AP", "RR@200", "Bpref", "ERR")]
     bound = [kind.with_ties(ties) for kind in kinds for ties in ("pessimistic", "input", "expected", "pessimistic")]
     assert values_of(bound, scores)[0].tobytes() == b"".join(each.values(scores).tobytes() for each in bound)
     assert not np.array_equal(bound[0].values(scores), bound[1].values(scores))

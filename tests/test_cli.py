@@ -287,7 +287,7 @@ def test_a_reader_that_leaves_is_not_an_error_of_ours(letor):
 
 
 def test_help_and_version():
-    assert "Evaluate scores by any measures" in ok("--help")
+    assert "Evaluate scores, runs or models by any measures" in ok("--help")
     assert subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout == f"exactrank {xr.__version__}\n"
     assert "--preset" in ok("evaluate", "--help")
 

@@ -34,18 +34,22 @@ GOOD = {
     "generate": ["OUT.txt", "--queries", "3", "--documents", "4"],
     "evaluate": ["DATA", "SCORES"],
     "predict": ["MODEL", "DATA"],
+    "card": ["MODEL"],
+    "export": ["MODEL", "--to", "onnx", "--out", "OUT.onnx", "--check", "DATA"],
     "probe optimality": ["MODEL", "DATA", "-m", "nDCG@10"],
     "probe forces": ["DATA", "--queries", "2"],
     "probe importance": ["MODEL", "DATA", "-m", "nDCG@10"],
     "probe smoothness": ["MODEL", "DATA", "-m", "nDCG@10", "--points", "5"],
     "fuse": ["QRELS", "--run", "RUN", "--run", "RUN2", "--bootstrap", "5", "--folds", "2"],
+    "fuse apply": ["FUSION", "--run", "RUN", "--run", "RUN2", "--out", "OUT.run"],
     "reproduce": [],
     "train": ["ridge", "DATA", "--out", "OUT.json"],
     "compare": ["DATA", "--methods", "ridge,mart", "--report", "OUT"],
     "tune": ["ridge", "DATA", "--out", "OUT.json"],
     "demo": ["--report", "OUT"],
+    "serve": ["MODEL"],
 }
-SLOW = {"compare", "tune", "demo", "reproduce", "train"}  #: only what ends before the work begins is tried many times
+SLOW = {"compare", "tune", "demo", "reproduce", "train", "serve"}  #: only what ends before the work begins is tried many times
 BAD_FILES = (
     "missing", "empty", "folder", "device", "pipe", "binary", "nul\0", "long", "not-utf8", "damaged.gz", "damaged.xr", "damaged.parquet",
     "line", "odd.csv", "odd.json", "deep.json", "kind.json", "number.json", "surrogate\udcff", "[/b]",
@@ -97,7 +101,9 @@ def files(tmp_path_factory):
     for run, score in (("run", X[:, 0]), ("run2", X[:, 1])):
         (folder / run).write_text("".join(f"{i // 6} Q0 d{i} 1 {score[i]} {run}\n" for i in range(24)))
     (folder / "model").write_text("[1, 2, 3]")
-    made = {"DATA": "data.txt", "SCORES": "scores", "QRELS": "qrels", "RUN": "run", "RUN2": "run2", "MODEL": "model"}
+    runs = xr.systems_from_runs(folder / "qrels", [folder / "run", folder / "run2"])
+    xr.fuse(runs, folds=0, bootstrap=0).save(folder / "fusion")
+    made = {"DATA": "data.txt", "SCORES": "scores", "QRELS": "qrels", "RUN": "run", "RUN2": "run2", "MODEL": "model", "FUSION": "fusion"}
     return {word: folder / name for word, name in made.items()} | _bad_files(folder)
 
 
@@ -159,12 +165,12 @@ def test_every_command_has_a_case():
     assert {name for name, _ in commands()} == set(GOOD)
 
 
-@pytest.mark.parametrize("name", sorted(set(GOOD) - {"compare", "tune", "demo"}))  # which have tests of their own
+@pytest.mark.parametrize("name", sorted(set(GOOD) - {"compare", "tune", "demo", "serve"}))  # which have tests of their own
 def test_good_arguments(lawful, name):
     assert lawful(name, *GOOD[name]).exit_code == 0
 
 
-FILES = {"DATA", "SCORES", "QRELS", "RUN", "MODEL"}
+FILES = {"DATA", "SCORES", "QRELS", "RUN", "MODEL", "FUSION"}
 PLACES = [(name, place) for name, words in GOOD.items() for place, word in enumerate(words) if word in FILES]
 
 
@@ -182,7 +188,7 @@ OPTIONS = [(name, o.opts[0]) for name, command in commands() for o in options(na
 @pytest.mark.parametrize(("number", "name", "option"), [(number, *case) for number, case in enumerate(OPTIONS)])
 def test_bad_words(lawful, number, name, option):
     """Two of the words for each option, in turn; commands that take long have data that is not there."""
-    words = ["missing" if word == "DATA" else word for word in GOOD[name]] if name in SLOW else GOOD[name]
+    words = ["missing" if word in ("DATA", "MODEL") else word for word in GOOD[name]] if name in SLOW else GOOD[name]
     bad = [BAD_WORDS[number % len(BAD_WORDS)], BAD_WORDS[(number + 3) % len(BAD_WORDS)]]
     for word in bad + ([] if option in UNBOUNDED else [BAD_NUMBER]):
         lawful(name, *words, option, word)

@@ -571,7 +571,17 @@ def test_a_run_is_matched_by_documents(tmp_path):
     run = "a Q0 d2 1 9.5 mine\na Q0 unjudged 2 5 mine\na Q0 d1 3 4.5 mine\nc Q0 d1 1 1 mine\n"
     (tmp_path / "run.txt").write_text(run)
     fitted = ScoresFile("mine", str(tmp_path / "run.txt")).fit(task(test=test), {})
-    assert fitted.scores("test", test).tolist() == [4.5, 9.5, -np.inf]
+    assert fitted.scores("test", test).tolist() == [4.5, 9.5, -np.inf, 5]
+    assert fitted.documents["test"].ungrouped(fitted.documents["test"].y).tolist() == [1, 0, 1, -1]
+    assert fitted.settings["unjudged"] == 1
+
+
+def test_a_run_of_data_without_ids_names_the_rows_of_the_whole_file(tmp_path):
+    whole = xr.RankingData.from_arrays(np.zeros((6, 4)), [1, 0, 1, 0, 1, 0], qid=[1, 2, 1, 2, 3, 3])
+    xr.write_run(tmp_path / "run.txt", whole, [1, 2, 3, 4, 5, 6])
+    test = whole.take_queries([1])
+    fitted = ScoresFile("mine", str(tmp_path / "run.txt")).fit(task(test=test, rows=np.array([1, 3])), {})
+    assert fitted.scores("test", test).tolist() == [2, 4]
 
 
 @pytest.mark.parametrize(("text", "told"), [("1\n2\n", "2 lines.*96 test documents of Fold2.*336"), ("", "empty"), ("1 2\n", "columns")])

@@ -13,7 +13,7 @@ import exactrank as xr
 from exactrank import Fusion, fuse, systems_from_frame, systems_from_runs
 from exactrank.cli import app
 from exactrank.data.format import Columns
-from exactrank.errors import DataError, IncompatibleError, MeasureError
+from exactrank.errors import DataError, IncompatibleError, MeasureError, SettingError
 from exactrank.fuse.normalise import ABSENT, NORMALISATIONS
 from tests.fuse_data import NAMES, random_systems, systems, value_at
 
@@ -107,8 +107,8 @@ def test_systems_that_cannot_be_fused(X, message):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"normalise": "softmax"}, DataError, "normalise='softmax' is not one of none, min-max, z-score, rank, reciprocal-rank"),
-        ({"absent": "mean"}, DataError, "absent='mean' is not one of worst, zero, drop"),
+        ({"normalise": "softmax"}, SettingError, "there is no normalisation 'softmax'; there are none, l2, min-max"),
+        ({"absent": "mean"}, SettingError, "absent='mean' is not one of worst, zero, zero-score, drop"),
         ({"folds": 1}, DataError, "folds=1 leaves nothing to tune on"),
         ({"folds": 9}, DataError, r"5 queries cannot be dealt into 9 folds; give folds=5 or less, or 0"),
         ({"cells": 0}, DataError, "cells must be at least 1, got 0"),
@@ -154,7 +154,7 @@ def command(*arguments):
 
 
 def test_command_on_runs(files):
-    done = command("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--plot", "w.png", "--out", "w.json")
+    done = command("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--plot", "w.png", "--save", "w.json")
     assert done.exit_code == 0, done.stderr
     for part in ("global optimum", "CombSUM", "RRF (k=60)", "tuned, held out", "95% interval"):
         assert part in done.stdout
@@ -162,7 +162,7 @@ def test_command_on_runs(files):
     theirs = fuse(systems_from_runs(files / "a.qrels", [files / "bm25.run", files / "dense.run"]))
     assert written == json.loads(json.dumps(theirs.to_json()))
     assert (files / "w.png").stat().st_size > 1000
-    again = command("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--out", "w.json")
+    again = command("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--save", "w.json")
     assert again.exit_code == 2
     assert "w.json already exists" in again.stderr
 
@@ -181,10 +181,10 @@ def test_command_on_a_table(files):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("a.qrels",), "give --run FILE for each system"),
+        (("a.qrels",), "give --run NAME=FILE for each system"),
         (("a.qrels", "--run", "bm25.run", "--system", "x"), "give only one of them"),
         (("a.qrels", "--run", "bm25.run"), "fusing needs at least two systems, got bm25"),
-        (("a.qrels", "--run", "bm25.run", "--run", "bm25.run"), "systems bm25, bm25-2 have the same scores"),
+        (("a.qrels", "--run", "bm25.run", "--run", "bm25.run"), "system 'bm25' is named twice; give each a name of its own"),
         (("a.qrels", "--run", "bm25.run", "--run", "none.run"), "none.run does not exist"),
         (("a.qrels", "--run", "bm25.run", "--run", "other.run"), "no query of run 'other' (such as 'x') is in the qrels (such as '0')"),
         (("a.qrels", "--run", "bm25.run", "--run", "nan.run"), "nan.run:1: score 'nan' is not a finite number"),

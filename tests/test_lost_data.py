@@ -187,7 +187,7 @@ def test_what_standard_output_cannot_be_is_said(folder):
         ("train", "ridge", "none.txt", "--out", "nowhere/m.json"),
         ("predict", "none.json", "none.txt", "--out", "nowhere/s.txt"),
         ("convert", "none.qrels", "nowhere/d.xr", "--run", "none.run"),
-        ("fuse", "none.qrels", "--run", "none.run", "--out", "nowhere/w.json"),
+        ("fuse", "none.qrels", "--run", "none.run", "--save", "nowhere/w.json"),
         ("fuse", "none.qrels", "--run", "none.run", "--run", "none.run", "--plot", "nowhere/w.png"),
         ("probe", "optimality", "none.json", "none.txt", "--plot", "nowhere/p.png"),
         ("probe", "importance", "none.json", "none.txt", "--plot", "nowhere/p.png"),
@@ -212,7 +212,7 @@ def test_the_files_of_an_experiment_are_opened_first(folder, monkeypatch):
 
 
 def test_two_outputs_of_a_command_are_two_files(folder):
-    done = invoke("fuse", "none.qrels", "--run", "none.run", "--run", "none.run", "--out", "w.svg", "--plot", "./w.svg", "--force")
+    done = invoke("fuse", "none.qrels", "--run", "none.run", "--run", "none.run", "--save", "w.svg", "--plot", "./w.svg", "--force")
     assert done.exit_code == 2
     assert "two outputs would go to w.svg" in done.stderr
 

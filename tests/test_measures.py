@@ -203,6 +203,26 @@ def test_bad_measures_are_explained(text, said):
         xr.parse_measure(text)
 
 
+def test_names_of_trec_eval_are_its_measures_and_nothing_else_is():
+    """Letter by letter; in any other case, or with @k or settings, names are ours."""
+    for theirs, ours in {"ndcg_cut_10": "nDCG@10", "ndcg_cut.10": "nDCG@10", "ndcg": "nDCG", "P_5": "P@5", "map_cut_7": "AP@7"}.items():
+        assert xr.parse_measure(theirs) == xr.parse_measure(theirs, "trec_eval") == xr.parse_measure(ours, "trec_eval")
+        assert repr(xr.parse_measure(theirs)).count("ties='docid'") == 1
+    assert xr.parse_measure("NDCG") == xr.parse_measure("nDCG") == xr.NDCG()
+    assert xr.parse_measure("ndcg@10") == xr.NDCG(k=10)
+    assert xr.parse_measure("map(rel=2)") == xr.AP(rel=2)
+    assert xr.parse_measure("map", "xgboost") == xr.parse_measure("AP", "xgboost")  # which has a map of its own
+    with pytest.raises(xr.MeasureError, match=r"'P_5' is a measure of trec_eval, not of lightgbm; leave the preset out"):
+        xr.parse_measure("P_5", "lightgbm")
+    with pytest.raises(xr.MeasureError, match="cutoff k must be a whole number of at least 1, got 0"):
+        xr.parse_measure("ndcg_cut_0")
+    with pytest.raises(xr.MeasureError, match="there is no measure 'ndcg_cut'"):
+        xr.parse_measure("ndcg_cut")
+    data = xr.RankingData.from_arrays(None, [1, 0], group=[2])
+    with pytest.raises(xr.IncompatibleError, match=r"as trec_eval's names such as ndcg have it\) needs document ids.*or write nDCG"):
+        xr.evaluate("ndcg", data, [1, 2])
+
+
 def test_notation_of_ir_measures():
     assert xr.parse_measure("nDCG(dcg='exp-log2')@10") == xr.NDCG(k=10)
     assert xr.parse_measure("nDCG(dcg='log2')@10") == xr.NDCG(k=10, gain="linear")

@@ -7,9 +7,11 @@ import os
 import re
 import tempfile
 import time
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
+import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -22,8 +24,10 @@ import exactrank as xr
 from exactrank import pipes
 from exactrank.data import ranking_data
 from exactrank.data.ranking_data import checksum
-from exactrank.scorers import KINDS, missing as policies, model as models
+from exactrank.scorers import KINDS, missing as policies
 from exactrank.scorers.missing import fill_values, filled
+from exactrank.scorers.sum import Sum
+from exactrank.scorers.thresholds import Thresholds
 
 WEIGHTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6)
 NAMES = st.text(st.characters(codec=None), min_size=1, max_size=5)
@@ -263,6 +267,49 @@ def test_predictions_follow_names_and_rows(columns, qid):
     assert np.array_equal(ours, model.predict(X))
 
 
+@pytest.fixture(scope="module")
+def every_kind():
+    """A scorer of each kind, of three features; some keep their rows as differences from an offset."""
+    X = random_matrix(60, 3)
+    booster = lgb.train({"verbose": -1, "min_data_in_leaf": 2, "num_threads": 1}, lgb.Dataset(X, X.sum(axis=1)), 3)
+    linear, trees = xr.Linear(np.array([1.0, -2.0, 0.5])), xr.TreeEnsemble(booster.model_to_string())
+    ones, offset = np.ones(3), np.array([0.0, 1.7e9, 0.1])
+    network = xr.Network(np.ones((2, 3)), np.zeros(2), np.ones(2), np.zeros(3), ones)
+    steps = Thresholds((np.array([0.5]),) * 3, (np.array([1.0]),) * 3)
+    filled_in = xr.Linear(np.array([0.0, 1.0, 2.0]), missing="mean", fill=ones)
+    return [linear, filled_in, network, steps, trees, Sum((linear, trees), np.ones(2)), linear.anchored(offset), network.anchored(offset)]
+
+
+CELLS = st.one_of(st.floats(-5, 5), st.sampled_from([np.nan, np.inf, -np.inf, 1e39, 2.0**24 + 1, 1.7e9 + 0.5, 1e-46, -0.0]))
+
+
+@given(
+    st.integers(0, 7),
+    hnp.arrays(float, (4, 3), elements=CELLS),
+    st.sampled_from([np.float64, np.float32, np.float16, np.int32, bool]),
+    st.sampled_from("CF"),
+)
+@settings(max_examples=300)
+def test_an_array_is_scored_as_the_same_rows_in_lists(every_kind, number, X, kind, order):
+    """Arrays take a shorter way; scores agree to the bit, and so do errors."""
+
+    def told(rows):
+        with warnings.catch_warnings(action="ignore"):
+            try:
+                return xr.Model(every_kind[number]).predict(rows).tolist()
+            except xr.DataError as error:
+                return str(error)
+
+    with np.errstate(all="ignore"):
+        rows = np.asarray(X.astype(kind), order=order)
+    assert told(rows) == told(rows.tolist())
+
+
+def test_an_array_that_float32_cannot_hold_is_warned_of():
+    with pytest.warns(xr.PrecisionWarning, match="'x0' loses 1 of 2"):
+        model_of([1.0]).predict(np.array([[2.0**24], [2.0**24 + 1]]))
+
+
 def test_frames_are_matched_by_name():
     X, model = random_matrix(8, 3), model_of([1.0, 2.0, 3.0], ("a", "b", "c"))
     theirs = model.predict(X)
@@ -397,7 +444,7 @@ def test_devices_folders_and_pipes_are_no_models(tmp_path, monkeypatch):
     for path, said in (("/dev/zero", "a device"), (tmp_path, "a folder"), (tmp_path / "pipe", "nobody writes")):
         with pytest.raises(xr.DataError, match=said):
             xr.load(path)
-    monkeypatch.setattr(models, "MOST", 1 << 20)
+    monkeypatch.setattr("exactrank.imports.load.MOST", 1 << 20)
     (tmp_path / "bomb.json").write_bytes(gzip.compress(b" " * (5 << 20)))
     with pytest.raises(xr.DataError, match="longer than 1 MiB"):
         xr.load(tmp_path / "bomb.json")

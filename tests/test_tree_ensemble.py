@@ -100,7 +100,7 @@ def test_scores_do_not_depend_on_threads_or_neighbours():
     assert one.tobytes() == scorer.score(X, threads=3).tobytes() == scorer.score(np.asfortranarray(X), threads=2).tobytes()
     assert one[:3000].tobytes() == booster.predict(X[:3000], raw_score=True).tobytes()
     for lanes in (4, 8, 16):
-        assert one.tobytes() == scorer._table.native.scores(X, 2, lanes).tobytes()
+        assert one.tobytes() == scorer.table.native.scores(X, 2, lanes).tobytes()
     for count in (1, 3, 4, 15, 16, 17, 33, 63, 64, 65, 131):
         assert one[777 : 777 + count].tobytes() == scorer.score(X[777 : 777 + count]).tobytes()
     assert len(scorer.score(X[:0])) == 0

@@ -1,12 +1,15 @@
 """LightGBM's text: trees taken, weighted and joined without loss, and damage refused with its place."""
 
+from dataclasses import fields, replace
+
 import lightgbm as lgb
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.scorers.tree_text import ModelText, first_trees, joined, scaled
+from exactrank.scorers.plain_tree import PlainTree, text_of
+from exactrank.scorers.tree_text import ModelText, TreeTable, first_trees, for_ranking, joined, scaled
 
 from .reference.trees import tree_scores
 from .test_tree_ensemble import TEXT, boosters, hard_rows, trained
@@ -171,3 +174,104 @@ def test_text_that_cannot_be_read_is_refused_with_the_remedy(text, said):
 def test_other_kinds_of_lightgbm_models_are_refused(given, said):
     with pytest.raises(xr.DataError, match=said):
         xr.TreeEnsemble(trained(categorical=False, **given).model_to_string())
+
+
+@given(boosters(), st.integers(0, 99))
+@settings(max_examples=40)
+def test_a_table_is_written_as_the_text_that_it_was_read_from(booster, seed):
+    """To the bit in everything that decides a score, sets of categories included; LightGBM reads it too."""
+    text = booster.model_to_string()
+    table, X = TreeTable.of(ModelText.of(text)), hard_rows(text, seed)
+    again = table.text()
+    read = TreeTable.of(ModelText.of(again))
+    assert all(np.array_equal(getattr(read, field.name), getattr(table, field.name)) for field in fields(TreeTable))
+    assert xr.TreeEnsemble(again).score(X).tobytes() == xr.TreeEnsemble(text).score(X).tobytes()
+    for raw in (True, False):
+        assert lgb.Booster(model_str=again).predict(X, raw_score=raw).tobytes() == booster.predict(X, raw_score=True).tobytes()
+    assert (
+        lgb.Booster(model_str=again)
+        .model_to_string(importance_type="split")
+        .partition("feature_importances")[2]
+        .startswith(again.partition("feature_importances")[2].partition("\n\n")[0])
+    )
+
+
+@st.composite
+def plain_trees(draw, n_features=3):
+    """Random trees whose nodes stand in a random order, with some that nothing leads to."""
+    splits = draw(st.integers(0, 12))
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    left, right, leaves = [-1], [-1], [0]
+    for _ in range(splits):
+        node = leaves.pop(rng.integers(len(leaves)))
+        left[node], right[node] = len(left), len(left) + 1
+        leaves += [len(left), len(left) + 1]
+        left += [-1, -1]
+        right += [-1, -1]
+    nodes, lost = len(left), draw(st.integers(0, 2))
+    place = np.concatenate([[0], 1 + rng.permutation(nodes - 1 + lost)])[:nodes]  # of each node
+    sides = np.full((2, nodes + lost), -1)
+    for side, own in enumerate((left, right)):
+        sides[side, place] = [place[child] if child >= 0 else -1 for child in own]
+    size = nodes + lost
+    missing = rng.random(size) < 0.5 if draw(st.booleans()) else None
+    threshold = rng.choice([0.0, 0.5, -1.0, 1e-35, np.float32(0.1), 3.0], size)
+    return PlainTree(rng.integers(0, n_features, size), threshold, *sides, rng.normal(size=size), missing)
+
+
+def walked(tree, row):
+    node = 0
+    while tree.left[node] >= 0:
+        x, left = float(row[tree.feature[node]]), tree.missing_left
+        x = 0.0 if abs(x) <= 1.0000000180025095e-35 or (np.isnan(x) and left is None) else x
+        goes_left = left[node] if np.isnan(x) else x <= tree.threshold[node]
+        node = tree.left[node] if goes_left else tree.right[node]
+    return tree.value[node]
+
+
+@given(st.lists(plain_trees(), min_size=1, max_size=4), st.integers(0, 99))
+@settings(max_examples=60)
+def test_plain_trees_are_written_as_they_are_walked(trees, seed):
+    text = text_of(trees, 3, ["a", "b", "c d"])
+    close = [np.nextafter(np.float32(t), np.float32(side)) for t in (0.0, 0.5, -1.0, 0.1, 3.0) for side in (-np.inf, np.inf)]
+    X = np.random.default_rng(seed).choice(np.array([np.nan, 0.0, 0.5, -1.0, 0.1, 3.0, np.inf, *close], np.float32), (60, 3))
+    theirs = [sum((walked(tree, row) for tree in trees), 0.0) for row in X]
+    assert xr.TreeEnsemble(text).score(X).tolist() == theirs
+    booster = lgb.Booster(model_str=text)
+    assert booster.predict(X).tolist() == theirs
+    np.testing.assert_allclose(booster.predict(X, pred_contrib=True).sum(axis=1), theirs, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"left": [1, 0, -1]}, "tree 1: node 0 is the child of two nodes, or of one below it"),
+        ({"right": [1, -1, -1]}, "tree 1: node 1 is the child of two"),
+        ({"right": [3, -1, -1]}, "tree 1: there is a child 3 but there are 3 nodes"),
+        ({"right": [-2, -1, -1]}, "tree 1: there is a child -2"),
+        ({"feature": [2, 0, 0]}, "tree 1: node 0 splits at a feature that is none of the 2"),
+        ({"threshold": [np.nan, 0, 0]}, "tree 1: node 0 has no number for a threshold"),
+        ({"value": [0, 1.0, np.inf]}, "tree 1: node 2 has no finite value"),
+        ({"gain": [np.nan, 0, 0]}, "tree 1: node 0 has no number for a gain"),
+        ({"cover": [0, -1, 1]}, "tree 1: node 1 has no cover"),
+    ],
+)
+def test_what_is_no_tree_is_named_with_its_node(given, said):
+    sound = {"feature": [1, 0, 0], "threshold": [0.5, 0, 0], "left": [1, -1, -1], "right": [2, -1, -1], "value": [0, 1.0, 2.0]}
+    stump = PlainTree(**{name: np.array(values) for name, values in sound.items()})
+    text_of([stump], 2)
+    with pytest.raises(xr.DataError, match=said):
+        text_of([stump, replace(stump, **{name: np.array(values) for name, values in given.items()})], 2)
+    with pytest.raises(xr.DataError, match="no trees"):
+        text_of([], 2)
+
+
+def test_an_objective_is_added_where_there_is_none():
+    custom = TEXT.replace("objective=regression\n", "").replace("[objective: regression]", "[objective: custom]")
+    assert "objective=" not in custom
+    mended = for_ranking(custom)
+    assert mended == TEXT.replace("objective=regression", "objective=lambdarank").replace(
+        "[objective: regression]", "[objective: lambdarank]"
+    )
+    assert for_ranking(mended) == mended
+    assert for_ranking(TEXT) == TEXT

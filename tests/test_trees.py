@@ -54,6 +54,36 @@ def test_lightgbm_alone_scores_the_same(kind, tmp_path):
     assert ranker.model_.scorer.booster.num_trees() == ranker.model_.scorer.n_trees
 
 
+@EVERY_KIND
+@pytest.mark.parametrize("given", [{}, {"bags": 2, "bagging": "bootstrap"}])
+def test_the_text_names_an_objective_so_that_others_read_it(kind, given, tmp_path):
+    """In the header, in LightGBM's place, and among the parameters."""
+    data = judged(queries=30)
+    ranker = KINDS[kind](trees=6, **given).fit(data)
+    text = ranker.model_.scorer.text
+    lines = text.split("\n")
+    assert lines[lines.index("objective=lambdarank") - 1].startswith("max_feature_idx=")
+    assert [line for line in lines if line.startswith("[objective:")] == ["[objective: lambdarank]"]
+    booster = lgb.Booster(model_str=text)
+    for raw in (True, False):
+        assert booster.predict(data.X, raw_score=raw).tobytes() == ranker.predict(data).tobytes()
+    assert booster.model_to_string().partition("tree_sizes")[0] == text.partition("tree_sizes")[0]
+    treelite = pytest.importorskip("treelite", reason="treelite is not installed")
+    (tmp_path / "m.txt").write_text(text)
+    scores = treelite.gtil.predict(treelite.frontend.load_lightgbm_model(tmp_path / "m.txt"), data.X.astype(np.float64))
+    assert scores.ravel().tobytes() == ranker.predict(data).tobytes()
+
+
+def test_trees_saved_without_an_objective_get_one_when_they_go_on():
+    data = judged(queries=30)
+    old = grown(data).text.replace("objective=lambdarank\n", "").replace("[objective: lambdarank]", "[objective: custom]")
+    assert "lambdarank]" not in old
+    going_on = Trees.of(xr.TreeEnsemble(old)).rooted(Bins(data, None, {"num_leaves": 4, "min_data_in_leaf": 2}))
+    slope = np.random.default_rng(9).standard_normal(data.n_documents)
+    for trees in (going_on, going_on.plus(going_on.grow(slope, np.ones(data.n_documents)))):
+        assert trees.text.count("lambdarank\n") == trees.text.count("[objective: lambdarank]") == 1
+
+
 def grown(data, valid=None, seed=0, weights=(1.0, 1.0, 1.0)):
     """As many trees as weights, along random slopes."""
     rng = np.random.default_rng(seed)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from exactrank.compare.compare import compare as compare
     from exactrank.compare.comparison import Comparison as Comparison, read_comparison as read_comparison
+    from exactrank.compare.runs import compare_runs as compare_runs
     from exactrank.compare.tune import Tuned as Tuned, tune as tune
     from exactrank.data.describe import describe as describe
     from exactrank.data.folds import Fold as Fold, read_folds as read_folds
     from exactrank.data.format import Columns as Columns
     from exactrank.data.formats import read as read, write as write
     from exactrank.data.ranking_data import RankingData as RankingData
+    from exactrank.data.run_file import write_run as write_run
     from exactrank.data.trec import from_trec as from_trec, read_qrels as read_qrels, read_run as read_run
     from exactrank.errors import (
         DataError as DataError,
@@ -29,12 +31,14 @@ if TYPE_CHECKING:
         PrecisionWarning as PrecisionWarning,
         SettingError as SettingError,
     )
-    from exactrank.fuse.fuse import (
-        Fusion as Fusion,
-        fuse as fuse,
-        systems_from_frame as systems_from_frame,
-        systems_from_runs as systems_from_runs,
-    )
+    from exactrank.export.check import Check as Check
+    from exactrank.export.export import export as export
+    from exactrank.export.target import Export as Export, Target as Target
+    from exactrank.fuse.fuse import fuse as fuse
+    from exactrank.fuse.fusion import Fusion as Fusion
+    from exactrank.fuse.systems import systems_from_frame as systems_from_frame, systems_from_runs as systems_from_runs
+    from exactrank.imports.estimator import from_estimator as from_estimator
+    from exactrank.imports.load import load as load
     from exactrank.measures import (
         AP as AP,
         DCG as DCG,
@@ -93,7 +97,7 @@ if TYPE_CHECKING:
     from exactrank.rankers.svmmap import SVMMAP as SVMMAP
     from exactrank.scorers.architecture import LinearModel as LinearModel, NetworkModel as NetworkModel
     from exactrank.scorers.linear import Linear as Linear
-    from exactrank.scorers.model import Model as Model, load as load
+    from exactrank.scorers.model import Model as Model
     from exactrank.scorers.network import Network as Network
     from exactrank.scorers.sum import Sum as Sum
     from exactrank.scorers.thresholds import Thresholds as Thresholds
@@ -105,18 +109,27 @@ __version__ = "0.1.0"
 HOME = {
     "exactrank.compare.compare": ("compare",),
     "exactrank.compare.comparison": ("Comparison", "read_comparison"),
+    "exactrank.compare.runs": ("compare_runs",),
     "exactrank.compare.tune": ("Tuned", "tune"),
     "exactrank.data.describe": ("describe",),
     "exactrank.data.folds": ("Fold", "read_folds"),
     "exactrank.data.format": ("Columns",),
     "exactrank.data.formats": ("read", "write"),
     "exactrank.data.ranking_data": ("RankingData",),
+    "exactrank.data.run_file": ("write_run",),
     "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
     "exactrank.errors": (
         "DataError", "ExactRankError", "IncompatibleError", "InterruptedWarning", "MeasureError", "OutputExistsError", "PluginWarning",
         "PrecisionWarning", "SettingError",
     ),
-    "exactrank.fuse.fuse": ("Fusion", "fuse", "systems_from_frame", "systems_from_runs"),
+    "exactrank.export.check": ("Check",),
+    "exactrank.export.export": ("export",),
+    "exactrank.export.target": ("Export", "Target"),
+    "exactrank.fuse.fuse": ("fuse",),
+    "exactrank.fuse.fusion": ("Fusion",),
+    "exactrank.fuse.systems": ("systems_from_frame", "systems_from_runs"),
+    "exactrank.imports.estimator": ("from_estimator",),
+    "exactrank.imports.load": ("load",),
     "exactrank.measures": (
         "AP", "Bpref", "DCG", "ERR", "MeanNDCG", "Measure", "NDCG", "PairwiseCorrect", "Precision", "RBP", "RR", "Recall", "Success",
     ),
@@ -158,7 +171,7 @@ HOME = {
     "exactrank.rankers.svmmap": ("SVMMAP",),
     "exactrank.scorers.architecture": ("LinearModel", "NetworkModel"),
     "exactrank.scorers.linear": ("Linear",),
-    "exactrank.scorers.model": ("Model", "load"),
+    "exactrank.scorers.model": ("Model",),
     "exactrank.scorers.network": ("Network",),
     "exactrank.scorers.sum": ("Sum",),
     "exactrank.scorers.thresholds": ("Thresholds",),

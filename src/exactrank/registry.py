@@ -1,4 +1,4 @@
-"""Things that are known by a name: rankers, measures, formats, contenders and experiments, each in one registry.
+"""Things that are known by a name: rankers, measures, formats, contenders, export targets and experiments, each in one registry.
 
 Ours are listed by where they are, and imported when they are asked for. Other packages add theirs by entry points of the registry's
 group, e.g. in their pyproject.toml:

@@ -17,6 +17,7 @@
 #include "columns.hpp"
 #include "cubic.hpp"
 #include "evaluate.hpp"
+#include "json_matrix.hpp"
 #include "letor.hpp"
 #include "letor_text.hpp"
 #include "linear.hpp"
@@ -268,6 +269,20 @@ void bind_matrices(nb::module_& m) {
             return array(std::move(counts));
         },
         "x"_a, "indptr"_a, "decimals"_a, "threads"_a);
+    m.def(
+        "json_matrix",
+        [](const nb::bytes& text, std::size_t start) -> nb::object {
+            require(start <= text.size(), "start lies beyond the text");
+            JsonMatrix found;
+            {
+                nb::gil_scoped_release release;
+                found = read_json_matrix(text.c_str() + start);
+            }
+            if (found.end == nullptr) return nb::none();
+            const std::size_t end = static_cast<std::size_t>(found.end - text.c_str());
+            return nb::make_tuple(array(std::move(found.cells)), found.width, end);
+        },
+        "text"_a, "start"_a);
     m.def(
         "permute_rows",
         [](nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, In<std::int64_t> order) {

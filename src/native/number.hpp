@@ -18,7 +18,9 @@ constexpr double exact_powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e
 XR_INLINE unsigned digit(char c) { return static_cast<unsigned>(c) - '0'; }
 
 // Reads a number at p, where some character that cannot belong to a number follows. Returns the end of it, or null when
-// there is none; infinities, NaN and values too large for a double are not numbers here.
+// there is none; infinities, NaN and values too large for a double are not numbers here. JSON asks for digits on both sides of a point,
+// and has neither a plus nor zeros in front.
+template <bool json = false>
 XR_INLINE const char* read_number(const char* p, double& value) {
     const char* const start = p;
     const bool negative = *p == '-';
@@ -32,6 +34,7 @@ XR_INLINE const char* read_number(const char* p, double& value) {
     const std::int64_t fraction = p > point ? p - point - 1 : 0;
     const std::int64_t digit_count = p - digits - (p > point);
     if (digit_count == 0) return nullptr;
+    if (json && (*start == '+' || point == digits || p == point + 1 || (*digits == '0' && point > digits + 1))) return nullptr;
     // Both the integer and the power of ten are exact, so one division rounds once (Clinger 1990).
     if ((*p | 0x20) != 'e' && digit_count <= 19 && fraction <= 22 && mantissa <= (std::uint64_t{1} << 53)) {
         const double magnitude = static_cast<double>(mantissa) / exact_powers_of_ten[fraction];

@@ -9,7 +9,7 @@ from exactrank.data.synthetic import CubicPolynomial
 
 @dataclass(frozen=True)
 class Operation:
-    """A command with ``{data}``, ``{text}`` or ``{model}`` for inputs, which writes the file ``out`` in the folder that it runs in."""
+    """A command with ``{data}``, ``{model}`` ... for inputs, which writes the file ``out`` in the folder that it runs in."""
 
     name: str
     command: str
@@ -26,9 +26,13 @@ def make_inputs(folder: Path) -> dict[str, Path]:
     """The files that operations read."""
     data = CubicPolynomial(features=3, documents=6, grades=3, noise=0.2).data(8)
     inputs = {"data": folder / "data.xr", "text": folder / "data.txt", "model": folder / "model.json"}
+    inputs |= {"fusion": folder / "fusion.json", "run1": folder / "1.run", "run2": folder / "2.run"}
     xr.write(data, inputs["data"])
     xr.write(data, inputs["text"])
     xr.Ridge(measure="nDCG@10").fit(data).save(inputs["model"])
+    xr.fuse(data, systems=["1", "2"], folds=0, bootstrap=0).save(inputs["fusion"])
+    for feature in ("1", "2"):
+        xr.write_run(inputs[f"run{feature}"], data, feature)
     return inputs
 
 
@@ -39,9 +43,12 @@ QUICK = {
         "train", "train directrank {data} --out out.json --force --threads 2 --restarts 1", "out.json", kept="out.json.checkpoint"
     ),
     "predict": Operation("predict", "predict {model} {data} --out out.txt --force", "out.txt"),
-    "fuse": Operation("fuse", "fuse {data} --system 1 --system 2 --out out.json --force --folds 0 --bootstrap 0", "out.json"),
+    "export": Operation("export", "export {model} --to onnx --out out.onnx --force", "out.onnx"),
+    "fuse": Operation("fuse", "fuse {data} --system 1 --system 2 --save out.json --force --folds 0 --bootstrap 0", "out.json"),
+    "fuse apply": Operation("fuse apply", "fuse apply {fusion} --run {run1} --run {run2} --out out.run --force", "out.run"),
 }
 OPERATIONS = QUICK | {
+    "card": Operation("card", "card {model} --out out.md --force", "out.md"),
     "parquet": Operation("parquet", "convert {text} out.parquet --force", "out.parquet"),
     "gzip": Operation("gzip", "convert {data} out.txt.gz --force", "out.txt.gz"),
     "generate": Operation("generate", "generate out.xr --queries 9 --documents 5 --features 3 --force", "out.xr"),

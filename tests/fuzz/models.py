@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -123,4 +124,54 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and (one == other if isinstance(one, str) else np.array_equal(one, other))
 
 
-TARGETS = [Target("models", ".json", model_json, use_model), Target("lightgbm", ".txt", lightgbm_text, use_model)]
+@cache
+def good_imports() -> list[str]:
+    """Models that other libraries saved."""
+    return [one["model"] for one in json.loads((Path(__file__).parents[1] / "golden" / "imports.json").read_text())]
+
+
+def imported(rng: np.random.Generator) -> bytes:
+    """A model of another library with parts of it changed, as JSON, as UBJSON or as bytes."""
+    model = one_of(rng, good_imports())
+    if not model.startswith("{") or rng.random() < 0.3:
+        return mutated(rng, model.encode(), [*JSON, b"<split>", b"</split>", b"<output> 1 </output>", b'<tree id="1" weight="1">'])
+    if rng.random() < 0.5:
+        return json.dumps(changed_json(rng, json.loads(model))).encode("utf-8", "surrogatepass")
+    return mutated(rng, _ubjson(json.loads(model)), [b"[$d#L", b"{#L", b"[#U\xff", b"L" + b"\x7f" * 8, b"[" * 300, b"}", b"]", b"Z", b"S"])
+
+
+def _ubjson(value: Any) -> bytes:
+    match value:
+        case bool():
+            return b"T" if value else b"F"
+        case int():
+            return b"L" + struct.pack(">q", value)
+        case float():
+            return b"d" + struct.pack(">f", value)
+        case str():
+            return b"SL" + struct.pack(">q", len(value.encode())) + value.encode()
+        case list():
+            return b"[#L" + struct.pack(">q", len(value)) + b"".join(map(_ubjson, value))
+    return b"{" + b"".join(_ubjson(name)[1:] + _ubjson(item) for name, item in value.items()) + b"}"
+
+
+@cache
+def good_graphs() -> list[bytes]:
+    """Models of every kind as ONNX graphs, with operators of trees of either version."""
+    folder = Path(__file__).parents[1]
+    models = [Model.from_record(record, str(folder)) for record in good_models()[:4]]
+    return [xr.export(model, "onnx", ml_opset=version).content for model in models for version in (3, 5)]
+
+
+def onnx_graph(rng: np.random.Generator) -> bytes:
+    """A good graph with bytes of it changed."""
+    words = [b"TreeEnsemble", b"ai.onnx.ml", b"x", b"score", b"\x08\x01", b"\x12\x00", b"\xff" * 9 + b"\x01", b"LEAF"]
+    return b"\x08" + mutated(rng, one_of(rng, good_graphs())[1:], words)
+
+
+TARGETS = [
+    Target("onnx", ".onnx", onnx_graph, use_model),
+    Target("models", ".json", model_json, use_model),
+    Target("lightgbm", ".txt", lightgbm_text, use_model),
+    Target("imports", ".model", imported, use_model),
+]

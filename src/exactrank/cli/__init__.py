@@ -12,14 +12,14 @@ from typing import Annotated
 
 import typer
 
-from exactrank.cli import compare, data, evaluate, fuse, probe, reproduce, train, tune
+from exactrank.cli import card, compare, data, evaluate, export, fuse, probe, reproduce, serve, train, tune
 from exactrank.cli.common import app, guarded
 
 __all__ = ["app", "main"]
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(data.info, data.convert, data.generate, evaluate.evaluate, compare.compare, tune.tune, evaluate.predict),
-    *(fuse.fuse, reproduce.reproduce, compare.demo),
+    *(data.info, data.convert, data.generate, evaluate.evaluate, compare.compare, tune.tune, evaluate.predict, card.card),
+    *(fuse.fuse, export.export, serve.serve, reproduce.reproduce, compare.demo),
 )
 PROBES: tuple[Callable[..., None], ...] = (probe.optimality, probe.forces, probe.importance, probe.smoothness)
 
@@ -27,6 +27,7 @@ _probes = typer.Typer(no_args_is_help=True)
 for _group, _functions in ((app, COMMANDS), (_probes, PROBES)):
     for _function in _functions:
         _group.command()(guarded(_function))
+app.command("fuse apply")(guarded(fuse.apply))
 app.add_typer(typer.Typer(cls=train.Rankers), name="train", help="Train a ranker on the measure you report.", no_args_is_help=True)
 app.add_typer(_probes, name="probe", help="Look closely at a model or a lambda function.")
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 import typer
 from typer.core import TyperGroup
 
-from exactrank.errors import ExactRankError, PluginWarning, PrecisionWarning
+from exactrank.errors import ExactRankError, IncompatibleError, PluginWarning, PrecisionWarning
 from exactrank.text import printable, shortened
 
 if TYPE_CHECKING:
@@ -29,12 +29,24 @@ if TYPE_CHECKING:
     from exactrank.scorers.model import Model
 
 MEMORY = "not enough memory{}; give less data or fewer features, or convert text to an .xr cache, which is mapped instead of read"
+STDIN = "/dev/stdin"
+#: Arguments that are read, for which - is standard input; for all others it is standard output.
+INPUTS = ("data", "source", "model", "scores", "run", "valid", "test", "fusion")
 CLOSED = "standard input or output is closed; open it, or give the path of a file"
 _ALLOCATION = re.compile(r"Unable to allocate ([\d.]+ \w+)")  # NumPy's words
 
 
 class Program(TyperGroup):
-    """All commands; what it says of bad usage is `printable`, whatever the arguments were."""
+    """All commands; what it says of bad usage is `printable`, whatever the arguments were.
+
+    A command may be called by two words, of which the first is a command too: ``fuse apply``.
+    """
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first words name, and the others."""
+        if " ".join(args[:2]) in self.commands and len(args) > 1:
+            args = [" ".join(args[:2]), *args[2:]]
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *given: Any, **settings: Any) -> Any:
         """Read the arguments."""
@@ -101,6 +113,9 @@ Reading = Annotated["ReadOptions", Options({"features": (_FEATURES, None)} | _CO
 #: How to read data as it is: missing values are refused unless they are asked for.
 StrictReading = Annotated["ReadOptions", Options({"keep_missing": (_KEEP_MISSING, False)} | _COLUMNS)]
 
+#: The same, also for a model.
+AnyReading = Annotated["ReadOptions", Options({"keep_missing": (_KEEP_MISSING, False), "features": (_FEATURES, None)} | _COLUMNS)]
+
 
 def guarded(function: Callable[..., None]) -> Callable[..., None]:
     """``function`` with `Options` taken as one, and an option ``--debug``, without which errors are a line on stderr and an exit code."""
@@ -113,6 +128,7 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
         from exactrank.files import is_stream
 
         try:
+            arguments = arguments | _inputs({name: arguments[name] for name in INPUTS if name in arguments})
             # Where an output goes to standard output, all else that a command prints goes to stderr.
             streamed = any(isinstance(each, Path) and is_stream(each) for each in arguments.values())
             with redirect_stdout(sys.stderr) if streamed else nullcontext(), plain_warnings():
@@ -146,6 +162,30 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
     wrapped.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {each.name: each.annotation for each in own}
     return wrapped
+
+
+def _inputs(given: dict[str, Any]) -> dict[str, Any]:
+    """What is read, with standard input for - and NAME=-, of which there may be one."""
+    from exactrank.errors import DataError
+
+    times = 0
+
+    def opened(value: Any) -> Any:
+        nonlocal times
+        if isinstance(value, list):
+            return [opened(each) for each in value]
+        name, equals, path = value.rpartition("=") if isinstance(value, str) else ("", "", str(value))
+        if path != "-" or not isinstance(value, str | Path):
+            return value
+        times += 1
+        return type(value)(f"{name}{equals}{STDIN}")
+
+    found = {name: opened(value) for name, value in given.items()}
+    if times > 1:
+        raise DataError(f"- is given {times} times, but standard input can be read once; give files for the others")
+    if times and sys.stdin is None:
+        raise OSError(errno.EBADF, CLOSED)
+    return found
 
 
 def line_and_code(error: Exception) -> tuple[str, int]:
@@ -192,14 +232,37 @@ def read(path: Path, options: "ReadOptions") -> "RankingData":
     """The data at ``path``."""
     from exactrank.data import formats
 
-    return formats.read_as(path, options)
+    with on_disk(path) as file:
+        return formats.read_as(file, options)
 
 
-def load_model(path: Path) -> "Model":
-    """The model at ``path``; one whose training was broken off is told on stderr."""
-    from exactrank.scorers.model import load
+@contextmanager
+def on_disk(path: Path) -> Iterator[Path]:
+    """``path`` itself, or a copy of what comes through it where that is a pipe, such as standard input: for what is read more than once."""
+    from exactrank.files import open_bytes, scratch_folder
 
-    model = load(path)
+    if not path.is_fifo():
+        yield path
+        return
+    with scratch_folder() as folder, open_bytes(path) as pipe:
+        copy = folder / "stdin"
+        with open(copy, "wb") as file:
+            while block := pipe.read(1 << 20):
+                file.write(block)
+        try:
+            yield copy
+        except ExactRankError as error:
+            raise type(error)(str(error).replace(str(copy), str(path))) from None
+
+
+def load_model(path: Path, n_features: int | None = None) -> "Model":
+    """The model at ``path`` for data with ``n_features``; one whose training was broken off is told on stderr."""
+    from exactrank.imports.load import load
+    from exactrank.scorers.model import Model
+
+    model = load(path, n_features)
+    if not isinstance(model, Model):
+        raise IncompatibleError(f"{path} is a fusion of systems, not a model; exactrank fuse apply takes it")
     if model.training.get("interrupted"):
         tell(f"{path} is unfinished: its training was interrupted; exactrank train with --resume goes on with it")
     return model

@@ -46,9 +46,14 @@ def compare(
             help="Data sets: a file whose queries are dealt into folds, or a folder with Fold1, Fold2, ... (or train, vali, test)."
         ),
     ],
-    methods: Annotated[str, typer.Option(help="e.g. directrank,lambdamart,'small=lambdamart(leaves=7)',lightgbm,package.module:Class")],
-    report: Annotated[Path, typer.Option(help="Folder for the report, tables, models and every fit.")],
     reading: Reading,
+    methods: Annotated[
+        str, typer.Option(help="e.g. directrank,lambdamart,'small=lambdamart(leaves=7)',lightgbm,package.module:Class")
+    ] = "",
+    report: Annotated[Path | None, typer.Option(help="Folder for the report, tables, models and every fit; runs alone need none.")] = None,
+    run: Annotated[
+        list[str] | None, typer.Option(help="TREC run of DATA, or NAME=FILE; repeatable. Without methods runs are compared as they are.")
+    ] = None,
     measures: Annotated[str, typer.Option(help="The first is trained and tuned on; all are reported.")] = "nDCG@10",
     folds: Annotated[int, typer.Option(min=3, help="Parts into which the queries of a file are dealt.")] = 5,
     trials: Trials = 1,
@@ -72,39 +77,97 @@ def compare(
     mlflow: MLflow = None,
     as_json: Json = False,
 ) -> None:
-    """Compare methods: tune each on validation queries, test all on the same queries, with statistics and a report."""
+    """Compare methods, tuned on validation queries and tested on the same ones, or runs; with statistics and a report."""
     from exactrank.compare.compare import compare as compared
     from exactrank.compare.contenders import find_contender
     from exactrank.compare.contenders.program import Program
     from exactrank.compare.contenders.scores import ScoresFile
     from exactrank.compare.folder import workplace
     from exactrank.compare.race import checked_budget, checked_seconds
+    from exactrank.errors import DataError
     from exactrank.measures.parse import parse_measure
     from exactrank.rankers.notation import split_methods
 
-    files = [ScoresFile(*_named(text, "--scores")) for text in scores or []]
+    named = [_named(text, "--scores") for text in scores or []] + _named_runs(run or [])
     programs = [Program(*_named(text, "--program")) for text in program or []]
-    contenders = [*map(find_contender, split_methods(methods)), *files, *programs]
-    for name in split_methods(measures):
+    listed = split_methods(measures)
+    for name in listed:
         parse_measure(name)
-    checked_budget(trials, seconds)
-    checked_seconds("limit", limit)
     if mlflow is not None:
         from exactrank.compare.tracking import check_tracking, log_comparison
 
         check_tracking(mlflow)
-    with _interruptible(report), workplace(report, resume, force) as place:
-        sets, sources = _datasets(data, valid, test, reading)
-        with bar(quiet=as_json) as told:
-            found = compared(
-                sets, contenders, split_methods(measures), folds=folds, trials=trials, seconds=seconds, limit=limit,
-                baseline=baseline, out=place, seed=seed, workers=workers, threads=threads, sources=sources,
-                command=shlex.join(["exactrank", *sys.argv[1:]]), told=told,
-            )  # fmt: skip
+        if report is None:
+            raise DataError("--mlflow logs the files of the report; give --report FOLDER")
+    if named and not methods.strip() and not programs:
+        idle = {"--valid": valid, "--test": test, "--seconds": seconds, "--limit": limit, "--workers": workers, "--resume": resume or None,
+                "--trials": None if trials == 1 else trials, "--folds": None if folds == 5 else folds}  # fmt: skip
+        found = _compared_runs(data, named, listed, idle, report, reading, force=force, baseline=baseline, seed=seed, threads=threads)
+    else:
+        if not methods.strip() and not programs:
+            raise DataError("there is nothing to compare; name --methods to fit, or give --run FILE for each run of DATA")
+        if report is None:
+            raise DataError("methods are fitted, and their models go to a folder; give --report FOLDER")
+        contenders = [
+            *map(find_contender, split_methods(methods) if methods.strip() else []),
+            *(ScoresFile(*each) for each in named),
+            *programs,
+        ]
+        checked_budget(trials, seconds)
+        checked_seconds("limit", limit)
+        with _interruptible(report), workplace(report, resume, force) as place:
+            sets, sources = _datasets(data, valid, test, reading)
+            with bar(quiet=as_json) as told:
+                found = compared(
+                    sets, contenders, listed, folds=folds, trials=trials, seconds=seconds, limit=limit, baseline=baseline, out=place,
+                    seed=seed, workers=workers, threads=threads, sources=sources, command=_command(), told=told,
+                )  # fmt: skip
     _show(found, report, as_json)
-    if mlflow is not None:
+    if mlflow is not None and report is not None:
         log_comparison(found, report, mlflow)
     _finish(found, strict)
+
+
+def _command() -> str:
+    return shlex.join(["exactrank", *sys.argv[1:]])
+
+
+def _compared_runs(
+    data: list[Path],
+    runs: list[tuple[str, str]],
+    measures: list[str],
+    idle: dict[str, Any],
+    report: Path | None,
+    reading: "ReadOptions",
+    *,
+    force: bool,
+    **settings: Any,
+) -> "Comparison":
+    """Runs as they are; options that fits would have are refused, for they have no effect."""
+    from exactrank.compare.folder import workplace
+    from exactrank.compare.runs import compare_runs
+    from exactrank.errors import DataError, SettingError
+
+    given = [option for option, value in idle.items() if value is not None]
+    if given:
+        raise SettingError(f"{', '.join(given)}: nothing is fitted where runs are compared as they are; leave it out, or name --methods")
+    if len(data) != 1:
+        raise DataError(f"runs are of one data set, but there are {len(data)}; compare them one after the other")
+    names = [name for name, _ in runs]
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(f"two runs are called {name!r}; give one another name, e.g. --run other=FILE")
+
+    def found() -> "Comparison":
+        whole = read(data[0], reading)
+        return compare_runs(whole, dict(runs), measures, dataset=_name(data[0]), source=str(data[0]), command=_command(), **settings)
+
+    if report is None:
+        return found()
+    with workplace(report, False, force) as place:
+        made = found()
+        made.write(place.folder, force=True)
+    return made
 
 
 def demo(
@@ -126,13 +189,13 @@ def demo(
     with _interruptible(report), workplace(report, resume, force) as place, bar(quiet=as_json) as told:
         found = compared(
             {"artificial": source.data(QUERIES)}, METHODS, MEASURES, folds=3, trials=3, out=place, seed=seed, threads=threads,
-            sources={"artificial": repr(source)}, command=shlex.join(["exactrank", *sys.argv[1:]]), told=told,
+            sources={"artificial": repr(source)}, command=_command(), told=told,
         )  # fmt: skip
     _show(found, report, as_json)
     _finish(found)
 
 
-def _show(found: "Comparison", report: Path, as_json: bool) -> None:
+def _show(found: "Comparison", report: Path | None, as_json: bool) -> None:
     """The tables, and where the rest is; on stderr a line for each method that failed, and one if not all is finished."""
     from exactrank.cli.terminal import width_and_colour
     from exactrank.compare.standings import efforts
@@ -143,12 +206,13 @@ def _show(found: "Comparison", report: Path, as_json: bool) -> None:
     else:
         width, colour = width_and_colour()
         write(found.to_text(width, colour=colour))
-        say(f"{report / 'report.html'}: the report; tables, models and all numbers are beside it")
+        if report is not None:
+            say(f"{report / 'report.html'}: the report; tables, models and all numbers are beside it")
     for data in found.datasets:
         for effort in efforts(found, data.name):
             if effort.failed:
                 tell(f"{effort.method} failed on {data.name}: {clipped(effort.failed.splitlines()[0], SHORT)}")
-    if not found.complete:
+    if not found.complete and report is not None:
         _tell_interrupted(report)
 
 
@@ -214,6 +278,15 @@ def _named(text: str, option: str) -> tuple[str, str]:
     if not name.strip() or not equals or not value.strip():
         raise DataError(f"{option} {text!r} is not NAME=VALUE; write e.g. {option} bm25=bm25.txt")
     return name.strip(), value.strip()
+
+
+def _named_runs(texts: list[str]) -> list[tuple[str, str]]:
+    """The name and the path of each run: as they are given, or the name by the file."""
+    from exactrank.compare.runs import run_names
+
+    plain = [text for text in texts if "=" not in text or Path(text).exists()]
+    names = dict(zip(plain, run_names(plain), strict=True))
+    return [(names[text], text) if text in names else _named(text, "--run") for text in texts]
 
 
 def _datasets(paths: list[Path], valid: Path | None, test: Path | None, options: "ReadOptions") -> "tuple[dict[str, Data], dict[str, str]]":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import Force, Json, Seed, Source, StrictReading, Threads, print_json, read, report_written
+from exactrank.cli.common import Force, Json, Seed, Source, StrictReading, Threads, on_disk, print_json, read, report_written
 from exactrank.text import printable
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def convert(
     from exactrank.data import formats, trec
     from exactrank.data.stream import stream_of
 
-    with formats.stream_writer(target, force=force) as write_to:
+    with formats.stream_writer(target, force=force) as write_to, on_disk(source) as file:
         if run:
-            stream = stream_of(trec.from_trec(trec.read_qrels(source), [trec.read_run(path) for path in run]))
+            stream = stream_of(trec.from_trec(trec.read_qrels(file), [trec.read_run(path) for path in run]))
         else:
-            stream = formats.stream(source, reading)
+            stream = formats.stream(file, reading)
         with _counted(f"Converting {source.name}", None, quiet=as_json) as (task, count):
             write_to(stream, count)
     report_written(target, int(task.completed), as_json)

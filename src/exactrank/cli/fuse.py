@@ -1,40 +1,73 @@
-"""The command that tunes the weights of a hybrid search."""
+"""The commands that tune the weights of a hybrid search, and that fuse new results by them."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import Force, Json, Seed, StrictReading, Threads, optional_file, print_json, read
+from exactrank.cli.common import Force, Json, Seed, StrictReading, Threads, optional_file, print_json, read, report_written, say, write
 from exactrank.cli.probe import picture
+from exactrank.text import printable
 
 if TYPE_CHECKING:
-    from exactrank.fuse.fuse import Fusion
+    from exactrank.cli.terminal import Table
+    from exactrank.data.ranking_data import RankingData
+    from exactrank.fuse.fusion import Fusion
+    from exactrank.fuse.resample import Compared
 
+Runs = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=FILE", help="TREC run of a system; without NAME= it is named by its file; repeatable.")
+]
+Normalise = Annotated[
+    str | None,
+    typer.Option(
+        help="none, min-max, z-score, l2, rank, reciprocal-rank(k=60), or an engine's own, per system and query; all: the best of them."
+        " \\[default: min-max, or the engine's]"
+    ),
+]
 Absent = Annotated[
-    str, typer.Option(help="A document that a system did not retrieve gets its worst score, zero, or is not ranked: worst, zero, drop.")
+    str | None,
+    typer.Option(
+        help="A document that a system did not retrieve gets its worst value, zero, the value of score 0, or is not ranked: worst, zero,"
+        " zero-score, drop. \\[default: worst, or the engine's]"
+    ),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        help="Tune what this engine computes, and write its configuration: elasticsearch, elasticsearch-rrf, opensearch, opensearch-rrf,"
+        " vespa, qdrant or weaviate.",
+    ),
+]
+Depth = Annotated[
+    int | None, typer.Option(min=1, help="Maximum number of documents of each system's list. \\[default: all; 100 with --for]")
 ]
 Cells = Annotated[
     int | None,
     typer.Option(min=1, help="Triangles that the certificate of three systems may look at. \\[default: as many as take some seconds]"),
 ]
+Save = Annotated[Path | None, typer.Option(help="Write the weights and all results to this JSON file; - is standard output.")]
+Config = Annotated[Path | None, typer.Option(help="Write the engine's configuration to this file. \\[default: print it]")]
 
 
 def fuse(
     data: Annotated[Path, typer.Argument(help="TREC qrels, with --run; or any data with a feature a system, with --system.")],
     reading: StrictReading,
-    run: Annotated[list[Path] | None, typer.Option(help="TREC run of a system, named by its file; repeatable.")] = None,
+    run: Runs = None,
     system: Annotated[list[str] | None, typer.Option(help="Feature or column with a system's scores; repeatable.")] = None,
     measure: Annotated[str, typer.Option("--measure", "-m", help="What to tune for, e.g. nDCG@10 or 'AP(rel=2)'.")] = "nDCG@10",
-    normalise: Annotated[str, typer.Option(help="none, min-max, z-score, rank or reciprocal-rank, per system and query.")] = "min-max",
-    absent: Absent = "worst",
+    engine: Engine = None,
+    depth: Depth = None,
+    normalise: Normalise = None,
+    absent: Absent = None,
     allow_negative: Annotated[bool, typer.Option("--allow-negative", help="Weights may be negative.")] = False,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation by query; 0: none.")] = 5,
     bootstrap: Annotated[int, typer.Option(help="Samples of the bootstrap over queries; 0: none.")] = 200,
     cells: Cells = None,
-    out: Annotated[Path | None, typer.Option(help="Write the weights and all results to this JSON file; - is standard output.")] = None,
+    save: Save = None,
+    config: Config = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the measure against the weight of two systems: .png, .svg or .pdf.")] = None,
     force: Force = False,
     seed: Seed = 0,
@@ -43,37 +76,87 @@ def fuse(
 ) -> None:
     """Tune the weights of a hybrid search: the global optimum for two systems, certified for three."""
     from exactrank.errors import DataError, IncompatibleError
-    from exactrank.fuse.fuse import fuse as fused, systems_from_runs
+    from exactrank.fuse.fuse import fuse as fused
 
-    runs, names = run or [], system or []
-    if plot is not None and plot == out:
-        raise DataError(f"two outputs would go to {plot}; give each a path of its own")
-    if plot is not None and len(runs or names) > 2:
-        raise IncompatibleError(
-            f"--plot draws the weight of one system against another, but there are {len(runs or names)}; fuse two, or leave it out"
-        )
-    with optional_file(out, force) as file, picture(plot, force) as draw:
-        if bool(runs) == bool(names):
-            both = " only one of them" if runs else ""
+    outputs = [path for path in (save, config, plot) if path is not None]
+    if len(set(outputs)) < len(outputs):
+        raise DataError(f"two outputs would go to {max(outputs, key=outputs.count)}; give each a path of its own")
+    if config is not None and engine is None:
+        raise IncompatibleError("--config writes the configuration of an engine; say which with --for")
+    many = len(run or system or ())
+    if plot is not None and many > 2:
+        raise IncompatibleError(f"--plot draws the weight of one system against another, but there are {many}; fuse two, or leave it out")
+    with optional_file(save, force) as file, optional_file(config, force) as written, picture(plot, force) as draw:
+        if bool(run) == bool(system):
+            both = " only one of them" if run else ""
             raise DataError(
-                f"give{both} --run FILE for each system of the qrels in DATA, or --system NAME for each feature of DATA to fuse"
+                f"give{both} --run NAME=FILE for each system of the qrels in DATA, or --system NAME for each feature of DATA to fuse"
             )
-        if runs:
-            judged = systems_from_runs(data, runs)
+        if run:
+            judged = _judged_runs(data, run)
         else:
-            judged = read(data, replace(reading, columns=replace(reading.columns, features=tuple(names))))
+            judged = read(data, replace(reading, columns=replace(reading.columns, features=tuple(system or ()))))
         result = fused(
-            judged, systems=system, measure=measure, normalise=normalise, absent=absent, nonnegative=not allow_negative,
-            folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads,
+            judged, systems=system, measure=measure, engine=engine, depth=depth, normalise=normalise, absent=absent,
+            nonnegative=not allow_negative, folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads,
         )  # fmt: skip
         if draw is not None:
             draw(result.figure())
         if file is not None:
-            file.write((json.dumps(result.to_json(), indent=2, allow_nan=False) + "\n").encode())
+            file.write(result.to_bytes())
+        if written is not None:
+            written.write(result.configuration().encode("utf-8", "backslashreplace"))
     if as_json:
         print_json(result.to_json())
-    else:
-        _print(result)
+        return
+    _print(result)
+    if engine is not None and config is None:
+        say(f"configuration of {engine}:")
+        write(printable(result.configuration().rstrip("\n"), lines=True))
+
+
+def apply(
+    fusion: Annotated[Path, typer.Argument(help="What exactrank fuse --save wrote.")],
+    out: Annotated[Path, typer.Option(help="Where the fused run goes, gzip where it ends in .gz; - is standard output.")],
+    run: Runs = None,
+    tag: Annotated[str, typer.Option(help="The name of the fused run, in its last column.")] = "fusion",
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Fuse new runs of the same systems by tuned weights, into a run; no judgments are needed."""
+    import numpy as np
+
+    from exactrank.data.run_file import write_lines
+    from exactrank.files import whole_file
+    from exactrank.fuse.fusion import Fusion
+    from exactrank.fuse.systems import distinct
+
+    with whole_file(out, force=force) as file:
+        pairs = [_named(given) for given in run or ()]
+        distinct([name for name, _ in pairs])
+        data, scores = Fusion.load(fusion).applied_to_runs(dict(pairs))
+        write_lines(file, data, scores, tag, packed=out.suffix == ".gz")
+    report_written(out, int(np.isfinite(scores).sum()), as_json)
+
+
+def _judged_runs(qrels: Path, runs: list[str]) -> "RankingData":
+    from exactrank.fuse.systems import distinct, systems_from_runs
+
+    pairs = [_named(given) for given in runs]
+    distinct([name for name, _ in pairs])
+    return systems_from_runs(qrels, dict(pairs))
+
+
+def _named(run: str) -> tuple[str, str]:
+    """A system's name and its file; a name has no slash, so ``./a=b.run`` is a file.
+
+    >>> _named("bm25=a.run"), _named("runs/bm25.run")
+    (('bm25', 'a.run'), ('bm25', 'runs/bm25.run'))
+    """
+    from exactrank.fuse.systems import system_name
+
+    name, equals, path = run.partition("=")
+    return (name, path) if equals and "/" not in name else (system_name(run), run)
 
 
 def _print(result: "Fusion") -> None:
@@ -84,18 +167,29 @@ def _print(result: "Fusion") -> None:
     for name, weight, flat, interval in zip(result.systems, result.weights, result.interval, intervals, strict=True):
         weights.row(name, f"{weight:.4f}", _range(flat), _range(interval))
     caption = "gain: what the tuned weights have over it, held out" if result.cross_validated is not None else None
-    table = Table("ranking", str(result.measure), "95% interval", "gain", "95% interval", title="comparison", caption=caption)
-    for row in result.comparison:
-        gain = "" if row.gain is None else f"{row.gain:+.4f}"
-        table.row(row.name, f"{row.mean:.4f}", _range(row.interval), gain, _range(row.gain_interval, sign="+"))
-    verdict, known = f"{result.measure} {result.value:.4f} is", result.certificate
+    tables = [_compared("ranking", "comparison", caption, result.comparison, result)]
+    if result.normalisations:
+        caption = f"held out; gain: what {result.normalise} has over it"
+        tables.append(_compared("normalisation", "normalisations", caption, result.normalisations, result))
+    chosen = f"with {result.normalise} " if result.normalisations else ""
+    verdict, known = f"{result.measure} {result.value:.4f} {chosen}is", result.certificate
     if result.optimum == "global":
         verdict += " the global optimum: all weights were swept."
     elif known is not None:
         verdict += f" within {known.gap:.4f} of the optimum: no weights have more than {known.upper:.4f} ({known.cells:,} triangles)."
     else:
         verdict += " a local optimum: no single weight has anything better."
-    show(weights, verdict, table)
+    show(weights, verdict, *tables)
+
+
+def _compared(what: str, title: str, caption: str | None, rows: "tuple[Compared, ...]", result: "Fusion") -> "Table":
+    from exactrank.cli.terminal import Table
+
+    table = Table(what, str(result.measure), "95% interval", "gain", "95% interval", title=title, caption=caption)
+    for row in rows:
+        gain = "" if row.gain is None else f"{row.gain:+.4f}"
+        table.row(row.name, f"{row.mean:.4f}", _range(row.interval), gain, _range(row.gain_interval, sign="+"))
+    return table
 
 
 def _range(ends: tuple[float, float] | None, sign: str = "") -> str:

@@ -79,7 +79,8 @@ def optimality(
     from exactrank.probe.optimality import optimality as examined
 
     with picture(plot, force) as draw:
-        found = examined(load_model(model), read(data, reading), measure=measure, threads=threads)
+        judged = read(data, reading)
+        found = examined(load_model(model, judged.n_features), judged, measure=measure, threads=threads)
         if draw is not None:
             draw(found.figure())
     if as_json:
@@ -135,8 +136,8 @@ def forces(
         raise DataError("--lambdas finite-difference has no pairs: it needs a --measure, and takes no --neighbours or --truncation")
     else:
         objective = FiniteDifference(weighing, margin)
-    loaded = None if model is None else load_model(model)
     judged = read(data, reading)
+    loaded = None if model is None else load_model(model, judged.n_features)
     scores = None if loaded is None else loaded.predict(judged, threads)
     found = examined(objective, judged, scores, queries=queries, seed=seed, threads=threads)
     if as_json:
@@ -179,7 +180,8 @@ def importance(
     from exactrank.probe.importance import importance as examined
 
     with picture(plot, force) as draw:
-        found = examined(load_model(model), read(data, reading), measure, repeats=repeats, seed=seed, threads=threads)
+        judged = read(data, reading)
+        found = examined(load_model(model, judged.n_features), judged, measure, repeats=repeats, seed=seed, threads=threads)
         if draw is not None:
             draw(found.figure(features=top))
     if as_json:
@@ -221,8 +223,9 @@ def smoothness(
     from exactrank.probe.smoothness import SAMPLES, smoothness as followed
 
     with picture(plot, force) as draw:
+        judged = read(data, reading)
         found = followed(
-            load_model(model), read(data, reading), measure=measure, percent=percent, weights=weights,
+            load_model(model, judged.n_features), judged, measure=measure, percent=percent, weights=weights,
             samples=sample or SAMPLES, points=points, seed=seed, threads=threads,
         )  # fmt: skip
         if draw is not None:

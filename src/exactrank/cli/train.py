@@ -125,10 +125,10 @@ class Job:
 
     @property
     def checkpoint(self) -> Path | None:
-        """Where the best model so far is kept; standard output has no such place."""
+        """Where the best model so far is kept; standard output has no such place, nor has a folder."""
         from exactrank.files import is_stream
 
-        return None if is_stream(self.out) else self.out.with_name(f"{self.out.name}.checkpoint")
+        return None if is_stream(self.out) or self.out.is_dir() else self.out.with_name(f"{self.out.name}.checkpoint")
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -148,7 +148,7 @@ class Job:
     def _earlier(self) -> "Model | None":
         """What to go on from; raise where an unfinished run would be forgotten."""
         from exactrank.errors import DataError, OutputExistsError
-        from exactrank.scorers.model import load
+        from exactrank.imports.load import load
 
         if self.checkpoint is None:
             if self.resume:

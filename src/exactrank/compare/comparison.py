@@ -7,6 +7,7 @@ from typing import Any
 from exactrank.compare.report import report_html
 from exactrank.compare.results import FILES, RECORD, Results, read_record, to_record, write_record
 from exactrank.compare.standings import LEVEL, MARKING_TEST, efforts, shared_values, standings, winning
+from exactrank.data.scores import unjudged_rule
 from exactrank.files import refuse_existing, whole_file
 from exactrank.reasons import reason_of
 from exactrank.table import Cell, Marked, Table
@@ -99,18 +100,39 @@ def _of_dataset(results: Results, dataset: str) -> Table:
     """For people: means with marks, intervals and effort."""
     first, *others = results.measures
     spent = efforts(results, dataset)
+    fitted = any(fit.seconds or fit.failed for fit in results.fits if fit.dataset == dataset)  # runs that are compared as they are were not
     rows: list[list[Cell]] = []
     for took, *found in zip(spent, *(standings(results, dataset, measure) for measure in results.measures), strict=True):
         missing, own = "failed" if took.failed else "-", found[0]
         means = [missing if one.mean != one.mean else Marked(one.mean, one.better_than, one.best) for one in found]
         interval = "-" if own.mean != own.mean else f"{own.interval[0]:.3f}-{own.interval[1]:.3f}"
-        effort = [f"{took.seconds:.1f}", f"{took.tuning:.1f}", took.memory // MIB]
-        rows.append([own.letter, own.method, means[0], interval, *means[1:], own.train, own.valid, *effort])
-    columns = ("", "method", first, "95% interval", *others, "train", "valid", "fit s", "tuning s", "MiB")
-    queries = len(shared_values(results, dataset, first).qid)
-    note = (
-        f"Test means over {queries:,} queries. Letters: significantly better than that method ({MARKING_TEST} test, Holm, p < {LEVEL:g})."
-        f" Train and valid: {first}.{'' if results.complete else ' Interrupted: not all fits are there.'}"
-    )
+        effort = [own.train, own.valid, f"{took.seconds:.1f}", f"{took.tuning:.1f}", took.memory // MIB] if fitted else []
+        rows.append([own.letter, own.method, means[0], interval, *means[1:], *effort])
+    columns = [
+        "",
+        "method" if fitted else "run",
+        first,
+        "95% interval",
+        *others,
+        *(("train", "valid", "fit s", "tuning s", "MiB") if fitted else ()),
+    ]
     failures = [f"{took.method} failed: {took.failed}." for took in spent if took.failed]
-    return Table(dataset, columns, rows, "\n".join([note, *failures]))
+    return Table(dataset, columns, rows, "\n".join([_note(results, dataset, fitted), *failures]))
+
+
+def _note(results: Results, dataset: str, fitted: bool) -> str:
+    """What the numbers of a data set's table are, and what was done with documents that nobody judged."""
+    first = next(iter(results.measures))
+    queries = len(shared_values(results, dataset, first).qid)
+    unjudged: dict[str, int] = {}
+    for fit in results.fits:
+        if fit.dataset == dataset:
+            unjudged[fit.method] = unjudged.get(fit.method, 0) + int(fit.settings.get("unjudged", 0))
+    parts = [
+        f"{'Test means' if fitted else 'Means'} over {queries:,} queries.",
+        f"Letters: significantly better than that {'method' if fitted else 'run'} ({MARKING_TEST} test, Holm, p < {LEVEL:g}).",
+        f"Train and valid: {first}." if fitted else "",
+        "" if results.complete else "Interrupted: not all fits are there.",
+        unjudged_rule(unjudged),
+    ]
+    return " ".join(filter(None, parts))

@@ -116,7 +116,8 @@ def _final(job: Job, task: Task, fitted: Fitted, seconds: float) -> Trial | Fit:
     by_rank: dict[str, Measure] = {f"nDCG@{k}": NDCG(k=k) for k in RANKS}
     scores = {part: fitted.scores(part, getattr(fold, part)) for part in PARTS}
     train, valid = (_measured(job.measures, getattr(fold, part), scores[part], job.threads) for part in ("train", "valid"))
-    test = _measured(by_rank | dict(job.measures), fold.test, scores["test"], job.threads)
+    tested = getattr(fitted, "documents", {}).get("test", fold.test)  # a run may rank more than the part has
+    test = _measured(by_rank | dict(job.measures), tested, scores["test"], job.threads)
     if not test:
         raise IncompatibleError(f"{job.contender.name} gives no scores of test documents")
     models = _saved(job, task, fitted)

@@ -55,6 +55,24 @@ def from_frame(frame: Any, columns: Columns) -> RankingData:
     return Source(layout, "frame", lambda layout, exact: iter([table]), lambda: table).data()
 
 
+def documents_of(frame: Any, columns: Columns) -> RankingData:
+    """The queries and the documents of a frame, which needs no grades; its features are left out."""
+    table = table_of(frame, "frame")
+    graded = table.with_columns(library("narwhals").lit(0.0).alias(columns.relevance))
+    return from_frame(graded, replace(columns, features=()))
+
+
+def numbers_in(frame: Any, label: str) -> PerDocument:
+    """A column of numbers, NaN where it is null."""
+    table = table_of(frame, "frame")
+    if label not in table.columns:
+        raise DataError(f"frame: has no column {label!r}; it has {_listed(table.columns)}; name the one that holds the scores")
+    column = table.get_column(label)
+    if not _holds_numbers(column):
+        raise DataError(f"frame: column {label!r} holds {column.dtype}, not numbers; convert it, or name another one")
+    return _in_double(column)
+
+
 @dataclass(frozen=True)
 class Layout:
     """The column of each part; None where the table has none."""
@@ -314,12 +332,12 @@ def _stacked(matrices: list[Matrix]) -> Matrix:
 # ---- the libraries behind a frame
 
 
-def library(name: str) -> Any:
-    """An optional library, or a word on how to get it."""
+def library(name: str, what: str = "tables", extra: str = "frames") -> Any:
+    """An optional library that ``what`` need, or a word on how to get it: by our ``extra``."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise IncompatibleError(f"tables need {name.partition('.')[0]}, which is not installed; pip install 'exactrank[frames]'") from None
+        raise IncompatibleError(f"{what} need {name.partition('.')[0]}, which is not installed; pip install 'exactrank[{extra}]'") from None
 
 
 def table_of(native: Any, place: str) -> "nw.DataFrame[Any]":

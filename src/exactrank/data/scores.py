@@ -1,7 +1,7 @@
 """Scores from a file: one a line in the order of the data, or a TREC run matched by query and document id."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
 
 import numpy as np
@@ -22,10 +22,35 @@ def read_scores(path: str | os.PathLike[str], data: RankingData) -> tuple[Rankin
     first = start.partition(b"\n")[0]
     columns = len(first.split())
     if columns == 6:
-        return scores_of(data, run_of(path, chain([start], blocks)))
+        run = run_of(path, chain([start], blocks))
+        try:
+            return scores_of(data, run)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
+    if looks_like_model(start):
+        raise DataError(f"{path} is a model, not scores or a run; score the data by it (exactrank predict), or evaluate it by its path")
     if columns > 1:
         raise DataError(f"{path}:1: has {columns} columns; expected one score a line, or the six columns of a TREC run")
     return data, _one_a_line(path, chain([start], blocks), data.n_documents)
+
+
+def looks_like_model(start: bytes) -> bool:
+    """Is a file that begins so a model rather than scores or a run? These are lines that begin with a number or an id.
+
+    >>> looks_like_model(b'{"bm25": 0.7}'), looks_like_model(b"301 Q0 d1 1 2.5 bm25"), looks_like_model(b"-0.5")
+    (True, False, False)
+    """
+    return start.lstrip()[:1] in (b"{", b"[") or start.startswith((b"tree\n", b"## ")) or b"\0" in start
+
+
+def unjudged_rule(counts: Mapping[str, int]) -> str:
+    """What is done with documents that runs retrieved and nobody judged, where there are some; ``counts`` has how many, by run.
+
+    >>> unjudged_rule({"bm25": 12, "dense": 0})
+    'Retrieved documents that nobody judged (bm25: 12) count as not relevant and keep their ranks, as in trec_eval.'
+    """
+    some = ", ".join(f"{name}: {count:,}".removeprefix(": ") for name, count in counts.items() if count)
+    return f"Retrieved documents that nobody judged ({some}) count as not relevant and keep their ranks, as in trec_eval." if some else ""
 
 
 def _one_a_line(path: str | os.PathLike[str], blocks: Iterable[bytes], documents: int) -> PerDocument:

@@ -131,22 +131,37 @@ def scores_of(data: RankingData, run: Run) -> tuple[RankingData, PerDocument]:
 
     The added documents follow the others of their query, with grade -1, missing features and sample weight 1; in the
     caller's order they follow all rows. The scores are in that order. A document that the run lacks has score -inf: it was
-    not retrieved. Query ids are compared as strings. Queries that only the run has are left out.
+    not retrieved. Query ids are compared as strings. Queries that only the run has are left out. Where the data has no document ids the run
+    must name its rows, from 0, as `xr.write_run` does.
 
     >>> data = RankingData.from_arrays(None, [1, 0], qid=[7, 7], docid=["a", "b"])
     >>> extended, scores = scores_of(data, Run(["7", "7"], ["c", "b"], np.array([3.0, 2.0]), "bm25"))
     >>> extended.docid.tolist(), extended.y.tolist(), scores.tolist()
     (['a', 'b', 'c'], [1.0, 0.0, -1.0], [-inf, 2.0, 3.0])
     """
-    if data.docid is None:
-        raise DataError("the data has no document ids, by which a run names its documents; read it from a source that has them")
+    named, data = data.docid is not None, with_ids(data)
+    assert data.docid is not None
     queries = [str(query) for query in data.qid.tolist()]
     _check_shared("the data", dict.fromkeys(queries), run)
     docid, ends = data.docid.tolist(), data.indptr.tolist()
-    known = (docid[first:stop] for first, stop in pairwise(ends))
+    known = [docid[first:stop] for first, stop in pairwise(ends)]
     documents = [(query, _union(ids, run.by_query.get(query, {}))) for query, ids in zip(queries, known, strict=True)]
+    for (query, ids), own in zip(documents, known, strict=True):
+        if not named and len(ids) > len(own):
+            raise DataError(
+                f"the data has no document ids, and {ids[len(own)]!r} of run {run.tag!r} is no row of query {query!r}, counted from 0;"
+                " read the data from a source with document ids"
+            )
     extended = _extended(data, [ids for _, ids in documents])
     return extended, extended.ungrouped(_aligned(documents, run.by_query, -np.inf))
+
+
+def with_ids(data: RankingData) -> RankingData:
+    """``data`` with document ids; where it has none they are the numbers of its rows, from 0 in the caller's order."""
+    if data.docid is not None:
+        return data
+    rows = range(data.n_documents) if data.order is None else data.order.tolist()
+    return replace(data, docid=TextColumn.of(rows))
 
 
 class QrelsFormat:

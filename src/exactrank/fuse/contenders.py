@@ -23,7 +23,8 @@ import numpy as np
 from exactrank.arrays import Boundaries, PerDocument, Rows
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
-from exactrank.fuse.normalise import Retrieved, SystemScores, kth_largest, normalised
+from exactrank.fuse.lists import kth_largest
+from exactrank.fuse.normalise import Retrieved, SystemScores, normalised
 from exactrank.fuse.problem import Problem, all_weights, halves, weighted_sum
 from exactrank.measures.base import Measure
 from exactrank.measures.binary import Binary
@@ -31,7 +32,7 @@ from exactrank.measures.families import Discounted
 from exactrank.threads import Pool, thread_count
 
 BLOCK = 1 << 16  #: documents
-ROUNDING = 1e-9
+ROUNDING = 1e-6  #: of an engine's single precision
 HALVED = {2: 1, 3: 4}  #: times, the weights of so many systems: three are swept often
 T = TypeVar("T")
 

@@ -9,93 +9,35 @@ finds the global optimum, with proof; what is known beyond two is in `search.py`
 weights, which is how this is done elsewhere, sees a few points of that function.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from exactrank.arrays import PerDocument, PerQuery
+from exactrank.arrays import PerQuery
 from exactrank.data.folds import deal_folds
-from exactrank.data.format import Columns
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.trec import from_trec, read_qrels, read_run
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.fuse.certificate import Certificate, certifiable, certified
+from exactrank.fuse.choose import choose
 from exactrank.fuse.contenders import check_relevance, check_systems, problem_of
-from exactrank.fuse.normalise import ABSENT, NORMALISATIONS, normalised
-from exactrank.fuse.problem import Problem, QuerySteps, Sweep, Weights, all_weights, best_weights
-from exactrank.fuse.resample import Compared, Pair, bootstrapped, compared
+from exactrank.fuse.engines import ENGINES
+from exactrank.fuse.engines.base import DEPTH, Engine
+from exactrank.fuse.fusion import Fusion
+from exactrank.fuse.normalise import ABSENT, cut, parse_normalisation, takes_constant
+from exactrank.fuse.problem import Problem, QuerySteps, Sweep, Weights, all_weights, best_weights, weighted_sum
+from exactrank.fuse.resample import Pair, bootstrapped, compared
 from exactrank.fuse.search import ascended, best_of, flat_range, tuned
+from exactrank.fuse.systems import select_systems
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import mean_over_queries
 from exactrank.measures.parse import parse_measure
-from exactrank.pictures import caption, picture_file
+from exactrank.objectives.step_function import SAME_VALUE
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-LINE, BEST, LEVEL = "#1f4e79", "#c0392b", "#7f7f7f"  #: colours of a picture
-
-
-@dataclass(frozen=True)
-class Fusion:
-    """Tuned weights, and all that is known about them; build it with [`xr.fuse`][exactrank.fuse]."""
-
-    systems: tuple[str, ...]
-    weights: tuple[float, ...]  #: one a system; their absolute values add up to 1
-    normalise: str
-    absent: str
-    measure: Measure
-    value: float  #: of the measure, on the queries that the weights were tuned on
-    interval: tuple[Pair, ...]  #: how far each weight can move, the others in proportion, before the value changes
-    bootstrap_interval: tuple[Pair, ...] | None  #: the 95% interval of each weight; beyond two systems with the others in proportion
-    cross_validated: float | None
-    optimum: Literal["global", "certified", "local"]
-    certificate: Certificate | None  #: of three systems, by a positional measure
-    comparison: tuple[Compared, ...]
-    sweep: Sweep | None  #: the measure against the weight, of two systems
-
-    def predict(self, data: RankingData) -> PerDocument:
-        """The fused score of each row of ``data``, in the caller's order; -inf for a document that is not ranked."""
-        chosen = select_systems(data, self.systems)
-        values, ranked = normalised(chosen.X, chosen.indptr, self.normalise, self.absent, chosen.offset)
-        return data.ungrouped(Problem(self.measure, chosen, values, ranked).scores(np.array(self.weights)))
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it but the sweep, ready for ``json.dumps``; ``weights`` by the systems' names."""
-
-        def by_system(values: Sequence[Any] | None) -> dict[str, Any] | None:
-            return None if values is None else {name: _plain(value) for name, value in zip(self.systems, values, strict=True)}
-
-        bounds = self.certificate and {"lower": self.certificate.lower, "upper": self.certificate.upper, "cells": self.certificate.cells}
-        return {
-            "weights": by_system(self.weights),
-            "normalise": self.normalise,
-            "absent": self.absent,
-            "measure": repr(self.measure),
-            "value": _plain(self.value),
-            "cross_validated": _plain(self.cross_validated),
-            "interval": by_system(self.interval),
-            "bootstrap_interval": by_system(self.bootstrap_interval),
-            "optimum": self.optimum,
-            "certificate": bounds,
-            "comparison": [{name: _plain(value) for name, value in vars(row).items()} for row in self.comparison],
-        }
-
-    def plot(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """A picture of the measure against the weight, as PNG, SVG or PDF by the path's suffix; for two systems."""
-        with picture_file(path, force=force) as draw:
-            draw(self.figure())
-
-    def figure(self) -> "Figure":
-        """The same as a figure of matplotlib."""
-        if self.sweep is None:
-            raise IncompatibleError(f"a picture shows one weight against another, but there are {len(self.systems)} systems; fuse two")
-        return _drawn(self, self.sweep)
+CONSTANTS = (60, 10, 1)  #: of reciprocal ranks, where all normalisations are tried
+#: All that differ by more than rounding.
+EACH = ("min-max", "z-score", "l2", "none", "rank", "reciprocal-rank", "opensearch-min-max", "opensearch-z-score", "vespa-linear")
+DECIMALS = range(2, 10)  #: of weights in a configuration
 
 
 def fuse(
@@ -103,8 +45,10 @@ def fuse(
     *,
     systems: Sequence[str] | None = None,
     measure: str | Measure = "nDCG@10",
-    normalise: str = "min-max",
-    absent: str = "worst",
+    engine: str | None = None,
+    depth: int | None = None,
+    normalise: str | None = None,
+    absent: str | None = None,
     nonnegative: bool = True,
     folds: int = 5,
     bootstrap: int = 200,
@@ -115,11 +59,16 @@ def fuse(
 ) -> Fusion:
     """Tune the weights of several systems, one a feature of ``data`` (NaN: not retrieved), for ``measure``.
 
-    ``systems`` names the features to fuse (default: all). ``normalise`` makes their scores comparable: none, min-max, z-score,
-    rank or reciprocal-rank; ``absent`` says what a document gets from a system that did not retrieve it: worst, zero, or drop
-    to rank only documents that all retrieved. ``folds`` and ``bootstrap`` (each 0: none) give the cross-validated value and 95%
-    intervals. Three systems are searched until the certified gap is at most ``tolerance`` or ``cells`` triangles were seen
-    (default: as many as take some seconds).
+    ``systems`` names the features to fuse (default: all). ``engine`` names the search engine to tune for, which decides how scores are
+    made comparable, and gets its configuration by `Fusion.configuration`: elasticsearch, elasticsearch-rrf, opensearch, opensearch-rrf,
+    vespa, qdrant or weaviate. ``depth`` is the maximum number of documents of each system's list (default: all; 100 for an engine).
+
+    ``normalise`` makes scores comparable (default: min-max, or the engine's first): none, min-max, z-score, l2, rank,
+    reciprocal-rank(k=60), an engine's own, or all, to choose by cross-validation. ``absent`` says what a document gets from a
+    system that did not retrieve it: worst (the default), zero, zero-score, or drop to rank only documents that all retrieved.
+
+    ``folds`` and ``bootstrap`` (each 0: none) give the cross-validated value and 95% intervals. Three systems are searched until the
+    certified gap is at most ``tolerance`` or ``cells`` triangles were seen (default: as many as take some seconds).
 
     >>> X = [[3.0, 0.1], [2.0, 0.9], [1.0, 0.8], [9.0, 0.7], [8.0, 0.9], [1.0, 0.2]]
     >>> data = RankingData.from_arrays(X, [0, 1, 0, 0, 1, 0], group=[3, 3], feature_names=["bm25", "dense"])
@@ -127,34 +76,36 @@ def fuse(
     >>> fusion.value, fusion.optimum
     (1.0, 'global')
     """
-    parsed = parse_measure(measure)
-    for name, given, known in (("normalise", normalise, NORMALISATIONS), ("absent", absent, ABSENT)):
-        if given not in known:
-            raise DataError(f"{name}={given!r} is not one of {', '.join(known)}")
-    if folds < 0 or folds == 1:
-        raise DataError(f"folds={folds} leaves nothing to tune on; give at least 2, or 0 for no cross-validation")
-    for name, value, least in (("bootstrap", bootstrap, 0), ("cells", cells, 1), ("tolerance", tolerance, 0)):
-        if value is not None and not value >= least:
-            raise DataError(f"{name} must be at least {least}, got {value}")
-    chosen = select_systems(data, data.feature_names if systems is None else systems)
+    parsed, target = parse_measure(measure), None if engine is None else ENGINES[engine]
+    tried, rule = _normalisations(target, normalise, folds), _absent(target, absent)
+    depth = DEPTH if depth is None and target else depth
+    _check(parsed, target, depth, nonnegative, folds, bootstrap=bootstrap, cells=cells, tolerance=tolerance)
+    chosen = _chosen(data, data.feature_names if systems is None else systems, target, depth)
     check_systems(chosen, folds)
-    problem = problem_of(chosen, parsed, normalise, absent, nonnegative, threads)
-    check_relevance(problem, chosen)
-    queries, weight = chosen.n_queries, problem.data.weights
+    problems = {how: problem_of(chosen, parsed, how, rule, nonnegative, threads) for how in tried}
+    check_relevance(problems[tried[0]], chosen)
 
+    queries, weight, combine = chosen.n_queries, chosen.weights, (target and target.combine) or weighted_sum
     fold = deal_folds(queries, folds, seed) if folds else np.zeros(0, np.int64)
-    trainings = {f: others for f in range(folds) if problem.counts(others := weight * (fold != f))}
-    found = _best(problem, list(trainings.values()), tolerance, cells, seed)
-    in_sample, held_out = problem.per_query(found.weights), np.full(len(fold), np.nan)
-    for f, weights in zip(trainings, found.elsewhere, strict=True):
-        held_out[fold == f] = problem.per_query(weights)[fold == f]
     rng = np.random.default_rng([seed, 2])
     draws = np.array([np.bincount(rng.integers(0, queries, queries), minlength=queries) for _ in range(bootstrap)], np.float64)
+    choice = choose(problems, combine, fold, draws, seed) if len(tried) > 1 else None
+    how = choice.name if choice else tried[0]
+    problem = problems[how]
+    measured = problem if combine is weighted_sum else replace(problem, combine=combine)
+
+    trainings = {f: others for f in range(folds) if problem.counts(others := weight * (fold != f))}
+    found = _best(problem, list(trainings.values()), tolerance, cells, seed)
+    weights = _in_decimals(measured, found.weights) if target else found.weights
+    in_sample, held_out = measured.per_query(weights), np.full(len(fold), np.nan)
+    for f, elsewhere in zip(trainings, found.elsewhere, strict=True):
+        held_out[fold == f] = measured.per_query(elsewhere)[fold == f]
+    held_out = choice.held_out if choice else held_out
     return Fusion(
         systems=chosen.feature_names,
-        weights=tuple(found.weights.tolist()),
-        normalise=normalise,
-        absent=absent,
+        weights=tuple(weights.tolist()),
+        normalise=how,
+        absent=rule,
         measure=parsed,
         value=mean_over_queries(in_sample, weight),
         interval=found.interval,
@@ -162,9 +113,78 @@ def fuse(
         cross_validated=mean_over_queries(held_out, weight) if folds else None,
         optimum="global" if found.sweep else "certified" if found.certificate else "local",
         certificate=found.certificate,
-        comparison=compared(chosen, problem, in_sample, held_out if folds else None, draws),
+        comparison=compared(chosen, measured, in_sample, held_out if folds else None, draws),
         sweep=found.sweep,
+        engine=engine,
+        depth=depth,
+        normalisations=choice.worth if choice else (),
     )
+
+
+def _chosen(data: RankingData, systems: Sequence[str], engine: Engine | None, depth: int | None) -> RankingData:
+    """The systems' lists, as long as they are looked at."""
+    chosen = select_systems(data, systems)
+    if engine and engine.systems and len(chosen.feature_names) > engine.systems:
+        raise IncompatibleError(f"{engine.name} combines {engine.systems} systems, got {', '.join(chosen.feature_names)}; leave some out")
+    return chosen if depth is None else replace(chosen, X=cut(chosen.X, chosen.indptr, depth))
+
+
+def _normalisations(engine: Engine | None, normalise: str | None, folds: int) -> list[str]:
+    """What is tried: what is asked for, or all that the engine has."""
+    own = EACH if engine is None else tuple(engine.normalisations)
+    if normalise is None:
+        return [own[0]]
+    if normalise == "all":
+        if folds < 3:
+            raise SettingError(f"normalise='all' chooses by cross-validation within cross-validation; give at least 3 folds, got {folds}")
+        return [each for name in own for each in ([f"{name}(k={k})" for k in CONSTANTS] if takes_constant(name) else [name])]
+    name, _ = parse_normalisation(normalise)
+    if engine and name not in own:
+        raise SettingError(f"{engine.name} does not compute {name}, but {', '.join(own)}; give one of them, or leave normalise out")
+    return [normalise]
+
+
+def _absent(engine: Engine | None, absent: str | None) -> str:
+    """What a document gets that a system did not retrieve."""
+    if absent is not None and absent not in ABSENT:
+        raise SettingError(f"absent={absent!r} is not one of {', '.join(ABSENT)}")
+    if engine and absent not in (None, engine.absent):
+        raise SettingError(f"{engine.name} computes absent={engine.absent!r}, not {absent!r}; leave it out")
+    return engine.absent if engine else absent or ABSENT[0]
+
+
+def _check(measure: Measure, engine: Engine | None, depth: int | None, nonnegative: bool, folds: int, **numbers: float | None) -> None:
+    """Raise where settings make no sense, or not with each other."""
+    if engine and not nonnegative and not engine.signed:
+        signed = ", ".join(name for name, each in ENGINES.items() if each.signed)
+        raise IncompatibleError(
+            f"{engine.name} takes no negative weights; leave out nonnegative=False (--allow-negative), or tune for one that does: {signed}"
+        )
+    if depth is not None and depth < 1:
+        raise SettingError(f"depth={depth} leaves nothing to fuse; give at least 1")
+    if depth is not None and measure.k is not None and depth < measure.k:
+        raise SettingError(
+            f"depth={depth} is less than the {measure.k} documents that {measure} looks at, which lists of that depth need not fill; "
+            f"give a depth of at least {measure.k}, or a smaller cutoff"
+        )
+    if folds < 0 or folds == 1:
+        raise DataError(f"folds={folds} leaves nothing to tune on; give at least 2, or 0 for no cross-validation")
+    for name, value in numbers.items():
+        if value is not None and not value >= (name == "cells"):
+            raise DataError(f"{name} must be at least {int(name == 'cells')}, got {value}")
+
+
+def _in_decimals(problem: Problem, weights: Weights) -> Weights:
+    """The weights with as few decimals as their value allows; absolute values add up to 1 as they are written."""
+    value = problem.value(weights, problem.data.weights)
+    for digits in DECIMALS:
+        short = np.round(weights, digits)
+        largest = int(np.argmax(np.abs(short)))
+        others = np.abs(np.delete(short, largest)).sum()
+        short[largest] = np.copysign(np.round(1 - others, digits), short[largest])
+        if problem.value(short, problem.data.weights) >= value - SAME_VALUE:
+            break
+    return short
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,76 +215,3 @@ def _best(problem: Problem, trainings: Sequence[PerQuery], tolerance: float, cel
         weights, certificate = certified(problem, weights, tolerance=tolerance, cells=cells)
     interval = tuple(flat_range(problem, weights, j) for j in range(problem.systems))
     return _Best(weights, interval, elsewhere, certificate=certificate)
-
-
-def systems_from_runs(qrels: str | os.PathLike[str], runs: Sequence[str | os.PathLike[str]]) -> RankingData:
-    """Judgments and TREC runs as data for [`xr.fuse`][exactrank.fuse]: a feature a run, named by its file.
-
-    Files of the same name are told apart by a number.
-    """
-    named = [replace(read_run(path), tag=Path(path).name.removesuffix(".gz").rsplit(".", 1)[0]) for path in runs]
-    return from_trec(read_qrels(qrels), named)
-
-
-def systems_from_frame(frame: Any, systems: Sequence[str], columns: Columns | None = None) -> RankingData:
-    """The score columns ``systems`` of a pandas, polars or Arrow frame as data for [`xr.fuse`][exactrank.fuse]; null: not retrieved."""
-    return RankingData.from_frame(frame, replace(columns or Columns(), features=_distinct(systems)))
-
-
-def select_systems(data: RankingData, systems: Sequence[str]) -> RankingData:
-    """The features named, as data in its own order."""
-    absent = [name for name in _distinct(systems) if name not in data.feature_names]
-    if absent:
-        known = ", ".join(data.feature_names[:20]) + (", ..." if data.n_features > 20 else "")
-        raise DataError(f"the data has no system {', '.join(map(repr, absent))}; it has {known or 'none'}")
-    columns = [data.feature_names.index(name) for name in systems]
-    X = data.X if columns == list(range(data.n_features)) else data.X[:, columns]
-    return replace(data, X=X, feature_names=tuple(systems), order=None, offset=None if data.offset is None else data.offset[columns])
-
-
-def _distinct(systems: Sequence[str]) -> tuple[str, ...]:
-    repeated = sorted({name for name in systems if list(systems).count(name) > 1})
-    if repeated:
-        raise DataError(f"system {repeated[0]!r} is named twice; name each once")
-    return tuple(systems)
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: NaN is null."""
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and value != value else value
-
-
-def _drawn(fusion: Fusion, sweep: Sweep) -> "Figure":
-    """The exact step function, where its optimum is and how sure, and the values of what needs no tuning."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes, best = figure.subplots(), sweep.best
-    second = int(np.argmax(np.abs(sweep.end)))  # the number of the system whose weight grows along the axis
-    falls, grows = fusion.systems[1 - second], fusion.systems[second]
-
-    sweep.steps.plot(0.0, 1.0, ax=axes, color=LINE, linewidth=1.2, label="every weight, exactly")
-    low, high = (0.0, 0.0) if fusion.bootstrap_interval is None else fusion.bootstrap_interval[second]
-    if 0 <= low * sweep.end[second] < high * sweep.end[second]:  # negative weights may be spread over several axes
-        axes.axvspan(low, high, color=BEST, alpha=0.08, linewidth=0, label="95% interval, by bootstrap")
-    axes.axvspan(best.low, best.high, color=BEST, alpha=0.35, linewidth=1)  # an edge shows where it is too narrow to see
-    axes.plot(best.middle(), fusion.value, "o", color=BEST, label=f"best: {fusion.value:.4f} at {best.middle():.4f}")
-
-    values = {row.name: row.mean for row in fusion.comparison}
-    if np.all(sweep.start + sweep.end > 0):  # with a negative weight the axis has no system alone, nor equal weights
-        for at, name in enumerate((falls, grows)):
-            shown = f"{caption(name)} alone: {values[name]:.4f}"
-            axes.plot(at, values[name], "s^"[at], color="black", clip_on=False, zorder=3, label=shown)
-        axes.plot(0.5, values["CombSUM"], "D", color="black", label=f"equal weights: {values['CombSUM']:.4f}")
-    rrf = values["RRF (k=60)"]  # which has no place on the axis
-    axes.axhline(rrf, color=LEVEL, linewidth=1, linestyle="--", label=f"RRF (k=60): {rrf:.4f}")
-
-    sign, other = (" -" if side[j] < 0 else " " for side, j in ((sweep.end, second), (sweep.start, 1 - second)))
-    weight = f"weight of{sign}{caption(grows)} (that of{other}{caption(falls)} is the rest to 1)"
-    axes.set(xlim=(0, 1), xlabel=weight, ylabel=f"{fusion.measure}, mean over queries")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.margins(y=0.12)
-    axes.legend(fontsize="small", frameon=False, loc="best")
-    return figure

@@ -18,7 +18,7 @@ With the jumps of all queries in order of their points, (4) is a running sum, wh
 training fold costs as much as reading the jumps.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise, product
@@ -37,6 +37,7 @@ from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, 
 from exactrank.threads import Pool, thread_count
 
 Weights = npt.NDArray[np.float64]  #: one a system
+Combine = Callable[[Weights, SystemScores], PerDocument]  #: systems' scores to fused ones
 Cell = npt.NDArray[np.float64]  #: a part of the weights, corners x systems; what holds at all its corners holds in all of it, by (1)
 
 
@@ -107,6 +108,7 @@ class Problem:
     ranked: Retrieved
     nonnegative: bool = True
     threads: int | None = None
+    combine: Combine = weighted_sum  #: what measures; sweeps are of (1) in double precision
 
     @property
     def systems(self) -> int:
@@ -134,8 +136,8 @@ class Problem:
         return replace(self, data=data, values=self.values[:, rows], ranked=self.ranked[rows])
 
     def scores(self, weights: Weights) -> PerDocument:
-        """(1), -inf where a document is not ranked."""
-        return np.where(self.ranked, weighted_sum(weights, self.values), -np.inf)
+        """(1), as ``combine`` has it, -inf where a document is not ranked."""
+        return np.where(self.ranked, self.combine(weights, self.values), -np.inf)
 
     def per_query(self, weights: Weights) -> PerQuery:
         """The measure of each query, NaN where it is skipped."""
@@ -147,7 +149,8 @@ class Problem:
 
     def ray(self, start: Weights, end: Weights) -> tuple[PerDocument, PerDocument]:
         """The scores at ``start`` and their direction towards ``end``, (2)."""
-        return self.scores(start), np.where(self.ranked, weighted_sum(end - start, self.values), 0.0)
+        here, direction = weighted_sum(start, self.values), weighted_sum(end - start, self.values)
+        return np.where(self.ranked, here, -np.inf), np.where(self.ranked, direction, 0.0)
 
     def sweep(self, start: Weights, end: Weights, query_weight: PerQuery) -> Sweep:
         """The measure on the segment from ``start`` to ``end``, (2)."""

@@ -76,12 +76,12 @@ def compared(data: RankingData, problem: Problem, in_sample: PerQuery, held_out:
     """Every baseline, then the tuned weights on their own queries and cross-validated."""
     baselines = baseline_values(data, problem)
     rows = {**baselines, "tuned, in sample": in_sample} | ({} if held_out is None else {"tuned, held out": held_out})
-    own = _means(rows, problem.data.weights, draws)
-    gains = {} if held_out is None else _means({name: held_out - each for name, each in baselines.items()}, problem.data.weights, draws)
+    own = means(rows, problem.data.weights, draws)
+    gains = {} if held_out is None else means({name: held_out - each for name, each in baselines.items()}, problem.data.weights, draws)
     return tuple(Compared(name, *own[name], *gains.get(name, (None, None))) for name in rows)
 
 
-def _means(rows: Mapping[str, PerQuery], weight: PerQuery, draws: Draws) -> dict[str, tuple[float, Pair | None]]:
+def means(rows: Mapping[str, PerQuery], weight: PerQuery, draws: Draws) -> dict[str, tuple[float, Pair | None]]:
     """The mean over queries of each, and its interval by the draws, if there are any."""
     intervals: Sequence[Pair | None] = [None] * len(rows)
     if len(draws):

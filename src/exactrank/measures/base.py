@@ -95,7 +95,9 @@ class Measure(ABC):
         tie_key = data.y if self.ties == "pessimistic" else None
         if self.ties == "docid":
             if data.docid is None:
-                raise IncompatibleError("ties='docid' needs document ids, which the data lacks; use ties='input', or give docid")
+                raise IncompatibleError(
+                    "ties='docid' (as trec_eval's names such as ndcg have it) needs document ids; there are none: give docid, or write nDCG"
+                )
             tie_key = data.docid.places_from_last
         return BoundMeasure(self, data, data.weights if weights is None else weights, threads, kernel, grades, tie_key)
 

@@ -112,11 +112,9 @@ def evaluate(
     if not given:
         raise MeasureError("name at least one measure, e.g. nDCG@10")
     named = {str(m): parse_measure(m, preset) for m in given}
-    if complete is None:
-        complete = True if preset is None else find_preset(preset).complete
     in_order = data.grouped(checked_scores(data, scores))
     values, retrieved = values_of([measure.on(data, threads=threads) for measure in named.values()], in_order)
-    if not complete:
+    if not counts_all(preset, complete):
         values[retrieved == 0] = np.nan
     for name, row in zip(named, values, strict=True):
         if np.isinf(row).any():
@@ -124,6 +122,11 @@ def evaluate(
                 f"{name} is infinite: the gain of grade {data.y.max():g} overflows; use gain='linear', or nDCG, which has no limit"
             )
     return Evaluation(named, values, data.qid, data.weights, seed)
+
+
+def counts_all(preset: str | None, complete: bool | None) -> bool:
+    """Does a query of which nothing was retrieved count? As ``complete`` says, or else the preset."""
+    return complete if complete is not None else preset is None or find_preset(preset).complete
 
 
 def checked_scores(data: RankingData, scores: npt.ArrayLike, name: str = "scores") -> PerDocument:

@@ -14,6 +14,9 @@ numbers come out:
 
 A preset knows only the measures that its tool has. XGBoost cuts a measure without ``@k`` at its default of 32 pairs a
 sample. ``tests/test_agreement.py`` compares each preset with the installed tool.
+
+Names as trec_eval writes them, letter by letter, are its measures with its conventions, without a preset too: ``ndcg``, ``ndcg_cut_10``,
+``map``, ``map_cut_10``, ``recip_rank``, ``P_5``, ``recall_100``, ``success_1``, ``bpref``.
 """
 
 import ast
@@ -29,6 +32,8 @@ from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 
 SETTINGS = 100_000  #: characters of the settings of a measure or a method: a table of gains may be long
+_TREC = re.compile(r"(?P<whole>ndcg|map|recip_rank|bpref)|(?P<cut>ndcg_cut|map_cut|P|recall|success)[_.](?P<k>[0-9]+)", re.ASCII)
+_OF_TREC = {"ndcg": "nDCG", "ndcg_cut": "nDCG", "map": "AP", "map_cut": "AP", "recip_rank": "RR", "recall": "R", "success": "Success"}
 _FORM = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<inside>.*)\))?\s*(?:@\s*(?P<k>[^@\s]+))?\s*", re.DOTALL)
 
 
@@ -75,6 +80,7 @@ def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
     """
     if isinstance(text, Measure):
         return text
+    text, preset = _as_trec_eval(text, preset)
     form = _FORM.fullmatch(text) if isinstance(text, str) else None
     if form is None:
         raise MeasureError(f"{reprlib.repr(text)} is not a measure; write e.g. nDCG@10 or AP(rel=2)")
@@ -105,6 +111,21 @@ def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
         except ValueError:
             raise MeasureError(f"{text!r}: the cutoff {k!r} is not a whole number; write e.g. nDCG@10") from None
     return kind(**settings)
+
+
+def _as_trec_eval(text: Any, preset: str | None) -> tuple[Any, str | None]:
+    """A name that trec_eval writes, in our notation and with its preset; anything else as it is.
+
+    >>> _as_trec_eval("ndcg_cut_10", None), _as_trec_eval("nDCG@10", None)
+    (('nDCG@10', 'trec_eval'), ('nDCG@10', None))
+    """
+    form = _TREC.fullmatch(text) if isinstance(text, str) else None
+    if form is None or (preset not in (None, "trec_eval") and form["whole"]):  # others call theirs map, too
+        return text, preset
+    if preset not in (None, "trec_eval"):
+        raise MeasureError(f"{text!r} is a measure of trec_eval, not of {preset}; leave the preset out, or write e.g. nDCG@10")
+    name = form["whole"] or form["cut"]
+    return _OF_TREC.get(name, name) + (f"@{form['k']}" if form["k"] else ""), "trec_eval"
 
 
 def settings_in(inside: str) -> dict[str, Any]:

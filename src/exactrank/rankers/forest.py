@@ -23,7 +23,7 @@ import numpy.typing as npt
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.scorers.tree_text import first_trees, joined, scaled
+from exactrank.scorers.tree_text import first_trees, for_ranking, joined, scaled, writable
 from exactrank.stored import storable
 
 #: Of training and, where there is any, validation data.
@@ -45,7 +45,6 @@ CELLS_PER_THREAD = 1_000_000
 SPECK = 1e-30
 #: Leaves whose values are nearer than this are told apart by the features.
 LIKE = 1e-9
-_WRITABLE = re.compile(r"[\w.-]+", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,7 @@ class Trees:
     @classmethod
     def of(cls, read: TreeEnsemble) -> "Trees":
         """Those of a model; each weight is what LightGBM calls shrinkage, which has all its digits."""
-        return cls(tuple(read.shrinkage.tolist()), written=read.text)
+        return cls(tuple(read.shrinkage.tolist()), written=for_ranking(read.text))
 
     def rooted(self, bins: "Bins") -> "Trees":
         """The same in a forest that can go on from them."""
@@ -151,8 +150,7 @@ class Bins:
         self.features: tuple[Matrix, ...] = (data.X,) if valid is None else (data.X, valid.X)
         self.threads = threads
         self._settings = _OURS | dict(settings) | {"num_threads": min(threads, 1 + data.X.size // CELLS_PER_THREAD)}
-        writable = all(_WRITABLE.fullmatch(name) for name in data.feature_names)
-        names: Any = list(data.feature_names) if writable else "auto"  # LightGBM then numbers them
+        names: Any = list(data.feature_names) if writable(data.feature_names) else "auto"  # LightGBM then numbers them
         train = lgb.Dataset(data.X, params=self._settings, feature_name=names, categorical_feature=list(categorical))
         self._sets = [train, *(lgb.Dataset(X, reference=train, params=self._settings) for X in self.features[1:])]
 
@@ -209,7 +207,7 @@ class Forest:
         if self._start is not None and len(weights) <= self._before:
             return first_trees(self._start.text, len(weights))
         own = weights[self._before :]
-        grown = str(self._booster.model_to_string(num_iteration=len(own)))
+        grown = for_ranking(str(self._booster.model_to_string(num_iteration=len(own))))
         text = grown if all(weight == 1 for weight in own) else scaled(grown, own)
         return text if self._start is None else joined(self._start.text, text)
 

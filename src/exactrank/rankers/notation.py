@@ -41,15 +41,15 @@ class Method:
         return self.label or str(Method(self.name.rpartition(":")[2], self.settings))
 
 
-def parse_method(text: str) -> Method:
-    """The method that ``text`` writes, whether or not there is one of that name."""
+def parse_method(text: str, what: str = "a method", example: str = EXAMPLE) -> Method:
+    """The method that ``text`` writes, whether or not there is one of that name; errors say ``what`` it should be, as in ``example``."""
     form = _FORM.fullmatch(text)
     if form is None:
-        raise DataError(f"{text!r} is not a method; {EXAMPLE}")
+        raise DataError(f"{text!r} is not {what}; {example}")
     try:
         return Method(form["name"], settings_in(form["inside"] or ""), (form["label"] or "").strip())
     except ValueError as error:
-        raise DataError(f"{text!r}: cannot read the settings ({error}); write numbers, 'words', None, True or False: {EXAMPLE}") from None
+        raise DataError(f"{text!r}: cannot read the settings ({error}); write numbers, 'words', None, True or False: {example}") from None
 
 
 def split_methods(text: str) -> list[str]:

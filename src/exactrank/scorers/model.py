@@ -1,8 +1,7 @@
 """Models: a scorer with where it came from, in a file that people and other programs can read.
 
 The file is JSON, described in ``docs/model-file.md``. Numbers are written with all the digits that they need, so a model
-scores to the bit as it did before it was saved. Nothing in a file is ever run. Besides its own files `load` takes weights that
-were trained anywhere: ``{"bm25": 0.7, "dense": 0.3}``, the same under a key ``"weights"``, or a list of numbers; and trees of LightGBM.
+scores to the bit as it did before it was saved. Nothing in a file is ever run. `exactrank.imports` reads it, and models of other libraries.
 """
 
 import json
@@ -10,26 +9,26 @@ import math
 import os
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from exactrank import __version__
 from exactrank.arrays import PerDocument
-from exactrank.data.alignment import aligned, first_repeated
+from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.files import read_bounded, whole_file
+from exactrank.files import whole_file
 from exactrank.scorers import read_scorer
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 
 FORMAT = "exactrank-model"
 VERSION = 1
-MOST = 1 << 30  #: bytes of a model file
-DIGITS = 4000  #: of a whole number: more than any finite double has
+EXACT = float(1 << 24)  #: below it float32 holds every whole number
 _NONE = type(None)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of a function: another one in each process
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -41,6 +40,28 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "data": (dict,),
     "training": (dict,),
     "scorer": (dict,),
+}
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_measured(value: Any) -> bool:
+    """A number, none, or what stands for a number that JSON has no form for."""
+    return value is None or value in ("nan", "inf", "-inf") or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+#: What the parts that other code reads must be, where they are there.
+_PARTS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
+    "data": {"queries": _is_count, "documents": _is_count, "checksum": lambda value: isinstance(value, str)},
+    "training": {
+        **dict.fromkeys(("value", "valid", "estimate"), _is_measured),
+        "interval": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_measured, value)),
+        "steps": _is_count,
+        "interrupted": lambda value: isinstance(value, bool),
+        "chosen": lambda value: isinstance(value, dict),
+    },
 }
 
 
@@ -63,11 +84,14 @@ class Model:
 
         Features are matched by name where both sides have names, whatever their order; else there must be as many.
 
+        >>> from exactrank import Linear
         >>> model = Model(Linear(np.array([2.0, -1.0]), ("bm25", "length")))
         >>> data = RankingData.from_arrays([[1.0, 3.0]], [0], group=[1], feature_names=["length", "bm25"])
         >>> model.predict(data), model.predict([[3.0, 1.0]])
         (array([5.]), array([5.]))
         """
+        if isinstance(data, np.ndarray) and (scores := self._at_once(data, threads)) is not None:
+            return scores
         named = isinstance(data, RankingData) or hasattr(data, "columns")
         by_name = named and self.scorer.feature_names
         rows = data if isinstance(data, RankingData) else self._unjudged(data)
@@ -78,6 +102,23 @@ class Model:
         if by_name:
             rows = aligned(rows, self.scorer.feature_names)
         return rows.ungrouped(self.scorer.score(rows.X, threads, rows.offset))
+
+    def _at_once(self, X: npt.NDArray[Any], threads: int | None) -> PerDocument | None:
+        """The scores of a matrix without the data around it, or None where a closer look is due: at what float32 may not hold.
+
+        Whole numbers below 2^24 are floats. A linear model shows by its scores that a feature is infinite.
+        """
+        if X.ndim != 2 or X.dtype.kind not in "fiub" or X.shape[1] != self.scorer.n_features or len(X) == 0:
+            return None
+        with np.errstate(over="ignore"):
+            rows = np.ascontiguousarray(X if self.scorer.offset is None else X - self.scorer.offset, np.float32)
+        seen = X.dtype == np.float32 and isinstance(self.scorer, Linear)
+        if not seen and not max(np.fmax.reduce(rows, axis=None), -np.fmin.reduce(rows, axis=None)) < EXACT:
+            return None
+        try:
+            return self.scorer.score(rows, threads, self.scorer.offset)
+        except DataError:
+            return None
 
     def _unjudged(self, X: Any) -> RankingData:
         """Rows without grades, as one query, kept as differences from the scorer's offset: so no row's score depends on the others."""
@@ -97,6 +138,35 @@ class Model:
         with whole_file(path, force=force) as file:
             file.write(content)
 
+    def card(self) -> str:
+        """What people should know before they use it, in Markdown: data, measure, settings, estimate, features, use and limits."""
+        from exactrank.scorers.card import card
+
+        return card(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], where: str) -> "Model":
+        """The model that `to_bytes` described, once it is sound; errors name ``where`` it was read."""
+        if record.get("format") != FORMAT:
+            found = reprlib.repr(record.get("format"))
+            raise DataError(f"{where}: the format is {found}; expected {FORMAT!r}, as exactrank train writes it")
+        if record.get("version") != VERSION or isinstance(record.get("version"), bool):
+            found = reprlib.repr(record.get("version"))
+            raise DataError(f"{where}: the version is {found} but this exactrank reads {VERSION}; install a newer one")
+        for name, types in _TYPES.items():
+            if name not in record or not isinstance(record[name], types) or isinstance(record[name], bool):
+                found = reprlib.repr(record[name]) if name in record else "missing"
+                raise DataError(f"{where}: {name!r} is {found}; the file is damaged, so train or copy the model again")
+        for name, parts in _PARTS.items():
+            for key in set(parts) & set(record[name]):
+                if not parts[key](record[name][key]):
+                    found = reprlib.repr(record[name][key])
+                    raise DataError(f"{where}: {key!r} of {name!r} is {found}; the file is damaged, so train or copy the model again")
+        read = read_scorer(record["scorer"], where)
+        if not isinstance(record.get("run"), dict | None):
+            raise DataError(f"{where}: 'run' is {reprlib.repr(record['run'])}; the file is damaged, so train or copy the model again")
+        return cls(read, **{name: record[name] for name in _TYPES if name != "scorer"}, run=record.get("run"))
+
     def to_bytes(self) -> bytes:
         """The content of the model's file."""
         record = {"format": FORMAT, "version": VERSION} | {
@@ -104,75 +174,6 @@ class Model:
         }
         record |= {} if self.run is None else {"run": self.run}
         return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
-
-
-def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model file, a text that LightGBM saved, or weights: ``{"bm25": 0.7, ...}``, ``{"weights": ...}`` or ``[0.7, ...]``.
-
-    A list is matched by position. Weights under ``"weights"`` may have ``"missing": "zero"`` beside them.
-    """
-    where = str(path)
-    try:
-        content = read_bounded(path, MOST)
-        text = content.decode(json.detect_encoding(content))
-    except UnicodeDecodeError:
-        raise DataError(f"{where} is not a model: it is not text; expected a file of exactrank train, or JSON with weights") from None
-    if text.startswith("tree\n"):
-        from exactrank.scorers.tree_ensemble import TreeEnsemble
-
-        try:
-            return Model(TreeEnsemble.of_lightgbm(text))
-        except DataError as error:
-            raise DataError(f"{where}: {error}") from None
-    record = _parsed(text, where)
-    if isinstance(record, dict) and isinstance(record.get("format"), str):
-        return _from_record(record, where)
-    if isinstance(record, dict) and isinstance(record.get("weights"), dict | list):
-        return Model(Linear.from_record(record, where))
-    return Model(Linear.from_record({"weights": record}, where))
-
-
-def _from_record(record: dict[str, Any], where: str) -> Model:
-    if record["format"] != FORMAT:
-        raise DataError(f"{where}: the format is {reprlib.repr(record['format'])}; expected {FORMAT!r}, as exactrank train writes it")
-    if record.get("version") != VERSION:
-        raise DataError(
-            f"{where}: the version is {reprlib.repr(record.get('version'))} but this exactrank reads {VERSION}; install a newer one"
-        )
-    for name, types in _TYPES.items():
-        if name not in record or not isinstance(record[name], types) or isinstance(record[name], bool):
-            found = reprlib.repr(record[name]) if name in record else "missing"
-            raise DataError(f"{where}: {name!r} is {found}; the file is damaged, so train or copy the model again")
-    read = read_scorer(record["scorer"], where)
-    if not isinstance(record.get("run"), dict | None):
-        raise DataError(f"{where}: 'run' is {reprlib.repr(record['run'])}; the file is damaged, so train or copy the model again")
-    return Model(read, **{name: record[name] for name in _TYPES if name != "scorer"}, run=record.get("run"))
-
-
-def _parsed(text: str, where: str) -> Any:
-    """What JSON says, strictly: no name twice, no NaN, no number of more digits than any finite double has."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        twice = first_repeated([name for name, _ in pairs])
-        if twice is not None:
-            raise ValueError(f"{reprlib.repr(twice)} is there twice")
-        return dict(pairs)
-
-    def refused(token: str) -> Any:
-        raise ValueError(f"{token} is not a JSON number")
-
-    def whole_number(digits: str) -> int:
-        if len(digits) > DIGITS:
-            raise ValueError(f"a number has {len(digits):,} digits")
-        return int(digits)
-
-    try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=refused, parse_int=whole_number)
-    except RecursionError:
-        trouble = "its lists are nested too deeply"
-    except ValueError as error:
-        trouble = str(error)
-    raise DataError(f"{where} is not a model: {trouble}; expected a file of exactrank train, or JSON with weights")
 
 
 def plain(value: Any) -> Any:

@@ -56,8 +56,8 @@ class TreeEnsemble(Scorer):
     scaled: ClassVar[str] = "the trees"
 
     def __post_init__(self) -> None:
-        self._settle(self._table.n_features)
-        vars(self).update(n_trees=len(self._table.shrinkage), shrinkage=self._table.shrinkage)
+        self._settle(self.table.n_features)
+        vars(self).update(n_trees=len(self.table.shrinkage), shrinkage=self.table.shrinkage)
 
     @classmethod
     def of_lightgbm(cls, text: str) -> "TreeEnsemble":
@@ -92,8 +92,8 @@ class TreeEnsemble(Scorer):
         """Of each feature what its splits gained in training, in all, or how many they are."""
         if kind not in ("gain", "split"):
             raise DataError(f'kind={kind!r} is not one of "gain", "split"')
-        gained = np.maximum(self._table.gain.astype(np.float64), 0.0)
-        found = np.bincount(self._table.feature, gained, self.n_features) if kind == "gain" else self._table.splits()
+        gained = np.maximum(self.table.gain.astype(np.float64), 0.0)
+        found = np.bincount(self.table.feature, gained, self.n_features) if kind == "gain" else self.table.splits()
         return found.astype(np.float64)
 
     def contributions(self, X: Matrix, offset: Offset | None = None) -> npt.NDArray[np.float64]:
@@ -124,12 +124,12 @@ class TreeEnsemble(Scorer):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what is large or cannot be copied, and is made again."""
-        return {name: value for name, value in vars(self).items() if name not in ("_table", "booster")}
+        return {name: value for name, value in vars(self).items() if name not in ("table", "booster")}
 
     def _scores(self, rows: Matrix, threads: int, offset: Offset | None) -> PerDocument:
         if offset is None or not np.any(offset):
-            return self._table.native.scores(rows, threads)
-        table, left = self._table.less(offset)
+            return self.table.native.scores(rows, threads)
+        table, left = self.table.less(offset)
         if np.any(left):  # in single precision
             rows = np.array(rows)
             for j in np.flatnonzero(left):
@@ -137,5 +137,6 @@ class TreeEnsemble(Scorer):
         return table.native.scores(rows, threads)
 
     @cached_property
-    def _table(self) -> TreeTable:
+    def table(self) -> TreeTable:
+        """The trees in flat arrays."""
         return TreeTable.of(ModelText.of(self.text))

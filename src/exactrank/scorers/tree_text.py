@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +33,34 @@ _INTEGERS = re.compile(r"-?[0-9]{1,10}(?: -?[0-9]{1,10})*")
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|inf)"
 _DECIMALS = re.compile(f"{_NUMBER}(?: {_NUMBER})*")
 _SAVED_IMPORTANCES = re.compile(r"^feature_importances:\n(?:[^\n]+\n)*", re.MULTILINE)
-_CATEGORICAL, _MISSING_LEFT, _MISSING_IS_ZERO, _MISSING_IS_NAN = 1, 2, 4, 8  # bits of decision_type
+CATEGORICAL, MISSING_LEFT, MISSING_IS_ZERO, MISSING_IS_NAN = 1, 2, 4, 8  # bits of decision_type
 _RANGE = re.compile(rf"\[{_NUMBER}:{_NUMBER}\]")
 _MOST = 1 << 31
+_WRITABLE = re.compile(r"[\w.-]+", re.ASCII)
+_COUNTED = 1 << 24  # what the documents of a tree are counted as, where only their shares are known
+_EMPTY = """tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+label_index=0
+max_feature_idx={last}
+objective=lambdarank
+feature_names={names}
+feature_infos={infos}
+tree_sizes=
+
+end of trees
+
+feature_importances:
+
+parameters:
+[boosting: gbdt]
+[objective: lambdarank]
+
+end of parameters
+
+pandas_categorical:null
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +111,19 @@ class ModelText:
         splits = "".join(f"{names[j]}={counts[j]}\n" for j in np.argsort(-counts, kind="stable") if counts[j] > 0)
         saved = _SAVED_IMPORTANCES.sub(lambda _: "feature_importances:\n" + splits, self.tail, count=1)
         return f"tree\n{lines}\n{''.join(trees)}{_END[1:]}{saved}"
+
+
+def for_ranking(text: str) -> str:
+    """The model with LightGBM's objective for rankings, where it has none: there are programs that read no other text. Scores stay."""
+    header, names, rest = text.partition("\nfeature_names=")
+    if "\nobjective=" in header:
+        return text
+    return f"{header}\nobjective=lambdarank{names}{rest}".replace("\n[objective: custom]\n", "\n[objective: lambdarank]\n")
+
+
+def writable(names: Sequence[str]) -> bool:
+    """May all ``names`` of features stand in the text? Else LightGBM is left to number them."""
+    return bool(names) and all(_WRITABLE.fullmatch(name) for name in names)
 
 
 def first_trees(text: str, count: int) -> str:
@@ -149,7 +187,7 @@ def moved(text: str, by: Floats) -> str:
     lines = _Lines(model.trees)
     nodes = lines.integers("num_leaves", np.ones(len(model.trees), np.int64), 1, _MOST) - 1
     feature, decision = lines.integers("split_feature", nodes, 0, len(by)), lines.integers("decision_type", nodes, 0, 12)
-    step = np.where(decision & _CATEGORICAL, 0.0, by[feature])
+    step = np.where(decision & CATEGORICAL, 0.0, by[feature])
     threshold = sum_rounded_down(lines.decimals("threshold", nodes, finite=False), step)
     ends = np.cumsum(nodes)[:-1]
     trees = tuple(
@@ -208,7 +246,7 @@ class TreeTable:
         set_start = _boundaries(rise[~begins])
         decision, threshold = lines.integers("decision_type", nodes, 0, 12), lines.decimals("threshold", nodes, finite=False)
         tree = _owners(nodes)
-        categorical = (decision & _CATEGORICAL) > 0
+        categorical = (decision & CATEGORICAL) > 0
         known = (threshold >= 0) & (threshold < set_counts[tree]) & (threshold == np.floor(threshold))
         lines.require(known | ~categorical, tree, "threshold names a set that is not there")
         feature = lines.integers("split_feature", nodes, 0, n_features)
@@ -231,6 +269,52 @@ class TreeTable:
             lines.decimals("shrinkage", single),
         )
 
+    def text(self, feature_names: Sequence[str] = (), cover: Floats | None = None) -> str:
+        """The model that `of` reads as this; without names that are `writable`, LightGBM's numbered ones.
+
+        ``cover`` has for each leaf the share of the documents that fall into it, in any unit; without it all leaves have the same.
+        """
+        names = feature_names if writable(feature_names) else [f"Column_{j}" for j in range(self.n_features)]
+        empty = _EMPTY.format(last=self.n_features - 1, names=" ".join(names), infos=" ".join(["none"] * self.n_features))
+        shares = np.ones(len(self.leaf_value)) if cover is None else cover
+        trees = tuple(self._tree(t, shares) for t in range(len(self.shrinkage)))
+        return replace(ModelText.of(empty), trees=trees).written()
+
+    def _tree(self, t: int, shares: Floats) -> str:
+        nodes = slice(*self.start[t : t + 2])
+        leaves, left, right = slice(nodes.start + t, nodes.stop + t + 1), self.left[nodes], self.right[nodes]
+        threshold, decision = self.threshold[nodes], self.decision[nodes]
+        sets = threshold[(decision & CATEGORICAL) > 0].astype(np.int64)
+        first = sets.min() if len(sets) else 0
+        bounds = self.set_start[first : sets.max() + 2] if len(sets) else np.empty(0, np.int64)
+        value, share = self.leaf_value[leaves], shares[leaves] / max(shares[leaves].max(), np.finfo(float).tiny)
+        count = np.maximum(np.rint(_COUNTED * share / max(share.sum(), 1.0)), 1).astype(np.int64)  # of each leaf
+        counts, mean = np.zeros(len(left), np.int64), np.zeros(len(left))
+        for node in range(len(left) - 1, -1, -1):  # a child comes behind its parent
+            own = [(counts[child], mean[child]) if child >= 0 else (count[~child], value[~child]) for child in (left[node], right[node])]
+            counts[node] = own[0][0] + own[1][0]
+            mean[node] = sum(number / counts[node] * average for number, average in own)
+        lines: dict[str, npt.NDArray[Any]] = {
+            "num_leaves": np.array([len(value)]),
+            "num_cat": np.array([max(len(bounds) - 1, 0)]),
+            "split_feature": self.feature[nodes],
+            "split_gain": self.gain[nodes].astype(np.float64),
+            "threshold": np.where(decision & CATEGORICAL, threshold - first, threshold),
+            "decision_type": decision,
+            "left_child": left,
+            "right_child": right,
+            "leaf_value": value,
+            "leaf_weight": count,
+            "leaf_count": count,
+            "internal_value": mean,
+            "internal_weight": counts,
+            "internal_count": counts,
+        }
+        if len(sets):
+            lines |= {"cat_boundaries": bounds - bounds[0], "cat_threshold": self.sets[bounds[0] : bounds[-1]]}
+        lines |= {"is_linear": np.array([0]), "shrinkage": self.shrinkage[t : t + 1]}
+        return "".join(_line(name, values) + "\n" for name, values in lines.items()) + "\n\n"
+
     @cached_property
     def native(self) -> _core.Trees:
         """The kernels' form of them."""
@@ -247,11 +331,11 @@ class TreeTable:
         That is the offset of those at which not all splits compare numbers: there is a set of categories, or zero counts as missing.
         NaN that counts as 0 still does: it goes to the side of a feature that is 0 with its offset.
         """
-        other = (self.decision & (_CATEGORICAL | _MISSING_IS_ZERO)) > 0
+        other = (self.decision & (CATEGORICAL | MISSING_IS_ZERO)) > 0
         lacked = np.where(np.bincount(self.feature[other], minlength=self.n_features) == 0, offset, 0.0)
         own = lacked[self.feature]
-        nan_is_zero = (own != 0) & ((self.decision & _MISSING_IS_NAN) == 0)
-        side = _MISSING_IS_NAN | np.where(self.threshold >= 0, _MISSING_LEFT, 0)
+        nan_is_zero = (own != 0) & ((self.decision & MISSING_IS_NAN) == 0)
+        side = MISSING_IS_NAN | np.where(self.threshold >= 0, MISSING_LEFT, 0)
         threshold = np.where(own != 0, sum_rounded_down(self.threshold, -own), self.threshold)
         decision = np.where(nan_is_zero, side, self.decision).astype(np.uint8)
         return replace(self, threshold=threshold, decision=decision), offset - lacked
@@ -318,8 +402,11 @@ def _numbered(trees: Sequence[str]) -> list[str]:
 
 
 def _with_line(tree: str, name: str, values: Floats) -> str:
-    line = f"{name}=" + " ".join(format(value, ".17g") for value in values.tolist())
-    return re.sub(f"^{name}=.*$", line, tree, count=1, flags=re.MULTILINE)
+    return re.sub(f"^{name}=.*$", _line(name, values), tree, count=1, flags=re.MULTILINE)
+
+
+def _line(name: str, values: npt.NDArray[Any]) -> str:
+    return f"{name}=" + " ".join(format(value, ".17g") if isinstance(value, float) else str(value) for value in values.tolist())
 
 
 def _owners(counts: Ints) -> Ints:

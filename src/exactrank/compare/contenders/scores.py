@@ -3,7 +3,7 @@
 import glob
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from exactrank.compare.contender import Contender, Fitted, Task
 from exactrank.compare.results import Point, Weights
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
+from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
 from exactrank.files import open_bytes
 
@@ -26,8 +27,8 @@ class ScoresFile(Contender):
     """The scores in the file ``path``, in which ``{dataset}`` and ``{fold}`` stand for the names of these.
 
     One a line: for the test documents of the fold, or for all documents of the file that is divided, in its order. A TREC run is
-    matched by query and document; documents that the data lacks are left out, so that all methods rank the same ones, and those
-    that the run lacks count as not retrieved.
+    matched by query and document, by the one rule of `xr.evaluate`: documents that the data lacks count as not relevant and keep their
+    ranks, and those that the run lacks count as not retrieved. Of data without document ids a run names the rows of the whole file.
     """
 
     name: str
@@ -50,8 +51,13 @@ class ScoresFile(Contender):
         with open_bytes(path) as file:
             lines = file.read().rstrip().splitlines()
         one_a_line = bool(lines) and len(lines[0].split()) == 1
-        if not one_a_line or len(lines) == test.n_documents:
-            scores = read_scores(path, test)[1][: test.n_documents]  # what a run adds comes last
+        if not one_a_line:
+            if test.docid is None:
+                test = replace(test, docid=TextColumn.of(test.grouped(task.test_rows)))
+            rows, scores = read_scores(path, test)
+            return GivenScores({"path": path, "unjudged": rows.n_documents - test.n_documents}, {"test": scores}, {"test": rows})
+        if len(lines) == test.n_documents:
+            scores = read_scores(path, test)[1]
         elif len(lines) == whole:
             scores = read_scores(path, RankingData.from_arrays(None, np.zeros(whole), group=[whole]))[1][task.test_rows]
         else:
@@ -64,10 +70,14 @@ class ScoresFile(Contender):
 
 @dataclass(frozen=True, eq=False)
 class GivenScores:
-    """Scores by the part whose documents they are for, in the order of its rows; there is no model."""
+    """Scores by the part whose documents they are for, in the order of its rows; there is no model.
+
+    ``documents`` are those that the scores are for, by part, where these are more than the part has: what a run retrieved besides.
+    """
 
     settings: Mapping[str, Any]
     given: Mapping[str, PerDocument]
+    documents: Mapping[str, RankingData] = field(default_factory=dict)
     curve: tuple[Point, ...] = ()
     weights: Weights | None = None
 

@@ -1,0 +1,27 @@
+"""The command that writes a model's card."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exactrank.cli.common import Force, load_model, optional_file, say, write
+
+
+def card(
+    model: Annotated[Path, typer.Argument(help="A model of exactrank train, or of a library that exactrank reads.")],
+    out: Annotated[Path | None, typer.Option(help="Where the card goes; - is standard output. \\[default: stdout]")] = None,
+    force: Force = False,
+) -> None:
+    """Write what people should know before they use a model, in Markdown: data, measure, settings, estimate, features and limits."""
+    from exactrank.files import is_stream
+    from exactrank.text import encoded
+
+    with optional_file(out, force) as file:
+        text = load_model(model).card()
+        if file is not None:
+            file.write(encoded(text))
+    if out is None:
+        write(text.rstrip("\n"))
+    elif not is_stream(out):
+        say(f"{out}: card of {model}")

@@ -1,0 +1,128 @@
+"""Runs and scores compared as they are, with the statistics and the report of a comparison: `xr.compare_runs`.
+
+Nothing is fitted: each run is measured as `xr.evaluate` does it, on the judged documents and on those that it retrieved besides, which
+count as not relevant and keep their ranks, as in trec_eval. So the numbers are those of each run alone.
+"""
+
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import __version__
+from exactrank.compare.comparison import Comparison
+from exactrank.compare.results import RANKS, DataSummary, Fit, FoldSummary, MethodSummary, PartSummary
+from exactrank.data.ranking_data import RankingData, checksum
+from exactrank.data.scores import read_scores
+from exactrank.data.trec import Run, scores_of
+from exactrank.errors import DataError
+from exactrank.measures.base import Measure
+from exactrank.measures.evaluate import counts_all, evaluate
+from exactrank.measures.parse import parse_measure
+
+Ranking = Run | str | os.PathLike[str] | npt.ArrayLike
+WHOLE = "all queries"  #: the only division
+
+
+def compare_runs(
+    data: RankingData,
+    runs: Mapping[str, Ranking] | Sequence[str | os.PathLike[str]],
+    measures: Sequence[str | Measure] | str | Measure = "nDCG@10",
+    *,
+    preset: str | None = None,
+    complete: bool | None = None,
+    baseline: str | None = None,
+    dataset: str = "data",
+    source: str = "",
+    command: str = "",
+    seed: int = 0,
+    threads: int | None = None,
+) -> Comparison:
+    """Compare runs on the same judged queries, with intervals, paired tests and letters of significance.
+
+    ``runs`` are what [`xr.read_run`][exactrank.read_run] gives, paths of runs or of one score a line, or scores of the rows of ``data``, by
+    their names; a list of paths is named by the files. ``data`` are the judgments, such as ``xr.read("test.qrels")``. ``measures``,
+    ``preset`` and ``complete`` are as in [`xr.evaluate`][exactrank.evaluate], and so are the numbers. The result prints as a table, and
+    writes the report.
+
+    >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=[1, 1, 2, 2], docid=["a", "b", "a", "b"])
+    >>> found = compare_runs(data, {"good": [2, 1, 1, 2], "bad": [1, 2, 2, 1]}, "RR")
+    >>> [fit.test["RR"] for fit in found.fits]
+    [(1.0, 1.0), (0.5, 0.5)]
+    """
+    begun, rankings = time.monotonic(), _by_name(runs)
+    listed = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not listed:
+        raise DataError("name at least one measure, e.g. nDCG@10")
+    if baseline is not None and baseline not in rankings:
+        raise DataError(f"the baseline {baseline!r} is not among the runs; they are {', '.join(rankings)}")
+    named = {str(measure): parse_measure(measure, preset) for measure in listed}
+    asked = {f"nDCG@{k}": parse_measure(f"nDCG@{k}", preset) for k in RANKS} | named
+    fits = []
+    for name, ranking in rankings.items():
+        rows, scores = _scored(data, ranking)
+        found = evaluate(list(asked.values()), rows, scores, complete=counts_all(preset, complete), threads=threads)
+        values = {each: tuple(found[str(measure)].values.tolist()) for each, measure in asked.items()}
+        settings = {"path": str(ranking)} if isinstance(ranking, str | os.PathLike) else {}
+        fits.append(Fit(dataset, WHOLE, name, settings | {"unjudged": rows.n_documents - data.n_documents}, test=values))
+    grades, counts = np.unique(data.y, return_counts=True)
+    nothing, whole = PartSummary(0, 0), PartSummary(data.n_queries, data.n_documents)
+    weight = None if data.query_weight is None else tuple(data.query_weight.tolist())
+    fold = FoldSummary(WHOLE, nothing, nothing, whole, tuple(map(str, data.qid.tolist())), weight, checksum(data))
+    by_grade = {f"{grade:g}": int(count) for grade, count in zip(grades, counts, strict=True)}
+    return Comparison(
+        (DataSummary(dataset, source, data.n_queries, data.n_documents, data.n_features, by_grade, (fold,)),),
+        tuple(MethodSummary(name, _about(ranking), name, {}) for name, ranking in rankings.items()),
+        {name: repr(measure) for name, measure in named.items()},
+        baseline or next(iter(rankings)),
+        tuple(fits),
+        _how(command, preset, complete, seed),
+        True,
+        time.monotonic() - begun,
+    )
+
+
+def run_names(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """What runs are called: as their files without suffixes, and where that is not enough to tell them apart, by the whole path.
+
+    >>> run_names(["a/bm25.run.gz", "dense.run"]), run_names(["a/bm25.run", "b/bm25.run"])
+    (['bm25', 'dense'], ['a/bm25.run', 'b/bm25.run'])
+    """
+    short = [Path(path).name.partition(".")[0] or Path(path).name for path in paths]
+    return short if len(set(short)) == len(short) else [os.fspath(path) for path in paths]
+
+
+def _by_name(runs: Mapping[str, Ranking] | Sequence[str | os.PathLike[str]]) -> dict[str, Ranking]:
+    if isinstance(runs, str) or not len(runs):
+        raise DataError("name at least one run in a list or by a name, e.g. {'bm25': 'bm25.run', 'dense': 'dense.run'}")
+    if isinstance(runs, Mapping):
+        return dict(runs)
+    names = run_names(runs)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{twice} is there twice; give each run once, or a mapping with a name for each")
+    return dict(zip(names, runs, strict=True))
+
+
+def _scored(data: RankingData, ranking: Any) -> tuple[RankingData, npt.ArrayLike]:
+    if isinstance(ranking, Run):
+        return scores_of(data, ranking)
+    return read_scores(ranking, data) if isinstance(ranking, str | os.PathLike) else (data, ranking)
+
+
+def _about(ranking: Any) -> str:
+    if isinstance(ranking, Run):
+        return f"The run {ranking.tag!r}"
+    return f"Scores from {os.fspath(ranking)}" if isinstance(ranking, str | os.PathLike) else "Scores as given"
+
+
+def _how(command: str, preset: str | None, complete: bool | None, seed: int) -> dict[str, Any]:
+    """What it takes to do it again."""
+    asked = {"command": command, "preset": preset, "complete": complete, "seed": seed}
+    made = {"exactrank": __version__, "python": platform.python_version(), "date": time.strftime("%Y-%m-%d %H:%M:%S%z")}
+    return {name: value for name, value in asked.items() if value not in (None, "")} | made

@@ -1,0 +1,80 @@
+"""What an export would score in its engine, beside what the model scores.
+
+Both score the same documents. An engine that adds up in single precision rounds at each of the n terms of a score,
+
+    |difference| <= (n + 4) eps sum |terms|,                                                                        (1)
+
+so what differs by more was sent down another branch of a tree, or is filled or cut in another way.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactrank.arrays import PerDocument
+from exactrank.data.alignment import aligned
+from exactrank.data.ranking_data import RankingData
+from exactrank.export.plain import Plain
+from exactrank.export.target import Export, Rows
+from exactrank.measures.base import Measure
+from exactrank.measures.parse import parse_measure
+
+TOP = 10  #: documents whose order is compared
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was found on ``documents`` of ``queries``."""
+
+    target: str
+    queries: int
+    documents: int
+    largest: float  #: difference of two scores
+    beyond_rounding: int  #: documents whose scores differ by more than (1)
+    changed_top: int  #: queries whose first `TOP` documents, or their order, differ
+    measure: Measure
+    of_model: float  #: the measure by the model
+    of_export: float  #: and by the export
+
+
+def checked(export: Export, data: RankingData, measure: str | Measure | None, threads: int | None) -> Check:
+    """The scores of ``data`` by ``export`` in the arithmetic of its engine, beside those of the model."""
+    parsed = parse_measure(measure or export.model.measure or "nDCG@10")
+    scorer = export.model.scorer
+    rows = aligned(data, scorer.feature_names) if scorer.feature_names else data
+    whole = rows.X.astype(np.float64) + (0.0 if rows.offset is None else rows.offset)
+    terms = export.target.terms(export.model)
+    ours, theirs = scorer.score(rows.X, threads, rows.offset), export.target.scores(export.content, whole, terms.features)
+    difference, bound = np.abs(theirs - ours), parsed.on(rows, threads=threads)
+    eps = float(np.finfo(export.target.precision).eps)
+    return Check(
+        target=export.target.name,
+        queries=data.n_queries,
+        documents=data.n_documents,
+        largest=float(difference.max(initial=0.0)),
+        beyond_rounding=int(np.count_nonzero(~(difference <= _rounding(terms, whole, eps)))),
+        changed_top=_changed_tops(rows, ours, theirs),
+        measure=parsed,
+        of_model=bound.mean(ours),
+        of_export=bound.mean(theirs),
+    )
+
+
+def _rounding(terms: Plain, rows: Rows, eps: float) -> PerDocument:
+    """The right side of (1) for each document."""
+    count, size = len(terms.trees) + 4, np.full(len(rows), abs(terms.constant) + sum(np.abs(tree.leaf).max() for tree in terms.trees))
+    known = np.abs(np.where(np.isnan(rows), terms.fill, rows))
+    if terms.linear is not None:
+        count, size = count + rows.shape[1], size + known @ np.abs(terms.linear)
+    if terms.units is not None:  # tanh has a slope of at most 1, so errors of its sum count once
+        within = known @ np.abs(terms.units.weights).T + np.abs(terms.units.bias)
+        count, size = count + rows.shape[1] + len(terms.units.output), size + (within + 1) @ np.abs(terms.units.output)
+    return np.asarray(count * eps * size)
+
+
+def _changed_tops(data: RankingData, ours: PerDocument, theirs: PerDocument) -> int:
+    changed = 0
+    for first, end in zip(data.indptr[:-1].tolist(), data.indptr[1:].tolist(), strict=True):
+        one, other = (np.argsort(-scores[first:end], kind="stable")[:TOP] for scores in (ours, theirs))
+        changed += not np.array_equal(one, other)
+    return changed

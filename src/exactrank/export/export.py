@@ -1,0 +1,19 @@
+"""`xr.export`: a trained model as a serving engine or another language reads it."""
+
+from typing import Any
+
+from exactrank.errors import SettingError
+from exactrank.export import TARGETS
+from exactrank.export.target import Export, Target
+from exactrank.rankers.base import Ranker
+from exactrank.scorers.base import Scorer
+from exactrank.scorers.model import Model
+
+
+def export(model: Model | Ranker | Scorer, target: str | Target, **settings: Any) -> Export:
+    """``model``, or what a ranker has learnt, in the format of ``target``; ``settings`` are those of the target."""
+    if isinstance(target, Target) and settings:
+        raise SettingError(f"{target.name} is made already; give its settings ({', '.join(settings)}) where it is made")
+    to = TARGETS[target](**settings) if isinstance(target, str) else target
+    trained = model.model_ if isinstance(model, Ranker) else model
+    return to.export(trained if isinstance(trained, Model) else Model(trained))

@@ -1,0 +1,95 @@
+"""LightGBM: the text of the trees as they are kept, which treelite, lleaves and other compilers of trees read too.
+
+Categorical splits and all else that trees may have stay as they are. Thresholds and sums of trees become trees of one text.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exactrank.arrays import PerDocument
+from exactrank.export.plain import Plain, Tree, plain
+from exactrank.export.target import Export, Rows, Target
+from exactrank.scorers.model import Model
+from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.scorers.tree_text import (
+    CATEGORICAL,
+    MISSING_IS_NAN,
+    MISSING_IS_ZERO,
+    MISSING_LEFT,
+    TreeTable,
+    for_ranking,
+    writable,
+)
+
+
+class LightGBM(Target):
+    """The text that ``lightgbm.Booster(model_file=...)`` reads."""
+
+    name, suffix = "lightgbm", ".txt"
+    kinds, missing = ("trees",), ("zero", "mean", "keep")
+
+    def export(self, model: Model) -> Export:
+        self.check_values()
+        scorer = model.scorer
+        if not isinstance(scorer, TreeEnsemble):
+            return super().export(model)
+        others = _has_other_splits(scorer)
+        if scorer.fill is not None and not others and not _fills_itself(scorer):
+            return super().export(model)
+        text = for_ranking(scorer.text)
+        remarks = _remarks(scorer.feature_names)
+        if scorer.fill is not None and others:
+            remarks.append(f"the model fills missing values by missing={scorer.missing!r}; fill them before they are scored")
+        return Export(text.encode(), tuple(remarks), self, model)
+
+    def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
+        trees = terms.without_constant().trees
+        feature, threshold, left, right, missing_left, leaf = (
+            np.concatenate([getattr(tree, name) for tree in trees]) for name in vars(trees[0])
+        )
+        table = TreeTable(
+            len(terms.features),
+            np.cumsum([0, *(len(tree.feature) for tree in trees)], dtype=np.int64),
+            feature.astype(np.int32),
+            threshold,
+            np.where(missing_left, MISSING_IS_NAN | MISSING_LEFT, MISSING_IS_NAN).astype(np.uint8),
+            left.astype(np.int32),
+            right.astype(np.int32),
+            np.ones(len(feature), np.float32),
+            leaf,
+            np.zeros(1, np.int64),
+            np.empty(0, np.uint32),
+            np.ones(len(trees)),
+        )
+        return table.text(terms.features), _remarks(terms.features)
+
+    def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
+        """By LightGBM."""
+        return np.asarray(TreeEnsemble(content.decode()).booster.predict(rows, raw_score=True), np.float64)
+
+    def terms(self, model: Model) -> Plain:
+        """Of splits that plain terms have no words for, the leaves alone: enough to say what rounding may do to their sum."""
+        scorer = model.scorer
+        if not isinstance(scorer, TreeEnsemble) or not _has_other_splits(scorer):
+            return plain(model)
+        table, none = scorer.table, np.empty(0, np.int64)
+        leaves = np.split(table.leaf_value, table.start[1:-1] + np.arange(1, len(table.start) - 1))
+        trees = tuple(Tree(none, np.empty(0), none, none, np.empty(0, bool), own) for own in leaves)
+        return Plain(trees=trees, model=model, features=scorer.feature_names, fill=np.zeros(scorer.n_features))
+
+
+def _has_other_splits(scorer: TreeEnsemble) -> bool:
+    return bool(np.any(scorer.table.decision & (CATEGORICAL | MISSING_IS_ZERO)))
+
+
+def _fills_itself(scorer: TreeEnsemble) -> bool:
+    """Do its nodes send missing values where what fills them goes?"""
+    kept = TreeEnsemble(scorer.text, scorer.feature_names, offset=scorer.offset)
+    pairs = zip(plain(Model(scorer)).trees, plain(Model(kept)).trees, strict=True)
+    return all(np.array_equal(ours.missing_left, theirs.missing_left) for ours, theirs in pairs)
+
+
+def _remarks(features: Sequence[str]) -> list[str]:
+    other = next((feature for feature in features if not writable([feature])), None)
+    return [] if other is None else [f"LightGBM's text cannot have a feature called {other!r}, so features are numbered in their order"]

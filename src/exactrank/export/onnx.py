@@ -1,0 +1,232 @@
+"""ONNX: a graph that ONNX Runtime computes, and what serves such graphs: Vespa, Triton, browsers, any language.
+
+The input ``x`` has one row per document and one column per feature, the output ``score`` one number per document. With x' for x whose
+missing values are filled, the score is
+
+    MatMul(x', w)  +  MatMul(Tanh(MatMul(x', A) + b), v)  +  TreeEnsemble(x)  +  constant,                             (1)
+
+of which a model has one or several. `TreeEnsemble` came with version 5 of the operators ai.onnx.ml. It compares and adds up in the type
+of its numbers: doubles send each row where the model does, and give the same bits. `TreeEnsembleRegressor`, of the versions before, gives
+floats.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import __version__
+from exactrank.arrays import PerDocument
+from exactrank.data.frame import library
+from exactrank.export.plain import Plain, Tree
+from exactrank.export.single import rounded_down
+from exactrank.export.target import Rows, Target
+from exactrank.settings import setting
+
+DOMAIN = "ai.onnx.ml"
+OPSET = 13  #: of the operators that are not of trees
+IR_VERSION = {3: 8, 4: 9, 5: 10}  #: of the file, by the version of the operators of trees: the oldest that has them
+_BRANCH_LEQ, _SUM = 0, 1  # x <= threshold goes left; the leaves are added up
+
+
+class Onnx(Target):
+    """A graph with the input ``x`` and the output ``score``."""
+
+    name, suffix, kinds, adds, is_text = "onnx", ".onnx", ("linear", "network", "trees"), True, False
+    missing = ("zero", "mean", "keep")
+
+    ml_opset: int = setting(default=5, at_least=3, at_most=5, help="Version of the operators ai.onnx.ml; 3 for old runtimes.")
+    numbers: Literal["double", "float"] = setting(default="double", help="Of what type the input, the output and all between them is.")
+
+    @property
+    def precision(self) -> type[np.floating]:  # type: ignore[override]
+        """In which sums are rounded."""
+        return np.float64 if self.numbers == "double" and self.ml_opset == 5 else np.float32
+
+    def write(self, terms: Plain) -> tuple[bytes, Sequence[str]]:
+        """The serialised graph."""
+        graph = _Graph(np.float64 if self.numbers == "double" else np.float32)
+        self._add_scores(graph, terms)
+        helper, sizes = graph.onnx.helper, {"x": len(terms.features), "score": 1}
+        x, score = (helper.make_tensor_value_info(name, graph.element, ["documents", size]) for name, size in sizes.items())
+        model = helper.make_model(
+            helper.make_graph(graph.nodes, self.model_name, [x], [score], graph.constants),
+            producer_name="exactrank",
+            producer_version=__version__,
+            ir_version=IR_VERSION[self.ml_opset],
+            opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, self.ml_opset)],
+        )
+        helper.set_model_props(model, _properties(terms))
+        return model.SerializeToString(deterministic=True), self._remarks(terms)
+
+    def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
+        """By ONNX Runtime itself."""
+        runtime = library("onnxruntime", "scores of ONNX files", "onnx")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = 1, 3
+        session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        (found,) = session.run(["score"], {"x": rows.astype(np.float64 if self.numbers == "double" else np.float32)})
+        return np.asarray(found[:, 0], np.float64)
+
+    def _add_scores(self, graph: "_Graph", terms: Plain) -> None:
+        """(1): the last node gives ``score``."""
+        parts, linear = [], terms.linear
+        if linear is not None or terms.units is not None:
+            filled = graph.add("Where", graph.add("IsNaN", "x"), graph.constant("fill", terms.fill), "x")
+        if linear is not None:
+            parts.append(graph.add("MatMul", filled, graph.constant("weights", linear[:, None])))
+        if terms.units is not None:
+            within = graph.add("MatMul", filled, graph.constant("unit_weights", terms.units.weights.T))
+            units = graph.add("Tanh", graph.add("Add", within, graph.constant("unit_bias", terms.units.bias)))
+            parts.append(graph.add("MatMul", units, graph.constant("unit_output", terms.units.output[:, None])))
+        if terms.trees:
+            parts.append(self._add_trees(graph, terms.trees))
+        if terms.constant:
+            parts.append(graph.constant("constant", np.array([terms.constant])))
+        total, *rest = parts
+        for part in rest:
+            total = graph.add("Add", total, part)
+        graph.nodes[-1].output[0] = "score"
+
+    def _add_trees(self, graph: "_Graph", trees: Sequence[Tree]) -> str:
+        if self.ml_opset == 5:
+            return graph.add("TreeEnsemble", "x", domain=DOMAIN, **_ensemble(trees, graph))
+        total = graph.add("TreeEnsembleRegressor", "x", domain=DOMAIN, **_regressor(trees, graph))
+        return total if self.numbers == "float" else graph.add("Cast", total, to=graph.element)
+
+    def _remarks(self, terms: Plain) -> list[str]:
+        largest = float(sum(np.abs(tree.leaf).max() for tree in terms.trees))
+        half, offset, found = float(np.finfo(np.float32).eps) / 2, terms.model.scorer.offset, []
+        if terms.trees and self.precision is np.float64:
+            found.append(
+                "ONNX Runtime adds up the trees in their order with one thread (intra_op_num_threads=1), as the model does; "
+                "several threads add up many trees in another order, which changes the last digits"
+            )
+        if terms.trees and self.precision is np.float32:
+            steps, how = (1, "rounded to") if self.numbers == "double" else (len(terms.trees) + 1, "added up in")
+            found.append(f"the trees' sum is {how} float32: it differs from the model's by at most {steps * half * largest:.2g}")
+        if self.numbers == "float" and (terms.linear is not None or terms.units is not None):
+            found.append("weights are rounded to float32, and added up in it: relative errors of 6e-08 for each")
+        if self.numbers == "float" and offset is not None and np.any(offset):
+            lost = ", ".join(repr(name) for name, by in zip(terms.features, offset, strict=True) if by)
+            found.append(f"float32 cannot tell apart values of {lost}, which the model can; export with numbers='double'")
+        return found
+
+
+class _Graph:
+    """Nodes and constants, all numbers of the type ``number``."""
+
+    def __init__(self, number: type[np.floating]) -> None:
+        self.onnx, self.number, self.nodes, self.constants = library("onnx", "ONNX files", "onnx"), number, list[Any](), list[Any]()
+        self.element = self.onnx.TensorProto.DOUBLE if number is np.float64 else self.onnx.TensorProto.FLOAT
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """A node; the name of its output."""
+        output = f"{operator}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def constant(self, name: str, values: npt.NDArray[np.float64]) -> str:
+        """A constant; its name."""
+        self.constants.append(self.tensor(values, name))
+        return name
+
+    def tensor(self, values: npt.NDArray[Any], name: str = "") -> Any:
+        """``values`` as ONNX has them."""
+        return self.onnx.numpy_helper.from_array(np.ascontiguousarray(values, self.number), name)
+
+    def thresholds(self, trees: Sequence[Tree]) -> npt.NDArray[np.floating]:
+        """Those of all nodes, as large as they can be in ``number`` without being larger."""
+        exact = np.concatenate([tree.threshold for tree in trees])
+        return exact if self.number is np.float64 else rounded_down(exact)
+
+
+def _ensemble(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:
+    """The attributes of a TreeEnsemble: all nodes have one numbering and all leaves another; a tree begins with a node."""
+    zero, leaf = np.zeros(1, np.int64), np.full(1, ~0)
+    grown = [tree if len(tree.feature) else Tree(zero, zero.astype(float), leaf, leaf, zero > 0, tree.leaf) for tree in trees]
+    first_node, first_leaf = (np.cumsum([0, *(len(getattr(tree, of)) for tree in grown)]) for of in ("feature", "leaf"))
+    grown = [_told_apart(tree, int(node), int(leaf)) for tree, node, leaf in zip(grown, first_node[:-1], first_leaf[:-1], strict=True)]
+
+    def children(side: str) -> tuple[list[int], list[int]]:
+        owner = np.repeat(np.arange(len(grown)), np.diff(first_node))
+        child = np.concatenate([getattr(tree, side) for tree in grown])
+        return np.where(child < 0, first_leaf[owner] + ~child, first_node[owner] + child).tolist(), (child < 0).astype(int).tolist()
+
+    (left, left_leaf), (right, right_leaf) = children("left"), children("right")
+    return {
+        "n_targets": 1,
+        "aggregate_function": _SUM,
+        "tree_roots": first_node[:-1].tolist(),
+        "nodes_featureids": np.concatenate([tree.feature for tree in grown]).tolist(),
+        "nodes_splits": graph.tensor(graph.thresholds(grown)),
+        "nodes_modes": graph.onnx.numpy_helper.from_array(np.full(len(left), _BRANCH_LEQ, np.uint8)),
+        "nodes_truenodeids": left,
+        "nodes_trueleafs": left_leaf,
+        "nodes_falsenodeids": right,
+        "nodes_falseleafs": right_leaf,
+        "nodes_missing_value_tracks_true": np.concatenate([tree.missing_left for tree in grown]).astype(int).tolist(),
+        "leaf_targetids": [0] * int(first_leaf[-1]),
+        "leaf_weights": graph.tensor(np.concatenate([tree.leaf for tree in grown])),
+    }
+
+
+def _told_apart(tree: Tree, first_node: int, first_leaf: int) -> Tree:
+    """The same with other numbers of leaves, where a leaf and a node below the root share one.
+
+    ONNX Runtime 1.21 to 1.23 takes such a tree for a single leaf.
+    """
+    leaf, node = sorted((int(tree.left[0]), int(tree.right[0])))
+    if not leaf < 0 <= node or first_leaf + ~leaf != first_node + node:
+        return tree
+    left, right = (np.where(child < 0, ~((~child + 1) % len(tree.leaf)), child) for child in (tree.left, tree.right))
+    return replace(tree, left=left, right=right, leaf=np.roll(tree.leaf, 1))
+
+
+def _regressor(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:
+    """The attributes of a TreeEnsembleRegressor: the nodes and leaves of a tree share a numbering, leaves come last."""
+    sizes = [(len(tree.feature), len(tree.leaf)) for tree in trees]
+
+    def spread(leaf: float, each: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """One number per node and leaf: those of the nodes, and ``leaf`` for leaves."""
+        return np.concatenate([part for own, (_, leaves) in zip(each, sizes, strict=True) for part in (own, np.full(leaves, leaf))])
+
+    def children(side: str) -> list[int]:
+        each = [getattr(tree, side) for tree in trees]
+        numbered = [np.where(own < 0, nodes + ~own, own) for own, (nodes, _) in zip(each, sizes, strict=True)]
+        return [int(child) for child in spread(0, numbered)]
+
+    splits = np.split(graph.thresholds(trees), np.cumsum([nodes for nodes, _ in sizes])[:-1])
+    thresholds, weights = spread(0.0, splits), np.concatenate([tree.leaf for tree in trees])
+    values: dict[str, Any] = {"nodes_values": thresholds.tolist(), "target_weights": weights.tolist()}
+    if graph.number is np.float64:
+        values = {"nodes_values_as_tensor": graph.tensor(thresholds), "target_weights_as_tensor": graph.tensor(weights)}
+    return values | {
+        "n_targets": 1,
+        "aggregate_function": "SUM",
+        "nodes_treeids": np.repeat(np.arange(len(trees)), [nodes + leaves for nodes, leaves in sizes]).tolist(),
+        "nodes_nodeids": [number for nodes, leaves in sizes for number in range(nodes + leaves)],
+        "nodes_modes": [mode for nodes, leaves in sizes for mode in ["BRANCH_LEQ"] * nodes + ["LEAF"] * leaves],
+        "nodes_featureids": spread(0, [tree.feature for tree in trees]).tolist(),
+        "nodes_truenodeids": children("left"),
+        "nodes_falsenodeids": children("right"),
+        "nodes_missing_value_tracks_true": spread(0, [tree.missing_left for tree in trees]).astype(int).tolist(),
+        "target_treeids": np.repeat(np.arange(len(trees)), [leaves for _, leaves in sizes]).tolist(),
+        "target_nodeids": [nodes + leaf for nodes, leaves in sizes for leaf in range(leaves)],
+        "target_ids": [0] * len(weights),
+    }
+
+
+def _properties(terms: Plain) -> dict[str, str]:
+    """What there is to know of the model beside its graph: lists are JSON."""
+    scorer, found = terms.model.scorer, {"exactrank": __version__, "missing": terms.missing}
+    if scorer.feature_names:
+        found["features"] = json.dumps(scorer.feature_names)
+    if terms.model.measure:
+        found["measure"] = terms.model.measure
+    if scorer.offset is not None:  # what rows are kept as differences from, where floats could not hold them
+        found["offset"] = json.dumps(scorer.offset.tolist())
+    return found

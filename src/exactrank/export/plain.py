@@ -1,0 +1,231 @@
+"""A model in plain terms, which every target has words for: weighted features, hidden units, trees.
+
+    s(x) = constant + sum_j w_j x_j + sum_u v_u tanh(b_u + sum_j a_uj x_j) + sum_t leaf_t(x)                        (1)
+
+Standardisation and offsets are folded into the numbers, step functions are trees, a sum is all its parts. At a node of a tree
+
+    x goes left  <=>  x_j <= threshold,    and a missing value where ``missing_left`` says so.                      (2)
+
+In the other terms of (1) ``fill`` stands for missing values. Those that a model would refuse are taken for 0.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.errors import IncompatibleError
+from exactrank.scorers.base import Scorer, sum_rounded_down
+from exactrank.scorers.linear import Linear
+from exactrank.scorers.model import Model
+from exactrank.scorers.network import Network
+from exactrank.scorers.sum import Sum
+from exactrank.scorers.thresholds import Thresholds
+from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.scorers.tree_text import CATEGORICAL, MISSING_IS_NAN, MISSING_IS_ZERO, MISSING_LEFT
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+ZERO = float(np.float32(1e-35))  #: LightGBM takes all values up to this for 0
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Inner nodes, of which 0 is the root and a child comes behind its parent, and leaves: a child below 0 is the leaf ``~child``."""
+
+    feature: Ints
+    threshold: Floats
+    left: Ints
+    right: Ints
+    missing_left: Bools
+    leaf: Floats
+
+    def preorder(self) -> Iterator[int]:
+        """Its nodes and leaves, as ``left`` and ``right`` name them: each before its children, the left one first."""
+        waiting = [0 if len(self.feature) else -1]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            if node >= 0:
+                waiting += [int(self.right[node]), int(self.left[node])]
+
+    def leaf_of(self, rows: int, goes_left: Callable[[int], Bools]) -> Ints:
+        """The number of the leaf that each of so many ``rows`` falls into; ``goes_left(node)`` says which of them a node sends left."""
+        found = np.zeros(rows, np.int64)
+        reached = {0: np.ones(rows, bool)}
+        for node in range(len(self.feature)):
+            here, left = reached.pop(node), goes_left(node)
+            for child, some in ((int(self.left[node]), here & left), (int(self.right[node]), here & ~left)):
+                if child < 0:
+                    found[some] = ~child
+                else:
+                    reached[child] = some
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The hidden units of (1): one row of ``weights``, one ``bias`` and one ``output`` each."""
+
+    weights: Floats
+    bias: Floats
+    output: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """(1); None for what is not there."""
+
+    constant: float = 0.0
+    linear: Floats | None = None
+    units: Units | None = None
+    trees: tuple[Tree, ...] = field(default=(), repr=False)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Which of linear, network and trees it has."""
+        parts = {"linear": self.linear is not None, "network": self.units is not None, "trees": bool(self.trees)}
+        return tuple(kind for kind, there in parts.items() if there)
+
+
+@dataclass(frozen=True, eq=False)
+class Plain(Terms):
+    """(1), of ``features`` by name, numbered ones where the model knows no names."""
+
+    model: Model = field(kw_only=True)
+    features: tuple[str, ...] = field(kw_only=True)
+    fill: Floats = field(kw_only=True)
+
+    @property
+    def missing(self) -> Literal["zero", "mean", "keep"]:
+        """What a missing value is: 0, a mean, or something that each node of a tree sends to a side of its own."""
+        if self.model.scorer.missing == "mean" or np.any(self.fill):
+            return "mean"
+        return "zero" if all(np.array_equal(tree.missing_left, tree.threshold >= 0) for tree in self.trees) else "keep"
+
+    def without_constant(self) -> "Plain":
+        """The same, with the constant in the leaves of the first tree, for engines that have nowhere else to put it."""
+        if not self.constant or not self.trees:
+            return self
+        first, *rest = self.trees
+        return replace(self, constant=0.0, trees=(replace(first, leaf=first.leaf + self.constant), *rest))
+
+
+def plain(model: Model) -> Plain:
+    """``model`` in plain terms; raises where no target could express it."""
+    scorer = model.scorer
+    terms, fill = _routed(scorer), _fill(scorer)
+    if fill is None:  # each part has its own
+        fills = [own for part in getattr(scorer, "parts", ()) if (own := _fill(part)) is not None] or [np.zeros(scorer.n_features)]
+        fill = fills[0]
+        if any(not np.array_equal(fill, other) for other in fills):
+            raise IncompatibleError("the parts of the sum fill missing values in different ways; train them with the same missing=...")
+    features = scorer.feature_names or tuple(f"f{number}" for number in range(scorer.n_features))
+    return Plain(**vars(terms), model=model, features=features, fill=fill)
+
+
+def _fill(scorer: Scorer) -> Floats | None:
+    """What stands for a missing value, in the precision of features; None where the scorer leaves that to its nodes or parts."""
+    if scorer.missing == "keep":
+        return None
+    if scorer.fill is None or scorer.missing == "zero":
+        return np.zeros(scorer.n_features)
+    offset = 0.0 if scorer.offset is None else scorer.offset
+    return np.asarray((scorer.fill - offset).astype(np.float32) + offset, np.float64)
+
+
+def _routed(scorer: Scorer) -> Terms:
+    """What ``scorer`` adds to (1), with missing values where what stands for them goes."""
+    terms, fill = _terms(scorer), _fill(scorer)
+    if fill is None:
+        return terms
+    return replace(terms, trees=tuple(replace(tree, missing_left=fill[tree.feature] <= tree.threshold) for tree in terms.trees))
+
+
+@singledispatch
+def _terms(scorer: Scorer) -> Terms:
+    """What ``scorer`` adds to (1)."""
+    raise IncompatibleError(f"a scorer of kind {scorer.kind!r} cannot be exported; export one of linear, network, thresholds, trees or sum")
+
+
+@_terms.register
+def _linear(scorer: Linear) -> Terms:
+    constant = 0.0 if scorer.offset is None else -float(np.sum(scorer.weights * scorer.offset))
+    return Terms(constant, scorer.weights)
+
+
+@_terms.register
+def _network(scorer: Network) -> Terms:
+    weights, mean = scorer.weights / scorer.scale, scorer.mean + (0.0 if scorer.offset is None else scorer.offset)
+    return Terms(units=Units(weights, scorer.bias - np.sum(weights * mean, axis=1), scorer.output))
+
+
+@_terms.register
+def _thresholds(scorer: Thresholds) -> Terms:
+    offset = np.zeros(scorer.n_features) if scorer.offset is None else scorer.offset
+    steps = zip(scorer.thresholds, scorer.jumps, offset, strict=True)
+    found = (_steps(j, sum_rounded_down(at, np.full(len(at), by)), jumps) for j, (at, jumps, by) in enumerate(steps) if len(at))
+    return Terms(trees=tuple(found))
+
+
+def _steps(feature: int, thresholds: Floats, jumps: Floats) -> Tree:
+    """The step function of a feature as one tree, as shallow as can be; its leaves are the levels, from the lowest up."""
+    left, right = np.empty(len(thresholds), np.int64), np.empty(len(thresholds), np.int64)
+    order: list[int] = []  # the threshold that each node asks for
+
+    def grown(first: int, last: int) -> int:
+        if first == last:
+            return ~first
+        order.append(middle := (first + last) // 2)
+        node = len(order) - 1
+        left[node], right[node] = grown(first, middle), grown(middle + 1, last)
+        return node
+
+    grown(0, len(thresholds))
+    asked = thresholds[order]
+    return Tree(np.full(len(asked), feature), asked, left, right, asked >= 0, np.concatenate([[0.0], np.cumsum(jumps)]))
+
+
+@_terms.register
+def _trees(scorer: TreeEnsemble) -> Terms:
+    table = scorer.table
+    if np.any(table.decision & (CATEGORICAL | MISSING_IS_ZERO)):
+        which = "a categorical split" if np.any(table.decision & CATEGORICAL) else "zeros that count as missing"
+        raise IncompatibleError(f"the trees have {which}, which only --to lightgbm can write; export to that, or train without")
+    nan_is_missing, to_left = (table.decision & MISSING_IS_NAN) > 0, (table.decision & MISSING_LEFT) > 0
+    missing_left = np.where(nan_is_missing, to_left, table.threshold >= 0)
+    if len(table.shrinkage) == 0:
+        return Terms()
+    nodes = (
+        table.feature.astype(np.int64),
+        _comparable(table.threshold),
+        table.left.astype(np.int64),
+        table.right.astype(np.int64),
+        missing_left,
+    )
+    cuts = table.start[1:-1]
+    leaves = np.split(table.leaf_value, cuts + np.arange(1, len(cuts) + 1))
+    return Terms(trees=tuple(Tree(*own) for own in zip(*(np.split(each, cuts) for each in nodes), leaves, strict=True)))
+
+
+def _comparable(thresholds: Floats) -> Floats:
+    """Thresholds by which (2) holds: LightGBM takes values up to 1e-35 for 0, and asks for infinity where all that is there goes left."""
+    apart = np.where(np.abs(thresholds) <= ZERO, np.where(thresholds >= 0, ZERO, np.nextafter(-ZERO, -np.inf)), thresholds)
+    return np.clip(apart, np.finfo(np.float64).min, np.finfo(np.float32).max)
+
+
+@_terms.register
+def _sum(scorer: Sum) -> Terms:
+    parts = [(_routed(part), weight) for part, weight in zip(scorer.parts, scorer.weights.tolist(), strict=True)]
+    linear = [weight * part.linear for part, weight in parts if part.linear is not None]
+    units = [replace(part.units, output=weight * part.units.output) for part, weight in parts if part.units is not None]
+    return Terms(
+        sum(weight * part.constant for part, weight in parts),
+        np.sum(linear, axis=0) if linear else None,
+        Units(*(np.concatenate(each) for each in zip(*(vars(one).values() for one in units), strict=True))) if units else None,
+        tuple(replace(tree, leaf=weight * tree.leaf) for part, weight in parts for tree in part.trees),
+    )

@@ -1,0 +1,16 @@
+"""Search engines that a hybrid search is tuned for, one file each: what it computes, and its configuration."""
+
+from exactrank.fuse.engines import elasticsearch, opensearch, qdrant, vespa, weaviate
+from exactrank.fuse.engines.base import Engine
+from exactrank.registry import Registry
+
+ENGINES: Registry[Engine] = Registry(
+    "engine",
+    {
+        engine.name: engine
+        for engine in (
+            *(elasticsearch.LINEAR, elasticsearch.RRF, opensearch.NORMALIZATION, opensearch.RRF),
+            *(vespa.VESPA, qdrant.QDRANT, weaviate.WEAVIATE),
+        )
+    },
+)

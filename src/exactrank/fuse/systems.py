@@ -1,0 +1,106 @@
+"""The systems of a hybrid search as data, a feature each: from runs, from a frame, or from some features of other data.
+
+Systems are known by name: that of a mapping, or of a run's file. An engine breaks ties by its own number of a document, which is the same
+in all its lists. So the documents of a query stand in the order of the runs, whatever their grades, and earlier rows come first.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exactrank.data.alignment import first_repeated
+from exactrank.data.format import Columns
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.trec import UNJUDGED, ByQuery, Judgments, Run, from_trec, read_qrels, read_run
+from exactrank.errors import DataError
+
+Source = str | os.PathLike[str] | Run
+
+
+def systems_from_runs(qrels: str | os.PathLike[str], runs: Mapping[str, Source] | Sequence[Source]) -> RankingData:
+    """Judgments and TREC runs as data for [`xr.fuse`][exactrank.fuse]: a feature a run.
+
+    ``runs`` maps names of systems to files or to what [`xr.read_run`][exactrank.read_run] gave; in a list, files are named by their stem
+    and runs by their tag.
+    """
+    named, judged = named_runs(runs), read_qrels(qrels).by_query
+    data = from_trec(_pooled(judged, named, judged), named)
+    _check_shared(named)
+    return data
+
+
+def systems_without_grades(runs: Mapping[str, Source]) -> RankingData:
+    """Runs as data without judgments: all their queries and documents."""
+    named = named_runs(runs)
+    _check_shared(named)
+    return from_trec(_pooled(dict.fromkeys(query for run in named for query in run.by_query), named, {}), named)
+
+
+def systems_from_frame(frame: Any, systems: Sequence[str], columns: Columns | None = None) -> RankingData:
+    """The score columns ``systems`` of a pandas, polars or Arrow frame as data for [`xr.fuse`][exactrank.fuse]; null: not retrieved."""
+    return RankingData.from_frame(frame, replace(columns or Columns(), features=distinct(systems)))
+
+
+def select_systems(data: RankingData, systems: Sequence[str]) -> RankingData:
+    """The features named, as data in its own order."""
+    absent = [name for name in distinct(systems) if name not in data.feature_names]
+    if absent:
+        known = ", ".join(data.feature_names[:20]) + (", ..." if data.n_features > 20 else "")
+        raise DataError(f"the data has no system {', '.join(map(repr, absent))}; it has {known or 'none'}")
+    columns = [data.feature_names.index(name) for name in systems]
+    X = data.X if columns == list(range(data.n_features)) else data.X[:, columns]
+    return replace(data, X=X, feature_names=tuple(systems), order=None, offset=None if data.offset is None else data.offset[columns])
+
+
+def named_runs(runs: Mapping[str, Source] | Sequence[Source]) -> list[Run]:
+    """The runs, each with the name of its system for a tag."""
+    pairs = list(runs.items()) if isinstance(runs, Mapping) else [(system_name(run), run) for run in runs]
+    distinct([name for name, _ in pairs])
+    return [replace(given if isinstance(given, Run) else read_run(given), tag=name) for name, given in pairs]
+
+
+def _check_shared(runs: Sequence[Run]) -> None:
+    """Raise where a run has no query in common with any other."""
+    for run in runs:
+        others = [other for other in runs if other is not run]
+        if others and all(run.by_query.keys().isdisjoint(other.by_query) for other in others):
+            ours, theirs = next(iter(run.by_query)), next(iter(others[0].by_query))
+            raise DataError(
+                f"no query of run {run.tag!r} (such as {ours!r}) is in another run (such as {theirs!r} of {others[0].tag!r}); "
+                "give runs of the same queries"
+            )
+
+
+def system_name(run: Source) -> str:
+    """The tag of a run, or what its file is called.
+
+    >>> system_name("runs/bm25.run.gz")
+    'bm25'
+    """
+    return run.tag if isinstance(run, Run) else Path(run).name.removesuffix(".gz").rsplit(".", 1)[0]
+
+
+def distinct(systems: Sequence[str]) -> tuple[str, ...]:
+    """The names, once they differ."""
+    repeated = first_repeated(systems)
+    if repeated is not None:
+        raise DataError(f"system {repeated!r} is named twice; give each a name of its own (of runs: NAME=FILE)")
+    return tuple(systems)
+
+
+def _pooled(queries: Iterable[str], runs: Sequence[Run], grades: ByQuery) -> Judgments:
+    """All documents of some queries, with their grades: those of the runs as they come, then those that only have a grade."""
+    qid, docid, grade = list[str](), list[str](), list[float]()
+    for query in queries:
+        judged, pool = grades.get(query, {}), dict[str, float]()
+        for run in runs:
+            pool |= run.by_query.get(query, {})
+        documents = list(pool | judged)
+        qid += [query] * len(documents)
+        docid += documents
+        grade += [judged.get(document, UNJUDGED) for document in documents]
+    return Judgments(qid, docid, np.array(grade))

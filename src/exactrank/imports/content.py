@@ -1,0 +1,117 @@
+"""What a file holds that may be a model: its bytes, as text and as JSON where it is that, and who reads it."""
+
+import json
+import reprlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.data.alignment import first_repeated
+from exactrank.errors import DataError
+from exactrank.scorers.model import Model
+
+DIGITS = 4000  #: of a whole number: more than any finite double has
+DAMAGED = "the file is damaged, so train or copy the model again"
+_EXPECTED = "expected a file of exactrank train, of a library that exactrank reads, or JSON with weights"
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """The bytes of the file ``where``; ``n_features`` is how many features there are, for files that do not say."""
+
+    data: bytes
+    where: str
+    n_features: int | None = None
+
+    @property
+    def is_binary(self) -> bool:
+        """Does it begin as UBJSON does, and no JSON can?"""
+        return len(self.data) > 1 and self.data[:1] == b"{" and self.data[1:2] in b"iUIlL#$"
+
+    @cached_property
+    def text(self) -> str:
+        """Its text."""
+        try:
+            return self.data.decode(json.detect_encoding(self.data))
+        except UnicodeDecodeError:
+            raise DataError(f"{self.where} is not a model: it is not text; {_EXPECTED}") from None
+
+    @cached_property
+    def json(self) -> Any:
+        """What JSON says, strictly: no name twice, no NaN, no number of more digits than any finite double has."""
+        try:
+            return json.loads(self.text, object_pairs_hook=unique, parse_constant=_refused, parse_int=_whole_number)
+        except RecursionError:
+            trouble = "its lists are nested too deeply"
+        except DataError:
+            raise
+        except ValueError as error:
+            trouble = str(error)
+        raise DataError(f"{self.where} is not a model: {trouble}; {_EXPECTED}")
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """What JSON says by name; nothing where it is a list."""
+        return self.json if isinstance(self.json, dict) else {}
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Does a file hold something of its kind, and what? Errors of ``read`` need not name the file."""
+
+    recognises: Callable[[Content], bool]
+    read: Callable[[Content], Model | Any]  #: a model, or what is scored by as a fusion is
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The values by name, none of which is there twice."""
+    twice = first_repeated([name for name, _ in pairs])
+    if twice is not None:
+        raise ValueError(f"{reprlib.repr(twice)} is there twice")
+    return dict(pairs)
+
+
+def part(record: Any, path: str, types: type | tuple[type, ...]) -> Any:
+    """What stands in nested ``record`` at ``path``, such as ``learner.objective.name``, once it is of ``types``."""
+    found = record
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    if not isinstance(found, types) or (isinstance(found, bool) and types is not bool):
+        raise DataError(f"{path} is {reprlib.repr(found)}; {DAMAGED}")
+    return found
+
+
+def array(record: Any, name: str, where: str, kinds: str = "iu", size: int | None = None) -> npt.NDArray[Any]:
+    """The list ``name`` of ``record`` as an array of ``size`` numbers, of NumPy's ``kinds``: integers, or ``iufb`` for any numbers."""
+    found = record.get(name) if isinstance(record, Mapping) else None
+    try:
+        values = np.asarray(found if isinstance(found, list | np.ndarray) else None)
+    except ValueError:  # lists of different lengths
+        values = np.asarray(None)
+    if values.shape == (0,):
+        values = values.astype(np.int64)
+    if values.ndim != 1 or values.dtype.kind not in kinds or (size is not None and len(values) != size):
+        raise DataError(f"{where}: {name} is {reprlib.repr(found)} where {'' if size is None else f'{size} '}numbers belong; {DAMAGED}")
+    return values
+
+
+def finite(value: Any, what: str) -> float:
+    """``value`` once it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        raise DataError(f"{what} is {reprlib.repr(value)} where a finite number belongs; {DAMAGED}")
+    return float(value)
+
+
+def _refused(token: str) -> Any:
+    raise ValueError(f"{token} is not a JSON number")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise ValueError(f"a number has {len(digits):,} digits")
+    return int(digits)

@@ -1,0 +1,28 @@
+"""`load`: a model from a file of any kind that is known, by its content."""
+
+import os
+from typing import Any
+
+from exactrank.errors import DataError
+from exactrank.files import read_bounded
+from exactrank.imports import READERS
+from exactrank.imports.content import Content
+from exactrank.scorers.model import Model
+
+MOST = 1 << 30  #: bytes of a model file
+
+
+def load(path: str | os.PathLike[str], n_features: int | None = None) -> Model | Any:
+    """Read a model: of exactrank, also as ONNX; of LightGBM, XGBoost, CatBoost or RankLib as they save it; or weights.
+
+    Weights are ``{"bm25": 0.7, ...}``, ``{"weights": ...}``, which may have ``"missing": "zero"`` beside it, or ``[0.7, ...]``, which is
+    matched by position. ``n_features`` is how many features the data has: RankLib's files do not say, and are else taken to have no more
+    than the last that they look at. The file of a fusion is read as a [`Fusion`][exactrank.Fusion]. Nothing in a file is ever run.
+    """
+    content = Content(bytes(read_bounded(path, MOST)), str(path), n_features)
+    reader = next(reader for reader in READERS.values() if reader.recognises(content))
+    try:
+        return reader.read(content)
+    except DataError as error:
+        told = str(error)
+        raise DataError(told if told.startswith(content.where) else f"{content.where}: {told}") from None

@@ -1,0 +1,184 @@
+"""The body of a request: the documents of a query as a matrix of doubles, or a refusal that names the place, the value and the remedy.
+
+    {"documents": [{"bm25": 12.5, "length": null}, ...]}                        by name, in any order
+    {"features": [[12.5, null], ...], "names": ["bm25", "length"]}              rows; by position where there are no names
+
+null is a missing value, for which the model's policy stands. Bodies that begin with ``"features"`` are read by the native core, straight
+into the matrix; all others by orjson. Nothing in a request is a path, and nothing is run.
+"""
+
+import re
+import reprlib
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from exactrank import _core
+from exactrank.data.alignment import first_repeated, listed
+from exactrank.errors import ExactRankError
+from exactrank.scorers.base import Scorer
+from exactrank.text import encoded
+
+Doubles = npt.NDArray[np.float64]
+Unknown = Literal["refuse", "ignore"]  #: what becomes of features that a model does not have
+Place = Callable[[int, int], str]  #: how a request names the cell of a document and a feature
+_BLANKS = b" \t\n\r"
+_OPENING = re.compile(rb'[ \t\n\r]*\{[ \t\n\r]*"features"[ \t\n\r]*:[ \t\n\r]*')
+_NUMBERS = {int, float, type(None)}
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class RequestError(ExactRankError):
+    """A request that is not answered with scores: the HTTP status, why and what to do, and which part of the body it is about."""
+
+    def __init__(self, status: int, detail: str, place: str | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.place = status, encoded(detail).decode(), None if place is None else encoded(place).decode()
+
+
+@dataclass(frozen=True)
+class Documents:
+    """The rows of a request, with one column per feature of the model, and how the request names a cell."""
+
+    rows: Doubles
+    place: Place
+
+    def first_odd(self) -> str | None:
+        """The place of the first value that float32 cannot hold, or that is missing, where there is one."""
+        odd = np.argwhere(~(np.abs(self.rows) <= _LARGEST))
+        return self.place(*map(int, odd[0])) if len(odd) else None
+
+
+def read_documents(body: bytes, scorer: Scorer, unknown: Unknown = "refuse", most: int = 10_000) -> Documents:
+    """The documents of ``body`` as ``scorer`` reads them.
+
+    >>> from exactrank import Linear
+    >>> scorer = Linear(np.array([2.0, 1.0]), ("bm25", "length"))
+    >>> read_documents(b'{"documents": [{"length": 1, "bm25": 0.5}]}', scorer).rows
+    array([[0.5, 1. ]])
+    >>> read_documents(b'{"features": [[1, 0.5]], "names": ["length", "bm25"]}', scorer).rows
+    array([[0.5, 1. ]])
+    """
+    given = _parsed(body)
+    others = given.keys() - {"documents", "features", "names"}
+    if others:
+        told = f"there is a key {reprlib.repr(min(others))}, which means nothing here; give documents, or features and perhaps names"
+        raise RequestError(422, told, min(others)[:100])
+    forms = [form for form in ("documents", "features") if form in given]
+    if len(forms) != 1:
+        told = f"the body has {' and '.join(forms) or 'neither documents nor features'}"
+        raise RequestError(422, f"{told}; give one of documents and features")
+    (form,) = forms
+    listing = given[form]
+    if not isinstance(listing, list | np.ndarray) or len(listing) == 0:
+        raise RequestError(422, f"{form} is {reprlib.repr(listing)}; give a list with at least one document", form)
+    if len(listing) > most:
+        told = f"there are {len(listing):,} documents; give at most {most:,}, or start the service with --max-documents"
+        raise RequestError(413, told, form)
+    if form == "documents":
+        return _by_name(list(listing), given, scorer, unknown)
+    return _by_position(listing if isinstance(listing, np.ndarray) else _table(listing), given.get("names"), scorer, unknown)
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    """What the body says; ``features`` are a matrix already where they come first and are as they must be."""
+    opening = _OPENING.match(body)
+    found = None if opening is None else _core.json_matrix(body, opening.end())
+    if found is not None:
+        cells, width, end = found
+        rest, behind = body[end:].strip(_BLANKS), dict[str, Any]()
+        if rest == b"}":
+            return {"features": cells.reshape(-1, width)}
+        with suppress(orjson.JSONDecodeError):  # which is told of the whole body, below
+            behind = orjson.loads(b"{" + rest[1:]) if rest[:1] == b"," else {}
+        if behind and "features" not in behind:
+            return {"features": cells.reshape(-1, width)} | behind
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RequestError(400, f"the body is not JSON: {error}; NaN and Infinity are none, a missing value is null") from None
+    if not isinstance(given, dict):
+        raise RequestError(422, f"the body is {reprlib.repr(given)}; give an object with documents or features")
+    return given
+
+
+def _table(given: Sequence[Any]) -> Doubles:
+    """Lists of numbers of one length as a matrix."""
+    for i, row in enumerate(given):
+        if not isinstance(row, list) or not row or len(row) != len(given[0]):
+            what = f"{len(row)} values where features[0] has {len(given[0])}" if isinstance(row, list) and row else reprlib.repr(row)
+            raise RequestError(422, f"features[{i}] is {what}; give a list of as many numbers for each document", f"features[{i}]")
+    return _numbers(given, lambda i, j: f"features[{i}][{j}]")
+
+
+def _numbers(rows: Sequence[Sequence[Any]], place: Place) -> Doubles:
+    if not set(map(type, chain.from_iterable(rows))) <= _NUMBERS:
+        at, value = next((place(i, j), cell) for i, row in enumerate(rows) for j, cell in enumerate(row) if type(cell) not in _NUMBERS)
+        raise RequestError(422, f"{at} is {reprlib.repr(value)}; give a number, or null for a missing value", at)
+    return np.array(rows, np.float64)
+
+
+def _by_name(documents: Sequence[Any], given: dict[str, Any], scorer: Scorer, unknown: Unknown) -> Documents:
+    names = scorer.feature_names
+    if not names:
+        raise RequestError(
+            422, "the model knows its features by position alone; give rows under features instead of documents", "documents"
+        )
+    if "names" in given:
+        raise RequestError(422, "names say what the columns of features are; leave them out beside documents", "names")
+    try:
+        rows = list(map(itemgetter(*names), documents))
+    except (KeyError, TypeError):  # not all of them, or no object at all
+        rows = []
+    if not rows or (unknown == "refuse" and any(len(document) != len(names) for document in documents)):
+        for i, document in enumerate(documents):
+            if not isinstance(document, dict):
+                remedy = "give an object of numbers by feature name, or rows under features"
+                raise RequestError(422, f"documents[{i}] is {reprlib.repr(document)}; {remedy}", f"documents[{i}]")
+            _refuse_other(document, names, unknown, f"documents[{i}]")
+
+    def place(i: int, j: int) -> str:
+        return f"documents[{i}].{names[j]}"
+
+    return Documents(_numbers([(value,) for value in rows] if len(names) == 1 else rows, place), place)
+
+
+def _by_position(rows: Doubles, names: object, scorer: Scorer, unknown: Unknown) -> Documents:
+    columns: Sequence[int] = range(scorer.n_features)
+    if names is not None:
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise RequestError(422, f"names is {reprlib.repr(names)}; give a list of feature names, one per column of features", "names")
+        twice = first_repeated(names)
+        if twice is not None or len(names) != rows.shape[1]:
+            what = (
+                f"names {reprlib.repr(twice)} twice" if twice is not None else f"{len(names)} names for {rows.shape[1]} columns of features"
+            )
+            raise RequestError(422, f"there are {what}; give each column a name of its own", "names")
+        if not scorer.feature_names:
+            raise RequestError(422, "the model knows its features by position alone; leave names out", "names")
+        _refuse_other(names, scorer.feature_names, unknown, "names")
+        at = {name: j for j, name in enumerate(names)}
+        columns = [at[name] for name in scorer.feature_names]
+        rows = rows if columns == [*range(rows.shape[1])] else rows[:, columns]
+    if rows.shape[1] != scorer.n_features:
+        told = f"a row of features has {rows.shape[1]:,} values but the model has {scorer.n_features:,} features"
+        raise RequestError(422, f"{told}; give one value per feature, null where it is missing", "features[0]")
+    return Documents(rows, lambda i, j: f"features[{i}][{columns[j]}]")
+
+
+def _refuse_other(found: Iterable[str], names: Sequence[str], unknown: Unknown, where: str) -> None:
+    """Raise unless the features ``found`` are those of the model, in any order; those that it does not have may be ignored."""
+    there = set(found)
+    missing = [name for name in names if name not in there]
+    extra = [reprlib.repr(name) for name in sorted(there - set(names))] if unknown == "refuse" else []
+    if missing or extra:
+        told = "; ".join([f"it lacks {listed(missing)}"] * bool(missing) + [f"it has besides {listed(extra)}"] * bool(extra))
+        remedy = "give the features of the model, null where a value is missing" + "; --unknown ignore lets others pass" * bool(extra)
+        raise RequestError(422, f"{where} has other features than the model: {told}; {remedy}", where)

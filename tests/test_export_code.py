@@ -1,0 +1,125 @@
+"""Python and C: the written function is run, and scores as the model does."""
+
+import ctypes
+import math
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import exactrank as xr
+from exactrank.errors import IncompatibleError, SettingError
+from exactrank.export.plain import plain
+from tests.engine_rows import FEATURES, as_data, forest, models, rows_near
+from tests.test_export import plain_scores
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+TARGETS = ["python", pytest.param("c", marks=needs_compiler)]
+ODD = ("", "a b", 'quote"', "'", "back\\slash", "??/", "*/ int x; /*", "{name}", "%s", "\n", "\0", "é", "\udcff", "while", "score", "x0")
+
+
+def twin_scores(made, rows, features=FEATURES):
+    return made.target.scores(made.content, rows.astype(np.float64), features)
+
+
+def function_of(made):
+    namespace = {}
+    exec(made.text, namespace)
+    return namespace[made.target.model_name]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@settings(max_examples=4)
+@given(seed=st.integers(0, 10**6))
+def test_scores_are_those_of_the_model(target, seed):
+    for kind, scorer in models(seed).items():
+        made, rows = xr.export(scorer, target), rows_near(scorer, seed)
+        if kind in ("thresholds", "trees"):
+            np.testing.assert_array_equal(twin_scores(made, rows), scorer.score(rows))
+        else:
+            assert made.check(as_data(rows)).beyond_rounding == 0
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@settings(max_examples=4)
+@given(seed=st.integers(0, 10**6), missing=st.sampled_from(["keep", "zero", "mean"]))
+def test_missing_values_are_what_the_model_takes_them_for(target, seed, missing):
+    scorer = forest(seed, missing)
+    rows = rows_near(scorer, seed, holes=0.3)
+    np.testing.assert_array_equal(twin_scores(xr.export(scorer, target), rows), scorer.score(rows))
+    linear = xr.Linear(np.array([0.5, -1.5, 2.0]), FEATURES, missing="zero" if missing == "keep" else missing, fill=scorer.fill)
+    both = xr.Sum((linear, scorer), np.array([1.0, 0.5]))
+    assert xr.export(both, target).check(as_data(rows)).beyond_rounding == 0
+
+
+@needs_compiler
+@settings(max_examples=2)
+@given(seed=st.integers(0, 10**6))
+def test_python_and_c_agree_to_the_bit(seed):
+    """But for tanh, which is each library's own; the row by row formula is near both."""
+    for kind, scorer in models(seed).items():
+        rows = rows_near(scorer, seed)
+        python, c = (twin_scores(xr.export(scorer, target), rows) for target in ("python", "c"))
+        if kind not in ("network", "sum"):
+            np.testing.assert_array_equal(python, c)
+        np.testing.assert_allclose(python, plain_scores(plain(xr.Model(scorer)), rows), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("none", [{}, {"bm25": None}, {"bm25": math.nan}])
+def test_absent_none_and_nan_are_missing(none):
+    scorer = xr.Linear(np.array([2.0, 1.0]), ("bm25", "age"), missing="mean", fill=np.array([10.0, 1.0]))
+    assert function_of(xr.export(scorer, "python"))({"age": 3, "another": 7} | none) == 23.0
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_any_name_of_a_feature_will_do(target):
+    linear = xr.Linear(np.arange(1.0, len(ODD) + 1), ODD)
+    row = np.arange(2.0, len(ODD) + 2)[None]
+    assert twin_scores(xr.export(linear, target), row, ODD).tolist() == [float(row[0] @ linear.weights)]
+
+
+@needs_compiler
+def test_c_is_clean_and_knows_its_features(tmp_path):
+    names = tuple(name for name in ODD if "\0" not in name)  # which ends a string of C
+    for kind, scorer in (models(3) | {"odd": xr.Linear(np.ones(len(names)), names)}).items():
+        source, library = tmp_path / "m.c", tmp_path / f"{kind}.so"
+        xr.export(scorer, "c", model_name="mine").save(source, force=True)
+        command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC", "-o", library, source, "-lm"]
+        subprocess.run(command, check=True)
+        loaded = ctypes.CDLL(str(library))
+        width = ctypes.c_int.in_dll(loaded, "mine_width").value
+        known = (ctypes.c_char_p * width).in_dll(loaded, "mine_features")
+        assert [name.decode(errors="surrogateescape") for name in known] == list(scorer.feature_names)
+
+
+@pytest.mark.parametrize("target", ["python", "c"])
+@pytest.mark.parametrize("name", ["", "a b", "1a", "while", "_a", "é", "a()"])
+def test_a_function_needs_a_name(target, name):
+    with pytest.raises(SettingError, match="cannot be the name of a function"):
+        xr.export(xr.Linear(np.ones(1), ("a",)), target, model_name=name)
+
+
+def test_without_a_compiler_a_check_says_so(monkeypatch):
+    made = xr.export(forest(0), "c")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(IncompatibleError, match=r"no C compiler.*install one, set CC, or check --to python"):
+        twin_scores(made, np.zeros((1, 3)))
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(IncompatibleError, match="cannot compile the export"):
+        twin_scores(made, np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_trees_of_a_single_leaf(target):
+    nothing = xr.Thresholds((np.empty(0),), (np.empty(0),), ("a",))
+    stump = xr.Sum((nothing, xr.TreeEnsemble(single_leaf(), ("a",))), np.array([1.0, 2.0]))
+    assert twin_scores(xr.export(stump, target), np.ones((2, 1)), ("a",)).tolist() == stump.score(np.ones((2, 1))).tolist() == [1.0, 1.0]
+
+
+def single_leaf():
+    import lightgbm as lgb
+
+    settings = {"min_data_in_leaf": 9, "verbose": -1, "objective": "regression"}
+    return lgb.train(settings, lgb.Dataset(np.arange(4.0)[:, None], label=[0, 0, 1, 1]), num_boost_round=1).model_to_string()
