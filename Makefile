@@ -5,14 +5,16 @@ BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt $(wildcard src/native/*)
 SOURCES := pyproject.toml $(NATIVE) $(shell find src/exactrank -name '*.py' -o -name '*.pyi' -o -name '*.jinja' -o -name '*.css' -o -name '*.js' -o -name '*.json')
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
+BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.26" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-browser check headers docs bench bench-compare trace mutate fuzz faults sanitize sanitize-threads clean
+.PHONY: demo test test-browser check headers docs pictures bench bench-compare trace mutate fuzz faults sanitize sanitize-threads clean
 
-demo: $(VENV)/.installed
-	exactrank demo --report build/demo --force
+demo:
+	@$(MAKE) --question $(VENV)/.installed || echo "Installing exactrank into $(VENV). This compiles its C++ core, which takes a few minutes, once."
+	@$(MAKE) --no-print-directory $(VENV)/.installed
+	exactrank demo --out build/demo --force
 
 # As many processes as there are cores.
 test: $(VENV)/.tested
@@ -40,6 +42,10 @@ headers: $(VENV)/.checked
 
 docs: $(VENV)/.checked
 	mkdocs build --strict --site-dir build/site
+
+# The pictures of the documentation, into docs/img; the one of the report needs Chromium. With PICTURES="lines.svg ..." some alone.
+pictures: $(VENV)/.tested
+	$(BIN)/python docs/pictures.py $(PICTURES)
 
 # Every claim of speed, as ratios against peers measured in the same run, into the ledger and from there into the documentation.
 # With ARTIFICIAL=FOLDER on the artificial data sets there; with BENCHMARKS="benchmarks/bench_parse.py ..." some alone.

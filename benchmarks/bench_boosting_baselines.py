@@ -62,7 +62,7 @@ def rounds() -> None:
     table(
         "rounds",
         "A round of RankBoost, five grades, one core",
-        ["documents a query", "million pairs", "thresholds a feature", "ns a document and feature"],
+        ["documents per query", "million pairs", "thresholds per feature", "ns per document and feature"],
         rows,
         in_yards(times),
     )

@@ -51,7 +51,7 @@ def large_fit() -> None:
     data = like_yahoo()
     start = time.perf_counter()
     ends: list[float] = []
-    model = xr.DirectRank(bags=0, start="random").fit(data, listener=lambda progress: ends.append(time.perf_counter()))
+    model = xr.DirectRank(bags=0, start="random").fit(data, progress=lambda progress: ends.append(time.perf_counter()))
     rounds = np.diff(ends)
     fit, all_told, own = ends[-1] - start, peak() / data.X.nbytes, (peak() - before) / data.X.nbytes
     rows = [

@@ -1,6 +1,6 @@
 """Claims, on 1,000 queries x 40 documents x 46 features: an epoch of LambdaRank with 10 hidden units, an update a query, is >= 15x
 faster than a PyTorch loop and >= 10x faster than Rax, and a fit is above their test NDCG@10 (0.564 and 0.578); every linear
-method is above ridge regression. RankNet V2 is >= 8x faster than V1 at 50 documents a query.
+method is above ridge regression. RankNet V2 is >= 8x faster than V1 at 50 documents per query.
 
 The set is that of ``../shared/tools/artificial_sets.py`` where there is one (``--artificial FOLDER`` with letor.{train,vali,test}.npz),
 else a noisy cubic of our own. PyTorch and Rax (with Optax) take part where they are installed: ``pip install torch rax optax``.
@@ -167,7 +167,7 @@ def versions() -> None:
             costs[f"{documents} documents, hidden {hidden}"] = v2 / v1
             rows.append([str(documents), str(hidden or "linear"), f"{1e3 * v1:.1f}", f"{1e3 * v2:.1f}", f"{v1 / v2:.1f}"])
     title = "RankNet, an epoch over 10,000 documents x 50 features, one core"
-    table("versions", title, ["documents a query", "hidden", "V1, ms", "V2, ms", "ratio"], rows, costs)
+    table("versions", title, ["documents per query", "hidden", "V1, ms", "V2, ms", "ratio"], rows, costs)
 
 
 def fitted(make, sets_: list[xr.RankingData], **settings) -> list[str]:

@@ -13,7 +13,7 @@ from timing import interleaved, pin, table
 import exactrank as xr
 from exactrank import _core
 
-#: Queries, mean documents a query, and shares of the grades.
+#: Queries, mean documents per query, and shares of the grades.
 SHAPES = {
     "like Yahoo's": (19_000, 24, [0.26, 0.36, 0.28, 0.08, 0.02]),
     "like MSLR's": (4_000, 120, [0.51, 0.32, 0.132, 0.03, 0.008]),
@@ -55,7 +55,7 @@ def main() -> None:
     table(
         "steps",
         "Best step of nDCG@10 along one coordinate, one core",
-        ["data", "documents", "jumping points a query", "ours, ms", "Algorithm 2, ms", "ratio", "two threads"],
+        ["data", "documents", "jumping points per query", "ours, ms", "Algorithm 2, ms", "ratio", "two threads"],
         [row for row, _ in found.values()],
         {name: cost for name, (_, cost) in found.items()},
     )

@@ -1,6 +1,6 @@
 """Claim: LETOR text is parsed at >= 300 MB/s on one core, >= 2x XGBoost's loader, within 1.5x the matrix's memory.
 
-140 MB of text, 136 dense features, 120 documents a query. Peers read the same file with one thread each; scikit-learn
+140 MB of text, 136 dense features, 120 documents per query. Peers read the same file with one thread each; scikit-learn
 and LightGBM read the first tenth, since they are slow. LightGBM and fastrank are fed by their own loaders.
 """
 

@@ -50,8 +50,9 @@ from timing import table
 import exactrank as xr
 from exactrank.compare.contender import Contender, Fitted, Task
 from exactrank.compare.contenders import as_contender
+from exactrank.compare.contenders.estimator import FittedEstimator
 from exactrank.compare.contenders.peer import Peer
-from exactrank.compare.contenders.ranker import FittedEstimator, RankerContender
+from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.statistics.paired import paired_t, randomisation
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.ranking_data import checksum

@@ -99,7 +99,7 @@ def lengths() -> None:
         ns = passes(documents)
         costs[f"{documents} documents"] = ns["ours"] / ns["pairs"]
         rows.append([f"{documents:,}", f"{ns['ours']:.0f}", f"{ns['pairs']:.0f}", f"{ns['pairs'] / ns['ours']:.1f}"])
-    header = ["documents a query", "PairHinge", "pair by pair", "ratio"]
+    header = ["documents per query", "PairHinge", "pair by pair", "ratio"]
     table("lengths", "Value and slope, five grades, ns a document", header, rows, costs)
 
 

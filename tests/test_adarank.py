@@ -162,12 +162,12 @@ def test_patience_ends_the_run_and_the_best_round_is_kept():
 @pytest.mark.parametrize("measure", ["DCG@10", "DCG(gain='linear')"])
 def test_measures_above_one_are_refused(measure):
     for grade in (1, 4):  # with grade 1 alone no value is above 1 on this data
-        with pytest.raises(xr.IncompatibleError, match=r"at most 1, and DCG can exceed that; take .* nDCG"):
+        with pytest.raises(xr.IncompatibleError, match=r"at most 1, and DCG can exceed that; use .* nDCG"):
             xr.AdaRank(measure).fit([[1.0], [0.0]], [0, grade], group=[2])
 
 
 def test_queries_that_count_need_a_weight():
-    with pytest.raises(xr.DataError, match="no query that counts has a weight above 0"):
+    with pytest.raises(xr.DataError, match=r"no query that .* counts has a weight above 0"):
         xr.AdaRank("nDCG(empty='skip')").fit([[1.0], [0.0], [0.0], [1.0]], [0, 1, 0, -1], group=[2, 2], query_weight=[0.0, 1.0])
 
 

@@ -139,7 +139,7 @@ def test_ctrl_c_keeps_the_members_that_are_ready(after):
             raise KeyboardInterrupt
 
     with pytest.warns(xr.InterruptedWarning):
-        found = quick().fit(data, listener=listener)
+        found = quick().fit(data, progress=listener)
     assert found.model_.training["interrupted"]
     assert found.model_.scorer.kind == "linear"
     ready = quick(members="ridge").fit(data)
@@ -175,11 +175,11 @@ def test_what_is_recorded_is_true():
         ({"members": "lambdamrt"}, "lambdamrt"),
         ({"members": "ridge, ridge"}, "ridge is named twice"),
         ({"members": []}, "there are no members"),
-        ({"members": [3]}, "3 is no ranker to blend"),
-        ({"members": "blend"}, "'blend' is no ranker to blend"),
+        ({"members": [3]}, "3 cannot be blended"),
+        ({"members": "blend"}, "'blend' cannot be blended"),
         ({"members": "mart(bags=3)"}, r"mart\(bags=3\) has bags=3, but the blend cross-fits"),
         ({"members": "mart(leaves=1)"}, "leaves=1"),
-        ({"members": "ridge(", "bags": 3}, "a bracket has no counterpart"),
+        ({"members": "ridge(", "bags": 3}, "a bracket is not closed"),
         ({"missing": "keep"}, "Ridge cannot keep missing values; give missing='mean', or trees alone"),
         ({"bags": 2}, "bags=2"),
         ({"seconds": 0}, "seconds=0"),
@@ -232,7 +232,9 @@ def test_time_is_kept(monkeypatch):
     assert found.model_.training["chosen"]["members"] == ["ridge"]
     assert found.model_.scorer.kind == "linear"
     monkeypatch.setattr(blending, "time", Clock())
-    with pytest.raises(xr.SettingError, match=r"seconds=2.0 is too short: ridge takes about [0-9.]+; give more, or quicker members"):
+    with pytest.raises(
+        xr.SettingError, match=r"seconds=2.0 is too short: ridge takes about [0-9.]+; allow more seconds, or give faster members"
+    ):
         quick(seconds=2.0).fit(data)
 
 

@@ -154,7 +154,7 @@ def test_other_versions_are_refused(file_bytes, tmp_path):
     preamble = cache.PREAMBLE.pack(*fields)
     content = preamble + cache.CHECKSUM.pack(cache._checksum(preamble)) + file_bytes[len(preamble) + 8 :]
     (tmp_path / "a.xr").write_bytes(content)
-    with pytest.raises(xr.DataError, match="has cache format 3 but this exactrank reads 2"):
+    with pytest.raises(xr.DataError, match="has cache format 3, but this version of exactrank reads 2"):
         xr.read(tmp_path / "a.xr")
 
 

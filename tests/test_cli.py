@@ -206,7 +206,7 @@ def test_qrels_and_runs(tmp_path):
         (["evaluate", "data.txt", "short.txt", "--feature", "1"], "not both"),
         (["evaluate", "data.txt", "--feature", "1", "-m", "AP(rel='x')"], "rel must be a number"),
         (["evaluate", "data.txt", "nothing.txt"], "nothing.txt does not exist"),
-        (["evaluate", "data.txt", "data.txt"], "columns; expected one score a line"),
+        (["evaluate", "data.txt", "data.txt"], "columns; expected one score per line"),
         (["convert", "nothing.qrels", "out.xr", "--run", "data.txt"], "nothing.qrels does not exist"),
         (["evaluate", "data.txt", "short.txt"], "short.txt has 2 lines for 4 documents"),
         (["evaluate", "data.txt", "words.txt"], "words.txt:2: 'oops' is not a number"),
@@ -218,7 +218,7 @@ def test_qrels_and_runs(tmp_path):
         (["generate", "short.txt"], "short.txt already exists"),
         (["generate", "out.txt", "--noise", "-1"], "noise must be"),
         (["info", "bad.txt"], "bad.txt:1: grade 'x' is not a finite number"),
-        (["info", "missing.txt"], "--keep-missing"),
+        (["info", "missing.txt"], "--missing keep"),
         (["evaluate", "--no-such-option"], "No such option"),
         (["generate", "out.txt", "--queries", "0"], "--queries"),
     ],
@@ -250,7 +250,7 @@ def test_files_are_known_by_their_content(letor, tmp_path):
 
 def test_missing_values_are_accepted_when_asked(tmp_path):
     (tmp_path / "missing.txt").write_text("1 qid:1 1:NULL 2:3\n")
-    assert json.loads(ok("info", tmp_path / "missing.txt", "--keep-missing", "--json"))["missing_values"] == {"1": 1}
+    assert json.loads(ok("info", tmp_path / "missing.txt", "--missing", "keep", "--json"))["missing_values"] == {"1": 1}
 
 
 def test_an_output_that_cannot_be_written_exits_1(letor, tmp_path):
@@ -430,7 +430,7 @@ def test_missing_values_in_training_and_prediction(tmp_path):
         (("train", "ranksvm", "train.txt", "--out", "new.json", "--l2", "0"), "l2=0.0 is out of range"),
         (("train", "structuredrank", "train.txt", "--out", "new.json", "-m", "Bpref"), "use nDCG, DCG, P, R, RBP"),
         ((*QUICK, "train.txt"), "Missing option '--out'"),
-        (("train", "directrang", "train.txt", "--out", "new.json"), "No such command 'directrang'"),
+        (("train", "directrang", "train.txt", "--out", "new.json"), "no ranker 'directrang' (did you mean directrank?)"),
     ],
 )
 def test_bad_training_and_prediction_is_explained(made, tmp_path, monkeypatch, arguments, said):
@@ -491,3 +491,29 @@ def test_ctrl_c_before_the_first_model_writes_nothing(made, tmp_path, monkeypatc
     monkeypatch.setattr("exactrank.cli.train.read", interrupt)
     assert "there was no model yet, nothing was written" in called(1, *QUICK, made / "train.txt", "--out", tmp_path / "m.json")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_train_starts_from_a_model_of_other_data(tmp_path):
+    for name, first in (("old", 1), ("new", 41)):
+        ok("generate", f"{name}.txt", "--queries", 40, "--first", first, "--documents", 8, "--features", 4, cwd=tmp_path)
+    few = "--trees", 5, "--min-documents", 1
+    ok("train", "lambdamart", "old.txt", "--out", "old.json", *few, cwd=tmp_path)
+    ok("train", "lambdamart", "new.txt", "--start", "old.json", "--out", "new.json", *few, cwd=tmp_path)
+    ours, old = xr.load(tmp_path / "new.json"), xr.load(tmp_path / "old.json")
+    theirs = xr.LambdaMART(trees=5, min_documents=1).fit(xr.read(tmp_path / "new.txt"), start=old).model_
+    data = xr.read(tmp_path / "new.txt")
+    np.testing.assert_array_equal(ours.predict(data), theirs.predict(data))
+    assert not np.array_equal(ours.predict(data), old.predict(data))
+    refused(2, "begins anew", "train", "ridge", "new.txt", "--start", "old.json", "--out", "r.json", cwd=tmp_path)
+
+
+def test_start_is_a_word_or_a_model_where_a_method_has_words_for_it(tmp_path):
+    ok("generate", "data.txt", "--queries", 20, "--documents", 8, "--features", 3, cwd=tmp_path)
+    ok("train", "directrank", "data.txt", "--out", "a.json", "--start", "ridge", "--bags", 0, cwd=tmp_path)
+    assert xr.load(tmp_path / "a.json").params["start"] == "ridge"
+    ok("train", "directrank", "data.txt", "--out", "b.json", "--start", "a.json", "--bags", 0, cwd=tmp_path)
+    ours = xr.DirectRank(bags=0).fit(xr.read(tmp_path / "data.txt"), start=xr.load(tmp_path / "a.json"))
+    np.testing.assert_array_equal(xr.load(tmp_path / "b.json").scorer.weights, ours.weights_)
+    for wrong in ("rigde", "nowhere.json"):
+        said = f"--start '{wrong}' is neither a model file nor one of auto, softmax, ridge"
+        refused(2, said, "train", "directrank", "data.txt", "--out", "c.json", "--start", wrong, cwd=tmp_path)

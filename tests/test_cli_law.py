@@ -44,9 +44,11 @@ GOOD = {
     "fuse apply": ["FUSION", "--run", "RUN", "--run", "RUN2", "--out", "OUT.run"],
     "reproduce": [],
     "train": ["ridge", "DATA", "--out", "OUT.json"],
-    "compare": ["DATA", "--methods", "ridge,mart", "--report", "OUT"],
+    "compare": ["DATA", "--methods", "ridge,mart", "--out", "OUT"],
     "tune": ["ridge", "DATA", "--out", "OUT.json"],
-    "demo": ["--report", "OUT"],
+    "methods": [],
+    "measures": [],
+    "demo": ["--out", "OUT"],
     "serve": ["MODEL"],
 }
 SLOW = {"compare", "tune", "demo", "reproduce", "train", "serve"}  #: only what ends before the work begins is tried many times
@@ -181,7 +183,7 @@ def test_bad_files(lawful, name, place):
         assert lawful(name, *GOOD[name][:place], bad, *GOOD[name][place + 1 :]).exit_code != 0, bad
 
 
-ANY_WORD = {("demo", "--seed"), ("demo", "--report"), ("reproduce", "--seed"), ("reproduce", "--out")}  #: the work would begin
+ANY_WORD = {("demo", "--seed"), ("demo", "--out"), ("reproduce", "--seed"), ("reproduce", "--out")}  #: the work would begin
 OPTIONS = [(name, o.opts[0]) for name, command in commands() for o in options(name, command) if (name, o.opts[0]) not in ANY_WORD]
 
 
@@ -192,3 +194,27 @@ def test_bad_words(lawful, number, name, option):
     bad = [BAD_WORDS[number % len(BAD_WORDS)], BAD_WORDS[(number + 3) % len(BAD_WORDS)]]
     for word in bad + ([] if option in UNBOUNDED else [BAD_NUMBER]):
         lawful(name, *words, option, word)
+
+
+#: Options that name a file to read; any other that takes a path is an output.
+READ = {"--valid", "--test", "--model", "--check", "--data", "--run"}
+#: Outputs beside --out: pictures, and the several files of a fusion.
+OTHER_OUTPUTS = {"fuse": {"--save", "--config", "--plot"}} | {
+    f"probe {each}": {"--plot"} for each in ("optimality", "importance", "smoothness")
+}
+WITHOUT_OUT = {"info", "convert", "generate", "evaluate", "methods", "measures", "serve", "fuse"}  #: convert and generate end with TARGET
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands()))
+def test_one_name_for_measures_outputs_and_missing_values(name, command):
+    command = command.get_command(None, GOOD[name][0]) if name == "train" else command
+    found = {option: each for each in command.params if each.param_type_name == "option" for option in each.opts}
+    for option, each in found.items():
+        if "measure" in str(each.name) or (each.metavar == "MEASURE" and each.name != "weighted_by"):
+            assert (set(each.opts), each.metavar) == ({"--measure", "-m"}, "MEASURE"), option
+        if each.metavar == "PATH" and option not in READ:
+            assert option in {"--out"} | OTHER_OUTPUTS.get(name, set()), f"{name} {option}: outputs are given by --out"
+        if "missing" in str(each.name):
+            assert option == "--missing"
+    assert ("--out" in found) == (name not in WITHOUT_OUT and not name.startswith("probe"))
+    assert ("--force" in found) == (name in ("convert", "generate") or any(each in found for each in ("--out", "--save", "--plot")))

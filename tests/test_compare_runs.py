@@ -61,9 +61,7 @@ def test_one_rule(files: Path) -> None:
     flags = [word for name in MEASURES for word in ("-m", name)]
     alone = {run: json.loads(called(0, "evaluate", "test.qrels", run, *flags, "--json")) for run in RUNS}
     together = json.loads(called(0, "evaluate", "test.qrels", *RUNS, *flags, "-q", "--json"))["runs"]
-    compared = json.loads(
-        called(0, "compare", "test.qrels", *(w for run in RUNS for w in ("--run", run)), "--measures", ",".join(MEASURES), "--json")
-    )
+    compared = json.loads(called(0, "compare", "test.qrels", *(word for run in RUNS for word in ("--run", run)), *flags, "--json"))
     python = xr.compare_runs(xr.read("test.qrels"), RUNS, MEASURES)
     for i, run in enumerate(RUNS):
         name = run.partition(".")[0]
@@ -79,7 +77,7 @@ def test_one_rule(files: Path) -> None:
 
 
 def test_runs_beside_methods_have_the_same_numbers(files: Path) -> None:
-    called(0, "compare", "data.txt", "--methods", "ridge", "--run", "good.run", "--folds", 3, "--report", "out", "--workers", 1)
+    called(0, "compare", "data.txt", "--methods", "ridge", "--run", "good.run", "--folds", 3, "--out", "out", "--workers", 1)
     found = xr.read_comparison("out")
     shared = shared_values(found, "data", "nDCG@10")
     alone = json.loads(called(0, "evaluate", "data.txt", "good.run", "-m", "nDCG@10", "-q", "--json"))["measures"]["nDCG@10"]["per_query"]
@@ -226,13 +224,13 @@ def test_a_pipe_from_data_to_numbers(files: Path) -> None:
     [
         (["evaluate", "test.qrels", "other.run"], "other.run: no query of run 'o' (such as '99') is in the data (such as '0'); pass files"),
         (["evaluate", "test.qrels", "good.run", "other.run"], "other.run: no query of run 'o'"),
-        (["evaluate", "test.qrels", "twice.run"], "twice.run:2: query '0' has document 'd0' already on line 1; remove one"),
-        (["evaluate", "test.qrels", "good.run", "empty.run"], "empty.run is empty; expected one score a line or a TREC run"),
+        (["evaluate", "test.qrels", "twice.run"], "twice.run:2: query '0' already has document 'd0' on line 1; remove one"),
+        (["evaluate", "test.qrels", "good.run", "empty.run"], "empty.run is empty; expected one score per line or a TREC run"),
         (["evaluate", "test.qrels", "good.run", "good.run"], "a file is there twice"),
         (["evaluate", "test.qrels", "model.json"], "model.json: the data has 0 features but the model has 2"),
         (["evaluate", "test.qrels", "good.run", "nothing.run"], "nothing.run does not exist"),
         (["evaluate", "test.qrels", "good.run", "--feature", "1"], "not both"),
-        (["compare", "test.qrels", "--run", "model.json"], "model.json is a model, not scores or a run; score the data by it"),
+        (["compare", "test.qrels", "--run", "model.json"], "model.json is a model, not scores or a run; score the data with it"),
         (["compare", "test.qrels", "--run", "other.run", "--run", "good.run"], "other.run: no query of run 'o'"),
         (["compare", "test.qrels", "--run", "good.run", "--run", "good=fair.run"], "two runs are called 'good'; give one another name"),
         (["compare", "test.qrels", "data.txt", "--run", "good.run"], "runs are of one data set, but there are 2"),
@@ -242,11 +240,11 @@ def test_a_pipe_from_data_to_numbers(files: Path) -> None:
         ),
         (["compare", "test.qrels", "--run", "good.run", "--baseline", "x"], "the baseline 'x' is not among the runs; they are good"),
         (["compare", "test.qrels"], "there is nothing to compare; name --methods to fit, or give --run FILE"),
-        (["compare", "test.qrels", "--methods", "ridge"], "give --report FOLDER"),
+        (["compare", "test.qrels", "--methods", "ridge"], "give --out FOLDER"),
         (["compare", "test.qrels", "--run", "=good.run"], "--run '=good.run' is not NAME=VALUE"),
         (
             ["predict", "model.json", "data.txt", "--out", "x.run", "--tag", "my run"],
-            "the run's name is 'my run', but blanks part the columns",
+            "the run's name is 'my run', but blanks separate the columns",
         ),
         (["predict", "model.json", "blank.csv", "--out", "x.run"], "the document id of row 0 is 'a b'"),
         (["predict", "model.json", "data.txt", "--out", "x.txt", "--depth", "3"], "--depth and --tag are those of a run"),
@@ -267,8 +265,8 @@ def test_bad_input(files: Path, arguments: list[str], said: str) -> None:
 def test_what_python_is_given(files: Path) -> None:
     data = xr.read("test.qrels")
     for runs, said in (
-        ({}, "name at least one run"),
-        ("good.run", "name at least one run"),
+        ({}, "give at least one run"),
+        ("good.run", "give at least one run"),
         (["good.run", "good.run"], "good.run is there twice"),
     ):
         with pytest.raises(DataError, match=said):
@@ -281,7 +279,7 @@ def test_what_python_is_given(files: Path) -> None:
 
 
 def test_the_report_of_runs(files: Path) -> None:
-    called(0, "compare", "test.qrels", "--run", "good.run", "--run", "bad.run", "--report", "out", "--measures", "ndcg_cut_10,RR")
+    called(0, "compare", "test.qrels", "--run", "good.run", "--run", "bad.run", "--out", "out", "-m", "ndcg_cut_10", "-m", "RR")
     found = xr.read_comparison("out")
     assert [one.mean for one in standings(found, "test", "ndcg_cut_10")] == [
         xr.evaluate("ndcg_cut_10", *read_scores(run, xr.read("test.qrels"))).means["ndcg_cut_10"] for run in ("good.run", "bad.run")

@@ -164,7 +164,7 @@ def test_settings_are_checked(settings, said):
 
 
 def test_a_network_has_no_ridge_regression_to_start_from():
-    with pytest.raises(xr.IncompatibleError, match="not a network of 3 units; start at random"):
+    with pytest.raises(xr.IncompatibleError, match="cannot start a network of 3 units; start at random"):
         xr.Composed(scorer=xr.NetworkModel(3), optimizer=optimizers.SPSA(), start="ridge").fit(judged())
 
 

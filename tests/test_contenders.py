@@ -1,30 +1,39 @@
 """Contenders of a comparison: those of this library, peers, files and programs, and how they are written."""
 
+import ast
 import keyword
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import time
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from sklearn.linear_model import LinearRegression
+from lightgbm import LGBMRanker
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import ParameterSampler
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from xgboost import XGBRanker
 
 import exactrank as xr
 from exactrank.compare.contender import MOST_POINTS, Contender, Curve, Task
-from exactrank.compare.contenders import CONTENDERS, as_contender, find_contender
+from exactrank.compare.contenders import CONTENDERS, as_contender, contenders_of, find_contender
 from exactrank.compare.contenders.peer import Judge, Peer
 from exactrank.compare.contenders.program import Program
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.contenders.scores import ScoresFile
 from exactrank.data.folds import Fold
-from exactrank.errors import DataError
+from exactrank.errors import DataError, SettingError
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.notation import Method, parse_method, split_methods
@@ -355,7 +364,7 @@ def test_weights_of_queries_count(name):
 def test_weights_of_documents_are_refused_where_a_peer_has_none(name):
     train = task().fold.train
     weighted = replace(train, sample_weight=np.ones(train.n_documents))
-    with pytest.raises(DataError, match="weights of queries only"):
+    with pytest.raises(DataError, match="only query weights"):
         peer(name).fit(task(train=weighted), {})
     peer("lightgbm").fit(task(train=weighted), {})
 
@@ -457,7 +466,7 @@ def test_names_for_tables(text, name):
         ("lambdamart(leafs=7)", "'leafs'.*did you mean leaves.*trees"),
         ("lambdamart(7)", "name=value"),
         ("lambdamart(**{'a': 1})", "name=value"),
-        ("lambdamart(leaves=seven)", "cannot read the settings"),
+        ("lambdamart(leaves=f(7))", r"cannot read the settings \(the value of leaves is not a number, a word, a list or a table\)"),
         ("lambdamart(leaves=7", "is not a method"),
         ("", "is not a method"),
         ("a=b=ridge", "is not a method"),
@@ -465,7 +474,7 @@ def test_names_for_tables(text, name):
         ("exactrank.rankers.ridge:Rigde", "cannot import"),
         ("exactrank.rankers.ridge:setting", "not a class"),
         ("exactrank.data.folds:Fold", "has no fit"),
-        ("sklearn.linear_model:LinearRegression", "neither qid nor group"),
+        ("sklearn.preprocessing:StandardScaler", "StandardScaler has no predict; give"),
         ("tests.test_contenders:Third(strength=2)", "'strength'.*it has power"),
         ("mine=tests.test_contenders:Unnamed", "name of its own"),
     ],
@@ -473,6 +482,26 @@ def test_names_for_tables(text, name):
 def test_what_is_wrong_with_a_method_is_said(text, told):
     with pytest.raises(DataError, match=told):
         find_contender(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("lambdamart(leaves=seven)", "leaves='seven' is not a whole number"),
+        ("lambdamart(lambdas=springs)", "lambdas='springs' is not .*did you mean \"spring\""),
+    ],
+)
+def test_a_word_where_a_number_should_be_is_told_before_any_fit(text, told):
+    with pytest.raises(SettingError, match=told):
+        find_contender(text)
+
+
+@pytest.mark.parametrize(
+    ("bare", "quoted"),
+    [("lambdarank(lambdas=finite-difference)", "lambdarank(lambdas='finite-difference')"), ("mart(missing=keep)", "mart(missing='keep')")],
+)
+def test_words_need_no_quotes(bare, quoted):
+    assert repr(find_contender(bare)) == repr(find_contender(quoted))
 
 
 @pytest.mark.parametrize("text", ["ridge,,mart", "ridge,", "", "ridge(a=(1, 2)", "ridge(a='b)", "ridge)"])
@@ -509,8 +538,8 @@ def test_values_of_python():
     assert as_contender(xr.DirectRank(start=np.zeros(4))).params["start"].shape == (4,)
     third = Third()
     assert as_contender(third) is third
-    with pytest.raises(DataError, match="neither qid nor group"):
-        as_contender(LinearRegression())
+    with pytest.raises(DataError, match=r"cannot be compared.*what has fit and predict"):
+        as_contender(StandardScaler())
     with pytest.raises(DataError, match="cannot be compared"):
         as_contender(7)
 
@@ -521,11 +550,188 @@ def test_estimators_of_scikit_learn(text, tmp_path):
     fitted = contender.fit(given, {"learning_rate": 0.2})
     assert {"learning_rate": 0.2, "random_state": 3, "n_jobs": 1, "n_estimators": 5}.items() <= fitted.settings.items()
     train, test, sizes = given.fold.train, given.fold.test, given.fold.train.sizes
-    theirs = contender.kind(**contender.params, learning_rate=0.2, random_state=3, n_jobs=1)
+    theirs = clone(contender.estimator).set_params(learning_rate=0.2, random_state=3, n_jobs=1)
     theirs.fit(train.X, train.y, **({"group": sizes} if "LGBM" in text else {"qid": np.repeat(np.arange(20), sizes)}))
     assert np.array_equal(fitted.scores("test", test), theirs.predict(test.X).astype(float))
     fitted.save(tmp_path, "m")
-    assert not list(tmp_path.iterdir())  # no pickles
+    (saved,) = tmp_path.iterdir()
+    assert np.allclose(xr.load(saved).predict(test), fitted.scores("test", test), atol=1e-5)
+
+
+def by_query(data):
+    return np.repeat(np.arange(data.n_queries), data.sizes)
+
+
+def test_estimators_as_objects_are_given_queries_in_their_way():
+    """Each scores as its library's own calls make it, and what was given stays unfitted."""
+    given = task()
+    train, test = given.fold.train, given.fold.test
+    own = {"random_state": 3, "n_jobs": 1}
+    lightgbm, xgboost = LGBMRanker(n_estimators=4, verbose=-1), XGBRanker(n_estimators=4)
+    steps = make_pipeline(StandardScaler(), LGBMRanker(n_estimators=4, verbose=-1))
+    for estimator, theirs in (
+        (lightgbm, clone(lightgbm).set_params(**own).fit(train.X, train.y, group=train.sizes)),
+        (xgboost, clone(xgboost).set_params(**own).fit(train.X, train.y, qid=by_query(train))),
+        (
+            steps,
+            clone(steps).set_params(lgbmranker__random_state=3, lgbmranker__n_jobs=1).fit(train.X, train.y, lgbmranker__group=train.sizes),
+        ),
+        (LinearRegression(), LinearRegression().fit(train.X, train.y)),
+    ):
+        contender = cloudpickle.loads(cloudpickle.dumps(as_contender(estimator)))
+        assert np.array_equal(contender.fit(given, {}).scores("test", test), theirs.predict(test.X).astype(float))
+        assert not hasattr(estimator, "n_features_in_")
+
+
+def test_a_catboost_ranker_as_an_object(tmp_path, monkeypatch):
+    catboost = pytest.importorskip("catboost")
+    monkeypatch.chdir(tmp_path)
+    given = task()
+    train, test = given.fold.train, given.fold.test
+    theirs = catboost.CatBoostRanker(iterations=4, random_seed=3, thread_count=1, logging_level="Silent", allow_writing_files=False)
+    theirs.fit(train.X, train.y, group_id=by_query(train))
+    contender = as_contender(catboost.CatBoostRanker(iterations=4, logging_level="Silent"))
+    assert contender.name == "CatBoostRanker(iterations=4)"
+    assert np.array_equal(contender.fit(given, {}).scores("test", test), theirs.predict(test.X))
+    assert not list(tmp_path.iterdir())  # CatBoost would leave a folder
+
+
+def test_a_classifier_scores_by_the_grade_that_it_expects():
+    given = task()
+    train, test = given.fold.train, given.fold.test
+    theirs = LogisticRegression().fit(train.X, train.y)
+    expected = sum(grade * share for grade, share in zip(theirs.classes_, theirs.predict_proba(test.X).T, strict=True))
+    assert np.allclose(as_contender(LogisticRegression()).fit(given, {}).scores("test", test), expected)
+
+
+@pytest.mark.parametrize("kind", [LGBMRanker, XGBRanker])
+def test_an_estimator_that_stops_early_is_given_the_validation_data(kind):
+    given = task()
+    fitted = as_contender(kind(n_estimators=60, early_stopping_rounds=2)).fit(given, {})
+    learned = fitted.predict.__self__
+    best = learned.best_iteration_ if kind is LGBMRanker else learned.best_iteration
+    assert 0 <= best < 58
+
+
+def test_features_of_a_part_may_stand_in_another_order():
+    given = task()
+    fitted, test = as_contender(LinearRegression()).fit(given, {}), given.fold.test
+    turned = replace(test, X=test.X[:, ::-1].copy(), feature_names=test.feature_names[::-1])
+    assert np.array_equal(fitted.scores("test", turned), fitted.scores("test", test))
+
+
+def test_weights_reach_estimators_or_are_refused():
+    train, _, test = parts()
+    rng = np.random.default_rng(0)
+    weighed = replace(train, query_weight=rng.random(train.n_queries) + 0.5)
+    both = replace(weighed, sample_weight=rng.random(train.n_documents) + 0.5)
+    whole = both.sample_weight * np.repeat(both.query_weight, both.sizes)
+    theirs = LinearRegression().fit(train.X, train.y, sample_weight=whole).predict(test.X)
+    assert np.array_equal(as_contender(LinearRegression()).fit(task(train=both), {}).scores("test", test), theirs.astype(float))
+    ours = as_contender(XGBRanker(n_estimators=4)).fit(task(train=weighed), {}).scores("test", test)
+    plain = as_contender(XGBRanker(n_estimators=4)).fit(task(), {}).scores("test", test)
+    assert not np.array_equal(ours, plain)
+    with pytest.raises(DataError, match=r"XGBRanker takes weights of queries only.*drop them"):
+        as_contender(XGBRanker()).fit(task(train=both), {})
+    with pytest.raises(DataError, match=r"KNeighborsRegressor takes no weights.*drop them"):
+        as_contender(KNeighborsRegressor()).fit(task(train=weighed), {})
+
+
+def test_names_of_estimators():
+    steps = make_pipeline(StandardScaler(), LGBMRanker(n_estimators=5, verbose=-1))
+    long = LGBMRanker(n_estimators=5, num_leaves=7, learning_rate=0.5, subsample=0.5, reg_lambda=1.0)
+    found = contenders_of(["ridge", LinearRegression(), XGBRanker(), XGBRanker(verbosity=0), steps, long, XGBRanker(max_depth=2), long])
+    assert [each.name for each in found] == [
+        "ridge",
+        "LinearRegression",
+        "XGBRanker",
+        "XGBRanker 2",
+        "StandardScaler + LGBMRanker(n_estimators=5)",
+        "LGBMRanker",
+        "XGBRanker(max_depth=2)",
+        "LGBMRanker 2",
+    ]
+    assert "subsample=0.5" in repr(found[5])
+    with pytest.raises(DataError, match="two methods are called 'ridge'"):
+        contenders_of(["ridge", LinearRegression(), "ridge"])
+
+
+def test_a_fingerprint_is_the_class_and_all_settings():
+    def same(one, other):
+        return as_contender(one).fingerprint == as_contender(other).fingerprint
+
+    fitted = LinearRegression().fit([[0.0], [1.0]], [0, 1])
+    assert same(LinearRegression(), fitted)
+    assert not same(LinearRegression(), LinearRegression(fit_intercept=False))
+    first, second, third = (make_pipeline(FunctionTransformer(each), LinearRegression()) for each in (doubled, doubled, np.exp))
+    assert same(first, second)
+    assert not same(first, third)
+    assert not same(
+        make_pipeline(FunctionTransformer(lambda x: x), LinearRegression()),
+        make_pipeline(FunctionTransformer(lambda x: -x), LinearRegression()),
+    )
+    assert not same(LGBMRanker(verbose=-1), LGBMRanker(verbose=-1, extra=np.arange(2000)))
+    assert not same(LGBMRanker(extra=np.arange(2000)), LGBMRanker(extra=np.arange(2000)[::-1].copy()))
+
+
+def doubled(x):
+    return 2 * x
+
+
+NOTEBOOK = """
+import numpy as np, exactrank as xr
+
+POWER = {power}
+
+def powered(x):
+    return x ** POWER
+
+class Correlated:
+    def __init__(self, sign=1):
+        self.sign = sign
+
+    def fit(self, X, y, group):
+        self.weights = {sign} * np.array([np.corrcoef(column, y)[0, 1] for column in X.T])
+        self.weights = np.sign(self.weights) * powered(abs(self.weights))
+        assert len(group) < len(y)
+
+    def predict(self, X):
+        return X @ self.weights
+
+class Own(xr.Ridge):
+    name = "own"
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 3))
+    data = xr.RankingData.from_arrays(X, np.round(2 * rng.random(240) + (X[:, 0] > 0)), group=[8] * 30)
+    found = xr.compare(data, ["ridge", Correlated(), Own()], folds=3, out="out", resume={resume}, threads=2)
+    print([(method.name, round(float(np.mean([fit.test["nDCG@10"] for fit in found.fits if fit.method == method.name])), 4)
+        if not any(fit.failed for fit in found.fits if fit.method == method.name) else "failed") for method in found.methods])
+"""
+
+
+def test_classes_of_a_notebook(tmp_path):
+    """They live in ``__main__``; a fit is done again when their code has changed, and only then."""
+
+    def run(sign, resume, power=1):
+        script = tmp_path / f"notebook{sign}.py"
+        script.write_text(NOTEBOOK.format(sign=sign, resume=resume, power=power))
+        said = subprocess.run([sys.executable, script], check=False, capture_output=True, text=True, cwd=tmp_path)
+        assert said.returncode == 0, said.stderr
+        return dict(ast.literal_eval(said.stdout)), {
+            path.name: path.stat().st_mtime_ns for path in (tmp_path / "out" / "fits").glob("*.json")
+        }
+
+    first, fits = run(1, False)
+    assert first["own"] == first["ridge"] > 0.5
+    assert first["Correlated"] > 0.5
+    assert run(1, True) == (first, fits)
+    second, more = run(-1, True)
+    assert second["Correlated"] < first["Correlated"]
+    assert len(more) == len(fits) + 3
+    assert fits.items() <= more.items()
+    assert len(run(-1, True, power=2)[1]) == len(more) + 3  # what the code names counts too
 
 
 # files of scores

@@ -62,7 +62,7 @@ def test_a_frame_of_features_names_them():
 def contents(data):
     """All that the data holds, as plain values."""
     values = (getattr(data, field.name) for field in fields(data))
-    return [value if value is None or isinstance(value, tuple) else value.tolist() for value in values]
+    return [value if value is None or isinstance(value, tuple | dict) else value.tolist() for value in values]
 
 
 def test_the_callers_arrays_stay_as_they_are():
@@ -218,7 +218,7 @@ def test_features_by_name_in_the_callers_order():
         ({"sample_weight": [0, 0, 0]}, "zero everywhere"),
         ({"query_weight": [1, np.nan]}, r"query_weight\[1\] is nan"),
         ({"query_weight": [1, 2, 3]}, "query_weight of row 1 is 2 but its query began with another"),
-        ({"query_weight": [1, 2, 3, 4]}, r"one a query \(2\) or one a row \(3\)"),
+        ({"query_weight": [1, 2, 3, 4]}, r"one per query \(2\) or one per row \(3\)"),
         ({"feature_names": ["a", "b"]}, "2 names for 1 features"),
         ({"docid": ["a"]}, "docid has 1 entries for 3 rows"),
     ],

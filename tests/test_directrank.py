@@ -178,7 +178,7 @@ def test_query_weights_say_which_queries_count():
         ({"solver": "powell", "order": "random"}, "order='random' has no effect with solver='powell'"),
         ({"share": 0.5}, "share=0.5 has no effect with bags=0; leave it out, or give bags"),
         ({"bagging": "cross-fit"}, "bagging='cross-fit' has no effect with bags=0"),
-        ({"bags": None, "restarts": 2}, r"restarts=2 has no effect with bags=20 \(what it comes to here\)"),
+        ({"bags": None, "restarts": 2}, r"restarts=2 has no effect with bags=20 \(its value here\)"),
         ({"bags": 3, "solver": "powell"}, "solver='powell' has no effect with bags=3; leave it out, or give bags=0"),
         ({"bags": 3, "tolerance": 0.1}, "tolerance=0.1 has no effect with a single round"),
     ],

@@ -6,13 +6,15 @@ with code 0 unless it carries the comment ``# exit code N``.
 
 The table of settings on a method's page is that of the ranker's declarations.
 
-``python -m tests.test_docs`` writes what is printed now into the pages, except where they have ``...``, and the tables of settings.
+``python -m tests.test_docs [PAGE ...]`` writes what is printed now into the pages, except where they have ``...``, and the tables of
+settings.
 """
 
 import contextlib
 import io
 import re
 import shlex
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -116,7 +118,7 @@ def test_what_three_dots_mean(shown, printed, agree):
 
 
 def test_every_public_name_is_in_the_reference():
-    pages = [ROOT / "docs" / "api.md", *(ROOT / "docs" / "methods").glob("*.md")]
+    pages = [page for folder in ("api", "methods") for page in (ROOT / "docs" / folder).glob("*.md")]
     documented = {name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE)}
     homes = {name: f"{getattr(xr, name).__module__}.{name}" for name in xr.__all__}
     assert [name for name, home in homes.items() if documented.isdisjoint({home, f"exactrank.{name}"})] == []
@@ -126,7 +128,7 @@ def test_every_public_name_is_in_the_reference():
 def test_every_ranker_has_a_page_of_the_same_structure():
     folder = ROOT / "docs" / "methods"
     assert {page.stem for page in folder.glob("*.md")} == set(RANKERS)
-    asked = ["Equations", "Example", "When to use it", "Cost", "Published", "Measured", "Settings", "See also"]
+    asked = ["When to use it", "Example", "Equations", "Settings", "Cost", "Measured", "Published", "See also"]
     for name in RANKERS:
         headings = re.findall(r"^## (.+)$", (folder / f"{name}.md").read_text(), re.MULTILINE)
         assert [heading for heading in headings if heading in asked] == asked, f"{name}.md has the headings {headings}"
@@ -176,17 +178,22 @@ def all_commands(name, command):
 
 
 def test_every_command_and_option_is_described():
-    common = (ROOT / "docs" / "cli.md").read_text()
+    shared = (ROOT / "docs" / "cli.md").read_text()
+    pages = {
+        heading: page
+        for page in (ROOT / "docs" / "cli").glob("*.md")
+        for heading in re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
+    }
     for top, found in get_command(app).commands.items():
         for name, command in all_commands(top, found):
             own = ROOT / "docs" / "methods" / f"{command.name}.md"  # of a ranker
-            text = common + (own.read_text() if own.exists() else "")
-            assert f"## {name}\n" in text
+            assert name in pages, f"no page in docs/cli has a heading for {name}"
+            text = shared + pages[name].read_text() + (own.read_text() if own.exists() else "")
             assert found is command or name == "train" or f"`exactrank {name} {command.name}" in text
             declared = RANKERS[command.name].settings if name == "train" else {}  # on the page of the method
             given = (parameter for parameter in command.params if parameter.name not in declared)
             for option in (o for p in given for o in (*p.opts, *p.secondary_opts) if o.startswith("-")):
-                assert f"`{option}" in text, f"{name} {option} is not in docs/cli.md"
+                assert f"`{option}" in text, f"{name} {option} is not in {pages[name].name}"
 
 
 def test_links_lead_somewhere():
@@ -210,5 +217,5 @@ def refresh(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    for each in PAGES:
+    for each in map(Path.resolve, map(Path, sys.argv[1:])) if sys.argv[1:] else PAGES:
         refresh(each)

@@ -54,7 +54,7 @@ def test_lucene_takes_absent_values_for_0():
     rows = rows_near(scorer, 1, holes=0.3)
     np.testing.assert_array_equal(twin_scores(xr.export(scorer, "lucene-expression"), rows), scorer.score(rows))
     kept = forest(2, "keep")
-    with pytest.raises(IncompatibleError, match="missing='keep'; train with missing='zero'"):
+    with pytest.raises(IncompatibleError, match=r"\(missing='keep'\); train with missing='zero'"):
         xr.export(kept, "lucene-expression")
 
 
@@ -93,7 +93,7 @@ def test_vespa_knows_its_own_features_from_functions():
     named = xr.Linear(np.array([0.5, -1.0]), ("bm25(title)", "fieldMatch(title).completeness"))
     made = xr.export(named, "vespa", model_name="mine")
     assert "0.5 * bm25(title) +\n            -1.0 * fieldMatch(title).completeness" in made.text
-    assert made.remarks == ("save it as schemas/SCHEMA/mine.profile in the application, where SCHEMA is the name of yours",)
+    assert made.remarks == ("save it as schemas/SCHEMA/mine.profile in the application, where SCHEMA is the name of your schema",)
     assert "function bm25() { expression: ... }" in xr.export(forest(0), "vespa").remarks[1]
 
 
@@ -113,7 +113,7 @@ def test_weights_that_are_no_numbers_never_come_to_an_export(weight):
 def test_a_rank_profile_needs_a_name_of_its_own(name):
     with pytest.raises(SettingError, match=re.escape(f"model_name={name!r}")):
         xr.export(forest(0), "vespa", model_name=name)
-    with pytest.raises(SettingError, match="makes a function 'a_linear', which a feature is called"):
+    with pytest.raises(SettingError, match="needs a function 'a_linear', but a feature has that name"):
         xr.export(xr.Linear(np.ones(1), ("a_linear",)), "vespa", model_name="a")
 
 

@@ -72,7 +72,7 @@ def test_categorical_splits_stay():
     with pytest.raises(IncompatibleError, match="categorical split, which only --to lightgbm can write"):
         xr.export(scorer, "python")
     filled = replace(scorer, missing="mean", fill=np.array([0.5, 1.0]))
-    assert xr.export(filled, "lightgbm").remarks == ("the model fills missing values by missing='mean'; fill them before they are scored",)
+    assert xr.export(filled, "lightgbm").remarks == ("the model fills missing values by missing='mean'; fill them before scoring",)
 
 
 def test_treelite_reads_it(tmp_path):

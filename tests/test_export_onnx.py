@@ -153,7 +153,7 @@ def test_features_beyond_floats():
         double, single = xr.export(model, "onnx"), xr.export(model, "onnx", numbers="float")
         assert double.check(data).beyond_rounding == 0
         np.testing.assert_allclose(runtime_scores(double.content, near)[:, 0], ranker.predict(data), rtol=1e-6, atol=1e-6)
-        assert any("float32 cannot tell apart values of 'age'" in remark for remark in single.remarks)
+        assert any("float32 cannot distinguish values of 'age'" in remark for remark in single.remarks)
         assert single.check(data).changed_top > 0
 
 

@@ -227,7 +227,7 @@ def test_forces_that_grow_with_the_lead_have_a_potential_that_is_not_convex(forc
 def test_where_jumps_are_unknown_it_cannot_be_told():
     found = forces(PairForces(lambda pairs: pairs.lead < 0.5, NDCG), judged(), queries=2)
     assert (found.conservative, found.potential) == (None, None)
-    assert "cannot be told" in found.verdict
+    assert "cannot be decided" in found.verdict
     assert forces(Lambdas(None, "step", 0.5), judged(), queries=2).potential is True
 
 
@@ -292,11 +292,11 @@ def test_seed_and_threads():
 
 def test_what_is_refused():
     data = judged()
-    with pytest.raises(IncompatibleError, match="'nDCG' is no lambda function"):
+    with pytest.raises(IncompatibleError, match="'nDCG' is not a lambda function"):
         forces("nDCG", data)
     with pytest.raises(DataError, match="queries must be at least 1, got 0"):
         forces(Lambdas(), data, queries=0)
-    with pytest.raises(DataError, match="one number a row"):
+    with pytest.raises(DataError, match="one number per row"):
         forces(Lambdas(), data, np.zeros(3))
     with pytest.raises(DataError, match="finite scores"):
         forces(Lambdas(), data, np.append(np.arange(23.0), -np.inf))

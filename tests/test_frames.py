@@ -26,7 +26,7 @@ from exactrank.data.frame import from_frame
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream, stream_of
 from exactrank.data.text_column import TextColumn
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError, IncompatibleError, LeftOutWarning
 
 FRAMES: dict[str, Callable[[dict[str, list[Any]]], Any]] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 FORMATS = {"parquet": ParquetFormat(), "csv": CsvFormat()}
@@ -191,7 +191,10 @@ def test_any_row_order_gives_the_same_queries(make: Callable[..., Any], order: l
 
 @each_frame
 def test_frame_is_grouped_with_nulls_as_nan(make: Callable[..., Any]) -> None:
-    data = from_frame(make(table(title=["x", "y", "z"])), Columns())
+    with pytest.warns(
+        LeftOutWarning, match=r"frame: left out 'title' \(text that seldom repeats\); name the features in Columns\(features"
+    ):
+        data = from_frame(make(table(title=["x", "y", "z"])), Columns())
     assert data.feature_names == ("bm25", "fresh")
     assert data.qid.tolist() == [7, 9]
     assert data.y.tolist() == [2, 1, 0]
@@ -307,9 +310,13 @@ def test_the_frame_stays_as_it_is_and_is_not_shared() -> None:
         ({"relevance": None}, {}, r"no column 'relevance' for the grade; .* set Columns\(relevance=...\)"),
         ({}, {"doc": "docno"}, r"no column 'docno' for the document id; .* set Columns\(doc=...\)"),
         ({}, {"features": ("bm25", "dense")}, r"no feature column 'dense'; it has .*Columns\(features=...\)"),
-        ({"bm25": ["x", "y", "z"]}, {"features": ("bm25",)}, "column 'bm25' holds String, not numbers"),
+        (
+            {"bm25": [datetime.datetime(2020, 1, day) for day in (1, 2, 3)]},
+            {"features": ("bm25",)},
+            "column 'bm25' holds Datetime.*, not numbers",
+        ),
         ({"relevance": ["x", "y", "z"]}, {}, "column 'relevance' holds String, not numbers"),
-        ({}, {"features": ("bm25", "relevance")}, "column 'relevance' has 2 parts"),
+        ({}, {"features": ("bm25", "relevance")}, "column 'relevance' is named for 2 parts"),
         ({"query_id": [7, None, 7]}, {}, "frame: query id 'query_id' of row 1 .* is missing"),
         ({"query_id": ["a", "b", None]}, {}, "query id 'query_id' of row 2 .* is missing"),
         ({"query_id": ["a", "", "b"]}, {}, "query id 'query_id' of row 1 .* is missing"),
@@ -353,10 +360,16 @@ def test_columns_of_one_name(frame: Any) -> None:
         from_frame(frame, Columns())
 
 
-@pytest.mark.parametrize("thing", [{"query_id": [1]}, np.ones((2, 2)), pl.LazyFrame(TABLE)], ids=["dict", "array", "lazy"])
+@pytest.mark.parametrize("thing", [{"query_id": [1]}, np.ones((2, 2))], ids=["dict", "array"])
 def test_no_frame(thing: Any) -> None:
-    with pytest.raises(IncompatibleError, match=r"expected a pandas, polars or pyarrow table, got .* collect a lazy frame"):
+    with pytest.raises(IncompatibleError, match=r"expected a pandas, polars or pyarrow table, got .*; convert it, or pass arrays"):
         from_frame(thing, Columns())
+
+
+def test_a_lazy_frame_is_collected() -> None:
+    ours, theirs = from_frame(pl.LazyFrame(TABLE), Columns()), from_frame(pl.DataFrame(TABLE), Columns())
+    assert ours.feature_names == theirs.feature_names
+    np.testing.assert_array_equal(ours.X, theirs.X)
 
 
 @pytest.mark.parametrize("library", ["narwhals", "pyarrow"])
@@ -380,7 +393,11 @@ def test_unsorted_files_are_grouped(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"data.{kind}"
     frame = pd.DataFrame(table(title=["x", "y", "z"]))
     frame.to_csv(path) if kind == "csv" else frame.set_axis([3, 1, 2]).to_parquet(path)  # both keep the index, as a column of no name
-    data, theirs = read(path), from_frame(frame, Columns())
+    with pytest.warns(LeftOutWarning) as warned:
+        data, theirs = read(path), from_frame(frame, Columns())
+    assert [str(each.message).partition(";")[0] for each in warned] == [
+        f"{place}: left out 'title' (text that seldom repeats)" for place in (path, "frame")
+    ]
     assert data.feature_names == ("bm25", "fresh")
     np.testing.assert_array_equal(data.X, theirs.X)
     assert data.order is not None
@@ -455,7 +472,8 @@ def test_a_late_word_makes_all_csv_query_ids_strings(tmp_path: Path, monkeypatch
 def test_csv_cells(tmp_path: Path) -> None:
     """Missing in many spellings, booleans, an empty column, text that is no feature, a byte order mark."""
     text = "\ufeffquery_id,relevance,a,b,c,d\n1,2,NA,true,,x\n1,1,nan,false,,y\n1,0,3,,,z\n"
-    data = read(csv_file(tmp_path, text))
+    with pytest.warns(LeftOutWarning, match="left out 'd'"):
+        data = read(csv_file(tmp_path, text))
     assert data.feature_names == ("a", "b", "c")
     np.testing.assert_array_equal(data.X, [[np.nan, 1, np.nan], [np.nan, 0, np.nan], [3, np.nan, np.nan]])
 
@@ -465,7 +483,7 @@ def test_csv_cells(tmp_path: Path) -> None:
     [
         ("query_id,relevance,f\n1,x,0.5\n", {}, r"data.csv: column 'relevance': CSV conversion error to double: invalid value 'x'"),
         ("query_id,relevance,f\n1,2,0.5\n1,2,0.5\n1,1,oops\n", {}, "data.csv: column 'f': .* invalid value 'oops'"),
-        ("query_id,relevance,f\n1,2,oops\n", {"features": ("f",)}, "data.csv: column 'f': .* invalid value 'oops'"),
+        ("query_id,relevance,f\n1,2,1\n1,2,3\n1,2,oops\n", {"features": ("f",)}, "data.csv: column 'f': .* invalid value 'oops'"),
         ("query_id,relevance,f\n1,2,2020-01-01\n", {"features": ("f",)}, "data.csv: column 'f': .* invalid value '2020-01-01'"),
         ("query_id,relevance,sample_weight\n1,2,heavy\n", {}, "data.csv: column 'sample_weight': .* invalid value 'heavy'"),
         ("query_id,relevance,f\n1,2,inf\n", {}, "data.csv: feature 'f' of row 0 .* is inf"),
@@ -599,7 +617,7 @@ def test_nothing_to_write(kind: str) -> None:
     ids=lambda late: next(iter(late)),
 )
 def test_columns_that_come_late(kind: str, late: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match=r"must be alike in all rows .*(doc_id|sample_weight|query_id).*write .xr"):
+    with pytest.raises(DataError, match=r"must be the same in all rows.*(doc_id|sample_weight|query_id).*write .xr"):
         written(kind, block(), block(**late))
 
 

@@ -173,7 +173,7 @@ rank-profile hybrid {{
     )
     fusion, text = configured("vespa", normalise="vespa-reciprocal-rank(k=20)", nonnegative=False)
     assert f"{fusion.weights[0]} * reciprocal_rank(score_bm25, 20)" in text
-    with pytest.raises(IncompatibleError, match="would be functions of the same name in Vespa; name them otherwise"):
+    with pytest.raises(IncompatibleError, match="would be functions of the same name in Vespa; rename them"):
         replace(fusion, systems=("a-b", "a.b")).configuration()
 
 
@@ -278,7 +278,7 @@ def test_an_engine_chooses_among_its_own():
         ({"engine": "weaviate", "nonnegative": False}, IncompatibleError, "weaviate takes no negative weights"),
         ({"engine": "opensearch", "normalise": "min-max"}, SettingError, "does not compute min-max, but opensearch-min-max, opensearch-l2"),
         ({"engine": "opensearch", "absent": "worst"}, SettingError, "opensearch computes absent='zero', not 'worst'; leave it out"),
-        ({"engine": "elasticsearch", "depth": 9}, SettingError, "depth=9 is less than the 10 documents that nDCG@10 looks at"),
+        ({"engine": "elasticsearch", "depth": 9}, SettingError, "depth=9 is less than the 10 documents that nDCG@10 counts"),
         ({"depth": 9}, SettingError, "give a depth of at least 10, or a smaller cutoff"),
         ({"depth": 0}, SettingError, "depth=0 leaves nothing to fuse"),
         ({"normalise": "all", "folds": 2}, SettingError, "give at least 3 folds, got 2"),
@@ -296,5 +296,5 @@ def test_more_systems_than_an_engine_combines():
 
 
 def test_weights_for_no_engine_have_no_configuration():
-    with pytest.raises(IncompatibleError, match="tuned for no engine, so none computes what was tuned; tune with engine= one of elastic"):
+    with pytest.raises(IncompatibleError, match="not tuned for an engine; tune them with engine= one of elastic"):
         fuse(random_systems(2, queries=5), **QUICK).configuration()

@@ -66,7 +66,7 @@ def test_what_is_read_is_what_was_saved(tmp_path, n, settings):
         fusion.save(tmp_path / "f.json")
     fusion.save(tmp_path / "f.json", force=True)
     with pytest.raises(IncompatibleError, match="has no sweep to draw; tune the weights again" if n == 2 else "fuse two"):
-        read.plot(tmp_path / "a.png")
+        read.plot(path=tmp_path / "a.png")
 
 
 def test_values_that_could_not_be_had_are_null(tmp_path):
@@ -210,7 +210,7 @@ def test_frames_in_and_out(make):
     theirs = fusion.predict(data)[order]
     np.testing.assert_array_equal(table["score"].to_numpy(float), np.where(np.isinf(theirs), np.nan, theirs))
     assert np.isinf(theirs).any()
-    with pytest.raises(DataError, match="has a column 'score' already"):
+    with pytest.raises(DataError, match="already has a column 'score'"):
         fusion.apply(fused, Columns(query="q"))
     with pytest.raises(DataError, match=r"of systems bm25, dense, but what was given lacks 'dense'; give the scores of each of them"):
         fusion.apply(make({**columns, "bm25": scores["bm25"]}), Columns(query="q"))
@@ -273,12 +273,12 @@ RUNS = ("--run", "bm25.run", "--run", "dense.run")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("a.qrels", "--run", "a=bm25.run", "--run", "a=dense.run"), "system 'a' is named twice; give each a name of its own"),
+        (("a.qrels", "--run", "a=bm25.run", "--run", "a=dense.run"), "system 'a' is named twice; give each its own name"),
         (("a.qrels", *RUNS, "--run", "other=bm25.run", "--run", "bm25.run"), "system 'bm25' is named twice"),
         (("a.qrels", "--run", "early.run", "--run", "late.run"), "no query of run 'early' (such as 'q0') is in another run (such as 'q5'"),
         (("a.qrels", *RUNS, "--for", "elasticsearch", "--allow-negative"), "elasticsearch takes no negative weights; leave out"),
         (("a.qrels", *RUNS, "--for", "open-search"), "there is no engine 'open-search' (did you mean opensearch?)"),
-        (("a.qrels", *RUNS, "--for", "vespa", "--depth", "5"), "depth=5 is less than the 10 documents that nDCG@10 looks at"),
+        (("a.qrels", *RUNS, "--for", "vespa", "--depth", "5"), "depth=5 is less than the 10 documents that nDCG@10 counts"),
         (("a.qrels", *RUNS, "--config", "c.json"), "--config writes the configuration of an engine; say which with --for"),
         (("a.qrels", *RUNS, "--for", "vespa", "--config", "c", "--save", "c"), "two outputs would go to c"),
         (("apply", "f.json", "--out", "x.run"), "but what was given lacks 'bm25' and lacks 'dense'"),

@@ -58,19 +58,19 @@ def test_json_is_plain_and_complete():
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_picture(tmp_path, suffix):
     path = tmp_path / f"weights{suffix}"
-    fuse(random_systems(2), nonnegative=suffix != ".svg").plot(path)
+    fuse(random_systems(2), nonnegative=suffix != ".svg").plot(path=path)
     assert path.stat().st_size > 1000
 
 
 def test_pictures_that_cannot_be_drawn(tmp_path, monkeypatch):
     fusion = fuse(random_systems(2, queries=5), folds=0, bootstrap=0)
     with pytest.raises(DataError, match=r"a\.bmp: the suffix '\.bmp' names no kind of picture; use one of \.png"):
-        fusion.plot(tmp_path / "a.bmp")
+        fusion.plot(path=tmp_path / "a.bmp")
     with pytest.raises(IncompatibleError, match="there are 3 systems; fuse two"):
-        fuse(random_systems(3, queries=5), folds=0, bootstrap=0, cells=1).plot(tmp_path / "a.png")
+        fuse(random_systems(3, queries=5), folds=0, bootstrap=0, cells=1).plot(path=tmp_path / "a.png")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(IncompatibleError, match=r"pip install 'exactrank\[report\]'"):
-        fusion.plot(tmp_path / "a.png")
+        fusion.plot(path=tmp_path / "a.png")
 
 
 def test_frames_and_chosen_systems():
@@ -109,8 +109,8 @@ def test_systems_that_cannot_be_fused(X, message):
     [
         ({"normalise": "softmax"}, SettingError, "there is no normalisation 'softmax'; there are none, l2, min-max"),
         ({"absent": "mean"}, SettingError, "absent='mean' is not one of worst, zero, zero-score, drop"),
-        ({"folds": 1}, DataError, "folds=1 leaves nothing to tune on"),
-        ({"folds": 9}, DataError, r"5 queries cannot be dealt into 9 folds; give folds=5 or less, or 0"),
+        ({"folds": 1}, DataError, "folds=1 leaves no queries to tune on"),
+        ({"folds": 9}, DataError, r"5 queries cannot form 9 folds; give folds=5 or less, or 0"),
         ({"cells": 0}, DataError, "cells must be at least 1, got 0"),
         ({"tolerance": -0.1}, DataError, "tolerance must be at least 0, got -0.1"),
         ({"bootstrap": -1}, DataError, "bootstrap must be at least 0, got -1"),
@@ -126,7 +126,7 @@ def test_bad_settings(settings, error, message):
 
 def test_nothing_to_tune():
     X = [[1, 2], [2, 1], [3, 0]]
-    with pytest.raises(DataError, match="all documents have grade 1, so every ranking is as good"):
+    with pytest.raises(DataError, match="all documents have grade 1, so all rankings are equally good"):
         fuse(xr.RankingData.from_arrays(X, [1, 1, 1], group=[3]), folds=0)
     with pytest.raises(DataError, match="no document that was retrieved is relevant by nDCG@10"):
         fuse(xr.RankingData.from_arrays(X, [0, -1, 0], group=[3]), folds=0)
@@ -184,7 +184,7 @@ def test_command_on_a_table(files):
         (("a.qrels",), "give --run NAME=FILE for each system"),
         (("a.qrels", "--run", "bm25.run", "--system", "x"), "give only one of them"),
         (("a.qrels", "--run", "bm25.run"), "fusing needs at least two systems, got bm25"),
-        (("a.qrels", "--run", "bm25.run", "--run", "bm25.run"), "system 'bm25' is named twice; give each a name of its own"),
+        (("a.qrels", "--run", "bm25.run", "--run", "bm25.run"), "system 'bm25' is named twice; give each its own name"),
         (("a.qrels", "--run", "bm25.run", "--run", "none.run"), "none.run does not exist"),
         (("a.qrels", "--run", "bm25.run", "--run", "other.run"), "no query of run 'other' (such as 'x') is in the qrels (such as '0')"),
         (("a.qrels", "--run", "bm25.run", "--run", "nan.run"), "nan.run:1: score 'nan' is not a finite number"),

@@ -100,23 +100,23 @@ LINEAR, NETWORK, TREES = 0, 1, 3
 BAD = {
     "operator 'Gemm'": (LINEAR, lambda graph, _, model: setattr(graph.node[-1], "op_type", "Gemm")),
     "reads 'nowhere'": (LINEAR, lambda graph, _, model: graph.node[-1].input.__setitem__(1, "nowhere")),
-    "there already": (LINEAR, lambda graph, _, model: graph.node[-1].output.__setitem__(0, "x")),
+    "already exists": (LINEAR, lambda graph, _, model: graph.node[-1].output.__setitem__(0, "x")),
     "2 inputs and 1 outputs": (LINEAR, lambda graph, _, model: graph.input.append(graph.input[0])),
     "has 0 columns": (LINEAR, lambda graph, _, model: graph.input[0].type.tensor_type.shape.dim[1].Clear()),
     "1,099,511,627,776 columns": (
         TREES, lambda graph, _, model: setattr(graph.input[0].type.tensor_type.shape.dim[1], "dim_value", 1 << 40)),
     "in another file": (LINEAR, lambda graph, _, model: graph.initializer[0].external_data.add(key="location", value="/etc/passwd")),
-    "of another type": (LINEAR, lambda graph, _, model: setattr(graph.initializer[0], "data_type", onnx.TensorProto.STRING)),
-    "not as many numbers": (LINEAR, lambda graph, _, model: graph.initializer[0].dims.__setitem__(0, 1 << 40)),
-    "of the shape": (NETWORK, lambda graph, _, model: graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.ones(2), "fill"))),
+    "neither double nor float": (LINEAR, lambda graph, _, model: setattr(graph.initializer[0], "data_type", onnx.TensorProto.STRING)),
+    "not have as many numbers": (LINEAR, lambda graph, _, model: graph.initializer[0].dims.__setitem__(0, 1 << 40)),
+    "of shape": (NETWORK, lambda graph, _, model: graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.ones(2), "fill"))),
     "is nan; give finite": (LINEAR, lambda graph, _, model: graph.initializer[1].CopyFrom(
         onnx.numpy_helper.from_array(np.full((3, 1), np.nan), "weights"))),
-    "the output is something else": (NETWORK, lambda graph, _, model: graph.node.pop()),
+    "the output differs": (NETWORK, lambda graph, _, model: graph.node.pop()),
     "aggregate_function of TreeEnsemble is not 1": (TREES, lambda _, given, model: setattr(given["aggregate_function"], "i", 0)),
     "n_targets of TreeEnsemble is not 1": (TREES, lambda _, given, model: setattr(given["n_targets"], "i", 2)),
     "has the attribute 'base'": (TREES, lambda graph, _, model: graph.node[0].attribute.append(onnx.helper.make_attribute("base", 1))),
     "compare in another way": (TREES, lambda _, given, model: setattr(given["nodes_modes"].t, "raw_data", b"\1" * 12)),
-    "nodes_truenodeids of TreeEnsemble name what is not there": (
+    "nodes_truenodeids of TreeEnsemble refer to missing nodes": (
         TREES, lambda _, given, model: given["nodes_truenodeids"].ints.__setitem__(0, 999)),
     "is the child of two nodes": (
         TREES, lambda _, given, model: [given[name].ints.__setitem__(0, 0) for name in ("nodes_truenodeids", "nodes_trueleafs")]),
@@ -125,9 +125,9 @@ BAD = {
     "leaf_weights of TreeEnsemble has": (TREES, lambda _, given, model: given["leaf_targetids"].ints.pop()),
     "are in another order": (TREES, lambda _, given, model: (
         given["leaf_targetids"].ClearField("ints"), given["leaf_weights"].t.CopyFrom(onnx.numpy_helper.from_array(np.zeros(0))))),
-    "of 'features', which is no list of 3": (
+    "for 'features', which is not a list of 3": (
         LINEAR, lambda _, __, model: onnx.helper.set_model_props(model, {"features": '["a", "b"]'})),
-    "of 'offset', which is no list of 3": (LINEAR, lambda _, __, model: onnx.helper.set_model_props(model, {"offset": "[" * 9000})),
+    "for 'offset', which is not a list of 3": (LINEAR, lambda _, __, model: onnx.helper.set_model_props(model, {"offset": "[" * 9000})),
     "two features are called 'a'": (
         LINEAR, lambda _, __, model: onnx.helper.set_model_props(model, {"features": '["a", "a", "b"]'})),
 }  # fmt: skip
@@ -144,7 +144,7 @@ BAD_REGRESSORS = {
     "aggregate_function of TreeEnsembleRegressor is not SUM": lambda given: setattr(given["aggregate_function"], "s", b"MAX"),
     "compare in another way": lambda given: given["nodes_modes"].strings.__setitem__(0, b"BRANCH_LT"),
     "or are in another order": lambda given: given["nodes_nodeids"].ints.__setitem__(0, 1),
-    "others than those that have values": lambda given: given["target_nodeids"].ints.__setitem__(0, 0),
+    "not the nodes that have values": lambda given: given["target_nodeids"].ints.__setitem__(0, 0),
     "target_treeids of TreeEnsembleRegressor has": lambda given: given["target_treeids"].ints.__setitem__(0, 99),
     "there is a child 999": lambda given: given["nodes_truenodeids"].ints.__setitem__(0, 999),
     "has no finite value": lambda given: given["target_weights"].floats.__setitem__(0, np.inf),

@@ -5,6 +5,7 @@ import json
 import math
 import sys
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import lightgbm as lgb
 import numpy as np
@@ -33,6 +34,7 @@ class Trees:
 
     kind = "trees"
     n_features = 3
+    levels: ClassVar = {}
 
     def score(self, X, threads=None, offset=None):
         self.calls.append(len(X))
@@ -284,7 +286,7 @@ def test_verdicts():
         (linear(1.0, 1.0, 1.0), {"X": np.empty((240, 0), np.float32), "feature_names": ()}, "AP", 5, IncompatibleError, "it lacks bm25"),
         (xr.Model(xr.Linear(np.ones(2))), {}, "AP", 5, IncompatibleError, "has 3 features but the model has 2"),
         (linear(1.0, 1.0, 1.0), {"y": np.zeros(240)}, "AP(empty='skip')", 5, DataError, "skips every query"),
-        (xr.DirectRank(), {}, "AP", 5, IncompatibleError, "DirectRank is no model"),
+        (xr.DirectRank(), {}, "AP", 5, IncompatibleError, "DirectRank is not a model"),
     ],
 )
 def test_what_is_refused(model, change, measure, repeats, error, said):
@@ -317,25 +319,25 @@ def test_pictures(tmp_path, suffix):
     path = tmp_path / f"picture.{suffix}"
     data = replace(some_data(), feature_names=(r"$\nothing$", "b_$", "[c]"))
     found = importance(xr.Model(xr.Linear(np.array([1.0, -0.5, 0.1]))), data, "nDCG@5")
-    found.plot(path)
+    found.plot(path=path)
     before = path.read_bytes()
     assert before[:4] in (b"\x89PNG", b"<?xm")
     with pytest.raises(OutputExistsError):
-        found.plot(path)
-    found.plot(path, features=1, force=True)
+        found.plot(path=path)
+    found.plot(path=path, features=1, force=True)
     assert path.read_bytes() != before
-    importance(xr.Model(xr.Linear(np.ones(3))), data.take_queries([0]), "AP").plot(path, force=True)
+    importance(xr.Model(xr.Linear(np.ones(3))), data.take_queries([0]), "AP").plot(path=path, force=True)
 
 
 def test_pictures_that_cannot_be(tmp_path, monkeypatch):
     found = importance(linear(1.0, 0.0, 0.0), some_data(), "AP")
     with pytest.raises(DataError, match="names no kind of picture"):
-        found.plot(tmp_path / "a.bmp")
+        found.plot(path=tmp_path / "a.bmp")
     with pytest.raises(DataError, match="features must be at least 1, got 0"):
-        found.plot(tmp_path / "a.png", features=0)
+        found.plot(path=tmp_path / "a.png", features=0)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(IncompatibleError, match=r"pip install 'exactrank\[report\]'"):
-        found.plot(tmp_path / "a.png")
+        found.plot(path=tmp_path / "a.png")
 
 
 # ---- the command

@@ -163,16 +163,16 @@ TREE = ("learner", "gradient_booster", "model", "trees", 1)
         ((*TREE, "right_children", 0), 10**6, "tree 1: there is a child 1000000 but there are"),
         ((*TREE, "right_children", 0), -7, "tree 1: there is a child -7"),
         ((*TREE, "split_indices", 0), 3, "tree 1: node 0 splits at a feature that is none of the 3"),
-        ((*TREE, "split_indices"), [0], "tree 1: split_indices is .* where . numbers belong"),
+        ((*TREE, "split_indices"), [0], "tree 1: split_indices is .* expected . numbers"),
         ((*TREE, "split_conditions", 0), "x", "tree 1: split_conditions is"),
         ((*TREE, "split_conditions", 0), [1], "tree 1: split_conditions is"),
         ((*TREE, "left_children"), [], "tree 1 has no nodes"),
         ((*TREE, "left_children", 0), 10**30, "tree 1: left_children is"),
-        ((*TREE, "split_type", 0), 1, "tree 1 splits at categories; encode them"),
+        ((*TREE, "split_type", 0), 1, "tree 1 splits on categories; encode them"),
         ((*TREE, "base_weights"), [0.0, 1.0], "tree 1 has several values in a leaf"),
         (TREE, "x", "tree 1: left_children is None"),
-        (("learner", "learner_model_param", "num_class"), "3", "gives 3 scores a row"),
-        (("learner", "learner_model_param", "num_target"), "2", "gives 2 scores a row"),
+        (("learner", "learner_model_param", "num_class"), "3", "gives 3 scores per row"),
+        (("learner", "learner_model_param", "num_target"), "2", "gives 2 scores per row"),
         (("learner", "learner_model_param", "num_feature"), "many", "num_feature is 'many'"),
         (("learner", "learner_model_param", "base_score"), "[5E-1,1E0]", "base_score is '\\[5E-1,1E0\\]'"),
         (("learner", "learner_model_param", "base_score"), "nan", "base_score is 'nan'"),
@@ -194,9 +194,9 @@ def test_xgboost_categories_and_classes_are_refused():
     X, y, _ = drawn(holes=False)
     X = np.column_stack([X[:, 0], X[:, 1] + 2])
     data = xgb.DMatrix(X, y, feature_types=["q", "c"], enable_categorical=True)
-    with pytest.raises(xr.DataError, match="splits at categories; encode them"):
+    with pytest.raises(xr.DataError, match="splits on categories; encode them"):
         xr.from_estimator(xgb.train({"max_cat_to_onehot": 1, "nthread": 1}, data, 3))
-    with pytest.raises(xr.DataError, match="gives 4 scores a row"):
+    with pytest.raises(xr.DataError, match="gives 4 scores per row"):
         xr.from_estimator(xgb.train({"objective": "multi:softprob", "num_class": 4, "nthread": 1}, xgb.DMatrix(X, y), 2))
 
 
@@ -265,13 +265,13 @@ def boosted_ubj():
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"{L" + b"\x7f" * 8 + b"learner", "items are announced"),
-        (b"{" + name("learner") + b"[" * 200, "deep"),
-        (b"{" + name("learner") + b"[$Z#L" + struct.pack(">q", 2**40), "items are announced"),
-        (b"{" + name("learner") + b"[$L#U\xff", "items are announced|bytes are announced"),
+        (b"{L" + b"\x7f" * 8 + b"learner", "items are declared"),
+        (b"{" + name("learner") + b"[" * 200, "at depth"),
+        (b"{" + name("learner") + b"[$Z#L" + struct.pack(">q", 2**40), "items are declared"),
+        (b"{" + name("learner") + b"[$L#U\xff", "items are declared|bytes are declared"),
         (b"{" + name("learner") + b"[$L" + b"]", "without its length"),
         (b"{" + name("learner") + b"Z" + name("learner") + b"Z}", "twice"),
-        (b"{" + name("learner") + b"Z}Z", "more behind the end"),
+        (b"{" + name("learner") + b"Z}Z", "continues after its end"),
         (b"{" + name("learner") + b"Z}", "learner.gradient_booster is None"),
         (b"{U\x07learnerS" + b"U\x02\xff\xff}", "not UTF-8"),
     ],
@@ -330,7 +330,7 @@ def catboost_record(symmetric=True):
         (True, ("oblivious_trees", 1, "splits"), [{}] * 40, "tree 1 has 40 levels"),
         (True, ("oblivious_trees", 1), 5, "leaf_values is None"),
         (True, ("features_info", "categorical_features"), [{}], "the model has categorical_features; encode"),
-        (True, ("features_info", "float_features"), [5], "holds something else"),
+        (True, ("features_info", "float_features"), [5], "does not hold features"),
         (True, ("scale_and_bias",), [1, [0, 1]], "2 biases"),
         (True, ("scale_and_bias",), 7, "not a scale and a list"),
         (False, ("trees", 1, "left"), {}, "tree 1: node 1 has neither"),
@@ -365,7 +365,7 @@ def test_ranklib_models_are_as_wide_as_the_data(tmp_path):
     wider = xr.load(tmp_path / "m.txt", n_features=6)
     assert wider.predict(np.column_stack([X, X[:, :2]])).tobytes() == model.predict(X).tobytes()
     assert model.predict(np.where(X == 0, np.nan, X)).tobytes() == model.predict(X).tobytes()  # missing is 0
-    with pytest.raises(xr.DataError, match="looks at feature 4 but there are 3"):
+    with pytest.raises(xr.DataError, match="uses feature 4 but there are 3"):
         xr.load(tmp_path / "m.txt", n_features=3)
 
 
@@ -405,21 +405,21 @@ def test_ranklib_forests_and_weights(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("## {name}", "## RankNet", "model of 'RankNet' cannot be read; there are LambdaMART, MART, Random Forests, Coordinate Ascent"),
-        ('pos="right"', 'pos="left"', "tree 0: node 1: a split .* is not the right one"),
+        ("## {name}", "## RankNet", "model of 'RankNet' cannot be read; give one of LambdaMART, MART, Random Forests, Coordinate Ascent"),
+        ('pos="right"', 'pos="left"', "tree 0: node 1: expected the right split, found split"),
         ("<feature> 2 </feature>", "<feature> 0 </feature>", "tree 0: node 0 splits at feature 0; RankLib numbers features from 1"),
         ("<feature> 2 </feature>", "<feature> 1.5 </feature>", "tree 0: node 0 splits at feature 1.5"),
         ("<feature> 2 </feature>", "<feature> 1e9 </feature>", "tree 0: node 0 splits at feature 1e"),
-        ("<feature> 2 </feature>", "", "tree 0: node 2: '/split' stands where"),
-        ("<threshold> 0.1 </threshold>", "<threshold> x </threshold>", "tree 0: node 0: its threshold is 'x' where a finite number"),
+        ("<feature> 2 </feature>", "", "tree 0: node 2: expected a split, .* found '/split'"),
+        ("<threshold> 0.1 </threshold>", "<threshold> x </threshold>", "tree 0: node 0: its threshold is 'x', expected a finite number"),
         ("<threshold> 0.1 </threshold>", "<threshold> nan </threshold>", "tree 0: node 0: its threshold is 'nan'"),
         ("<output> 1.0 </output>", "<output> 1.0 2.0 </output>", "tree 0: node 1: its output is not one number"),
         ("<output> 1.0 </output>", "<output> 1e999 </output>", "tree 0: node 1: its output is '1e999'"),
         ('weight="0.5"', "", "tree 0: its weight is ''"),
-        ("</tree>\n  <tree", "<tree", "tree 0: node 2: 'tree' stands where"),
+        ("</tree>\n  <tree", "<tree", "tree 0: node 2: expected a split, .* found 'tree'"),
         ("<ensemble>", "<!DOCTYPE x>", "neither a tag nor a number"),
-        ("</ensemble>", "</ensemble> 5", "'5' stands where a tree belongs"),
-        ("  <tree", "  <tre", "'tre' stands where a tree belongs"),
+        ("</ensemble>", "</ensemble> 5", "expected a tree after . trees, found '5'"),
+        ("  <tree", "  <tre", "expected a tree after . trees, found 'tre'"),
     ],
 )
 def test_damaged_ranklib_models_are_refused_with_the_place(old, new, said, tmp_path):
@@ -469,10 +469,10 @@ def test_linear_models_of_scikit_learn():
 def test_objects_that_cannot_be_read_are_named():
     X, y, _ = drawn(holes=False)
     for estimator, said in (
-        (LogisticRegression().fit(X, y), "gives 4 scores a row"),
+        (LogisticRegression().fit(X, y), "gives 4 scores per row"),
         (make_pipeline(MinMaxScaler(), Ridge()).fit(X, y), "the pipeline has a MinMaxScaler"),
-        (Ridge(), "a Ridge is none of the models"),
-        (object(), "a object is none of the models"),
+        (Ridge(), "a Ridge cannot be read"),
+        (object(), "a object cannot be read"),
     ):
         with pytest.raises(xr.IncompatibleError, match=said):
             xr.from_estimator(estimator)

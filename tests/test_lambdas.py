@@ -215,10 +215,10 @@ def test_a_function_of_pairs_sees_grades_and_ranks():
 @pytest.mark.parametrize(
     ("objective", "said"),
     [
-        (PairForces(lambda pairs: np.ones(5), xr.NDCG()), r"gave shape \(5,\); it must give 3 finite numbers, one a pair"),
+        (PairForces(lambda pairs: np.ones(5), xr.NDCG()), r"gave shape \(5,\); it must give 3 finite numbers, one per pair"),
         (PairForces(lambda pairs: pairs.delta * np.nan, xr.NDCG()), "gave values that are not finite"),
-        (DocumentForces(lambda query: query.y, xr.NDCG()), "sum to 3 over a query of 3 documents, not to 0; take off their mean"),
-        (DocumentForces(lambda query: 1.0, xr.NDCG()), r"gave shape \(\); it must give 3 finite numbers, one a document"),
+        (DocumentForces(lambda query: query.y, xr.NDCG()), "sum to 3 over a query of 3 documents, not to 0; subtract their mean"),
+        (DocumentForces(lambda query: 1.0, xr.NDCG()), r"gave shape \(\); it must give 3 finite numbers, one per document"),
     ],
 )
 def test_a_function_that_cannot_be_is_named(objective, said):

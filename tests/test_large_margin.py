@@ -206,7 +206,7 @@ def test_ctrl_c_while_folds_choose_leaves_a_model():
 
     data = judged()
     with pytest.warns(xr.InterruptedWarning, match="interrupted"):
-        ranker = xr.RankSVM("nDCG@3").fit(data, listener=stop)
+        ranker = xr.RankSVM("nDCG@3").fit(data, progress=stop)
     assert ranker.model_.training["interrupted"]
     assert ranker.model_.training["value"] == ranker.score(data)
 
@@ -214,7 +214,7 @@ def test_ctrl_c_while_folds_choose_leaves_a_model():
 def test_the_model_at_hand_is_that_of_the_choice_once_it_is_made():
     """What folds chose by is better on the training data than what the choice begins with, but no longer counts."""
     data, heard, models = judged(), [], []
-    whole = xr.RankSVM("nDCG@3").fit(data, listener=heard.append)
+    whole = xr.RankSVM("nDCG@3").fit(data, progress=heard.append)
     begun = next(number for number, progress in enumerate(heard) if progress.duality)
     with patch.multiple("exactrank.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
         xr.RankSVM("nDCG@3").fit(data, checkpoint=models.append)
@@ -382,7 +382,7 @@ def test_a_convex_bound_that_is_of_use_is_not_told_to_be_none():
         ({"patience": 2}, SettingError, "patience=2 has no effect without validation data"),
         ({"patience": 2, "l2": 0.5}, SettingError, "patience=2 has no effect with l2=0.5"),
         ({"folds": 1}, SettingError, "folds=1 is out of range"),
-        ({"folds": 3, "l2": 0.5}, SettingError, "folds=3 has no effect where nothing is left to choose"),
+        ({"folds": 3, "l2": 0.5}, SettingError, "folds=3 has no effect if nothing is left to choose"),
         ({"solver": "cutting_plane"}, SettingError, 'did you mean "cutting-plane"'),
         ({"bound": "tight"}, SettingError, "bound='tight' is not"),
         ({"slack": "loose"}, SettingError, "slack='loose' is not"),
@@ -403,7 +403,7 @@ def test_bad_settings_are_named(given, error, says):
 
 
 def test_folds_are_refused_beside_validation_data():
-    with pytest.raises(SettingError, match="folds=3 has no effect where validation data chooses"):
+    with pytest.raises(SettingError, match="folds=3 has no effect if validation data chooses"):
         xr.RankSVM(folds=3).fit(judged(), valid=judged(seed=1))
 
 

@@ -3,6 +3,8 @@
 import gzip
 import math
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -212,7 +214,7 @@ def test_gzip_crlf_and_strange_bytes_are_fine(tmp_path):
         ("1 qid:1 1:1,5\n", 1, "value of '1:1,5' is not a number"),
         ("1 qid:1 1:1e39\n", 1, "fits float32"),
         ("1 qid:1 1:0x10\n", 1, "not a number"),
-        ("1 qid:1 1:nan\n", 1, r"missing or infinite; pass keep_missing=True \(--keep-missing\)"),
+        ("1 qid:1 1:nan\n", 1, r"missing or infinite; pass keep_missing=True \(--missing keep\)"),
         ("1 qid:1 1:-inf\n", 1, "missing or infinite"),
         ("1 qid:1 1:NULL\n", 1, "missing or infinite"),
         ("1 qid:1 1:1:2\n", 1, "not a number"),
@@ -262,6 +264,13 @@ def test_wide_and_sparse_text_is_taken_while_it_is_worth_it(tmp_path):
     data = xr.read(write(tmp_path, "1 qid:1 100000:1\n0 qid:1 5:2\n"))
     assert data.n_features == 100_000
     assert np.count_nonzero(data.X) == 2
+
+
+def test_another_extensions_errors_are_not_ours(tmp_path):
+    """DuckDB, once imported, must not turn what we raise into an error of its own."""
+    code = "import duckdb, exactrank as xr, sys\ntry:\n    xr.read(sys.argv[1], n_features=2**62)\nexcept MemoryError:\n    print('ours')"
+    done = subprocess.run([sys.executable, "-c", code, write(tmp_path, "1 qid:1 1:1\n")], capture_output=True, text=True, check=False)
+    assert done.stdout == "ours\n", done.stderr
 
 
 def test_absurd_numbers_of_features(tmp_path):
@@ -355,7 +364,7 @@ def test_weights_have_no_place_in_text(tmp_path):
 
 def test_query_ids_that_text_cannot_hold(tmp_path):
     data = xr.RankingData.from_arrays([[1.0]], [1], qid=["two words"])
-    with pytest.raises(xr.DataError, match="'two words' cannot stand in LETOR text"):
+    with pytest.raises(xr.DataError, match="'two words' cannot be written in LETOR text"):
         xr.write(data, tmp_path / "out.txt")
 
 

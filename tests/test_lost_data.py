@@ -96,7 +96,7 @@ def test_what_is_no_regular_file_is_never_replaced(tmp_path, kind):
         except PermissionError:
             pytest.skip("only root makes devices")
     before = os.lstat(path)
-    with pytest.raises(OSError, match="special is not a regular file and is never replaced"), whole_file(path, force=True):
+    with pytest.raises(OSError, match="special is not a regular file and will not be replaced"), whole_file(path, force=True):
         pytest.fail("the block must not run")
     assert os.path.samestat(before, os.lstat(path))
     assert names(tmp_path) == ["special"]
@@ -140,7 +140,7 @@ def test_a_full_disk_names_the_output_and_what_is_left_of_it(folder, old):
         (folder / "out.txt").write_text("old")
     limited = ["bash", "-c", 'ulimit -f 2; exec "$@"', "bash", PROGRAM, "convert", "web.txt", "out.txt", "--force"]
     done = subprocess.run(limited, capture_output=True, text=True, check=False)
-    left = "what stood there before is untouched" if old else "nothing was written there"
+    left = "the file that was there is unchanged" if old else "nothing was written there"
     assert (done.returncode, done.stderr) == (1, f"exactrank: out.txt: File too large; {left}\n")
     assert names(folder) == (["out.txt"] if old else []) + ["ridge.json", "web.txt"]
     assert not old or (folder / "out.txt").read_text() == "old"
@@ -168,7 +168,7 @@ def test_what_standard_output_cannot_be_is_said(folder):
     for arguments, said in (
         (("train", "ridge", "web.txt", "--out", "-", "--resume"), "--resume goes on from a file"),
         (("reproduce", "jumping-points", "--out", "-"), "give a folder"),
-        (("compare", "web.txt", "--methods", "ridge", "--report", "-"), "give a folder"),
+        (("compare", "web.txt", "--methods", "ridge", "--out", "-"), "give a folder"),
         (("probe", "importance", "ridge.json", "web.txt", "--plot", "-"), "names no kind of picture"),
     ):
         done = invoke(*arguments)
@@ -192,7 +192,7 @@ def test_what_standard_output_cannot_be_is_said(folder):
         ("probe", "optimality", "none.json", "none.txt", "--plot", "nowhere/p.png"),
         ("probe", "importance", "none.json", "none.txt", "--plot", "nowhere/p.png"),
         ("probe", "smoothness", "none.json", "none.txt", "--plot", "nowhere/p.png"),
-        ("compare", "none.txt", "--methods", "ridge", "--report", "web.txt/out"),
+        ("compare", "none.txt", "--methods", "ridge", "--out", "web.txt/out"),
     ],
 )
 def test_the_output_is_opened_first(folder, arguments):
@@ -385,8 +385,9 @@ def test_tuning_that_is_ended_says_so(folder, data, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        xr.tune("ridge", data, told=interrupted)
-    found = xr.tune("ridge", data.take_queries(range(8)), valid=data.take_queries(range(8, 12)), trials=50, told=ended)
+        xr.tune("ridge", data, progress=interrupted)
+    with pytest.warns(xr.InterruptedWarning, match="tuning was interrupted"):
+        found = xr.tune("ridge", data.take_queries(range(8)), valid=data.take_queries(range(8, 12)), trials=50, progress=ended)
     assert not found.complete
     assert 0 < len(found.trials) < 50
     monkeypatch.setattr(import_module("exactrank.compare.tune"), "tune", lambda *arguments, **options: found)
@@ -403,7 +404,7 @@ def test_tuning_that_is_ended_says_so(folder, data, monkeypatch):
 def test_a_comparison_deletes_nothing_of_the_user(folder, more):
     (folder / "data").mkdir()
     (folder / "data" / "mine.txt").write_text("mine")
-    done = invoke("compare", "web.txt", "--methods", "ridge", "--folds", 3, "--report", ".", *more)
+    done = invoke("compare", "web.txt", "--methods", "ridge", "--folds", 3, "--out", ".", *more)
     assert done.exit_code == (2 if "99" in more else 0), done.output
     assert (folder / "data" / "mine.txt").read_text() == "mine"
     assert not {"ridge.json", "web.txt", "data"} - set(names(folder))
@@ -412,7 +413,7 @@ def test_a_comparison_deletes_nothing_of_the_user(folder, more):
 
 def test_resuming_does_not_replace_what_no_comparison_made(folder):
     (folder / "results.csv").write_text("mine")
-    arguments = ["compare", "web.txt", "--methods", "ridge", "--folds", 3, "--report", "."]
+    arguments = ["compare", "web.txt", "--methods", "ridge", "--folds", 3, "--out", "."]
     done = invoke(*arguments, "--resume")
     assert done.exit_code == 2
     assert ". holds results.csv but no comparison to resume" in done.stderr
@@ -429,7 +430,7 @@ def test_a_second_comparison_is_refused_and_a_signal_leaves_nothing_behind(folde
     waited_for(place / "begun-Fold1")
     before = names(out)
     for more in ([], ["--force"], ["--resume"]):
-        done = invoke("compare", "web.txt", "--methods", "ridge", "--folds", 3, "--report", out, *more)
+        done = invoke("compare", "web.txt", "--methods", "ridge", "--folds", 3, "--out", out, *more)
         assert (done.exit_code, done.stdout) == (2, "")
         assert "another comparison is running in" in done.stderr
     with pytest.raises(xr.OutputExistsError, match="another comparison is running"):

@@ -193,6 +193,9 @@ def test_intervals_are_weighted():
         ("nDCG(gain=3)", "a table of numbers"),
         ("nDCG(discount=[])", "a table of numbers"),
         ("nDCG(discount=[1, 'a'])", "a table of numbers"),
+        ("nDCG(gain=cubic)", "gain='cubic' is not one of 'exp2', 'linear'"),
+        ("nDCG(gain=f(x))@10", r"cannot read the settings \(the value of gain is not a number, a word, a list or a table\)"),
+        ("AP(rel=two)", "rel must be a number, got 'two'"),
         ("nDCG(k=5)@10", "given twice"),
         (3, "is not a measure"),
         (None, "is not a measure"),
@@ -201,6 +204,12 @@ def test_intervals_are_weighted():
 def test_bad_measures_are_explained(text, said):
     with pytest.raises(xr.MeasureError, match=said):
         xr.parse_measure(text)
+
+
+def test_words_need_no_quotes():
+    assert xr.parse_measure("nDCG(gain=linear)@10") == xr.parse_measure("nDCG(gain='linear')@10") == xr.NDCG(gain="linear", k=10)
+    assert xr.parse_measure("nDCG(dcg=exp-log2)") == xr.NDCG()
+    assert xr.parse_measure("AP(empty=skip, ties=expected)") == xr.AP(empty="skip", ties="expected")
 
 
 def test_names_of_trec_eval_are_its_measures_and_nothing_else_is():
@@ -219,7 +228,7 @@ def test_names_of_trec_eval_are_its_measures_and_nothing_else_is():
     with pytest.raises(xr.MeasureError, match="there is no measure 'ndcg_cut'"):
         xr.parse_measure("ndcg_cut")
     data = xr.RankingData.from_arrays(None, [1, 0], group=[2])
-    with pytest.raises(xr.IncompatibleError, match=r"as trec_eval's names such as ndcg have it\) needs document ids.*or write nDCG"):
+    with pytest.raises(xr.IncompatibleError, match=r"as in trec_eval's names such as ndcg\) needs document ids.*or write nDCG"):
         xr.evaluate("ndcg", data, [1, 2])
 
 

@@ -141,7 +141,7 @@ def test_cards_say_what_is_known():
     assert "column 49 " not in wide
     assert "Quality" not in wide
     broken_off = xr.Model(xr.Linear(np.ones(1)), training={"interrupted": True}).card()
-    assert "interrupted: this is the best model until then" in broken_off
+    assert "interrupted: this is the best model up to then" in broken_off
 
 
 def test_the_command_writes_the_card(tmp_path):

@@ -161,7 +161,7 @@ def test_a_form_says_what_its_parameters_are():
     assert made.linear
     network = NetworkModel(hidden=3).on(data)
     assert not network.linear
-    with pytest.raises(xr.IncompatibleError, match="not a network of 3 units"):
+    with pytest.raises(xr.IncompatibleError, match="cannot start a network of 3 units"):
         network.theta_of(weights)
 
 
@@ -213,7 +213,7 @@ def test_missing_values_are_an_error_or_filled():
         ({"weights": [[1.0, 2.0]]}, r"weights have shape \(1, 2\) for 4 outputs"),
         ({"bias": [1.0, "x", 1.0, 1.0]}, "bias: 1 has the value 'x'"),
         ({"scale": [1.0, 0.0]}, r"scale\[1\] is 0.0; scales are above 0"),
-        ({"mean": {"a": 1.0, "b": 2.0}}, "mean and scale are of different features"),
+        ({"mean": {"a": 1.0, "b": 2.0}}, "mean and scale name different features"),
         ({"output": None}, "output: expected numbers"),
         ({"missing": "sometimes"}, "'sometimes' is not a policy"),
     ],

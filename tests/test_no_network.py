@@ -23,7 +23,7 @@ COMMANDS = [
     "predict {model} {data} --out scores.txt",
     "fuse {data} --system 1 --system 2 --folds 2 --bootstrap 5 --plot a.svg",
     "tune ridge {data} --out c.json --trials 2 --folds 2",
-    "compare {data} --methods ridge,lightgbm(trees=2) --folds 3 --report report",
+    "compare {data} --methods ridge,lightgbm(trees=2) --folds 3 --out report",
 ]
 
 

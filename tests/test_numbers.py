@@ -222,7 +222,7 @@ def test_grades_that_say_nothing_are_refused_before_any_work(name, case):
     grades, says = REFUSED[case]
     data, heard = judged(), []
     with pytest.raises(xr.DataError, match=says):
-        quick(name).fit(replace(data, y=grades(data.y)), listener=heard.append)
+        quick(name).fit(replace(data, y=grades(data.y)), progress=heard.append)
     assert not heard
 
 

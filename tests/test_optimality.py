@@ -279,9 +279,9 @@ def test_what_is_refused():
         optimality(xr.Model(xr.Linear(np.ones(2))), data, measure="AP")
     with pytest.raises(IncompatibleError, match="--measure"):
         optimality(model_of([1.0, 1.0, 1.0]), data)
-    with pytest.raises(IncompatibleError, match="a constant model has no weight a feature"):
+    with pytest.raises(IncompatibleError, match="a constant model has no weight per feature"):
         optimality(xr.Model(Constant()), data, measure="AP")
-    with pytest.raises(IncompatibleError, match="DirectRank is no model"):
+    with pytest.raises(IncompatibleError, match="DirectRank is not a model"):
         optimality(xr.DirectRank(), data)
     with pytest.raises(IncompatibleError, match="single precision"):
         optimality(model_of([1.0, 1.0, 1.0]), data, measure="AP(ties='docid')")
@@ -313,13 +313,13 @@ def test_the_profile_is_of_the_change_of_the_weight():
 def test_pictures(tmp_path, suffix, converged):
     path = tmp_path / f"picture.{suffix}"
     ranker, data = converged
-    optimality(ranker, data).plot(path)
+    optimality(ranker, data).plot(path=path)
     before = path.read_bytes()
     assert before[:4] in (b"\x89PNG", b"<?xm")
     found = optimality(moved(ranker.model_, 0, 0.0), data)
     with pytest.raises(OutputExistsError):
-        found.plot(path)
-    found.plot(path, weights=1, force=True)
+        found.plot(path=path)
+    found.plot(path=path, weights=1, force=True)
     assert path.read_bytes() != before
 
 
@@ -331,17 +331,17 @@ def test_a_picture_of_many_steps_is_small_and_shows_what_is_far_off(tmp_path):
     found = optimality(model_of([0.0, 1.0]), data, measure="nDCG")
     assert len(found.profile("bm25").breakpoints) > 50_000
     assert found.best.low > 100
-    found.plot(tmp_path / "far.svg")
+    found.plot(path=tmp_path / "far.svg")
     assert (tmp_path / "far.svg").stat().st_size < 500_000
 
 
 def test_pictures_that_cannot_be(tmp_path, monkeypatch):
     found = optimality(model_of([1.0, 0.0, 0.0]), smooth_data(), measure="AP")
     with pytest.raises(DataError, match="names no kind of picture"):
-        found.plot(tmp_path / "a.bmp")
+        found.plot(path=tmp_path / "a.bmp")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(IncompatibleError, match=r"pip install 'exactrank\[report\]'"):
-        found.plot(tmp_path / "a.png")
+        found.plot(path=tmp_path / "a.png")
 
 
 # ---- the command

@@ -273,7 +273,7 @@ def test_a_model_file_says_the_offset_and_is_checked(tmp_path):
     assert abs(record["scorer"]["offset"]["x0"] - SECONDS) < 2**18
     record["scorer"]["offset"] = {"x0": 1.0}
     (tmp_path / "model.json").write_text(json.dumps(record))
-    with pytest.raises(xr.DataError, match="weights and offset are of different features"):
+    with pytest.raises(xr.DataError, match="weights and offset name different features"):
         xr.load(tmp_path / "model.json")
 
 

@@ -131,7 +131,7 @@ def test_empty_and_bad_ranges():
     data = xr.RankingData.from_arrays(None, [0, 1], qid=[1, 1])
     with pytest.raises(DataError, match="low < high"):
         xr.profile("AP", data, [0, 1], [1, 0], low=1, high=1)
-    with pytest.raises(DataError, match="one a query"):
+    with pytest.raises(DataError, match="one per query"):
         xr.profile("AP", data, [0, 1], [1, 0], weight=[0.0])
 
 
@@ -183,8 +183,8 @@ def test_a_picture_shows_the_values_between_the_breakpoints(points):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     f = StepFunction(np.array(points), np.arange(len(points) + 1.0), np.zeros(len(points)))
-    axes = f.plot(-1, 3)
-    (stairs,) = axes.patches
+    axes = f.plot(low=-1, high=3)
+    stairs = axes.patches[0]
     assert stairs.get_data().values.tolist() == f.values.tolist()
     assert stairs.get_data().edges.tolist() == [-1.0, *points, 3.0]
     assert f.plot(ax=axes) is axes

@@ -167,8 +167,11 @@ def test_a_fitted_ranker_is_kept_by_its_file_and_by_pickle(name, tmp_path):
     if isinstance(ranker.model_.scorer, xr.Linear):
         assert ranker.weights_.shape == (4,)
     else:
-        with pytest.raises(xr.IncompatibleError, match="has no weights; only linear ones do"):
+        with pytest.raises(AttributeError, match=r"weights_: a \w+ model has no weights; only linear models do"):
             _ = ranker.weights_
+    assert hasattr(ranker, "weights_") == isinstance(ranker.model_.scorer, xr.Linear)
+    assert type(ranker).__name__ in ranker._repr_html_()
+    assert ("weights_" in dir(ranker)) == hasattr(ranker, "weights_")
 
 
 @EVERY_CLIMBER
@@ -199,7 +202,7 @@ def test_ctrl_c_keeps_the_best_so_far(name, after):
         if len(heard) == after:
             raise KeyboardInterrupt
 
-    ranker = quick(name).fit(data, listener=listener)
+    ranker = quick(name).fit(data, progress=listener)
     if name in CLOSED_FORM and after > 1:
         assert not ranker.model_.training["interrupted"], "it is done at once"
         assert len(heard) == 1
@@ -240,7 +243,7 @@ def test_missing_values_by_policy(name):
         (lambda X, y, qid: {"X": X, "y": y}, "give either qid"),
         (lambda X, y, qid: {"X": X, "y": y[1:], "qid": qid}, "X has 96 rows but y has 95"),
         (lambda X, y, qid: {"X": judged(), "qid": qid}, "RankingData holds qid already"),
-        (lambda X, y, qid: {"X": judged(), "y": y, "qid": qid}, "holds y, qid already; leave out them"),
+        (lambda X, y, qid: {"X": judged(), "y": y, "qid": qid}, "holds y, qid already; leave them out"),
         (lambda X, y, qid: {"X": judged(), "valid": (X, y)}, "valid must be a RankingData"),
         (lambda X, y, qid: {"X": judged(), "valid": (X[:, :3], y, qid)}, "4 names for 3 features"),
     ],

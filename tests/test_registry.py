@@ -129,23 +129,23 @@ def test_a_broken_ranker_breaks_no_other_command(install):
     assert "ridge" in listed.stdout
     done = exactrank("train", "odd")
     assert done.exit_code == 2
-    assert done.stderr == "exactrank: odd: cannot import elsewhere_module:X (NameError: odd); mend or uninstall the package elsewhere\n"
+    assert done.stderr == "exactrank: odd: cannot import elsewhere_module:X (NameError: odd); fix or uninstall the package elsewhere\n"
 
 
 def test_a_name_that_is_taken_stays_with_its_owner(install):
     install("elsewhere", {"rankers": "ridge = elsewhere_module:FarRidge", "formats": "far = elsewhere_module:FarText"})
     install("zebra", {"formats": "far = zebra_module:FarText"})
-    with pytest.warns(xr.PluginWarning, match="the package elsewhere adds a ranker 'ridge', a name that exactrank has already"):
+    with pytest.warns(xr.PluginWarning, match="the package elsewhere adds a ranker 'ridge', but exactrank already has that name"):
         assert list(RANKERS) == list(RANKERS.own)
     assert RANKERS["ridge"] is xr.Ridge
-    with pytest.warns(xr.PluginWarning, match="the package zebra adds a format 'far', a name that the package elsewhere has already"):
+    with pytest.warns(xr.PluginWarning, match="the package zebra adds a format 'far', but the package elsewhere already has that name"):
         assert FORMATS["far"].__module__ == "elsewhere_module"
 
 
 def test_a_measure_cannot_take_the_name_of_another(install):
     source = MODULE.replace("FarRBP", "Bpref").replace('aliases: ClassVar[dict] = {"FarAway": {"p": 0.5}}', "")
     install("elsewhere", {"measures": "other = elsewhere_module:Bpref"}, source)
-    with pytest.raises(xr.DataError, match=r"exactrank.measures.pairwise has a measure 'Bpref' already.*the package elsewhere"):
+    with pytest.raises(xr.DataError, match=r"exactrank.measures.pairwise already has a measure 'Bpref'.*the package elsewhere"):
         xr.parse_measure("other")
     assert xr.parse_measure("Bpref") == xr.Bpref()
 

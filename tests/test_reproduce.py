@@ -49,7 +49,7 @@ TINY = {
     "smoothness-web": {"queries": 60, "hidden": (2,), "rates": (1e-3,), "epochs": 3},
 }
 #: What the checks say that do not hang on the clock, in experiments whose other numbers do.
-TIMED = {"ranknet-speedup": "same parameters", "structured-times": "comes? to the"}
+TIMED = {"ranknet-speedup": "same parameters", "structured-times": "reach(es)? the"}
 #: Experiments with one size and nothing random.
 FIXED = {"line-search-example"}
 EVERY_EXPERIMENT = pytest.mark.parametrize("name", EXPERIMENTS)
@@ -144,7 +144,7 @@ def test_ctrl_c_in_a_training_ends_the_experiment(monkeypatch):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fitted(xr.RankNet(solver="sgd", learning_rate=1e-3, max_iter=9), data, listener=interrupted)
+        fitted(xr.RankNet(solver="sgd", learning_rate=1e-3, max_iter=9), data, progress=interrupted)
     fit = xr.RankBoost.fit
 
     def stopped_in_between(self, *given, **more):
@@ -170,7 +170,7 @@ def test_a_check_holds_where_its_inequality_does(a, b):
     ("held", "holds", "verdict"),
     [
         ([True, True], True, "holds"),
-        ([True, False], False, "holds in part: 1 of 2 inequalities do"),
+        ([True, False], False, "holds in part: 1 of 2 inequalities hold"),
         ([False, False], False, "does not hold"),
     ],
 )

@@ -124,16 +124,16 @@ def test_rows_stand_for_ids_and_for_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("docid", "qid", "scores", "more", "message"),
     [
-        (["a b", "c"], [1, 1], [1, 2], {}, r"document id of row 0 is 'a b', but blanks part the columns.*without blanks"),
+        (["a b", "c"], [1, 1], [1, 2], {}, r"document id of row 0 is 'a b', but blanks separate the columns.*without blanks"),
         (["", "c"], [1, 1], [1, 2], {}, r"document id of row 0 is ''.*at least one character"),
         (["a", "c\n"], [2, 1], [1, 2], {}, r"document id of row 1 is 'c\\n'"),
-        (["a", "a"], [1, 1], [1, 2], {}, r"query '1' has document 'a' twice.*ids that differ"),
+        (["a", "a"], [1, 1], [1, 2], {}, r"query '1' has document 'a' twice.*different ids"),
         (["a", "b"], ["x y", "x"], [1, 2], {}, r"query id is 'x y'.*without blanks"),
-        (["a", "b"], np.array([1, "1"], object), [1, 2], {}, r"two queries are both written '1'.*differ as text"),
+        (["a", "b"], np.array([1, "1"], object), [1, 2], {}, r"two queries would both be written '1'.*differ as text"),
         (["a", "b"], [1, 1], [1, np.nan], {}, r"score of row 1 is nan; a run holds finite scores, or -inf"),
         (["a", "b"], [1, 1], [np.inf, 1], {}, r"score of row 0 is inf"),
         (["a", "b"], [1, 1], [-np.inf] * 2, {}, r"every score is -inf.*give scores"),
-        (["a", "b"], [1, 1], [1], {}, r"shape \(1,\) for 2 documents; give one number a row"),
+        (["a", "b"], [1, 1], [1], {}, r"shape \(1,\) for 2 documents; give one number per row"),
         (["a", "b"], [1, 1], ["x", "y"], {}, r"scores must be numbers"),
         (["a", "b"], [1, 1], [1, 2], {"name": "my run"}, r"the run's name is 'my run'.*without blanks"),
         (["a", "b"], [1, 1], [1, 2], {"name": ""}, r"the run's name is ''"),
@@ -152,7 +152,7 @@ def test_ids_of_documents_that_were_not_retrieved_are_nobodys_business() -> None
 
 
 def test_a_depth_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match=r"depth=0 leaves nothing.*at least 1"):
+    with pytest.raises(SettingError, match=r"depth=0 leaves no documents.*at least 1"):
         xr.write_run(tmp_path / "a.run", RankingData.from_arrays(None, [1], group=[1]), [1.0], depth=0)
 
 

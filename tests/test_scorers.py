@@ -212,7 +212,7 @@ def changed(**changes):
         ("weights", "not a model"),
         ("\xff", "not a model"),
         ("[" * 100_000, "not a model"),
-        ('{"a": 1, "a": 2}', "'a' is there twice"),
+        ('{"a": 1, "a": 2}', "'a' appears twice"),
         ('{"a": NaN}', "NaN is not a JSON number"),
         ("[Infinity]", "Infinity is not"),
         ("[1e999]", "expected a finite number"),
@@ -425,7 +425,7 @@ def test_a_kind_that_is_no_kind(tmp_path, value):
     [
         ("[" * 100_000, "nested too deeply"),
         ("[" + "9" * 1_000_000 + "]", "1,000,000 digits"),
-        ("{" + ", ".join(f'"f{i}": 1' for i in range(60_000)) + ', "f0": 1}', "'f0' is there twice"),
+        ("{" + ", ".join(f'"f{i}": 1' for i in range(60_000)) + ', "f0": 1}', "'f0' appears twice"),
         ('{"weights": [' + ", ".join(["1"] * 1000) + ', "' + "x" * 100_000 + '"]}', "has the value 'xxx"),
     ],
 )
@@ -441,7 +441,7 @@ def test_large_files_are_refused_at_once_and_in_few_words(tmp_path, text, said):
 def test_devices_folders_and_pipes_are_no_models(tmp_path, monkeypatch):
     monkeypatch.setattr(pipes, "PATIENCE", 0.1)
     os.mkfifo(tmp_path / "pipe")
-    for path, said in (("/dev/zero", "a device"), (tmp_path, "a folder"), (tmp_path / "pipe", "nobody writes")):
+    for path, said in (("/dev/zero", "a device"), (tmp_path, "a folder"), (tmp_path / "pipe", "nothing writes")):
         with pytest.raises(xr.DataError, match=said):
             xr.load(path)
     monkeypatch.setattr("exactrank.imports.load.MOST", 1 << 20)

@@ -139,24 +139,24 @@ BAD = {
     "NaN": ('{"features": [[NaN, 1, 2]]}', 400, None, "a missing value is null"),
     "a list": ([[1, 2, 3]], 422, None, "give an object"),
     "neither": ({}, 422, None, "neither documents nor features"),
-    "both": ({"features": [[1, 2, 3]], "documents": [DOCUMENT]}, 422, None, "documents and features; give one"),
-    "another key": ({"features": [[1, 2, 3]], "path": "/etc/passwd"}, 422, "path", "a key 'path'"),
+    "both": ({"features": [[1, 2, 3]], "documents": [DOCUMENT]}, 422, None, "documents and features; give either"),
+    "another key": ({"features": [[1, 2, 3]], "path": "/etc/passwd"}, 422, "path", "the key 'path' is unknown"),
     "no list": ({"documents": {"bm25": 1}}, 422, "documents", "give a list"),
     "no documents": ({"documents": []}, 422, "documents", "at least one document"),
     "no rows": ({"features": []}, 422, "features", "at least one document"),
     "no object": ({"documents": [DOCUMENT, 5]}, 422, "documents[1]", "documents[1] is 5; give an object"),
     "lacking": ({"documents": [DOCUMENT, {"bm25": 1, "dense": 2}]}, 422, "documents[1]", "it lacks length; give the features"),
-    "extra": ({"documents": [DOCUMENT | {"clicks": 1}]}, 422, "documents[0]", "it has besides 'clicks'"),
-    "misspelt": ({"documents": [{"BM25": 1, "length": 2, "dense": 3}]}, 422, "documents[0]", "it lacks bm25; it has besides 'BM25'"),
+    "extra": ({"documents": [DOCUMENT | {"clicks": 1}]}, 422, "documents[0]", "it also has 'clicks'"),
+    "misspelt": ({"documents": [{"BM25": 1, "length": 2, "dense": 3}]}, 422, "documents[0]", "it lacks bm25 and also has 'BM25'"),
     "text": ({"documents": [DOCUMENT | {"dense": "3"}]}, 422, "documents[0].dense", "is '3'; give a number, or null"),
     "true": ({"features": [[1, 2, 3], [1, True, 3]]}, 422, "features[1][1]", "is True; give a number"),
-    "ragged": ({"features": [[1, 2, 3], [1, 2]]}, 422, "features[1]", "2 values where features[0] has 3"),
+    "ragged": ({"features": [[1, 2, 3], [1, 2]]}, 422, "features[1]", "features[1] has 2 values but features[0] has 3"),
     "narrow": ({"features": [[1, 2]]}, 422, "features[0]", "2 values but the model has 3 features"),
     "empty row": ({"features": [[]]}, 422, "features[0]", "features[0] is []"),
     "names of another width": ({"features": [[1, 2, 3]], "names": ["bm25"]}, 422, "names", "1 names for 3 columns"),
     "a name twice": ({"features": [[1, 2, 3]], "names": ["bm25", "bm25", "dense"]}, 422, "names", "'bm25' twice"),
     "names as text": ({"features": [[1, 2, 3]], "names": "bm25"}, 422, "names", "give a list of feature names"),
-    "other names": ({"features": [[1, 2, 3]], "names": ["bm25", "length", "x"]}, 422, "names", "it lacks dense; it has besides 'x'"),
+    "other names": ({"features": [[1, 2, 3]], "names": ["bm25", "length", "x"]}, 422, "names", "it lacks dense and also has 'x'"),
     "names of objects": ({"documents": [DOCUMENT], "names": list(NAMES)}, 422, "names", "leave them out"),
     "a comma at the end": ('{"features": [[1, 2, 3]],}', 400, None, "not JSON"),
     "two bodies": ('{"features": [[1, 2, 3]]}{}', 400, None, "not JSON"),
@@ -177,7 +177,7 @@ def test_features_known_by_position_alone():
     alone = xr.Linear(np.ones(2))
     assert read_documents(b'{"features": [[1, 2]]}', alone).rows.tolist() == [[1, 2]]
     for body in (b'{"documents": [{"a": 1, "b": 2}]}', b'{"features": [[1, 2]], "names": ["a", "b"]}'):
-        with pytest.raises(RequestError, match="by position alone"):
+        with pytest.raises(RequestError, match="only by position"):
             read_documents(body, alone)
 
 
@@ -462,7 +462,7 @@ def test_a_model_replaced_while_requests_run(tmp_path):
         wait_for(lambda: client.rank({"features": rows})[1]["scores"] == predicted(scorers[0], rows))
         assert client.ask("GET", "/models/m")[1]["problem"] is None
         process.terminate()
-        assert "goes on answering" in process.stderr.read()
+        assert "continues to answer" in process.stderr.read()
 
 
 def test_a_model_that_cannot_score_does_not_take_the_place(tmp_path):

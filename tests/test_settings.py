@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 import exactrank as xr
-from exactrank.cli.ranker_options import ranker_options
+from exactrank.cli.ranker_options import declared
 from exactrank.errors import SettingError
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
@@ -150,7 +150,7 @@ def test_the_declaration_is_all_there_is(name):
     assert dict(ranker.space) == {of: one.search for of, one in ranker.settings.items() if one.search is not None}
     assert clone(ranker(seed=3)).seed == 3
     assert all(one.help.endswith(".") for one in ranker.settings.values())
-    written = {option.name for option in ranker_options(ranker)}
+    written = {option.name for option in declared(ranker).options}
     shared = {"measure", "seed", "threads", "missing", "bags", "bagging"} & set(ranker.settings)
     assert len(shared) >= 5
     assert shared <= written <= set(ranker.settings)
@@ -160,6 +160,7 @@ def test_the_declaration_is_all_there_is(name):
     ("made", "said"),
     [
         (lambda: xr.LambdaMART(n_estimators=5), "has no setting 'n_estimators'; here it is called trees"),
+        (lambda: xr.LambdaMART().set_params(num_leaves=5), "has no setting 'num_leaves'; here it is called leaves"),
         (lambda: xr.LambdaMART(eta=5), "here it is called learning_rate"),
         (lambda: xr.DirectRank(max_rounds=5), "here it is called max_iter"),
         (lambda: xr.Ridge(sede=5), "did you mean seed?"),

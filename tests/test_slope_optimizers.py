@@ -152,7 +152,7 @@ def test_a_rate_that_diverges_is_named_and_the_best_so_far_kept(optimizer):
     with np.errstate(all="ignore"):
         found, history = climbed(optimizer, problem, np.zeros(5), 400)
     assert "diverged in iteration" in found.trouble
-    assert "take a smaller learning_rate" in found.trouble
+    assert "use a smaller learning_rate" in found.trouble
     assert np.all(np.isfinite(found.iterate))
     assert found.verdict.value == max(progress.value for progress in history)
 

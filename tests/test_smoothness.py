@@ -178,7 +178,7 @@ def test_a_network_has_all_its_outputs_and_its_largest_hidden_weights():
     u, j = hidden[0].weight.place
     assert hidden[0].weight.name == f"{NAMES[j]} in unit {u + 1}"
     assert model.scorer.weights[u, j] == hidden[0].weight.value
-    with pytest.raises(IncompatibleError, match="no straight lines in"):
+    with pytest.raises(IncompatibleError, match="not straight lines in"):
         found.profile(hidden[0].weight.name)
 
 
@@ -273,7 +273,7 @@ def test_what_is_refused():
         smoothness(linear(measure=None), data)
     with pytest.raises(IncompatibleError, match="a constant model has no weights to move"):
         smoothness(xr.Model(Constant()), data, measure="AP")
-    with pytest.raises(IncompatibleError, match="DirectRank is no model"):
+    with pytest.raises(IncompatibleError, match="DirectRank is not a model"):
         smoothness(xr.DirectRank(), data)
     with pytest.raises(DataError, match="skips every query"):
         smoothness(linear(), replace(data, y=np.zeros(len(data.y))), measure="AP(empty='skip')")

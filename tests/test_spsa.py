@@ -211,18 +211,18 @@ def test_a_run_that_diverges_says_so(method):
         last = run(replace(method, a0=1e8, c0=0.1), Values(told), np.ones(5), 20)[-1]
         assert last.done
         assert "a0=1e+08 diverged in step" in last.trouble
-        assert "take a smaller a0" in last.trouble
+        assert "use a smaller a0" in last.trouble
         assert last.value == told(last.theta) > -np.inf
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"evaluations": 3}, "evaluations=3 is not even: an estimate takes two; take 2"),
+        ({"evaluations": 3}, "evaluations=3 is not even: an estimate takes two; use 2"),
         ({"evaluations": 0}, "evaluations=0 is not even|evaluations=0 .* take 2"),
-        ({"a0": 0.0}, "a0 must be a number above 0, or None to have it chosen; got 0.0"),
+        ({"a0": 0.0}, "a0 must be a number above 0, or None for an automatic choice; got 0.0"),
         ({"a0": float("nan")}, "a0 must be a number above 0"),
-        ({"c0": -0.1}, "c0 must be a number above 0, or None to have it chosen; got -0.1"),
+        ({"c0": -0.1}, "c0 must be a number above 0, or None for an automatic choice; got -0.1"),
         ({"c0": float("inf")}, "c0 must be a number above 0"),
         ({"A": -1.0}, "A must be a number of at least 0, got -1"),
         ({"alpha": float("nan")}, "alpha must be a number of at least 0"),

@@ -66,7 +66,7 @@ def test_a_generator_goes_on_where_it_was():
     ],
 )
 def test_a_damaged_record_is_told(record):
-    with pytest.raises(DataError, match="here: the state of training is damaged"):
+    with pytest.raises(DataError, match="here: the saved state of training is damaged"):
         from_record(record, "here")
 
 

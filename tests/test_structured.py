@@ -382,8 +382,8 @@ def test_a_shape_belongs_to_positional_measures(measure):
         ((1.0, -1.0), "A is -1 at rank 2 and 0 after it"),
         ((math.inf, 1.0), "A is inf at rank 1"),
         ((2.0, math.nan, 1.0), "A is nan at rank 2"),
-        ((), "tells no ranks apart"),
-        ((0.0, 0.0), "tells no ranks apart"),
+        ((), "is the same at all ranks"),
+        ((0.0, 0.0), "is the same at all ranks"),
         ("square", "'linear', 'sqrt', 'discount' or a table"),
     ],
 )

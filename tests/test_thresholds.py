@@ -113,7 +113,7 @@ def test_bad_scorers_are_refused(arguments, said):
 
 
 def test_other_columns_are_refused():
-    with pytest.raises(xr.IncompatibleError, match="one column a weight"):
+    with pytest.raises(xr.IncompatibleError, match="one column per weight"):
         xr.Thresholds(([1.0],), ([1.0],)).score(np.zeros((2, 3), np.float32))
 
 

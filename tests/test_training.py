@@ -192,6 +192,24 @@ def test_the_progress_of_parts_is_that_of_one_run():
     assert root.journal.history[-1].step == root.journal.history[-1].steps
 
 
+def test_steps_tell_to_which_run_they_belong():
+    """Restarts, trials and bags begin anew; a phase goes on where the one before ended."""
+
+    def told(run):
+        root = Root()
+        root.train(lambda recorder: run(recorder.part(view=Linear)))
+        return [(progress.run, progress.value) for progress in root.journal.history]
+
+    starts = [partial(walk(seed, 2), np.zeros(1)) for seed in (1, 2)]
+    found = told(partial(restarts, starts))
+    assert [run for run, _ in found] == ["0/"] * 3 + ["1/"] * 3
+    assert [value for _, value in found][::3] == [0.0, 0.0]
+    assert {run for run, _ in told(partial(phases, [walk(1, 2), walk(2, 2)], np.zeros(1)))} == {""}
+    assert [run for run, _ in told(lambda recorder: trials(starts, [walk(3, 1), walk(4, 1)], recorder))][-2:] == ["2/", "2/"]
+    anew = told(lambda recorder: phases([lambda _, part: restarts(starts, part), walk(0, 1)], np.zeros(1), recorder))
+    assert [run for run, _ in anew] == ["0/"] * 3 + ["1/"] * 3 + [""] * 2
+
+
 def test_restarts_end_by_patience():
     made = []
 

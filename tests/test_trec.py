@@ -223,13 +223,13 @@ def test_what_lines_look_like(line: bytes, qrels: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 0 a 1\n\n1 0 b\n", r"data\.qrels:3: has 3 columns where 4 belong; expected e\.g\. '301 0 FT911-3 1'"),
-        ("1 0 a 1\n1 0 b 1 9\n1 0 c\n", r"data\.qrels:2: has 5 columns where 4 belong"),
+        ("1 0 a 1\n\n1 0 b\n", r"data\.qrels:3: has 3 columns instead of 4; expected e\.g\. '301 0 FT911-3 1'"),
+        ("1 0 a 1\n1 0 b 1 9\n1 0 c\n", r"data\.qrels:2: has 5 columns instead of 4"),
         ("1 0 a 1\n \n1 0 b x\n1 0 c y\n", r"data\.qrels:3: grade 'x' is not a finite number; expected e\.g\."),
         ("1 0 a nan\n", r"data\.qrels:1: grade 'nan' is not a finite number"),
         ("1 0 a 1\n1 0 b -inf", r"data\.qrels:2: grade '-inf' is not a finite number"),
         ("1 0 a 1_0\n", r"data\.qrels:1: grade '1_0' is not a finite number"),
-        ("1 0 a 1\n2 0 a 1\n\n1 0 a 2\n", r"data\.qrels:4: query '1' has document 'a' already on line 1; remove one"),
+        ("1 0 a 1\n2 0 a 1\n\n1 0 a 2\n", r"data\.qrels:4: query '1' already has document 'a' on line 1; remove one"),
         ("", r"data\.qrels: is empty; expected lines such as '301 0 FT911-3 1'"),
         (" \n\n", r"data\.qrels: is empty"),
     ],
@@ -243,11 +243,11 @@ def test_bad_qrels(text: str, message: str, block: int, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 Q0 a 1 2.5\n", r"data\.run:1: has 5 columns where 6 belong; expected e\.g\. '301 Q0 FT911-3 1 14\.89 bm25'"),
-        ("1 0 a 1\n", r"data\.run:1: has 4 columns where 6 belong"),
+        ("1 Q0 a 1 2.5\n", r"data\.run:1: has 5 columns instead of 6; expected e\.g\. '301 Q0 FT911-3 1 14\.89 bm25'"),
+        ("1 0 a 1\n", r"data\.run:1: has 4 columns instead of 6"),
         ("1 Q0 a 1 high t\n", r"data\.run:1: score 'high' is not a finite number"),
         ("1 Q0 a 1 2 t\n1 Q0 b 1 inf t\n", r"data\.run:2: score 'inf' is not a finite number"),
-        ("1 Q0 a 1 2 t\n1 Q0 a 2 1 t\n", r"data\.run:2: query '1' has document 'a' already on line 1"),
+        ("1 Q0 a 1 2 t\n1 Q0 a 2 1 t\n", r"data\.run:2: query '1' already has document 'a' on line 1"),
         ("", r"data\.run: is empty; expected lines such as '301 Q0"),
     ],
 )
@@ -328,7 +328,7 @@ def test_a_run_comes_through_a_pipe_however_slow(wait: float, packed: bool, tmp_
 def test_a_pipe_without_a_writer_and_one_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipes, "PATIENCE", 0.1)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError, match="nobody writes to"):
+    with pytest.raises(DataError, match="nothing writes to"):
         read_run(tmp_path / "pipe")
     monkeypatch.setattr(pipes, "PATIENCE", 10.0)
     writer = fed(tmp_path / "pipe")

@@ -56,9 +56,12 @@ def test_joined_models_add_up(booster, seed):
     assert read.model_to_string() == whole
 
 
-def test_models_of_other_data_are_not_joined():
-    with pytest.raises(xr.IncompatibleError, match="differ in feature_infos"):
-        joined(trained(0).model_to_string(), trained(1).model_to_string())
+def test_models_of_other_data_are_joined_and_those_of_other_features_are_not():
+    parts = [ModelText.of(trained(seed).model_to_string()) for seed in (0, 1)]
+    whole = ModelText.of(joined(*(part.written() for part in parts)))
+    assert whole.trees == parts[0].trees + parts[1].trees
+    ends = [[float(end) for end in part.header["feature_infos"].split()[0][1:-1].split(":")] for part in (*parts, whole)]
+    assert ends[2] == [min(ends[0][0], ends[1][0]), max(ends[0][1], ends[1][1])]
     text = trained().model_to_string()
     with pytest.raises(xr.IncompatibleError, match=r"differ in feature_names, 'Column_0.* and 'Column_0 b"):
         joined(text, text.replace("Column_1", "b"))
@@ -68,7 +71,7 @@ def test_models_of_other_data_are_not_joined():
     ("change", "said"),
     [
         (lambda text: scaled(text, [1.0]), "1 weights, .* for 3 trees"),
-        (lambda text: scaled(text, [1.0, np.nan, 1.0]), "give a finite one a tree"),
+        (lambda text: scaled(text, [1.0, np.nan, 1.0]), "give one finite weight per tree"),
         (lambda text: scaled(text, [1.0, 1.0, 1e308]), "tree 2: leaf_value overflows; give a smaller weight"),
         (lambda text: first_trees(text, 4), "there are 3 trees, so the first 4"),
         (lambda text: first_trees(text, -1), "the first -1"),
@@ -124,7 +127,7 @@ def in_tree(name, change):
             lambda words: " ".join(["-1" if word.startswith("-") else word for word in words]),
             "tree 1: a node or leaf is the child of two",
         ),
-        ("left_child", lambda words: " ".join(words[:-1]), "tree 1: left_child has .* where 7 numbers belong"),
+        ("left_child", lambda words: " ".join(words[:-1]), "tree 1: left_child has .* instead of 7 numbers"),
         ("split_feature", lambda words: " ".join(["4", *words[1:]]), "tree 1: split_feature has numbers that are below 0 or not below 4"),
         ("decision_type", lambda words: " ".join(["12", *words[1:]]), "tree 1: decision_type has numbers"),
         ("leaf_value", lambda words: " ".join(["inf", *words[1:]]), "tree 1: leaf_value has numbers that are not finite"),
@@ -132,8 +135,8 @@ def in_tree(name, change):
         ("threshold", lambda words: " ".join(["nan", *words[1:]]), "tree 1: threshold has 'nan"),
         ("decision_type", lambda words: " ".join(["1"] * len(words)), "tree 1: threshold names a set that is not there"),
         ("num_leaves", lambda words: "0", "tree 1: num_leaves has numbers"),
-        ("num_leaves", lambda words: "99", "tree 1: decision_type has .* where 98"),
-        ("num_cat", lambda words: "99", "tree 1: cat_boundaries has .* where 100"),
+        ("num_leaves", lambda words: "99", "tree 1: decision_type has .* instead of 98"),
+        ("num_cat", lambda words: "99", "tree 1: cat_boundaries has .* instead of 100"),
         ("cat_boundaries", lambda words: " ".join(["0"] * len(words)), "tree 1: cat_boundaries do not rise"),
         ("cat_threshold", lambda words: " ".join(["4294967296", *words[1:]]), "tree 1: cat_threshold has numbers"),
         ("is_linear", lambda words: "1", "tree 1 has linear models in its leaves; train with linear_tree=false"),
@@ -150,7 +153,7 @@ def test_damage_is_named_with_its_tree(name, change, said):
     [
         ("", "begins with a line 'tree', not ''; give what Booster.model_to_string returns"),
         (TEXT.replace("version=v4", "version=v3"), "version 'v3'; load and save it with LightGBM 4"),
-        (TEXT.replace("num_tree_per_iteration=1", "num_tree_per_iteration=3"), "give '3' scores a row"),
+        (TEXT.replace("num_tree_per_iteration=1", "num_tree_per_iteration=3"), "give '3' scores per row"),
         (TEXT.replace("label_index=0", "label_index=0\naverage_output"), "a random forest"),
         (TEXT.replace("max_feature_idx=3", "max_feature_idx=4"), "max_feature_idx is '4'"),
         (TEXT.replace("feature_infos=", "infos="), "no line feature_infos="),
@@ -167,7 +170,7 @@ def test_text_that_cannot_be_read_is_refused_with_the_remedy(text, said):
     ("given", "said"),
     [
         ({"linear_tree": True}, "linear models in its leaves"),
-        ({"objective": "multiclass", "num_class": 9}, "'9' scores a row"),
+        ({"objective": "multiclass", "num_class": 9}, "'9' scores per row"),
         ({"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}, "a random forest, whose scores are means"),
     ],
 )

@@ -231,7 +231,7 @@ def test_a_break_changes_nothing(kind, drawn, held_out):
             raise KeyboardInterrupt
 
     with pytest.warns(xr.InterruptedWarning, match="interrupted"):
-        part = KINDS[kind](**settings).fit(data, valid=valid, listener=interrupt)
+        part = KINDS[kind](**settings).fit(data, valid=valid, progress=interrupt)
     assert part.model_.training["interrupted"]
     assert part.model_.scorer.n_trees <= 6
     again = KINDS[kind](**settings).fit(data, valid=valid, resume=part.model_)
@@ -249,7 +249,7 @@ def test_only_what_was_begun_is_resumed(other):
         KINDS["MART"]().fit(judged(queries=21), resume=part.model_)
     with pytest.raises(xr.IncompatibleError, match="the model was trained with"):
         KINDS["LambdaMART"]().fit(data, resume=part.model_)
-    with pytest.raises(xr.IncompatibleError, match="trees=3, not 5, which can change only for a single forest"):
+    with pytest.raises(xr.IncompatibleError, match="trees=3, not 5, which may change only for a single forest"):
         bags = {"bags": 2, "query_fraction": 0.6}
         KINDS["MART"](trees=5, **bags).fit(data, resume=KINDS["MART"](trees=3, **bags).fit(data).model_)
     more = KINDS["MART"](trees=5).fit(data, resume=part.model_)
@@ -401,7 +401,7 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
 
     kept = []
     with pytest.warns(xr.InterruptedWarning, match="interrupted"):
-        part = KINDS["LambdaMART"](**settings).fit(data, listener=interrupt, checkpoint=kept.append)
+        part = KINDS["LambdaMART"](**settings).fit(data, progress=interrupt, checkpoint=kept.append)
     assert part.model_.training["interrupted"]
     assert part.model_.training["value"] == pytest.approx(part.score(data), abs=1e-12)
     for model in kept:
@@ -413,8 +413,8 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"categorical": ["colour"]}, "categorical names 'colour', which is no feature; there are x0"),
-        ({"monotone": {"price": -1}}, "monotone names 'price', which is no feature"),
+        ({"categorical": ["colour"]}, "categorical names 'colour', which is not a feature; there are x0"),
+        ({"monotone": {"price": -1}}, "monotone names 'price', which is not a feature"),
         ({"monotone": {"x0": 2}}, "monotone={'x0': 2} is not a mapping of text to -1, 0 or 1"),
         ({"monotone": {"x0": 1}, "categorical": ["x0"]}, "'x0' cannot be categorical and monotone"),
         ({"bags": 2, "feature_fraction": 1.0, "query_fraction": 1.0}, "the forests of 2 bags would be the same; give query_fraction"),

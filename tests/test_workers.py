@@ -187,7 +187,7 @@ time.sleep(600)
 def web(tmp_path):
     """A comparison of data in this folder; methods are to be added."""
     (tmp_path / "web.txt").write_text("".join(f"{d % 3} qid:{q} 1:{d} 2:{(d * q) % 5}\n" for q in range(1, 7) for d in range(4)))
-    return [PROGRAM, "compare", "web.txt", "--folds", "3", "--report", "out", "--threads", "1"]
+    return [PROGRAM, "compare", "web.txt", "--folds", "3", "--out", "out", "--threads", "1"]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from exactrank.compare.runs import compare_runs as compare_runs
     from exactrank.compare.tune import Tuned as Tuned, tune as tune
     from exactrank.data.describe import describe as describe
-    from exactrank.data.folds import Fold as Fold, read_folds as read_folds
+    from exactrank.data.folds import Fold as Fold, read_folds as read_folds, read_parts as read_parts, split as split
     from exactrank.data.format import Columns as Columns
     from exactrank.data.formats import read as read, write as write
     from exactrank.data.ranking_data import RankingData as RankingData
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ExactRankError as ExactRankError,
         IncompatibleError as IncompatibleError,
         InterruptedWarning as InterruptedWarning,
+        LeftOutWarning as LeftOutWarning,
         MeasureError as MeasureError,
         OutputExistsError as OutputExistsError,
         PluginWarning as PluginWarning,
@@ -112,15 +113,15 @@ HOME = {
     "exactrank.compare.runs": ("compare_runs",),
     "exactrank.compare.tune": ("Tuned", "tune"),
     "exactrank.data.describe": ("describe",),
-    "exactrank.data.folds": ("Fold", "read_folds"),
+    "exactrank.data.folds": ("Fold", "read_folds", "read_parts", "split"),
     "exactrank.data.format": ("Columns",),
     "exactrank.data.formats": ("read", "write"),
     "exactrank.data.ranking_data": ("RankingData",),
     "exactrank.data.run_file": ("write_run",),
     "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
     "exactrank.errors": (
-        "DataError", "ExactRankError", "IncompatibleError", "InterruptedWarning", "MeasureError", "OutputExistsError", "PluginWarning",
-        "PrecisionWarning", "SettingError",
+        "DataError", "ExactRankError", "IncompatibleError", "InterruptedWarning", "LeftOutWarning", "MeasureError", "OutputExistsError",
+        "PluginWarning", "PrecisionWarning", "SettingError",
     ),
     "exactrank.export.check": ("Check",),
     "exactrank.export.export": ("export",),

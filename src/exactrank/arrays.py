@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 Matrix: TypeAlias = npt.NDArray[np.float32]  #: documents x features
-PerDocument: TypeAlias = npt.NDArray[np.float64]  #: one number a document
-PerQuery: TypeAlias = npt.NDArray[np.float64]  #: one number a query
+PerDocument: TypeAlias = npt.NDArray[np.float64]  #: one number per document
+PerQuery: TypeAlias = npt.NDArray[np.float64]  #: one number per query
 Boundaries: TypeAlias = npt.NDArray[np.int64]  #: query q holds documents boundaries[q] to boundaries[q + 1]
 Rows: TypeAlias = npt.NDArray[np.int64]  #: row numbers
 Ids: TypeAlias = npt.NDArray[Any]  #: ids of any dtype

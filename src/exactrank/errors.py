@@ -1,8 +1,11 @@
-"""What can go wrong, by whose remedy it is, and what is warned of. Every message names the place, the value and what to do."""
+"""Errors that the caller can fix, and warnings. Every message names the place, the value and what to do."""
+
+import sys
+import warnings
 
 
 class ExactRankError(Exception):
-    """The base of all errors that the caller can mend."""
+    """The base of all errors that the caller can fix."""
 
 
 class DataError(ExactRankError, ValueError):
@@ -10,7 +13,7 @@ class DataError(ExactRankError, ValueError):
 
 
 class SettingError(ExactRankError, ValueError):
-    """A setting that does not exist, cannot have the given value, or has no effect beside the others."""
+    """A setting that does not exist, cannot have the given value, or has no effect with the others as they are."""
 
 
 class MeasureError(ExactRankError, ValueError):
@@ -26,12 +29,24 @@ class OutputExistsError(ExactRankError, FileExistsError):
 
 
 class InterruptedWarning(UserWarning):
-    """Training ended by Ctrl-C; the model is the best until then."""
+    """Training was stopped by Ctrl-C; the model is the best one so far."""
 
 
 class PrecisionWarning(UserWarning):
-    """Values that differ become equal where features are kept in single precision; the message names the features and the remedy."""
+    """Different values become equal because features are kept in single precision; the message names the features and the remedy."""
+
+
+class LeftOutWarning(UserWarning):
+    """Columns of a table are no features; the message names them, why, and how to have them."""
 
 
 class PluginWarning(UserWarning):
-    """A package adds a name that is taken, and is left out; the message names the package and who has the name."""
+    """A package adds a name that is already taken, and is ignored; the message names the package and the owner of the name."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the code that called this package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "exactrank":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

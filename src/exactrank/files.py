@@ -1,7 +1,7 @@
 """Output files that are either whole or not there, scratch folders, and input files that may be gzip.
 
 An output is written to a temporary file beside its final path, flushed to the disk and renamed; a failure on the way leaves
-whatever stood at the path before. A symbolic link stays, and the file that it points to is replaced. Only regular files are ever
+what was at the path before. A symbolic link stays, and the file that it points to is replaced. Only regular files are ever
 replaced. ``-`` and ``/dev/stdout`` are standard output, which gets the whole content at the end.
 
 Temporary files and scratch folders are locked (`exactrank.locks`): those of dead processes are removed by the next one that writes
@@ -53,7 +53,7 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
 
 
 def refuse_existing(path: Path) -> None:
-    """Raise where ``path`` is taken."""
+    """Raise if ``path`` is taken."""
     if not is_stream(path) and path.exists():
         raise OutputExistsError(f"{path} already exists; choose another path or pass --force (force=True) to replace it")
 
@@ -74,7 +74,7 @@ def whole_files(*paths: str | os.PathLike[str], force: bool = False) -> Iterator
             output = _StandardOutput() if is_stream(path) else _Part(Path(path), force)
             opened.callback(output.close)
             if any(output.target == other.target for other in outputs):
-                raise DataError(f"two outputs would go to {path}; give each a path of its own")
+                raise DataError(f"two outputs would go to {path}; give each its own path")
             outputs.append(output)
         yield tuple(output.file for output in outputs)
         for output in outputs:
@@ -97,7 +97,7 @@ class _Part:
             missing = target.parent if path.is_symlink() else path.parent
             raise FileNotFoundError(f"{path}: the folder {missing} does not exist; create it first")
         if os.path.lexists(target) and not target.is_file():
-            raise OSError(f"{path} is not a regular file and is never replaced; give the path of a file, or - for standard output")
+            raise OSError(f"{path} is not a regular file and will not be replaced; give the path of a file, or - for standard output")
         folder, stem, content = target.parent, target.name, os.fsencode(target.name)
         if len(content) > LONGEST_NAME:
             stem = os.fsdecode(content[: LONGEST_NAME // 2]) + "-" + hashlib.sha256(content).hexdigest()[:16]
@@ -140,7 +140,7 @@ class _Part:
                 finally:
                     os.close(folder)
         except OSError as error:
-            raise OSError(error.errno, f"{error.strerror}; the file is in place, but may not outlast a power cut", str(self.path)) from None
+            raise OSError(error.errno, f"{error.strerror}; the file is in place, but may not survive a power cut", str(self.path)) from None
 
     def close(self) -> None:
         """The name goes before the lock; what could not be written is given up."""
@@ -198,7 +198,7 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        left = "what stood there before is untouched" if path.exists() else "nothing was written there"
+        left = "the file that was there is unchanged" if path.exists() else "nothing was written there"
         raise OSError(error.errno, f"{error.strerror}; {left}", str(path)) from None
 
 
@@ -255,7 +255,7 @@ class Readable(Protocol):
 def open_bytes(path: str | os.PathLike[str]) -> Iterator[Readable]:
     """The bytes of a file or a pipe, decompressed if they are gzip; a damaged gzip stream is a `DataError`.
 
-    Opening waits for nothing, so that a device or a pipe without a writer cannot hold us up.
+    Opening never blocks, so a device or a pipe without a writer cannot hold us up.
     """
     if not os.path.exists(path):
         raise DataError(f"{path} does not exist; check the path")
@@ -289,7 +289,7 @@ def whole_lines(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
                 rest.clear()
             rest += tail
             if len(rest) > LINE:
-                raise DataError(f"{path}:{lines + 1}: is longer than {LINE >> 20} MiB, which no line of such a text is; check the file")
+                raise DataError(f"{path}:{lines + 1}: is longer than {LINE >> 20} MiB, too long for a line of such a file; check the file")
     if rest:
         yield bytes(rest)
 
@@ -301,5 +301,5 @@ def read_bounded(path: str | os.PathLike[str], most: int) -> bytearray:
         while block := file.read(1 << 20):
             found += block
             if len(found) > most:
-                raise DataError(f"{path}: is longer than {most >> 20:,} MiB, which no file of this kind is; check the path")
+                raise DataError(f"{path}: is longer than {most >> 20:,} MiB, too long for a file of this kind; check the path")
     return found

@@ -1,8 +1,8 @@
 """Files that say by a lock whether the process that made them is alive.
 
 A process locks every temporary file that it makes, and the kernel frees the lock when the process ends, however it ends. So a
-temporary file whose lock is free is a leftover, which the next run may remove. Where a file system knows no locks, nothing is
-taken for a leftover.
+temporary file whose lock is free is a leftover, which the next run may remove. If a file system has no locks, nothing counts
+as a leftover.
 
 Between the making of a file and its lock another process may take it for a leftover. Whoever has locked a file therefore looks
 whether that file still stands at its path, and if it does not, tries again.

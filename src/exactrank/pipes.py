@@ -1,6 +1,6 @@
 """Pipes as input: ``<(zcat run.gz)`` of a shell, or a FIFO.
 
-A pipe is waited for as long as someone has it open for writing, however slow. Where nobody comes to write, and where one writes without
+Reading waits as long as someone has the pipe open for writing, however slow. If nobody opens it for writing, or someone writes without
 end, reading stops with an error.
 """
 
@@ -47,7 +47,7 @@ class Pipe(io.RawIOBase):
             if self._begun or size > 0 or any(event & select.POLLHUP for _, event in self._state.poll(0)):  # a writer came, and may be gone
                 break
             if time.monotonic() > self._deadline:
-                raise DataError(f"{self._path} is a pipe that nobody writes to; start the program that writes, or give a file")
+                raise DataError(f"{self._path} is a pipe that nothing writes to; start the program that writes to it, or give a file")
             time.sleep(0.02)
         self._begun = True
         self._read += size

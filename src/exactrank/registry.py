@@ -1,4 +1,4 @@
-"""Things that are known by a name: rankers, measures, formats, contenders, export targets and experiments, each in one registry.
+"""Things known by name: rankers, measures, formats, contenders, export targets and experiments, each in one registry.
 
 Ours are listed by where they are, and imported when they are asked for. Other packages add theirs by entry points of the registry's
 group, e.g. in their pyproject.toml:
@@ -6,8 +6,8 @@ group, e.g. in their pyproject.toml:
     [project.entry-points."exactrank.rankers"]
     my-ranker = "my_package.my_module:MyRanker"
 
-No name of ours is ever another package's, and of two packages that claim a name the first by the alphabet has it; a `PluginWarning`
-tells of both. Nothing is imported to list names. What cannot be imported is an error where it is asked for, which names the package.
+Another package never replaces a name of ours, and if two packages claim a name, the first in alphabetical order gets it; a `PluginWarning`
+names both. Listing names imports nothing. What cannot be imported is an error when it is asked for, which names the package.
 """
 
 import warnings
@@ -58,7 +58,7 @@ class Registry(Mapping[str, T]):
             if key not in points:
                 raise self.unknown(name, self)
             point = points[key]
-            remedy = f"mend or uninstall the package {_package(point)}"
+            remedy = f"fix or uninstall the package {_package(point)}"
             theirs = imported(point, remedy)
             if key not in self.own:  # which importing it may have added
                 if not self.fits(theirs):
@@ -90,7 +90,7 @@ class Registry(Mapping[str, T]):
         return found
 
     def _warn(self, point: "EntryPoint", owner: str) -> None:
-        told = f"the package {_package(point)} adds a {self.what} {point.name!r}, a name that {owner} has already; it is left out"
+        told = f"the package {_package(point)} adds a {self.what} {point.name!r}, but {owner} already has that name; it is ignored"
         warnings.warn(told, PluginWarning, stacklevel=4)
 
 
@@ -106,7 +106,7 @@ def imported_late(package: str, modules: Mapping[str, str]) -> Callable[[str], t
 
 
 def imported(point: "EntryPoint", remedy: str) -> Any:
-    """What ``point`` names; importing a module of others may raise anything, which is told with the ``remedy``."""
+    """What ``point`` names; importing a module of others may raise anything, which is reported with the ``remedy``."""
     from exactrank.reasons import reason_of
 
     try:

@@ -3,13 +3,13 @@
     class Ridge(Ranker):
         l2: float = setting(default=1e-3, help="Penalty on a feature's weight, relative to its variance.", above=0)
 
-The annotation is the type, and the choices where there are some. From the declaration come the constructor, the check in ``fit``, the
+The annotation is the type, with the choices if there are any. From the declaration come the constructor, the check in ``fit``, the
 option of the command line with its help, the table on the method's page, the search space of tuning, and what may change when training
 is resumed. A constructor only stores, as scikit-learn asks; `check_values` is called by ``fit`` before any work.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import wraps
@@ -41,12 +41,12 @@ ELSEWHERE = {
 VALID = "valid"
 _FUNCTION = get_origin(Callable[[], None])
 _LARGEST = float(np.finfo(np.float64).max)
-_KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text", NoneType: "None"}
+_KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text", NoneType: "None", object: "any value"}
 
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from ``low`` to ``high``; where they are whole, so are the numbers drawn. ``log`` draws ratios evenly.
+    """Numbers from ``low`` to ``high``; if both are whole, so are the numbers drawn. ``log`` draws on a logarithmic scale.
 
     It is what scikit-learn calls a distribution: ``RandomizedSearchCV(xr.LambdaMART(), dict(xr.LambdaMART.space), ...)`` takes it too.
     """
@@ -99,12 +99,12 @@ class Setting:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words that it may be."""
+        """The words that it may take."""
         return tuple(word for kind in self.kinds if get_origin(kind) is Literal for word in get_args(kind))
 
     @property
     def expected(self) -> str:
-        """What it may be, in words.
+        """The values that it may take, in words.
 
         >>> Setting(default=1, help="", at_least=1, kinds=(int, NoneType)).expected
         'a whole number of at least 1, or None'
@@ -124,7 +124,7 @@ class Setting:
         return " and ".join(f"only with {name}" + _one_of(values) for name, values in self.only.items() if name != VALID)
 
     def check(self, value: Any, owner: str) -> None:
-        """Raise where ``value`` is nothing that the setting may be."""
+        """Raise if the setting may not have this ``value``."""
         if not any(_is_a(value, kind) for kind in self.kinds):
             near = get_close_matches(value, self.choices, 1) if isinstance(value, str) else []
             meant = f'; did you mean "{near[0]}"?' if near else ""
@@ -137,7 +137,7 @@ class Setting:
                 raise SettingError(f"{owner}: {self.name}={value!r} is out of range; give {self.expected}")
 
     def is_default(self, value: Any) -> bool:
-        """Is it what it is when nothing was said?"""
+        """Is it the default?"""
         if isinstance(value, np.ndarray) or isinstance(self.default, np.ndarray):
             return value is self.default
         return (type(value) is type(self.default) and bool(value == self.default)) or bool(_is_a(value, float) and value == self.default)
@@ -187,15 +187,25 @@ class Configured:
         cls.space = {name: one.search for name, one in cls.settings.items() if one.search is not None}
         cls.__init__ = _told(cls.__init__)  # type: ignore[method-assign]
 
+    def check_names(self, names: Iterable[str]) -> None:
+        """Raise where there is no setting of one of these ``names``, and say what it may mean."""
+        unknown = next((name for name in names if name not in self.settings), None)
+        if unknown is not None:
+            ours = ELSEWHERE.get(unknown, "")
+            near = get_close_matches(unknown, self.settings, 1)
+            hint = f"; here it is called {ours}" if ours in self.settings else f"; did you mean {near[0]}?" if near else ""
+            known = "" if hint else f"; it has {', '.join(self.settings)}"
+            raise SettingError(f"{type(self).__name__} has no setting {unknown!r}{hint}{known}")
+
     def check_values(self) -> None:
-        """Raise where a setting is nothing that it may be."""
+        """Raise if a setting has a value that it may not have."""
         for name, one in self.settings.items():
             one.check(getattr(self, name), type(self).__name__)
 
     def without_effect(self, **known: Any) -> dict[str, str]:
-        """The settings that have no effect beside the others, each with why.
+        """The settings that have no effect with the others as they are, each with the reason.
 
-        ``known`` says what settings such as "auto" come to, and as `VALID` whether there is validation data; unless it does, all goes.
+        ``known`` says which values settings such as "auto" take, and as `VALID` whether there is validation data; unless it does, all goes.
         """
         comes_to = {VALID: True} | {name: getattr(self, name) for name in self.settings} | known
         found = {}
@@ -209,7 +219,7 @@ class Configured:
                     goes = any(is_now is each or (type(is_now) is type(each) and is_now == each) for each in allowed)
                 if goes:
                     continue
-                beside = f"with {other}={is_now!r}" + (" (what it comes to here)" if other in known else "")
+                beside = f"with {other}={is_now!r}" + (" (its value here)" if other in known else "")
                 remedy = f"{other}{_one_of(allowed)}"
                 if other == VALID:
                     beside, remedy = "without validation data", f'{VALID}, or bags with bagging="cross-fit"'
@@ -222,13 +232,7 @@ def _told(made: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(made)
     def init(self: Any, *args: Any, **settings: Any) -> None:
-        unknown = next((name for name in settings if name not in self.settings), None)
-        if unknown is not None:
-            ours = ELSEWHERE.get(unknown, "")
-            near = get_close_matches(unknown, self.settings, 1)
-            hint = f"; here it is called {ours}" if ours in self.settings else f"; did you mean {near[0]}?" if near else ""
-            known = "" if hint else f"; it has {', '.join(self.settings)}"
-            raise SettingError(f"{type(self).__name__} has no setting {unknown!r}{hint}{known}")
+        self.check_names(settings)
         made(self, *args, **settings)
 
     return init

@@ -68,7 +68,7 @@ def from_record(record: Any, where: str) -> Any:
     try:
         return _made(record)
     except (KeyError, TypeError, ValueError, AttributeError, binascii.Error, RecursionError) as error:
-        raise DataError(f"{where}: the state of training is damaged ({error}); train anew") from None
+        raise DataError(f"{where}: the saved state of training is damaged ({error}); train anew") from None
 
 
 def _made(record: Any) -> Any:

@@ -39,7 +39,7 @@ def encoded(text: str) -> bytes:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint at the one of the ``known`` names that is most like ``name``; nothing where none is.
+    """A hint at the one of the ``known`` names that is most like ``name``; empty if none is close.
 
     >>> did_you_mean("NDGC", ["nDCG", "AP"]), did_you_mean("x", ["nDCG", "AP"])
     (' (did you mean nDCG?)', '')

@@ -1,6 +1,6 @@
 """How many threads the native kernels use, and a pool of Python's own. Results do not depend on how many there are.
 
-Those of BLAS do, whose matrix products add up in another order for each number of threads: so it gets a single one.
+BLAS is different: its matrix products add up in another order for each number of threads, so it gets a single one.
 """
 
 import operator

@@ -105,7 +105,7 @@ public:
     virtual const std::vector<double>* common_discount() const { return nullptr; }
     // Then what each of a query's documents is worth, in the order listed.
     virtual void worths(const Ranked&, Scratch&, double*) const {}
-    // How many documents a query may have: beyond, positions that matter have no discount.
+    // How many documents per query may have: beyond, positions that matter have no discount.
     virtual std::size_t longest() const { return std::numeric_limits<std::int32_t>::max(); }
     // Positions from here on do not matter.
     std::int32_t cutoff() const { return cutoff_; }

@@ -289,7 +289,7 @@ private:
                                "'); ids must increase along the line");
     }
     static bool bad_value(Piece& piece, const char* start, bool is_missing) {
-        if (is_missing) return fail(piece, "value of '" + token(start) + "' is missing or infinite; pass keep_missing=True (--keep-missing) to keep it as NaN");
+        if (is_missing) return fail(piece, "value of '" + token(start) + "' is missing or infinite; pass keep_missing=True (--missing keep) to keep it as NaN");
         return fail(piece, "value of '" + token(start) + "' is not a number that fits float32");
     }
 

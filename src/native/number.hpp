@@ -46,12 +46,12 @@ XR_INLINE const char* read_number(const char* p, double& value) {
         if (digit(*exponent) >= 10) return nullptr;
         for (p = exponent; digit(*p) < 10;) ++p;
     }
+#ifdef __cpp_lib_to_chars  // Apple's library has it for floating point from macOS 26
     const auto result = std::from_chars(start + (*start == '+'), p, value);
-    if (result.ec == std::errc::result_out_of_range) {
-        value = std::strtod(std::string(start, p).c_str(), nullptr);  // tiny: rounds to zero or below the normals
-        return std::isinf(value) ? nullptr : p;
-    }
-    return result.ec == std::errc() && result.ptr == p ? p : nullptr;
+    if (result.ec != std::errc::result_out_of_range) return result.ec == std::errc() && result.ptr == p ? p : nullptr;
+#endif
+    value = std::strtod(std::string(start, p).c_str(), nullptr);  // of what is out of range, the tiny rounds to zero or below the normals
+    return std::isinf(value) ? nullptr : p;
 }
 
 }  // namespace exactrank

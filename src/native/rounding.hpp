@@ -14,6 +14,7 @@
 
 #include "dispatch.hpp"
 #include "matrix.hpp"
+#include "number.hpp"
 #include "threads.hpp"
 
 namespace exactrank {
@@ -41,9 +42,9 @@ static XR_CLONES Rounded count_rounded(const double* values, std::size_t n) {
 // Whether x is the shortest decimal of the float that it becomes: text that was written from floats reads so.
 inline bool is_decimal_of_float(double x) {
     char digits[32];
-    const auto written = std::to_chars(digits, digits + sizeof digits, static_cast<float>(x));
+    *std::to_chars(digits, digits + sizeof digits - 1, static_cast<float>(x)).ptr = '\0';
     double read;
-    return std::from_chars(digits, written.ptr, read).ec == std::errc() && read == x;
+    return read_number(digits, read) && read == x;
 }
 
 // The values of one feature in one query, found by the floats that they become.

@@ -13,7 +13,7 @@ from tests.faults.operations import Operation
 from tests.faults.shim import Fault
 
 COMPARE = Operation(
-    "compare", "compare {data} --methods ridge,rankcosine(max_iter=2) --folds 3 --report report --resume --threads 1", "report"
+    "compare", "compare {data} --methods ridge,rankcosine(max_iter=2) --folds 3 --out report --resume --threads 1", "report"
 )
 #: Of the user's, in the folder of the report.
 OWN = {"notes.txt": b"mine", "data/train.txt": b"1 qid:1 1:1\n"}

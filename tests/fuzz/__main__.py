@@ -125,7 +125,7 @@ def fuzz(names: list[str], seconds: float, seed: int, limit: float) -> int:
             print(f"  {path}: {said}" + ("" if outcome.said == said else f" (again: {outcome.said or outcome.verdict})"), flush=True)
         defects += len(found)
     if defects:
-        print(f"{defects} DEFECTS; mend each, and keep its input in {CORPUS.name}/TARGET as refused-WHAT-IS-WRONG or read-WHAT-IS-ODD")
+        print(f"{defects} DEFECTS; fix each, and keep its input in {CORPUS.name}/TARGET as refused-WHAT-IS-WRONG or read-WHAT-IS-ODD")
     return int(defects > 0)
 
 

@@ -8,7 +8,10 @@ ZERO = 1.0000000180025095e-35  #: 1e-35 as a float: what is no larger counts as 
 def tree_scores(text, X):
     """The raw score of each row by the model ``text``."""
     trees = [_fields(block) for block in text.partition("\nend of trees\n")[0].split("\nTree=")[1:]]
-    return [sum((_value(tree, [float(x) for x in row]) for tree in trees), 0.0) for row in X]
+    scores = [0.0 for _ in X]
+    for tree in trees:  # not by sum(), which keeps what is rounded off from Python 3.12
+        scores = [score + _value(tree, [float(x) for x in row]) for score, row in zip(scores, X, strict=True)]
+    return scores
 
 
 def _fields(block):

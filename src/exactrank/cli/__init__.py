@@ -7,29 +7,36 @@ Errors go to stderr without a traceback (``--debug`` shows it). Library modules 
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
 
-from exactrank.cli import card, compare, data, evaluate, export, fuse, probe, reproduce, serve, train, tune
+from exactrank.cli import card, compare, data, evaluate, export, fuse, listing, probe, reproduce, serve, train, tune
 from exactrank.cli.common import app, guarded
+from exactrank.cli.help import Command, Group
 
 __all__ = ["app", "main"]
 
-COMMANDS: tuple[Callable[..., None], ...] = (
-    *(data.info, data.convert, data.generate, evaluate.evaluate, compare.compare, tune.tune, evaluate.predict, card.card),
-    *(fuse.fuse, export.export, serve.serve, reproduce.reproduce, compare.demo),
-)
+#: The commands, by the panels of ``exactrank --help``.
+COMMANDS: Mapping[str, Sequence[Callable[..., None]]] = {
+    "Data": (data.info, data.convert, data.generate),
+    "Models": (tune.tune, compare.compare, compare.demo, evaluate.evaluate, evaluate.predict),
+    "Hybrid search": (fuse.fuse,),
+    "Deployment": (card.card, export.export, serve.serve),
+    "Reference": (listing.methods, listing.measures, reproduce.reproduce),
+}
 PROBES: tuple[Callable[..., None], ...] = (probe.optimality, probe.forces, probe.importance, probe.smoothness)
 
-_probes = typer.Typer(no_args_is_help=True)
-for _group, _functions in ((app, COMMANDS), (_probes, PROBES)):
+_rankers, _probes = typer.Typer(cls=train.Rankers, no_args_is_help=True), typer.Typer(cls=Group, no_args_is_help=True)
+for _panel, _functions in COMMANDS.items():
     for _function in _functions:
-        _group.command()(guarded(_function))
-app.command("fuse apply")(guarded(fuse.apply))
-app.add_typer(typer.Typer(cls=train.Rankers), name="train", help="Train a ranker on the measure you report.", no_args_is_help=True)
-app.add_typer(_probes, name="probe", help="Look closely at a model or a lambda function.")
+        app.command(cls=Command, rich_help_panel=_panel)(guarded(_function))
+for _function in PROBES:
+    _probes.command(cls=Command)(guarded(_function))
+app.command("fuse apply", cls=Command, rich_help_panel="Hybrid search")(guarded(fuse.apply))
+app.add_typer(_rankers, name="train", rich_help_panel="Models", help="Train a ranker on the measure you report.")
+app.add_typer(_probes, name="probe", rich_help_panel="Models", help="Look closely at a model or a lambda function.")
 
 
 @app.callback(invoke_without_command=True)

@@ -10,7 +10,7 @@ from exactrank.cli.common import Force, load_model, optional_file, say, write
 
 def card(
     model: Annotated[Path, typer.Argument(help="A model of exactrank train, or of a library that exactrank reads.")],
-    out: Annotated[Path | None, typer.Option(help="Where the card goes; - is standard output. \\[default: stdout]")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where the card goes; - is standard output. [default: stdout]")] = None,
     force: Force = False,
 ) -> None:
     """Write what people should know before they use a model, in Markdown: data, measure, settings, estimate, features and limits."""

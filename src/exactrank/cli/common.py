@@ -14,13 +14,15 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import typer
-from typer.core import TyperGroup
 
-from exactrank.errors import ExactRankError, IncompatibleError, PluginWarning, PrecisionWarning
+from exactrank.cli.completion import complete_measure
+from exactrank.cli.help import Group, described
+from exactrank.errors import ExactRankError, IncompatibleError, InterruptedWarning, LeftOutWarning, PluginWarning, PrecisionWarning
 from exactrank.text import printable, shortened
 
 if TYPE_CHECKING:
@@ -31,16 +33,20 @@ if TYPE_CHECKING:
 MEMORY = "not enough memory{}; give less data or fewer features, or convert text to an .xr cache, which is mapped instead of read"
 STDIN = "/dev/stdin"
 #: Arguments that are read, for which - is standard input; for all others it is standard output.
-INPUTS = ("data", "source", "model", "scores", "run", "valid", "test", "fusion")
+INPUTS = ("data", "source", "model", "scores", "run", "valid", "test", "fusion", "start")
 CLOSED = "standard input or output is closed; open it, or give the path of a file"
 _ALLOCATION = re.compile(r"Unable to allocate ([\d.]+ \w+)")  # NumPy's words
 
 
-class Program(TyperGroup):
+class Program(Group):
     """All commands; what it says of bad usage is `printable`, whatever the arguments were.
 
     A command may be called by two words, of which the first is a command too: ``fuse apply``.
     """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All commands; the first is what the program is for."""
+        return sorted(super().list_commands(ctx), key=lambda name: name != "train")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the first words name, and the others."""
@@ -72,14 +78,19 @@ def _printable_usage() -> Iterator[None]:
 app = typer.Typer(
     cls=Program,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Learning to rank, trained on the measure you report.",
 )
 
+
+def measure_option(about: str) -> Any:
+    """The option that takes a measure, or several, under the same name in every command."""
+    return typer.Option("--measure", "-m", metavar="MEASURE", autocompletion=complete_measure, help=about)
+
+
 Source = Annotated[Path, typer.Argument(help="LETOR text (also .gz), .xr cache, .parquet, .csv or TREC qrels.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Native threads; results do not depend on it. \\[default: all cores]")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Native threads; results do not depend on it. [default: all cores]")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 
@@ -96,8 +107,10 @@ class Options:
         from exactrank.data.format import Columns, ReadOptions
 
         given = {name: arguments.pop(name) for name in self.each}
-        columns = Columns(given["query_column"], given["doc_column"], given["relevance_column"])
-        keep_missing = given.get("keep_missing", self.keep_missing)
+        named = given["feature_columns"]
+        features = None if named is None else tuple(name.strip() for name in named.split(","))
+        columns = Columns(given["query_column"], given["doc_column"], given["relevance_column"], features=features)
+        keep_missing = given["missing"] is Missing.KEEP if "missing" in given else self.keep_missing
         return ReadOptions(keep_missing, given.get("features"), columns=columns, verify=True, threads=arguments.get("threads"))
 
 
@@ -105,16 +118,29 @@ _COLUMNS = {
     "query_column": (Annotated[str, typer.Option(help="Tables: the column of query ids.")], "query_id"),
     "doc_column": (Annotated[str, typer.Option(help="Tables: the column of document ids.")], "doc_id"),
     "relevance_column": (Annotated[str, typer.Option(help="Tables: the column of grades.")], "relevance"),
+    "feature_columns": (
+        Annotated[str | None, typer.Option(help="Tables: the columns of features, separated by commas; by default all others.")],
+        None,
+    ),
 }
 _FEATURES = Annotated[int | None, typer.Option(min=1, help="Text: how many features there are, where the file may lack the last ones.")]
-_KEEP_MISSING = Annotated[bool, typer.Option("--keep-missing", help="Text: keep nan, inf and NULL as missing values.")]
+
+
+class Missing(StrEnum):
+    """What becomes of missing values where data is read as it is."""
+
+    ERROR = "error"
+    KEEP = "keep"
+
+
+_MISSING = Annotated[Missing, typer.Option(help="What nan, inf and NULL in a text file are: an error, or missing values to keep.")]
 #: How to read data for a model, which takes missing values and must have the features it was trained on.
 Reading = Annotated["ReadOptions", Options({"features": (_FEATURES, None)} | _COLUMNS)]
 #: How to read data as it is: missing values are refused unless they are asked for.
-StrictReading = Annotated["ReadOptions", Options({"keep_missing": (_KEEP_MISSING, False)} | _COLUMNS)]
+StrictReading = Annotated["ReadOptions", Options({"missing": (_MISSING, Missing.ERROR)} | _COLUMNS)]
 
 #: The same, also for a model.
-AnyReading = Annotated["ReadOptions", Options({"keep_missing": (_KEEP_MISSING, False), "features": (_FEATURES, None)} | _COLUMNS)]
+AnyReading = Annotated["ReadOptions", Options({"missing": (_MISSING, Missing.ERROR), "features": (_FEATURES, None)} | _COLUMNS)]
 
 
 def guarded(function: Callable[..., None]) -> Callable[..., None]:
@@ -159,6 +185,7 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
     kind = inspect.Parameter.KEYWORD_ONLY
     own = [given.replace(kind=kind) for name, given in signature.parameters.items() if name not in groups]
     own += [inspect.Parameter(name, kind, annotation=annotation, default=default) for name, (annotation, default) in options.items()]
+    own = [described(each) for each in own]
     wrapped.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {each.name: each.annotation for each in own}
     return wrapped
@@ -219,9 +246,9 @@ def plain_warnings() -> Iterator[None]:
         usual = warnings.showwarning
 
         def shown(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, PluginWarning | PrecisionWarning):
+            if issubclass(category, LeftOutWarning | PluginWarning | PrecisionWarning):
                 tell(str(message))
-            else:
+            elif not issubclass(category, InterruptedWarning):  # of which commands say more than this
                 usual(message, category, *place, **more)
 
         warnings.showwarning = shown

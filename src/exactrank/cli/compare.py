@@ -12,24 +12,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactrank.cli.common import Force, Json, Reading, Seed, print_json, read, say, tell, write
-from exactrank.text import printable
+from exactrank.cli.common import Force, Json, Reading, Seed, measure_option, print_json, read, say, tell, write
+from exactrank.cli.completion import complete_methods
 
 if TYPE_CHECKING:
     from exactrank.compare.compare import Data
     from exactrank.compare.comparison import Comparison
-    from exactrank.compare.race import Advance, Told
     from exactrank.data.format import ReadOptions
 
 Trials = Annotated[int, typer.Option(min=1, help="Settings that each method may try on validation data, its defaults among them.")]
 Seconds = Annotated[float | None, typer.Option(help="Seconds of trials for each method and fold, in place of --trials.")]
 Limit = Annotated[
     float | None,
-    typer.Option(help="Seconds that any single fit may take, then it is killed. \\[default: programs --seconds or 3600, others none]"),
+    typer.Option(help="Seconds that any single fit may take, then it is killed. [default: programs --seconds or 3600, others none]"),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="End with 1 if any fit failed; without it only if no method finished.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Fits at a time, each in a process. \\[default: one a core]")]
-AllThreads = Annotated[int | None, typer.Option(min=1, help="Threads of all fits together. \\[default: all cores]")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Fits at a time, each in a process. [default: one a core]")]
+AllThreads = Annotated[int | None, typer.Option(min=1, help="Threads of all fits together. [default: all cores]")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder, to the same numbers.")]
 MLflow = Annotated[str | None, typer.Option("--mlflow", help="Log to this MLflow tracking URI, e.g. sqlite:///mlflow.db.")]
 
@@ -44,17 +43,33 @@ def compare(
         list[Path],
         typer.Argument(
             help="Data sets: a file whose queries are dealt into folds, or a folder with Fold1, Fold2, ... (or train, vali, test)."
+            " With --parts the files of one data set."
         ),
     ],
     reading: Reading,
     methods: Annotated[
-        str, typer.Option(help="e.g. directrank,lambdamart,'small=lambdamart(leaves=7)',lightgbm,package.module:Class")
+        str,
+        typer.Option(
+            metavar="METHOD,...",
+            autocompletion=complete_methods,
+            help="e.g. ridge,'small=lambdamart(leaves=7)',lightgbm; also package.module:Class. exactrank methods lists them.",
+        ),
     ] = "",
-    report: Annotated[Path | None, typer.Option(help="Folder for the report, tables, models and every fit; runs alone need none.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the report, tables, models and every fit; runs alone need none.")] = None,
     run: Annotated[
         list[str] | None, typer.Option(help="TREC run of DATA, or NAME=FILE; repeatable. Without methods runs are compared as they are.")
     ] = None,
-    measures: Annotated[str, typer.Option(help="The first is trained and tuned on; all are reported.")] = "nDCG@10",
+    measure: Annotated[
+        list[str] | None,
+        measure_option("The first is trained and tuned on, all are reported; repeatable. [default: nDCG@10]"),
+    ] = None,
+    parts: Annotated[
+        bool,
+        typer.Option(
+            "--parts",
+            help="DATA are the parts of one data set, as LETOR's S1 to S5: in turn all but two train, the next validates, the last tests.",
+        ),
+    ] = False,
     folds: Annotated[int, typer.Option(min=3, help="Parts into which the queries of a file are dealt.")] = 5,
     trials: Trials = 1,
     seconds: Seconds = None,
@@ -67,7 +82,7 @@ def compare(
     program: Annotated[
         list[str] | None, typer.Option(help="NAME=COMMAND: a program that takes {train} {valid} {test} and writes {scores}.")
     ] = None,
-    baseline: Annotated[str | None, typer.Option(help="The method that others are held against. \\[default: the first]")] = None,
+    baseline: Annotated[str | None, typer.Option(help="The method that others are held against. [default: the first]")] = None,
     resume: Resume = False,
     force: Force = False,
     workers: Workers = None,
@@ -90,24 +105,25 @@ def compare(
 
     named = [_named(text, "--scores") for text in scores or []] + _named_runs(run or [])
     programs = [Program(*_named(text, "--program")) for text in program or []]
-    listed = split_methods(measures)
+    listed = measure or ["nDCG@10"]
     for name in listed:
         parse_measure(name)
     if mlflow is not None:
         from exactrank.compare.tracking import check_tracking, log_comparison
 
         check_tracking(mlflow)
-        if report is None:
-            raise DataError("--mlflow logs the files of the report; give --report FOLDER")
+        if out is None:
+            raise DataError("--mlflow logs the files of the report; give --out FOLDER")
     if named and not methods.strip() and not programs:
         idle = {"--valid": valid, "--test": test, "--seconds": seconds, "--limit": limit, "--workers": workers, "--resume": resume or None,
+                "--parts": parts or None,
                 "--trials": None if trials == 1 else trials, "--folds": None if folds == 5 else folds}  # fmt: skip
-        found = _compared_runs(data, named, listed, idle, report, reading, force=force, baseline=baseline, seed=seed, threads=threads)
+        found = _compared_runs(data, named, listed, idle, out, reading, force=force, baseline=baseline, seed=seed, threads=threads)
     else:
         if not methods.strip() and not programs:
             raise DataError("there is nothing to compare; name --methods to fit, or give --run FILE for each run of DATA")
-        if report is None:
-            raise DataError("methods are fitted, and their models go to a folder; give --report FOLDER")
+        if out is None:
+            raise DataError("methods are fitted, and their models go to a folder; give --out FOLDER")
         contenders = [
             *map(find_contender, split_methods(methods) if methods.strip() else []),
             *(ScoresFile(*each) for each in named),
@@ -115,16 +131,15 @@ def compare(
         ]
         checked_budget(trials, seconds)
         checked_seconds("limit", limit)
-        with _interruptible(report), workplace(report, resume, force) as place:
-            sets, sources = _datasets(data, valid, test, reading)
-            with bar(quiet=as_json) as told:
-                found = compared(
-                    sets, contenders, listed, folds=folds, trials=trials, seconds=seconds, limit=limit, baseline=baseline, out=place,
-                    seed=seed, workers=workers, threads=threads, sources=sources, command=_command(), told=told,
-                )  # fmt: skip
-    _show(found, report, as_json)
-    if mlflow is not None and report is not None:
-        log_comparison(found, report, mlflow)
+        with _interruptible(out), workplace(out, resume, force) as place:
+            sets, sources = _datasets(data, valid, test, parts, reading)
+            found = compared(
+                sets, contenders, listed, folds=folds, trials=trials, seconds=seconds, limit=limit, baseline=baseline, out=place,
+                seed=seed, workers=workers, threads=threads, sources=sources, command=_command(), progress=not as_json,
+            )  # fmt: skip
+    _show(found, out, as_json)
+    if mlflow is not None and out is not None:
+        log_comparison(found, out, mlflow)
     _finish(found, strict)
 
 
@@ -171,7 +186,7 @@ def _compared_runs(
 
 
 def demo(
-    report: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("exactrank-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("exactrank-demo"),
     resume: Resume = False,
     force: Force = False,
     threads: AllThreads = None,
@@ -186,12 +201,12 @@ def demo(
     source = CubicPolynomial(features=15, documents=25, noise=0.5, seed=seed, threads=threads)
     if not as_json:
         typer.echo(f"{QUERIES} artificial queries of {source.documents} documents; {', '.join(METHODS)}", err=True)
-    with _interruptible(report), workplace(report, resume, force) as place, bar(quiet=as_json) as told:
+    with _interruptible(out), workplace(out, resume, force) as place:
         found = compared(
             {"artificial": source.data(QUERIES)}, METHODS, MEASURES, folds=3, trials=3, out=place, seed=seed, threads=threads,
-            sources={"artificial": repr(source)}, command=_command(), told=told,
+            sources={"artificial": repr(source)}, command=_command(), progress=not as_json,
         )  # fmt: skip
-    _show(found, report, as_json)
+    _show(found, out, as_json)
     _finish(found)
 
 
@@ -240,37 +255,6 @@ def _tell_interrupted(report: Path) -> None:
     tell(f"interrupted; {left}")
 
 
-@contextmanager
-def bar(*, quiet: bool) -> "Iterator[Told]":
-    """A bar on stderr, where someone watches it, with what is running and the time left."""
-    from rich.progress import BarColumn, TaskProgressColumn, TimeElapsedColumn
-
-    from exactrank.cli.terminal import DOING, progress_bar
-
-    shown = BarColumn(20), TaskProgressColumn(), "{task.fields[left]}", TimeElapsedColumn(), DOING
-    with progress_bar(*shown, quiet=quiet) as progress:
-        task = progress.add_task("starting", total=1.0, left="")
-
-        def told(advance: "Advance") -> None:
-            doing = printable(", ".join(advance.running))
-            progress.update(task, completed=advance.share, description=doing, left=time_left(advance.left))
-
-        yield told
-
-
-def time_left(seconds: float | None) -> str:
-    """In words.
-
-    >>> time_left(None), time_left(75.2), time_left(4000)
-    ('', '1:15 left', '1:06:40 left')
-    """
-    if seconds is None:
-        return ""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return (f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}") + " left"
-
-
 def _named(text: str, option: str) -> tuple[str, str]:
     from exactrank.errors import DataError
 
@@ -289,13 +273,20 @@ def _named_runs(texts: list[str]) -> list[tuple[str, str]]:
     return [(names[text], text) if text in names else _named(text, "--run") for text in texts]
 
 
-def _datasets(paths: list[Path], valid: Path | None, test: Path | None, options: "ReadOptions") -> "tuple[dict[str, Data], dict[str, str]]":
+def _datasets(
+    paths: list[Path], valid: Path | None, test: Path | None, parts: bool, options: "ReadOptions"
+) -> "tuple[dict[str, Data], dict[str, str]]":
     """The data sets by their names, and where each comes from."""
-    from exactrank.data.folds import Fold, read_folds
+    from exactrank.data.folds import Fold, parts_as, read_folds
     from exactrank.errors import DataError
 
     if (valid is None) != (test is None):
         raise DataError("--valid and --test go together: give both, or neither to have the queries of DATA dealt into folds")
+    if parts:
+        if valid is not None:
+            raise DataError("--parts divides DATA into training, validation and test data; leave out --valid and --test")
+        name = paths[0].resolve().parent.name or "parts"
+        return {name: parts_as(paths, options)}, {name: ", ".join(map(str, paths))}
     if valid is not None and test is not None:
         if len(paths) != 1:
             raise DataError(f"--valid and --test go with one training set, but there are {len(paths)}")
@@ -304,7 +295,7 @@ def _datasets(paths: list[Path], valid: Path | None, test: Path | None, options:
     found: dict[str, Any] = {}
     for path in paths:
         if _name(path) in found:
-            raise DataError(f"two data sets are called {_name(path)}; rename one, for names tell them apart")
+            raise DataError(f"two data sets are called {_name(path)}; rename one, or pass --parts if they are parts of one data set")
         if path.is_dir():
             found[_name(path)] = read_folds(path, keep_missing=options.keep_missing, threads=options.threads)
         else:

@@ -2,19 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from exactrank.cli.common import Force, Json, Seed, Source, StrictReading, Threads, on_disk, print_json, read, report_written
-from exactrank.text import printable
 
 if TYPE_CHECKING:
-    from rich.progress import Task
-
     from exactrank.data.describe import Summary
 
 Target = Annotated[
@@ -68,9 +64,9 @@ def convert(
             stream = stream_of(trec.from_trec(trec.read_qrels(file), [trec.read_run(path) for path in run]))
         else:
             stream = formats.stream(file, reading)
-        with _counted(f"Converting {source.name}", None, quiet=as_json) as (task, count):
+        with _counted(f"Converting {source.name}", None, quiet=as_json) as count:
             write_to(stream, count)
-    report_written(target, int(task.completed), as_json)
+    report_written(target, count.rows, as_json)
 
 
 def generate(
@@ -91,21 +87,31 @@ def generate(
     from exactrank.data.synthetic import CubicPolynomial
 
     source = CubicPolynomial(features, documents, grades, noise, seed, threads)
-    with _counted("Generating", queries * documents, quiet=as_json) as (task, count):
+    with _counted("Generating", queries * documents, quiet=as_json) as count:
         formats.write_stream(source.stream(queries, first), target, force=force, progress=count)
-    report_written(target, int(task.completed), as_json)
+    report_written(target, count.rows, as_json)
 
 
 @contextmanager
-def _counted(what: str, total: int | None, *, quiet: bool) -> "Iterator[tuple[Task, Callable[[int], None]]]":
-    """A bar that counts documents, and what adds some."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+def _counted(what: str, total: int | None, *, quiet: bool) -> "Iterator[Count]":
+    """Counts documents, and shows how many there are."""
+    from exactrank.bars import Line, drawn
 
-    from exactrank.cli.terminal import DOING, progress_bar
+    with drawn(what, quiet=quiet) as draw:
+        yield Count(lambda rows: draw(Line(None if total is None else rows / total, f"{rows:,} documents")))
 
-    with progress_bar(DOING, BarColumn(), MofNCompleteColumn(), "documents", TimeRemainingColumn(), quiet=quiet) as bar:
-        task = bar.add_task(printable(what), total=total)
-        yield bar.tasks[0], partial(bar.advance, task)
+
+@dataclass
+class Count:
+    """The number of documents that went by."""
+
+    told: Callable[[int], None]
+    rows: int = 0
+
+    def __call__(self, rows: int) -> None:
+        """Some more went by."""
+        self.rows += rows
+        self.told(self.rows)
 
 
 def _print_summaries(summaries: dict[str, "Summary"]) -> None:
@@ -123,12 +129,17 @@ def _print_summaries(summaries: dict[str, "Summary"]) -> None:
             "queries": f"{summary.queries:,}",
             "documents": f"{summary.documents:,}",
             "features": f"{summary.features:,}",
-            "documents a query (min / median / max)": f"{least:,} / {median:g} / {most:,}",
+            "documents per query (min / median / max)": f"{least:,} / {median:g} / {most:,}",
             "grades": grades if len(grades) <= 12 else [*grades[:5], f"... {len(grades) - 10} more ...", *grades[-5:]],
             "queries of a single grade": f"{summary.single_grade_queries:,}",
             "queries without a relevant document": f"{summary.irrelevant_queries:,}",
             "constant features": listed(summary.constant_features),
             "missing values": f"{sum(summary.missing_values.values()):,}" + (f" ({listed(missing)})" if missing else ""),
+            **(
+                {"categories": listed([f"{name}: {count:,} levels" for name, count in summary.categories.items()])}
+                if summary.categories
+                else {}
+            ),
             "queries interleaved in the input": "yes" if summary.interleaved else "no",
             "weights": ", ".join(summary.weights) or "none",
             "document ids": "yes" if summary.has_docid else "no",

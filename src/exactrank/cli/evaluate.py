@@ -17,6 +17,7 @@ from exactrank.cli.common import (
     Source,
     Threads,
     load_model,
+    measure_option,
     number,
     on_disk,
     optional_file,
@@ -38,16 +39,16 @@ def predict(
     data: Source,
     reading: Reading,
     out: Annotated[
-        Path | None, typer.Option(help="Where the scores go, as a TREC run if it ends in .run or .run.gz. \\[default: stdout]")
+        Path | None, typer.Option(help="Where the scores go, as a TREC run if it ends in .run or .run.gz. [default: stdout]")
     ] = None,
-    form: Annotated[str | None, typer.Option("--format", help="scores, one a line, or run. \\[default: by the name of --out]")] = None,
+    form: Annotated[str | None, typer.Option("--format", help="scores, one a line, or run. [default: by the name of --out]")] = None,
     tag: Annotated[str, typer.Option(help="What a run is called, in its last column.")] = "exactrank",
-    depth: Annotated[int | None, typer.Option(min=1, help="Documents of a query in a run. \\[default: all]")] = None,
+    depth: Annotated[int | None, typer.Option(min=1, help="Documents of a query in a run. [default: all]")] = None,
     force: Force = False,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Score documents by a model: one score a line in the order of DATA, or a TREC run."""
+    """Score documents by a model: one score per line in the order of DATA, or a TREC run."""
     from exactrank.data.run_file import is_run_name, write_lines
     from exactrank.errors import SettingError
 
@@ -79,12 +80,12 @@ def evaluate(
     scores: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="What ranks the documents: one score a line in the order of DATA, a TREC run, or a model; several are compared."
+            help="What ranks the documents: one score per line in the order of DATA, a TREC run, or a model; several are compared."
         ),
     ] = None,
     measure: Annotated[
         list[str] | None,
-        typer.Option("--measure", "-m", help="e.g. nDCG@10, 'AP(rel=2)', ndcg_cut_10; repeatable. \\[default: nDCG@10, AP, RR]"),
+        measure_option("e.g. nDCG@10, 'AP(rel=2)', ndcg_cut_10; repeatable. [default: nDCG@10, AP, RR]"),
     ] = None,
     feature: Annotated[str | None, typer.Option(help="Score by this feature of DATA instead of a file.")] = None,
     preset: Annotated[str | None, typer.Option(help="Conventions of letor, trec_eval, lightgbm, xgboost or sklearn.")] = None,

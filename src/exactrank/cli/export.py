@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactrank.cli.common import Force, Json, Reading, Threads, load_model, number, optional_file, print_json, read, say, tell, write
+from exactrank.cli.common import (
+    Force,
+    Json,
+    Reading,
+    Threads,
+    load_model,
+    measure_option,
+    number,
+    optional_file,
+    print_json,
+    read,
+    say,
+    tell,
+    write,
+)
 
 if TYPE_CHECKING:
     from exactrank.export.check import Check
@@ -17,11 +31,11 @@ def export(
     model: Annotated[Path, typer.Argument(help="A model of exactrank train, or of another library.")],
     reading: Reading,
     to: Annotated[str, typer.Option(help="Where the model goes, with its settings: solr, 'onnx(ml_opset=3)' ...")],
-    out: Annotated[Path | None, typer.Option(help="Where the export goes; - is standard output. \\[default: stdout]")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where the export goes; - is standard output. [default: stdout]")] = None,
     check: Annotated[
         Path | None, typer.Option(help="Data to score by the target's own arithmetic: what differs from the model, and by how much.")
     ] = None,
-    measure: Annotated[str | None, typer.Option("--measure", "-m", help="For --check. \\[default: what the model was trained on]")] = None,
+    measure: Annotated[str | None, measure_option("For --check. [default: what the model was trained on]")] = None,
     force: Force = False,
     threads: Threads = None,
     as_json: Json = False,

@@ -6,7 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import Force, Json, Seed, StrictReading, Threads, optional_file, print_json, read, report_written, say, write
+from exactrank.cli.common import (
+    Force,
+    Json,
+    Seed,
+    StrictReading,
+    Threads,
+    measure_option,
+    optional_file,
+    print_json,
+    read,
+    report_written,
+    say,
+    write,
+)
 from exactrank.cli.probe import picture
 from exactrank.text import printable
 
@@ -23,14 +36,14 @@ Normalise = Annotated[
     str | None,
     typer.Option(
         help="none, min-max, z-score, l2, rank, reciprocal-rank(k=60), or an engine's own, per system and query; all: the best of them."
-        " \\[default: min-max, or the engine's]"
+        " [default: min-max, or the engine's]"
     ),
 ]
 Absent = Annotated[
     str | None,
     typer.Option(
         help="A document that a system did not retrieve gets its worst value, zero, the value of score 0, or is not ranked: worst, zero,"
-        " zero-score, drop. \\[default: worst, or the engine's]"
+        " zero-score, drop. [default: worst, or the engine's]"
     ),
 ]
 Engine = Annotated[
@@ -41,15 +54,13 @@ Engine = Annotated[
         " vespa, qdrant or weaviate.",
     ),
 ]
-Depth = Annotated[
-    int | None, typer.Option(min=1, help="Maximum number of documents of each system's list. \\[default: all; 100 with --for]")
-]
+Depth = Annotated[int | None, typer.Option(min=1, help="Maximum number of documents of each system's list. [default: all; 100 with --for]")]
 Cells = Annotated[
     int | None,
-    typer.Option(min=1, help="Triangles that the certificate of three systems may look at. \\[default: as many as take some seconds]"),
+    typer.Option(min=1, help="Triangles that the certificate of three systems may look at. [default: as many as take some seconds]"),
 ]
 Save = Annotated[Path | None, typer.Option(help="Write the weights and all results to this JSON file; - is standard output.")]
-Config = Annotated[Path | None, typer.Option(help="Write the engine's configuration to this file. \\[default: print it]")]
+Config = Annotated[Path | None, typer.Option(help="Write the engine's configuration to this file. [default: print it]")]
 
 
 def fuse(
@@ -57,7 +68,7 @@ def fuse(
     reading: StrictReading,
     run: Runs = None,
     system: Annotated[list[str] | None, typer.Option(help="Feature or column with a system's scores; repeatable.")] = None,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="What to tune for, e.g. nDCG@10 or 'AP(rel=2)'.")] = "nDCG@10",
+    measure: Annotated[str, measure_option("What to tune for, e.g. nDCG@10 or 'AP(rel=2)'.")] = "nDCG@10",
     engine: Engine = None,
     depth: Depth = None,
     normalise: Normalise = None,
@@ -98,7 +109,7 @@ def fuse(
             judged = read(data, replace(reading, columns=replace(reading.columns, features=tuple(system or ()))))
         result = fused(
             judged, systems=system, measure=measure, engine=engine, depth=depth, normalise=normalise, absent=absent,
-            nonnegative=not allow_negative, folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads,
+            nonnegative=not allow_negative, folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads, progress=not as_json,
         )  # fmt: skip
         if draw is not None:
             draw(result.figure())

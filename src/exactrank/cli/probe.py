@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
-from exactrank.cli.common import Force, Json, Reading, Seed, Source, Threads, load_model, print_json, read
+from exactrank.cli.common import Force, Json, Reading, Seed, Source, Threads, load_model, measure_option, print_json, read
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
     from exactrank.probe.optimality import Optimality
     from exactrank.probe.smoothness import Smoothness
 
-Measured = Annotated[
-    str | None, typer.Option("--measure", "-m", help="What to look at, e.g. nDCG@10. \\[default: what the model was trained on]")
-]
+Measured = Annotated[str | None, measure_option("What to look at, e.g. nDCG@10. [default: what the model was trained on]")]
 AnyModel = Annotated[Path, typer.Argument(help="A model of exactrank train, of any kind, or JSON with weights by feature name.")]
 LinearModel = Annotated[Path, typer.Argument(help="A linear model of exactrank train, or JSON with weights by feature name.")]
 WeightModel = Annotated[Path, typer.Argument(help="A linear model or network of exactrank train, or JSON with weights by feature name.")]
 Samples = Annotated[
     list[int] | None,
-    typer.Option("--sample", min=1, help="Also follow it on this number of queries; repeatable. \\[default: 100, 1000, 10000]"),
+    typer.Option("--sample", min=1, help="Also follow it on this number of queries; repeatable. [default: 100, 1000, 10000]"),
 ]
 
 
@@ -43,7 +41,7 @@ class LambdaName(StrEnum):
 
 
 Lambdas = Annotated[LambdaName, typer.Option(help="How a pair's force depends on its scores, or the measure's finite differences.")]
-Weighing = Annotated[str, typer.Option("--measure", "-m", help="Whose changes weigh the pairs, e.g. nDCG@10; none: all weigh the same.")]
+Weighing = Annotated[str, measure_option("Whose changes weigh the pairs, e.g. nDCG@10; none: all weigh the same.")]
 Margin = Annotated[float, typer.Option(help="Step and spring forces act until scores are so far apart; the step of finite differences.")]
 Neighbours = Annotated[int | None, typer.Option(min=1, help="Only documents at most this number of ranks apart push each other.")]
 Truncation = Annotated[int | None, typer.Option(min=1, help="One of a pair must be among this number of first ranks.")]
@@ -116,7 +114,7 @@ def forces(
     margin: Margin = 1.0,
     neighbours: Neighbours = None,
     truncation: Truncation = None,
-    model: Annotated[Path | None, typer.Option(help="Look around the scores of this model. \\[default: random scores]")] = None,
+    model: Annotated[Path | None, typer.Option(help="Look around the scores of this model. [default: random scores]")] = None,
     queries: Annotated[int, typer.Option(min=1, help="Number of queries to look at.")] = 20,
     seed: Seed = 0,
     threads: Threads = None,
@@ -154,7 +152,7 @@ def _print_forces(found: "Forces") -> None:
     for quantity, question in QUESTIONS.items():
         worst, answer = found.worst(quantity), found.nil(quantity)
         estimate = getattr(worst, quantity)
-        said = {True: "yes", False: "no", None: "cannot be told"}[answer]
+        said = {True: "yes", False: "no", None: "cannot be decided"}[answer]
         size = f"{estimate.value:.2g}" if estimate.value >= NIL else f"<{NIL:.0e}"  # digits below would be those of rounding
         error = f"{estimate.error:.2g}" if estimate.error >= NIL else ""
         table.row(question, said, size, error, "" if answer else str(worst.query))

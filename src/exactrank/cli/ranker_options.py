@@ -1,91 +1,182 @@
-"""Options of ``exactrank train NAME``, read off the ranker's settings: one for each that can be written on a command line."""
+"""Options of ``exactrank train NAME``, read off the ranker's settings: one for each that can be written on a command line.
+
+Those of our own rankers come from a file (`exactrank.cli.known`), so that help answers at once.
+"""
 
 import inspect
+import json
+from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
+from dataclasses import asdict, dataclass
+from enum import Enum, StrEnum
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from exactrank.rankers.base import Ranker
-from exactrank.settings import Setting
+from exactrank.cli.completion import complete_measure
+from exactrank.cli.help import DATA, TRAINING
+from exactrank.cli.known import first_line, stored
+from exactrank.rankers import RANKERS
 
-_SHORT = {"measure": ("--measure", "-m")}
-OWN, COMMON = "Settings of the method", "Settings of all rankers"
+if TYPE_CHECKING:
+    from exactrank.rankers.base import Ranker
+    from exactrank.settings import Setting
+
+TREES, LAMBDA = "Trees", "Lambda function"
+#: Panels, by the class that declares a setting or by its name; all others are in that of training.
+_PANEL_OF_CLASS = {"BoostedRanker": TREES, "LambdaFunction": LAMBDA}
+_PANEL_OF_NAME = {"missing": DATA} | dict.fromkeys(("trees", "learning_rate", "patience"), TRAINING)
+_ENUM: Callable[..., Any] = StrEnum
+_MEASURES = ("measure", "weighted_by")
+_KINDS: Mapping[str, Any] = {"bool": bool, "int": int, "float": float, "text": str, "names": list[str], "pairs": list[str]}
 
 
-def ranker_options(ranker: type[Ranker]) -> list[inspect.Parameter]:
-    """The settings of ``ranker`` as parameters of a command, its own first; what no word can stand for is left to Python."""
+@dataclass(frozen=True)
+class Declared:
+    """What the command line knows of a setting."""
+
+    name: str
+    kind: str  #: bool, int, float, text, names, pairs (NAME=VALUE), word (one of the choices), or "int or word", "float or word"
+    default: Any
+    help: str
+    panel: str
+    choices: tuple[str, ...] = ()
+    optional: bool = False  #: may it be None?
+
+
+@dataclass(frozen=True)
+class Command:
+    """What the command line knows of a ranker: a line about it, and its options."""
+
+    about: str
+    options: tuple[Declared, ...]
+
+
+def command_of(name: str) -> Command:
+    """What is known of the ranker called ``name``: of ours what is stored, of others what they declare."""
+    if name in RANKERS.own:
+        record = stored()["rankers"][name]
+        return Command(record["about"], tuple(Declared(**option | {"choices": tuple(option["choices"])}) for option in record["options"]))
+    return declared(RANKERS[name])
+
+
+def stored_text() -> str:
+    """What the file should hold."""
+    from exactrank.compare.contenders import CONTENDERS
+
+    record = {
+        "rankers": {name: asdict(declared(RANKERS[name])) for name in RANKERS.own},
+        "peers": {name: first_line(CONTENDERS[name]) for name in CONTENDERS.own},
+    }
+    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+
+def declared(ranker: "type[Ranker]") -> Command:
+    """What ``ranker`` declares; its own settings come before those that all rankers have. What no word can stand for is left to Python."""
+    from exactrank.rankers.base import Ranker
+
     shared = [name for name in Ranker.settings if name != "measure" and name in ranker.settings]
     found = []
     for name in ["measure", *(name for name in ranker.settings if name not in Ranker.settings), *shared]:
         one = ranker.settings[name]
-        written = _written(one)
-        if written is None:
+        kind = _kind_of(one)
+        if kind is None:
             continue
-        condition = f" ({one.condition[0].upper()}{one.condition[1:]}.)" if one.condition else ""
-        about = (one.help + condition).replace("[", "\\[")
-        how: dict[str, Any] = {"help": about, "rich_help_panel": COMMON if name in shared else OWN}
-        if one.choices and _is_number(one):
-            how |= {"parser": _number_or_word(one), "metavar": "|".join(["NUMBER", *one.choices])}
-        if written == list[str]:
-            how |= {"metavar": "NAME=VALUE" if _kind(one, Mapping) else "NAME"}
-        kind: Any = written | None if NoneType in one.kinds else written
-        annotation = Annotated[kind, typer.Option(*_SHORT.get(name, ()), **how)]
-        default = list(one.default or ()) if written == list[str] else one.default
-        found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+        home = next(each.__name__ for each in reversed(ranker.__mro__) if name in inspect.get_annotations(each))
+        panel = _PANEL_OF_NAME.get(name) or _PANEL_OF_CLASS.get(home, TRAINING)
+        default = list(one.default or ()) if kind in ("names", "pairs") else one.default
+        found.append(Declared(name, kind, default, one.help + _condition(one, ranker.settings), panel, one.choices, NoneType in one.kinds))
+    return Command(first_line(ranker), tuple(found))
+
+
+def _condition(one: "Setting", settings: "Mapping[str, Setting]") -> str:
+    """When it has an effect, in the words of the command line; nothing where every choice of another option will do."""
+    from exactrank.settings import SOME, VALID
+
+    said = []
+    for name, values in one.only.items():
+        words = [] if values is SOME else [str(each) for each in values if not settings[name].choices or each in settings[name].choices]
+        if name != VALID and (not words or set(settings[name].choices) != set(words)):
+            said.append(f"--{name.replace('_', '-')} {' or '.join(words)}".rstrip())
+    return f" (Only with {' and '.join(said)}.)" if said else ""
+
+
+def parameters(options: Sequence[Declared]) -> list[inspect.Parameter]:
+    """``options`` as parameters of a command."""
+    found = []
+    for one in options:
+        how: dict[str, Any] = {"help": one.help, "rich_help_panel": one.panel}
+        kind: Any = _KINDS.get(one.kind)
+        default = one.default
+        if one.kind == "word":
+            kind = _ENUM(one.name, {word: word for word in one.choices})
+            default = None if default is None else kind(default)
+        elif one.kind.endswith(" or word"):
+            kind = float if one.kind.startswith("float") else int
+            how |= {"parser": _number_or_word(one, kind), "metavar": "|".join(["NUMBER", *one.choices])}
+        elif one.kind in ("names", "pairs"):
+            how |= {"metavar": "NAME=VALUE" if one.kind == "pairs" else "NAME"}
+        if one.name in _MEASURES:
+            how |= {"autocompletion": complete_measure, "metavar": "MEASURE"}
+        names = ("--measure", "-m") if one.name == "measure" else ()
+        kind = kind | None if one.optional else kind
+        annotation = Annotated[kind, typer.Option(*names, **how)]
+        found.append(inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     return found
 
 
-def given_settings(ranker: type[Ranker], options: Mapping[str, Any]) -> dict[str, Any]:
+def given_settings(ranker: "type[Ranker]", options: Mapping[str, Any]) -> dict[str, Any]:
     """What the constructor takes for what the command line gave."""
     found: dict[str, Any] = {}
     for name, option in options.items():
         one = ranker.settings[name]
-        if isinstance(option, list) and _kind(one, Mapping):
-            found[name] = dict(_pair(name, word) for word in option) or one.default
+        if isinstance(option, list) and _is_kind(one, Mapping):
+            found[name] = dict(_pair(one, word) for word in option) or one.default
         else:
             found[name] = option.value if isinstance(option, Enum) else tuple(option) if isinstance(option, list) else option
     return found
 
 
-def _written(one: Setting) -> Any:
-    """The type of its words on the command line, or None."""
-    if _kind(one, Mapping) or _kind(one, Sequence, str):
-        return list[str]
-    if one.choices and not _is_number(one):
-        return Enum(one.name, {word: word for word in one.choices}, type=str)
-    return next((kind for kind in (bool, float, int, str) if kind in one.kinds), str if one.choices else None)
+def _kind_of(one: "Setting") -> str | None:
+    """What its words on the command line are, or None."""
+    if _is_kind(one, Mapping):
+        return "pairs"
+    if _is_kind(one, Sequence, str):
+        return "names"
+    number = next((kind.__name__ for kind in (float, int) if kind in one.kinds), None)
+    if one.choices:
+        return "word" if number is None else f"{number} or word"
+    return "bool" if bool in one.kinds else number or ("text" if str in one.kinds else None)
 
 
-def _kind(one: Setting, origin: type, inner: type | None = None) -> bool:
+def _is_kind(one: "Setting", origin: type, inner: type | None = None) -> bool:
     """May it be of that kind, as a mapping or a list?"""
     own = [kind for kind in one.kinds if isinstance(get_origin(kind), type) and get_origin(kind) is not Literal]
     return any(issubclass(get_origin(kind), origin) and (inner is None or get_args(kind)[0] is inner) for kind in own)
 
 
-def _is_number(one: Setting) -> bool:
-    return int in one.kinds or float in one.kinds
-
-
-def _number_or_word(one: Setting) -> Callable[[Any], Any]:
+def _number_or_word(one: Declared, number: type) -> Callable[[Any], Any]:
     """How an option is read that takes a number or one of some words."""
 
     def read(text: Any) -> Any:
         if text is None or text in one.choices:
             return text
         try:
-            return int(text) if float not in one.kinds else float(text)
+            return number(text)
         except ValueError:
-            raise ValueError(f"{text!r} is not {one.expected}") from None
+            raise ValueError(f"{text!r} is not a number or {' or '.join(one.choices)}") from None
 
     return read
 
 
-def _pair(setting: str, word: str) -> tuple[str, int]:
+def _pair(one: "Setting", word: str) -> tuple[str, object]:
+    """A name and its number; where any value will do, what Python would read, else the text."""
     name, _, value = word.rpartition("=")
+    anything = any(object in get_args(kind) for kind in one.kinds)
     try:
-        return name, int(value)
-    except ValueError:
-        raise typer.BadParameter(f"--{setting} {word!r} is not NAME=VALUE, e.g. --{setting} price=-1") from None
+        return name, literal_eval(value) if anything else int(value)
+    except (ValueError, SyntaxError):
+        if anything and name:
+            return name, value
+        raise typer.BadParameter(f"--{one.name} {word!r} is not NAME=VALUE, e.g. --{one.name} price=-1") from None

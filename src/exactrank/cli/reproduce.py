@@ -20,8 +20,6 @@ Out = Annotated[Path | None, typer.Option(help="Folder for the report, its numbe
 Full = Annotated[bool, typer.Option("--full", help="On the scale of the paper.")]
 Data = Annotated[list[Path] | None, typer.Option(help="Folder with Fold1, Fold2, ... to take in place of artificial data; repeatable.")]
 
-SPEED_PERIOD = 3600  #: seconds of steps that the time left is estimated from: steps take long
-
 
 def reproduce(
     name: Name = None,
@@ -87,20 +85,15 @@ def _list(as_json: bool) -> None:
 
 @contextmanager
 def _bar(experiment: "Experiment", *, quiet: bool) -> Iterator["Tell"]:
-    """A bar on stderr, where someone watches it, with what is done next."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
+    """A progress bar with what is done next."""
+    from exactrank.bars import Line, drawn
 
-    from exactrank.cli.terminal import DOING, progress_bar
-
-    counted = experiment.name, BarColumn(), MofNCompleteColumn()
-    timed = TimeElapsedColumn(), "left", TimeRemainingColumn(), DOING
-    with progress_bar(*counted, *timed, quiet=quiet, speed_estimate_period=SPEED_PERIOD) as bar:
-        task = bar.add_task("", total=None if bar.disable else experiment.stages)
-        told = 0
+    stages, told = experiment.stages, 0
+    with drawn(experiment.name, quiet=quiet) as draw:
 
         def show(line: str) -> None:
             nonlocal told
-            bar.update(task, completed=told, description=printable(line))
+            draw(Line(told / stages if stages else None, line))
             told += 1
 
         yield show

@@ -1,4 +1,4 @@
-"""Tables and progress bars of the commands. No text is ever taken for markup, and all of it is `printable`.
+"""Tables of the commands. No text is ever taken for markup, and all of it is `printable`.
 
 This module imports rich, so commands import it where they print.
 """
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress, ProgressColumn, TextColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -15,7 +14,6 @@ from exactrank.cli.common import stdout
 from exactrank.text import printable
 
 Cell = str | Sequence[str]  #: a line, or several
-DOING = "{task.description}"  #: in a progress bar, what is being done
 
 
 class Table(RichTable):
@@ -42,13 +40,6 @@ def width_and_colour() -> tuple[int, bool]:
     """How wide stdout is, and whether it shows colours."""
     console = _stdout()
     return console.width, console.is_terminal
-
-
-def progress_bar(*columns: ProgressColumn | str, quiet: bool, **settings: Any) -> Progress:
-    """A bar on stderr, where someone watches it, that leaves nothing behind; words are a column of plain text."""
-    console = Console(stderr=True)
-    shown = [TextColumn(column, markup=False) if isinstance(column, str) else column for column in columns]
-    return Progress(*shown, console=console, transient=True, disable=quiet or not console.is_terminal, **settings)
 
 
 def _stdout() -> Console:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from exactrank.cli.common import Force, Json, Reading, Source, guarded, print_json, read, say, tell
-from exactrank.errors import ExactRankError, InterruptedWarning
+from exactrank.cli.common import Force, Json, Reading, Source, guarded, line_and_code, load_model, print_json, read, say, tell
+from exactrank.cli.help import TRAINING, Command, Group
+from exactrank.cli.ranker_options import command_of, given_settings, parameters
+from exactrank.errors import ExactRankError, InterruptedWarning, SettingError
 from exactrank.rankers import RANKERS
 from exactrank.text import printable
 
@@ -25,16 +26,21 @@ if TYPE_CHECKING:
     from exactrank.data.ranking_data import RankingData
     from exactrank.rankers.base import Ranker
     from exactrank.scorers.model import Model
-    from exactrank.training.progress import Listener, Progress
 
 Out = Annotated[Path, typer.Option(help="Where the model goes; - is standard output.")]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on from the checkpoint or the model that is there, to the same result as without a break.")
+    bool,
+    typer.Option(
+        "--resume",
+        rich_help_panel=TRAINING,
+        help="Continue from the checkpoint or the model that is there; the result is that of an uninterrupted run.",
+    ),
 ]
+START = "Continue from this model on other data: trees are added to its trees, parameters start from its own."
 Valid = Annotated[Path | None, typer.Option(help="Validation data, which chooses the model to keep.")]
 
 
-class Rankers(TyperGroup):
+class Rankers(Group):
     """The commands, by the rankers' names."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -47,19 +53,27 @@ class Rankers(TyperGroup):
 
         if cmd_name not in RANKERS:
             return None
-        about, train = _trainer(cmd_name)
+        try:
+            about, train = _trainer(cmd_name)
+        except (OSError, MemoryError) as error:  # what is known of the method could not be read
+            line, code = line_and_code(error)
+            tell(line)
+            raise typer.Exit(code) from None
         alone = typer.Typer(add_completion=False)
-        alone.command(cmd_name, help=printable(about))(guarded(train))
+        alone.command(cmd_name, cls=Command, help=printable(about))(guarded(train))
         return get_command(alone)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names, and the other words."""
+        if args[0] not in RANKERS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(str(RANKERS.unknown(args[0], RANKERS)))
+        return super().resolve_command(ctx, args)
 
 
 def _trainer(name: str) -> tuple[str, Callable[..., None]]:
     """A line about the ranker called ``name``, and what trains it; of one that another package adds and that cannot be imported, why."""
-    from exactrank.cli.ranker_options import given_settings, ranker_options
-
     try:
-        ranker = RANKERS[name]
-        settings = ranker_options(ranker)
+        command = command_of(name)
     except ExactRankError as error:
         reason = error
 
@@ -76,16 +90,29 @@ def _trainer(name: str) -> tuple[str, Callable[..., None]]:
         force: Force = False,
         resume: Resume = False,
         as_json: Json = False,
+        start: str | None = None,
         **options: Any,
     ) -> None:
-        job = Job(ranker(**given_settings(ranker, options)), out, force, as_json, resume)
+        ranker = RANKERS[name]
+        if start in words:
+            options, start = options | {"start": start}, None
+        elif words and start is not None and not Path(start).exists():
+            raise SettingError(f"--start {start!r} is neither a model file nor one of {', '.join(words)}")
+        job = Job(ranker(**given_settings(ranker, options)), out, force, as_json, resume, None if start is None else Path(start))
         job.run(data, valid, reading)
 
-    # The signature names the settings in place of **options.
+    # The signature names the settings in place of **options; one that is called start shares its option with the model to start from.
+    setting = next((one for one in command.options if one.name == "start"), None)
+    words = () if setting is None else setting.choices
+    choices = f"[one of {', '.join(words)}; default: {setting.default}]" if setting else ""
+    about = f"{setting.help} Or a model to continue from on other data. {choices}" if setting else START
+    how = typer.Option(metavar="WORD|MODEL" if setting else "MODEL", rich_help_panel=TRAINING, help=about)
     signature = inspect.signature(train)
-    own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    train.__signature__ = signature.replace(parameters=[*own[:6], *settings, *own[6:]])  # type: ignore[attr-defined]
-    return (ranker.__doc__ or "").partition("\n")[0], train
+    own = {p.name: p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD}
+    own["start"] = own["start"].replace(annotation=Annotated[str | None, how])
+    settings = parameters([one for one in command.options if one is not setting])
+    train.__signature__ = signature.replace(parameters=[*own.values(), *settings])  # type: ignore[attr-defined]
+    return command.about, train
 
 
 @dataclass
@@ -97,6 +124,7 @@ class Job:
     force: bool
     as_json: bool
     resume: bool = False
+    start: Path | None = None  #: the model to start from
     kept: "Model | None" = None  #: what this run left in the checkpoint
 
     def run(self, data: Path, valid: Path | None, options: "ReadOptions") -> None:
@@ -106,11 +134,12 @@ class Job:
 
         parse_measure(self.ranker.measure)
         self.ranker.check_values()
+        start = None if self.start is None else load_model(self.start)
         with self._alone():
             earlier = self._earlier()
             with whole_file(self.out, force=self.force or earlier is not None) as file:
                 try:
-                    self._fit(read(data, options), None if valid is None else read(valid, options), earlier)
+                    self._fit(read(data, options), None if valid is None else read(valid, options), earlier, start)
                 except KeyboardInterrupt:
                     told = "there was no model yet, nothing was written"
                     if self.checkpoint is not None and (self.kept or (self.resume and self.checkpoint.exists())):
@@ -162,7 +191,7 @@ class Job:
             )
         return None
 
-    def _fit(self, train: "RankingData", valid: "RankingData | None", earlier: "Model | None") -> None:
+    def _fit(self, train: "RankingData", valid: "RankingData | None", earlier: "Model | None", start: "Model | None") -> None:
         """Train; a checkpoint that is taken up is never replaced by a model that is worse.
 
         What training warned of is said on stderr, once, in the words of the command line. NumPy's words on numbers say nothing to
@@ -175,9 +204,9 @@ class Job:
                 model.save(self.checkpoint, force=True)
                 self.kept = model
 
-        with _bar(self.ranker, quiet=self.as_json) as listener, warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            self.ranker.fit(train, valid=valid, listener=listener, checkpoint=keep, resume=earlier)
+            self.ranker.fit(train, valid=valid, progress=not self.as_json, checkpoint=keep, resume=earlier, start=start)
         silent = RuntimeWarning, InterruptedWarning
         for message in dict.fromkeys(str(warning.message) for warning in caught if not issubclass(warning.category, silent)):
             tell(message)
@@ -216,22 +245,3 @@ def _no_worse(model: "Model", earlier: "Model") -> bool:
         if ours is not None and theirs is not None:
             return bool(ours >= theirs)
     return True
-
-
-@contextmanager
-def _bar(ranker: "Ranker", *, quiet: bool) -> Iterator["Listener"]:
-    """A bar on stderr, where someone watches it, with the measure as it stands."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    from exactrank.cli.terminal import DOING, progress_bar
-
-    shown = ranker.name, BarColumn(), MofNCompleteColumn(), DOING
-    with progress_bar(*shown, TimeElapsedColumn(), "left", TimeRemainingColumn(), quiet=quiet) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(progress: "Progress") -> None:
-            measured = f"{ranker.measure} {progress.value:.4f}" + ("" if progress.valid is None else f", validation {progress.valid:.4f}")
-            gap = "" if progress.duality is None else f", gap {progress.duality.gap:.1e}"
-            bar.update(task, completed=progress.step, total=progress.steps, description=printable(measured + gap))
-
-        yield show

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import Force, Json, Reading, Seed, Source, number, print_json, read, tell, write
-from exactrank.cli.compare import AllThreads, MLflow, Seconds, Trials, Workers, bar
+from exactrank.cli.common import Force, Json, Reading, Seed, Source, measure_option, number, print_json, read, tell, write
+from exactrank.cli.compare import AllThreads, MLflow, Seconds, Trials, Workers
+from exactrank.cli.completion import complete_ranker
 
 if TYPE_CHECKING:
     from exactrank.compare.tune import Tuned
@@ -16,12 +17,14 @@ SHOWN = 10
 
 
 def tune(
-    method: Annotated[str, typer.Argument(help="A ranker, with settings to keep if you like: 'lambdamart(trees=200)'.")],
+    method: Annotated[
+        str, typer.Argument(autocompletion=complete_ranker, help="A ranker, with settings to keep if you like: 'lambdamart(trees=200)'.")
+    ],
     data: Source,
     out: Annotated[Path, typer.Option(help="Where the model goes; - is standard output.")],
     reading: Reading,
-    valid: Annotated[Path | None, typer.Option(help="Validation data. \\[default: cross-validation by query]")] = None,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure to train and tune on.")] = "nDCG@10",
+    valid: Annotated[Path | None, typer.Option(help="Validation data. [default: cross-validation by query]")] = None,
+    measure: Annotated[str, measure_option("The measure to train and tune on.")] = "nDCG@10",
     folds: Annotated[int, typer.Option(min=2, help="Parts into which the queries are dealt, without validation data.")] = 5,
     trials: Trials = 20,
     seconds: Seconds = None,
@@ -51,11 +54,10 @@ def tune(
         check_tracking(mlflow)
     with whole_file(out, force=force) as file:
         train, held_out = read(data, reading), None if valid is None else read(valid, reading)
-        with bar(quiet=as_json) as told:
-            found = tuned(
-                method, train, measure, valid=held_out, folds=folds, trials=trials, seconds=seconds, seed=seed, workers=workers,
-                threads=threads, told=told,
-            )  # fmt: skip
+        found = tuned(
+            method, train, measure, valid=held_out, folds=folds, trials=trials, seconds=seconds, seed=seed, workers=workers,
+            threads=threads, progress=not as_json,
+        )  # fmt: skip
         file.write(found.ranker.model_.to_bytes())
     _show(found, measure, out, as_json)
     if mlflow is not None:

@@ -8,28 +8,30 @@ data, fitted with the settings that did best, and measured on test data, each fi
 import os
 import platform
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from exactrank import __version__
+from exactrank.bars import Line, heard
 from exactrank.compare.comparison import Comparison
 from exactrank.compare.contender import Contender
-from exactrank.compare.contenders import as_contender
+from exactrank.compare.contenders import contenders_of
+from exactrank.compare.contenders.estimator import Estimator
 from exactrank.compare.divisions import dealt, given
 from exactrank.compare.folder import workplace
-from exactrank.compare.race import Race, Told, checked_budget, checked_seconds, silent, workers_and_threads
+from exactrank.compare.race import Race, Told, checked_budget, checked_seconds, workers_and_threads
 from exactrank.compare.results import RECORD, MethodSummary, Results, read_record
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError
+from exactrank.errors import DataError, InterruptedWarning
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
-from exactrank.rankers.base import Ranker
 
 Data = RankingData | Sequence[Fold] | Fold
-Method = str | Ranker | Contender
+Method = str | Contender | Estimator
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "catboost")
 
 
@@ -51,31 +53,32 @@ def compare(
     threads: int | None = None,
     sources: Mapping[str, str] | None = None,
     command: str = "",
-    told: Told = silent,
+    progress: bool | Told = False,
 ) -> Comparison:
     """Tune, fit and test every method on the same queries.
 
     Args:
-        data: A `RankingData`, whose queries are dealt into ``folds``; one `Fold`, or several; or such by their names.
-        methods: Names such as ``"lambdamart"``, ``"small=lambdamart(leaves=7)"`` or ``"lightgbm"``; rankers; contenders of your own.
+        data: A `RankingData`, whose queries are divided into ``folds``; one `Fold`, or several; or a mapping of names to these.
+        methods: Names such as ``"lambdamart"``, ``"small=lambdamart(leaves=7)"`` or ``"lightgbm"``; rankers; whatever has
+            ``fit`` and ``predict``, such as ``lightgbm.LGBMRanker()`` or a scikit-learn `Pipeline`; contenders of your own.
         measures: The first is trained and tuned on; all are reported.
-        folds: How many parts the queries of a `RankingData` are dealt into.
-        trials: Settings that each method may try on each division, its defaults among them.
-        seconds: Seconds of trials that each method is given on each division instead; with ``trials`` whichever ends first.
-        limit: Seconds that any single fit may take, trial or final; it is then killed with all that it started, and has failed. By
+        folds: Number of parts that the queries of a `RankingData` are divided into.
+        trials: Number of settings that each method may try on each division, including its defaults.
+        seconds: Seconds for the trials of each method on each division instead; with ``trials`` whichever ends first.
+        limit: Maximum number of seconds of a single fit, trial or final; it is then killed with all that it started, and has failed. By
             default our rankers and classes have no limit, and a program has ``seconds``, or an hour without them.
-        baseline: The method that others are held against; by default the first.
-        out: A folder for fits, models, tables and the report, of one run at a time; without one nothing is kept.
-        resume: Go on with what is in ``out``: fits that are there are not done again.
+        baseline: The method that the others are compared with; by default the first.
+        out: A folder for fits, models, tables and the report, for one run at a time; without one nothing is kept.
+        resume: Continue with what is in ``out``: finished fits are not repeated.
         force: Begin again in ``out``: what an earlier comparison left there is deleted, its files are replaced, all else stays.
-        seed: Of the division, the draws of settings, and the methods.
-        workers: Fits at a time; by default as many as there are threads.
-        threads: In all; by default every core.
+        seed: Seed of the division, the draws of settings, and the methods.
+        workers: Number of fits at a time; by default as many as there are threads.
+        threads: Number of threads in all; by default every core.
         sources: Where each data set comes from, for the report.
         command: How the comparison was called, for the report.
-        told: Hears how far it has come.
+        progress: True shows a progress bar in a terminal or a notebook; a function is called with the `Advance` a few times per second.
 
-    Ctrl-C ends it early; what is finished is compared, and ``complete`` is False.
+    Ctrl-C ends it early, with a warning; what is finished is compared, and ``complete`` is False.
     """
     contenders = _contenders(methods, baseline)
     listed = [measures] if isinstance(measures, str | Measure) else list(measures)
@@ -84,7 +87,7 @@ def compare(
     named = {str(measure): parse_measure(measure) for measure in listed}
     sets = data if isinstance(data, Mapping) else {"data": data}
     if not sets:
-        raise DataError("there is no data; give a RankingData, folds, or such by their names")
+        raise DataError("there is no data; give a RankingData, folds, or a mapping of names to these")
     budget, most = checked_budget(trials, seconds), checked_seconds("limit", limit)
     at_a_time, each = workers_and_threads(workers, threads)
     begun = time.monotonic()
@@ -99,7 +102,8 @@ def compare(
         )
         summaries = tuple(dataset.summary((sources or {}).get(dataset.name, "")) for dataset in datasets)
         race = Race(datasets, contenders, named, budget, seed, at_a_time, each, place.folder, most)
-        heats = race.run(told)
+        with heard(progress, "compare", Line.of) as told:
+            heats = race.run(told)
         fits = tuple(heat.fit for heat in heats if heat.fit is not None)
         found = Comparison(
             summaries,
@@ -116,17 +120,16 @@ def compare(
         )
         if out is not None:
             found.write(place.folder, force=True)
+    if not found.complete:
+        warnings.warn("the comparison was interrupted; it holds what was finished", InterruptedWarning, stacklevel=2)
     return found
 
 
 def _contenders(methods: Sequence[Method], baseline: str | None) -> tuple[Contender, ...]:
     if isinstance(methods, str) or not methods:
         raise DataError("name at least one method in a list, e.g. ['directrank', 'lambdamart']")
-    found = tuple(as_contender(method) for method in methods)
+    found = contenders_of(methods)
     names = [contender.name for contender in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(f"two methods are called {name!r}; give one another name, e.g. 'other={name}(...)'")
     if baseline is not None and baseline not in names:
         raise DataError(f"the baseline {baseline!r} is not among the methods; they are {', '.join(names)}")
     return found

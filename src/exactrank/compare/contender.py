@@ -1,4 +1,4 @@
-"""What takes part in a comparison: anything that can be fitted to a division of data and then score its documents.
+"""What can take part in a comparison: anything that can be fitted to a division of data and then score its documents.
 
 Rankers of this library take part by their names. Others are added by
 
@@ -42,14 +42,14 @@ class Task:
 
 @dataclass
 class Curve:
-    """What a contender hears of while it is trained: points as they come, and the time since it began."""
+    """What is recorded of a contender while it is trained: points as they come, and the time since it began."""
 
     started: float = field(default_factory=time.perf_counter)
     _heard: list[Point] = field(default_factory=list)
 
-    def add(self, step: int, train: float, valid: float | None) -> None:
-        """What training reached at ``step``, which is now."""
-        self._heard.append(Point(step, time.perf_counter() - self.started, train, valid))
+    def add(self, step: int, train: float, valid: float | None, run: str = "") -> None:
+        """What training reached at ``step``, which is now; ``run`` names the restart that it belongs to."""
+        self._heard.append(Point(step, time.perf_counter() - self.started, train, valid, run))
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -63,15 +63,15 @@ class Fitted(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All settings, those left at their defaults too; plain values for a report."""
+        """All settings, including those left at their defaults; plain values for a report."""
 
     @property
     def curve(self) -> tuple[Point, ...]:
-        """Training step by step; empty where that is not known."""
+        """Training step by step; empty if that is not known."""
 
     @property
     def weights(self) -> Weights | None:
-        """What each feature counts for, where the method says."""
+        """How much each feature counts, if the method says."""
 
     def scores(self, part: str, data: RankingData) -> PerDocument | None:
         """Of the documents of ``data``, which is the ``part`` of the fold: "train", "valid" or "test"; None where there are none."""

@@ -1,7 +1,7 @@
-"""Data sets and how their queries are divided into parts to train, to choose and to test with.
+"""Data sets and how their queries are divided into parts for training, validation and testing.
 
-Queries are dealt into K folds at random; in division k fold k tests, the next one validates, and all others train, as LETOR's five
-folds do, so each query is tested once. Divisions that are given are taken as they are. A query belongs to one part of a division,
+Queries are divided into K folds at random; in division k, fold k tests, the next one validates, and all others train, like LETOR's five
+folds, so each query is tested once. Given divisions are used as they are. A query belongs to one part of a division,
 and to one test part of all: a ranker must not be tested on what it has seen, and tests over queries count each once.
 
 Parts live in memory-mapped caches, which all processes share.
@@ -41,7 +41,7 @@ class Part:
         data = read(self.path, verify=False)
         if not features:
             nothing = np.empty((data.n_documents, 0), np.float32)
-            data = replace(data, X=nothing, feature_names=(), offset=None, docid=None, comment=None)
+            data = replace(data, X=nothing, feature_names=(), offset=None, docid=None, comment=None, levels={})
         return data if self.queries is None else data.take_queries(self.queries)
 
     @property
@@ -71,8 +71,8 @@ class Division:
     def read(self) -> Fold:
         """The documents; all parts have the features of the training part."""
         train, valid, test = self.train.read(), self.valid.read(), self.test.read()
-        names = train.feature_names
-        return Fold(self.name, train, aligned(valid, names, TRAINING), aligned(test, names, TRAINING))
+        valid, test = (aligned(part, train.feature_names, TRAINING, train.levels) for part in (valid, test))
+        return Fold(self.name, train, valid, test)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,24 +115,24 @@ class DataSet:
             for shared in sorted({*ids[one]} & {*ids[other]}, key=str)[:1]:
                 raise DataError(
                     f"{self.name}, {division}: query {shared} is in the {one} part and in the {other} part;"
-                    " a ranker must not be judged on queries that it has seen, so divide by query (or give each query an id of its own)"
+                    " a ranker must not be judged on queries that it has seen, so divide by query (or give each query its own id)"
                 )
         if not np.any(parts["test"].y > 0):
             raise DataError(
                 f"{self.name}, {division}: no document of the test part is relevant (all grades are 0 or less),"
-                " so every ranking is worth the same; give test queries with relevant documents, or fewer folds"
+                " so all rankings are equally good; give test queries with relevant documents, or fewer folds"
             )
         for qid in ids["test"]:
             if qid in tested:
                 raise DataError(
                     f"{self.name}: query {qid} is in the test parts of {tested[qid]} and {division};"
-                    " each query may be tested once, so leave one of the folds out"
+                    " each query may be tested only once, so leave one of the folds out"
                 )
             tested[qid] = division
 
 
 def dealt(name: str, data: RankingData, folds: int, seed: int, scratch: Path, *, tested: bool = True) -> DataSet:
-    """``data`` with its queries dealt into ``folds``; where nothing is ``tested`` the part that chooses stands in the place of a test."""
+    """``data`` with its queries divided into ``folds``; if nothing is ``tested`` the part that chooses takes the place of a test."""
     uses = ("to train", "to choose", "to test")[: 3 if tested else 2]
     if folds < len(uses):
         raise DataError(f"folds must be at least {len(uses)}, one each {', '.join(uses)} with; got {folds}")

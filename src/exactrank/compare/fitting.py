@@ -1,6 +1,6 @@
-"""One fit, in a process of its own: the data is mapped, the contender fitted and measured, the result written.
+"""One fit, in its own process: the data is mapped, the contender fitted and measured, the result written.
 
-A trial asks only for the mean on validation data. Ties count there as badly as they can: a model that ties documents would otherwise
+A trial needs only the mean on validation data. Ties count in the worst order there: otherwise a model that ties documents would
 look as good as the order in which the data happens to be written.
 """
 
@@ -78,7 +78,7 @@ class Job:
         write_record(self.result, found)
 
     def failed(self, reason: str, seconds: float = 0.0) -> Trial | Fit:
-        """The result of a fit that came to nothing."""
+        """The result of a fit that failed."""
         reason = clipped(reason).strip() or "it gave no reason"
         if self.trial:
             return Trial(self.settings, None, seconds, reason)
@@ -103,7 +103,7 @@ def _trial(job: Job, task: Task, fitted: Fitted, seconds: float) -> Trial | Fit:
     measure = next(iter(job.measures.values()))
     scores = fitted.scores("valid", valid)
     if scores is None:
-        raise IncompatibleError(f"{job.contender.name} gives no scores of validation documents, so it cannot be tuned")
+        raise IncompatibleError(f"{job.contender.name} gives no scores for validation documents, so it cannot be tuned")
     severe: Any = replace(measure, ties="pessimistic") if measure.ties == "input" else measure
     value = evaluate(severe, valid, scores, threads=job.threads).means[str(severe)]
     if value != value:
@@ -119,7 +119,7 @@ def _final(job: Job, task: Task, fitted: Fitted, seconds: float) -> Trial | Fit:
     tested = getattr(fitted, "documents", {}).get("test", fold.test)  # a run may rank more than the part has
     test = _measured(by_rank | dict(job.measures), tested, scores["test"], job.threads)
     if not test:
-        raise IncompatibleError(f"{job.contender.name} gives no scores of test documents")
+        raise IncompatibleError(f"{job.contender.name} gives no scores for test documents")
     models = _saved(job, task, fitted)
     most_memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return Fit(

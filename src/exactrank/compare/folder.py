@@ -47,7 +47,7 @@ def workplace(out: str | os.PathLike[str] | None, resume: bool = False, force: b
         raise OutputExistsError(f"{folder} is a file; give a folder for the report")
     with made_folder(folder), exclusive(folder / LOCK) as ours, ExitStack() as swept:
         if not ours:
-            raise OutputExistsError(f"another comparison is running in {folder}; wait for its end, or choose another folder")
+            raise OutputExistsError(f"another comparison is running in {folder}; wait until it ends, or choose another folder")
         _check_content(folder, resume, force)
         if force and not resume:
             _forget(folder)
@@ -60,11 +60,11 @@ def workplace(out: str | os.PathLike[str] | None, resume: bool = False, force: b
 
 
 def _check_content(folder: Path, resume: bool, force: bool) -> None:
-    """Raise where something is in the folder that the run may not replace."""
+    """Raise if something is in the folder that the run may not replace."""
     there = {path.name for path in folder.iterdir()} - {LOCK}
     if there and not (resume or force):
         raise OutputExistsError(
-            f"{folder} exists and is not empty; pass --resume (resume=True) to go on with it,"
+            f"{folder} exists and is not empty; pass --resume (resume=True) to continue it,"
             " --force (force=True) to begin again, or choose another"
         )
     foreign = sorted(there & set(FILES))

@@ -1,7 +1,7 @@
 """All fits of a comparison: trials, then the final fit, of each contender on each division, as many at a time as there are workers.
 
 Every result is a file, written by the process that made it, under a name that holds a hash of all that determines it: data, method,
-settings, measures and seed. What is there is not done again, so a run that was broken off goes on where it was, and arrives at the
+settings, measures and seed. Finished fits are not repeated, so an interrupted run continues where it was, and gives the
 same numbers.
 
 Settings to try are the defaults first, then draws from the space of the method, each determined by the seed and its number alone.
@@ -24,6 +24,7 @@ import xxhash
 from sklearn.model_selection import ParameterSampler
 
 from exactrank import __version__
+from exactrank.bars import Advance
 from exactrank.compare.contender import Contender
 from exactrank.compare.divisions import DataSet, Division
 from exactrank.compare.fitting import Job, file_stem
@@ -45,7 +46,7 @@ MOST_TRIALS, MOST_SECONDS = 1_000_000, 1e8
 
 @dataclass(frozen=True)
 class Budget:
-    """How much tuning each method is given on each division: a number of trials, or trials for some seconds."""
+    """The tuning budget of each method on each division: a number of trials, or of seconds."""
 
     trials: int | None = None
     seconds: float | None = None
@@ -66,7 +67,7 @@ def checked_budget(trials: int, seconds: float | None) -> Budget:
 
 
 def checked_seconds(name: str, seconds: float | None) -> float | None:
-    """``seconds``, once they are a positive number that somebody could wait for."""
+    """``seconds``, after a check that they are above 0 and not absurdly many."""
     if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:  # NaN is refused too
         raise DataError(f"{name} must be above 0 and at most {MOST_SECONDS:g}; got {seconds:g}; leave it out for no limit")
     return seconds
@@ -98,21 +99,7 @@ def best_trial(trials: Sequence[Trial]) -> Trial | None:
     return max(valued, key=lambda trial: trial.valid or 0.0, default=None)
 
 
-@dataclass(frozen=True)
-class Advance:
-    """How far a comparison has come."""
-
-    share: float  #: of all work that is done, as far as can be told
-    left: float | None  #: seconds, as far as can be told
-    done: int  #: fits
-    running: tuple[str, ...]
-
-
 Told = Callable[[Advance], None]
-
-
-def silent(advance: Advance) -> None:
-    """Tells nobody."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +117,7 @@ class Race:
     limit: float | None = None  #: seconds that any one fit may take; None leaves it to the contenders
     finals: bool = True  #: False where only the trials are wanted
 
-    def run(self, told: Told) -> "list[Heat]":
+    def run(self, told: Told | None) -> "list[Heat]":
         """All heats, as far as they came before they were done or Ctrl-C broke them off."""
         limits = [own.limit(self.budget.seconds) if self.limit is None else self.limit for own in self.contenders]
         heats = [
@@ -147,7 +134,8 @@ class Race:
                 self._start(heats, running, server)
                 if not running:
                     break
-                told(self._advance(heats, [job for _, job in running.values()]))
+                if told is not None:
+                    told(self._advance(heats, [job for _, job in running.values()]))
                 answer = server.wait(SECONDS_BETWEEN_LOOKS)
                 if answer is not None:
                     heat, job = running.pop(answer[0])
@@ -231,7 +219,7 @@ class Heat:
         found = _result(job)
         if found is None:
             if job.result.exists():
-                reason = "what it left as its result cannot be read; its settings, curve and weights must be as `Fitted` says"
+                reason = "its result cannot be read; its settings, curve and weights must be as `Fitted` says"
             elif not ended.late:
                 reason = ended.reason
             elif job.limit == self.limit:

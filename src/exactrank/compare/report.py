@@ -13,6 +13,9 @@ from markupsafe import Markup
 from exactrank.compare.page.charts import (
     FEATURES,
     WHISKERS,
+    Figure,
+    Figures,
+    difference_chart,
     learning_curves,
     rank_curves,
     slice_figures,
@@ -20,15 +23,17 @@ from exactrank.compare.page.charts import (
     weight_figures,
 )
 from exactrank.compare.page.leaderboard import Board, leaderboard, overview, pairs_table, verdict
-from exactrank.compare.page.record import definitions, fit_record, flat, folds_table, grades_chart, policies
-from exactrank.compare.page.svg import sample, shown
+from exactrank.compare.page.record import definitions, fit_records, flat, folds_table, grades_chart
+from exactrank.compare.page.svg import sample, shapes, shown
 from exactrank.compare.page.table import plain
 from exactrank.compare.page.win_loss import win_loss
 from exactrank.compare.results import DataSummary, Results
-from exactrank.compare.standings import LEVEL, MARKING_TEST, efforts, pairs, shared_values, standings, winning
+from exactrank.compare.standings import LEVEL, MARKING_TEST, differences, efforts, pairs, shared_values, standings, winning
 from exactrank.compare.statistics.pairs import letter
 
 PAGE = "exactrank.compare.page"  #: where the template lies
+NUMBERS = ("", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
+SPELLED_OUT = 3  #: data sets that a title names
 
 
 def report_html(comparison: Results) -> str:
@@ -43,15 +48,16 @@ def report_html(comparison: Results) -> str:
     )
     return environment.get_template("report.html.jinja").render(
         comparison=comparison,
+        title=title(comparison),
         measure=next(iter(comparison.measures)),
         expected=len(names) * sum(len(data.folds) for data in comparison.datasets),
         overview=overview(names, boards, won) if won else None,
         parts=[_part(comparison, data, boards[data.name]) for data in comparison.datasets],
         legend={name: sample(i) for i, name in enumerate(names)},
         definitions=definitions(comparison.measures),
-        policies=policies(),
         run=list(flat(comparison.run)),
-        records=[fit_record(fit) for fit in comparison.fits],
+        records=fit_records(comparison.fits),
+        shapes=shapes(),
         letters=[letter(i) for i in range(len(names))],
         features=FEATURES,
         whiskers=WHISKERS,
@@ -63,10 +69,23 @@ def report_html(comparison: Results) -> str:
     )
 
 
+def title(comparison: Results) -> str:
+    """As a person would write it."""
+    names = [data.name for data in comparison.datasets]
+    where = f"{len(names)} data sets" if len(names) > SPELLED_OUT else " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    methods = [method.name for method in comparison.methods]
+    if len(methods) == 1:
+        return f"{methods[0]} on {where}"
+    many = NUMBERS[len(methods)] if len(methods) < len(NUMBERS) else str(len(methods))
+    trained = any(fit.seconds or fit.failed for fit in comparison.fits) or not comparison.complete
+    return f"{many} {'ranking methods' if trained else 'runs'} compared on {where}"
+
+
 def _part(comparison: Results, data: DataSummary, board: Board) -> dict[str, Any]:
     """What the report says about one data set, and the charts of each division."""
     first = next(iter(comparison.measures))
     shared = shared_values(comparison, data.name, first)
+    away = {measure: differences(comparison, data.name, measure) for measure in comparison.measures}
     by_measure = {measure: pairs(comparison, data.name, measure) for measure in comparison.measures}
     numbers = {method.name: i for i, method in enumerate(comparison.methods)}
     folds = []
@@ -85,6 +104,15 @@ def _part(comparison: Results, data: DataSummary, board: Board) -> dict[str, Any
         "data": data,
         "verdict": verdict(first, board[first]),
         "leaderboard": leaderboard(data.name, board, efforts(comparison, data.name)),
+        "baseline": away[first][0].second if away[first] else "",
+        "differences": difference_chart(away[first], numbers, first),
+        "other_differences": Figures(
+            [
+                Figure(measure, drawn)
+                for measure, own in away.items()
+                if measure != first and (drawn := difference_chart(own, numbers, measure, kind="small"))
+            ]
+        ),
         "queries": len(shared.qid),  # over which means are taken
         "ranks": rank_curves(comparison, data.name, numbers),
         "win_loss": win_loss(shared, first, by_measure[first], comparison.baseline),

@@ -37,6 +37,7 @@ class Point:
     seconds: float  #: since training began
     train: float  #: of the measure that is trained on, or of the method's own objective where that is all it tells
     valid: float | None
+    run: str = ""  #: which run, where training has several that do not begin where another ended
 
 
 @dataclass(frozen=True)
@@ -86,15 +87,16 @@ class Fit:
     method: str
     settings: Mapping[str, Any] = field(default_factory=dict)  #: all of them
     chosen: Mapping[str, Any] = field(default_factory=dict)  #: those that tuning chose
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[Trial, ...] = field(default=(), repr=False)
     seconds: float = 0.0  #: of the final fit
     memory: int = 0  #: the most bytes that its process held at a time, data included
     train: Mapping[str, float | None] = field(default_factory=dict)  #: means by measure; nothing where there are no scores
     valid: Mapping[str, float | None] = field(default_factory=dict)
-    test: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)  #: by measure and nDCG@1 to nDCG@10, one a test query
-    curve: tuple[Point, ...] = ()
-    weights: Weights | None = None
-    slice: Slice | None = None
+    #: By measure and nDCG@1 to nDCG@10, one per test query.
+    test: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict, repr=False)
+    curve: tuple[Point, ...] = field(default=(), repr=False)
+    weights: Weights | None = field(default=None, repr=False)
+    slice: Slice | None = field(default=None, repr=False)
     models: tuple[str, ...] = ()  #: names of its files in the folder of models
     failed: str = ""
 
@@ -115,8 +117,8 @@ class FoldSummary:
     train: PartSummary
     valid: PartSummary
     test: PartSummary
-    test_qid: tuple[str, ...]  #: the queries that `Fit.test` is about
-    test_weight: tuple[float, ...] | None = None  #: of each, where queries have weights
+    test_qid: tuple[str, ...] = field(repr=False)  #: the queries that `Fit.test` is about
+    test_weight: tuple[float, ...] | None = field(default=None, repr=False)  #: of each, where queries have weights
     checksum: str = ""  #: of all three parts
 
 
@@ -205,4 +207,4 @@ def read_record(kind: type[T], path: Path) -> T:
         found: T = from_record(kind, json.loads(path.read_bytes()))
         return found
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise DataError(f"{path} is damaged ({clipped(str(error), 200)}); delete it, and it is made again") from None
+        raise DataError(f"{path} is damaged ({clipped(str(error), 200)}); delete it, and it will be made again") from None

@@ -1,6 +1,6 @@
 """Runs and scores compared as they are, with the statistics and the report of a comparison: `xr.compare_runs`.
 
-Nothing is fitted: each run is measured as `xr.evaluate` does it, on the judged documents and on those that it retrieved besides, which
+Nothing is fitted: each run is measured as by `xr.evaluate`, on the judged documents and on the others that it retrieved, which
 count as not relevant and keep their ranks, as in trec_eval. So the numbers are those of each run alone.
 """
 
@@ -45,8 +45,8 @@ def compare_runs(
 ) -> Comparison:
     """Compare runs on the same judged queries, with intervals, paired tests and letters of significance.
 
-    ``runs`` are what [`xr.read_run`][exactrank.read_run] gives, paths of runs or of one score a line, or scores of the rows of ``data``, by
-    their names; a list of paths is named by the files. ``data`` are the judgments, such as ``xr.read("test.qrels")``. ``measures``,
+    ``runs`` maps names to what [`xr.read_run`][exactrank.read_run] gives, paths of runs or of files with one score per line, or scores of
+    the rows of ``data``; a list is named by its paths. ``data`` has the judgments, e.g. ``xr.read("test.qrels")``. ``measures``,
     ``preset`` and ``complete`` are as in [`xr.evaluate`][exactrank.evaluate], and so are the numbers. The result prints as a table, and
     writes the report.
 
@@ -99,7 +99,7 @@ def run_names(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
 
 def _by_name(runs: Mapping[str, Ranking] | Sequence[str | os.PathLike[str]]) -> dict[str, Ranking]:
     if isinstance(runs, str) or not len(runs):
-        raise DataError("name at least one run in a list or by a name, e.g. {'bm25': 'bm25.run', 'dense': 'dense.run'}")
+        raise DataError("give at least one run in a list or a mapping, e.g. {'bm25': 'bm25.run', 'dense': 'dense.run'}")
     if isinstance(runs, Mapping):
         return dict(runs)
     names = run_names(runs)

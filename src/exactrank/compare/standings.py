@@ -1,7 +1,7 @@
 """Who stands where: means over the queries that all methods share, intervals, tests and effort.
 
-A method that failed on a division has no mean, for it would be one over other queries. While a comparison is not complete the
-queries are those of the divisions that every method in the race has finished.
+A method that failed on a division has no mean, since it would be over other queries. While a comparison is not complete, the
+queries are those of the divisions that every method still in the race has finished.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ import numpy as np
 from exactrank.arrays import PerQuery
 from exactrank.compare.results import Fit, Results
 from exactrank.compare.statistics.pairs import Pair, all_pairs, letter, letters, winning_numbers
+from exactrank.errors import DataError
 from exactrank.measures.bound import means_over_queries
 from exactrank.measures.evaluate import bootstrap_intervals
 
@@ -103,6 +104,23 @@ def pairs(comparison: Results, dataset: str, measure: str) -> tuple[Pair, ...]:
     """Every method against every other one that comes after it."""
     shared = shared_values(comparison, dataset, measure)
     return all_pairs(shared.values, weight=shared.weight, seed=int(comparison.run.get("seed", 0)))
+
+
+def differences(comparison: Results, dataset: str, measure: str, baseline: str | None = None) -> tuple[Pair, ...]:
+    """Each other method against ``baseline``, which is ``second``, in the order they were given: above 0 is better than the baseline.
+
+    The baseline is the comparison's own, or the first method with values where that one has none. The p-values are adjusted over all
+    pairs of methods, so that they agree with the letters of tables.
+    """
+    names = list(shared_values(comparison, dataset, measure).values)
+    wanted = comparison.baseline if baseline is None else baseline
+    if wanted not in {method.name for method in comparison.methods}:
+        raise DataError(f"no method is called {wanted!r}; the methods are {', '.join(method.name for method in comparison.methods)}")
+    base = wanted if wanted in names else next(iter(names), "")
+    found = (
+        pair if pair.second == base else pair.reversed for pair in pairs(comparison, dataset, measure) if base in (pair.first, pair.second)
+    )
+    return tuple(sorted(found, key=lambda pair: names.index(pair.first)))
 
 
 def winning(comparison: Results, measure: str) -> dict[str, int]:

@@ -3,8 +3,8 @@
 A comparison is a run that holds the report and the tables, with a run of each method below it. Names in MLflow have no ``@`` and
 parentheses; ``nDCG@10`` becomes ``nDCG_10``.
 
-MLflow waits for a server that does not answer for many minutes. Here it waits for seconds, unless its own environment variables say
-otherwise: they are set for as long as something is asked of it, and nothing else of MLflow's global state is changed.
+MLflow waits many minutes for a server that does not answer. Here it waits for seconds, unless its own environment variables say
+otherwise: they are set only during calls to it, and nothing else of MLflow's global state is changed.
 """
 
 import os
@@ -64,7 +64,7 @@ def log_tuned(tuned: "Tuned", model: Path, uri: str) -> None:
 
 
 def check_tracking(uri: str) -> None:
-    """Raise where MLflow is not installed or cannot be reached: before the work, not after it."""
+    """Raise if MLflow is not installed or cannot be reached: before the work, not after it."""
     with _connected(uri, BEFORE):
         pass
 

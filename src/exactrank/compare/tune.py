@@ -1,40 +1,44 @@
 """The settings of one method, chosen by the measure on validation queries: `xr.tune`.
 
 Trial 0 is the method as it is; the others draw from its space (`exactrank.compare.race`). Validation data is given, or
-the queries are dealt into folds, each of which judges models of all others; a trial is then worth the mean over the folds
+the queries are divided into folds, each of which judges models of all others; the value of a trial is then the mean over the folds
 
     V(settings) = 1/K sum_k measure(fold k, model trained without fold k)                                       (1)
 
-The model that is kept has the best settings, and is trained on the training data; without validation data one fold is held out for the
-methods that choose when to stop by it.
+The final model has the best settings, and is trained on the training data; without validation data one fold is held out for
+methods that stop early.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from exactrank.bars import Line, heard
 from exactrank.compare.contender import Task
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.divisions import dealt, given
-from exactrank.compare.race import Race, Told, best_trial, checked_budget, silent, workers_and_threads
+from exactrank.compare.race import Race, Told, best_trial, checked_budget, workers_and_threads
 from exactrank.compare.results import Trial
 from exactrank.data.alignment import aligned
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError, IncompatibleError, InterruptedWarning
 from exactrank.files import scratch_folder
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.base import Ranker
+from exactrank.table import Shown, Values, by_column
+from exactrank.text import written
 from exactrank.threads import thread_count
 
 
-@dataclass(frozen=True, eq=False)
-class Tuned:
-    """The best settings that were found, the model that has them, and all that was tried."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuned(Shown):
+    """The best settings found, the model that has them, and all trials."""
 
     ranker: Ranker  #: fitted
     best: Trial
@@ -43,8 +47,16 @@ class Tuned:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What to set; everything else stays as it was."""
+        """The settings to change; all others stay as they were."""
         return dict(self.best.settings)
+
+    def __repr__(self) -> str:
+        return f"Tuned({type(self.ranker).__name__}, best of {len(self.trials):,} trials {self.best.valid:.4f}: {written(self.settings)})"
+
+    def _columns(self) -> dict[str, Values]:
+        names = dict.fromkeys(name for trial in self.trials for name in trial.settings)
+        settings: dict[str, Values] = {name: [trial.settings.get(name) for trial in self.trials] for name in names}
+        return by_column(self.trials, "valid", "seconds") | settings | by_column(self.trials, "failed")
 
 
 def tune(
@@ -59,18 +71,20 @@ def tune(
     seed: int = 0,
     workers: int | None = None,
     threads: int | None = None,
-    told: Told = silent,
+    progress: bool | Told = False,
 ) -> Tuned:
     """Try settings of ``method``, and fit it with the best.
 
-    ``valid`` judges the trials; without it the queries of ``data`` are dealt into ``folds``, (1). ``seconds`` is a budget in place of
-    ``trials`` (with both, whichever ends first), for each fold. Ctrl-C ends the trials; the best so far is taken.
+    ``valid`` judges the trials; without it the queries of ``data`` are divided into ``folds``, (1). ``seconds`` is a budget instead of
+    ``trials`` (with both, whichever ends first), for each fold. ``progress=True`` shows a progress bar in a terminal or
+    a notebook; a function is called with the `Advance` a few times per second. Ctrl-C ends the trials, with a warning; the best so far is
+    used.
     """
     contender, name = as_contender(method), str(measure)
     if not isinstance(contender, RankerContender):
-        raise IncompatibleError(f"{contender.name} is no ranker of exactrank; compare tunes others too")
+        raise IncompatibleError(f"{contender.name} is not a ranker of exactrank; compare tunes others too")
     if not contender.space:
-        raise DataError(f"{contender.name} has nothing to tune: the settings of its space are all given")
+        raise DataError(f"{contender.name} has nothing to tune: all settings of its space are fixed")
     budget, (at_a_time, each) = checked_budget(trials, seconds), workers_and_threads(workers, threads)
     with scratch_folder() as scratch:
         cached = scratch / "data"
@@ -78,11 +92,12 @@ def tune(
         if valid is None:
             divided = dealt(contender.name, data, folds, seed, cached, tested=False)
         else:  # there is no test, so what judges stands in its place
-            judge = aligned(valid, data.feature_names, "the training data")
+            judge = aligned(valid, data.feature_names, "the training data", data.levels)
             divided = given(contender.name, [Fold("given", data, judge, judge)], cached)
         named = {name: parse_measure(measure)}
         race = Race((divided,), (contender,), named, budget, seed, at_a_time, each, scratch, finals=False)
-        heats = race.run(told)
+        with heard(progress, "tune", Line.of) as told:
+            heats = race.run(told)
         found = _over_folds([heat.tried for heat in heats])
         if not found:
             raise KeyboardInterrupt  # it came before any trial was finished
@@ -91,7 +106,10 @@ def tune(
             raise DataError(f"{contender.name} could not be fitted: {found[0].failed}")
         last = divided.divisions[-1]
         task = Task(contender.name, last.read(), last.test.rows, name, seed, thread_count(threads))
-        return Tuned(contender.fit(task, best.settings).ranker, best, found, not any(heat.since or heat.more for heat in heats))
+        complete = not any(heat.since or heat.more for heat in heats)
+        if not complete:
+            warnings.warn(f"tuning was interrupted; the best of {len(found)} trials is taken", InterruptedWarning, stacklevel=2)
+        return Tuned(contender.fit(task, best.settings).ranker, best, found, complete)
 
 
 def _over_folds(tried: Sequence[Sequence[Trial]]) -> tuple[Trial, ...]:

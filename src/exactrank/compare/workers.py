@@ -1,4 +1,4 @@
-"""Processes for fits: each fit has one of its own, forked from a server that has imported the libraries and done nothing else.
+"""Processes for fits: each fit has its own, forked from a server that has imported the libraries and done nothing else.
 
 A fork takes milliseconds, where a new interpreter with these libraries takes seconds. What a fit does to its process, memory, threads
 or a crash, ends with it, and the server says how. The server is not forked from the caller's process, which may have threads, and does
@@ -6,7 +6,7 @@ not run its ``__main__`` again; Ctrl-C in the terminal does not reach it. It imp
 `sys.path` is handed over as it is, without the current folder. A server that loses its caller ends with all fits.
 
 Jobs go to the server as pickles, through a pipe that only the two processes hold; answers come as lines of JSON. Nothing is ever
-unpickled from a file or from a fit.
+unpickled from a file or from a fit. What modules define goes by its name; classes and functions of a notebook go with their code.
 
 Each process leads a group of its own, to which whatever it starts belongs too. When it ends, however it does, the rest of its group is
 killed; so is the whole group when its time is over, and when the server loses its caller. The end of a process is told by the kernel
@@ -32,6 +32,8 @@ from importlib import import_module
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import IO, cast
+
+import cloudpickle
 
 from exactrank.reasons import log_traceback, reason_of
 
@@ -61,7 +63,7 @@ class Ended:
 
     @property
     def reason(self) -> str:
-        """Why there is no result, where there is none.
+        """Why there is no result, if there is none.
 
         >>> Ended(-9).reason
         'its process was killed by SIGKILL, perhaps for want of memory; try fewer workers'
@@ -106,9 +108,9 @@ class Server:
         `wait` will tell of the end by the ``name``; it is told at once where ``run`` cannot be sent to another process.
         """
         try:
-            content = pickle.dumps(run)
+            content = cloudpickle.dumps(run)
         except Exception as error:  # pickle raises whatever the value's classes raise
-            return Ended(1, f"it cannot be sent to another process ({error}); define its functions and classes in a module")
+            return Ended(1, f"it cannot be sent to another process ({error}); leave out of it what only this process can hold")
         _, jobs, _ = self._begun
         try:
             jobs.send_bytes(pickle.dumps((name, limit, content)))
@@ -117,7 +119,7 @@ class Server:
         return None
 
     def wait(self, seconds: float) -> tuple[str, Ended] | None:
-        """The name of a job that has ended, and how; None where none does in so many seconds."""
+        """The name of a job that has ended, and how; None if none does within this number of seconds."""
         _, _, answers = self._begun
         if not wait([answers.fileno()], seconds):
             return None
@@ -134,8 +136,8 @@ class Server:
 
     def _lost(self) -> OSError:
         return ChildProcessError(
-            f"the process that starts fits has ended ({self._begun[0].wait()}); {self._log} tells why;"
-            " fits that are finished are kept, and --resume (resume=True) goes on"
+            f"the process that starts fits has ended ({self._begun[0].wait()}); {self._log} says why;"
+            " finished fits are kept, and --resume (resume=True) continues"
         )
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""Ranking data: the immutable `RankingData`, and one file a format."""
+"""Ranking data: the immutable `RankingData`, and one file per format."""

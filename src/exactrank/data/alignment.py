@@ -6,25 +6,30 @@ from dataclasses import replace
 import numpy as np
 
 from exactrank.data.immutable import sealed
+from exactrank.data.levels import NO_LEVELS, Levels, recoded
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError
 
 
-def aligned(data: RankingData, names: tuple[str, ...], owner: str = "the model") -> RankingData:
-    """``data`` with its features in the order of ``names``, the features that ``owner`` has.
+def aligned(data: RankingData, names: tuple[str, ...], owner: str = "the model", levels: Levels = NO_LEVELS) -> RankingData:
+    """``data`` with its features in the order of ``names`` and its categories by ``levels``, as ``owner`` has them.
 
     >>> data = RankingData.from_arrays([[1.0, 2.0]], [0], group=[1], feature_names=["b", "a"])
     >>> aligned(data, ("a", "b")).X.tolist()
     [[2.0, 1.0]]
     """
-    if data.feature_names == names:
+    if data.feature_names != names:
+        check_same_features(data.feature_names, names, owner)
+        place = {name: j for j, name in enumerate(data.feature_names)}
+        at = [place[name] for name in names]
+        offset = None if data.offset is None else data.offset[at]
+        data = replace(data, X=sealed(np.take(data.X, at, axis=1)), feature_names=names, offset=offset)
+    if data.levels == levels:
         return data
-    check_same_features(data.feature_names, names, owner)
-    place = {name: j for j, name in enumerate(data.feature_names)}
-    at = [place[name] for name in names]
-    return replace(
-        data, X=sealed(np.take(data.X, at, axis=1)), feature_names=names, offset=None if data.offset is None else data.offset[at]
-    )
+    X = np.array(data.X)
+    for j, codes in recoded(data.X, names, data.levels, levels, owner).items():
+        X[:, j] = codes
+    return replace(data, X=sealed(X), levels=levels)
 
 
 def check_same_features(found: Sequence[str], names: Sequence[str], owner: str) -> None:
@@ -39,7 +44,7 @@ def check_same_features(found: Sequence[str], names: Sequence[str], owner: str) 
 
 
 def first_repeated(names: Iterable[str]) -> str | None:
-    """The first name that was there before.
+    """The first name that occurs twice.
 
     >>> first_repeated("abcb"), first_repeated("abc")
     ('b', None)

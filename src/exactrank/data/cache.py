@@ -4,10 +4,10 @@ Layout, little-endian:
 
     0      preamble: magic, format version, where the footer is, its checksum, the file's length, the preamble's checksum
     4096   X, then the other sections, each aligned to 64 bytes
-    end    footer: JSON with every section's dtype, shape, offset and xxh3 checksum, and the feature names
+    end    footer: JSON with every section's dtype, shape, offset and xxh3 checksum, the feature names, and levels of categories
 
-A truncated file fails by its length, a damaged one by a checksum, and one that was forged by what `cache_footer.py`, `TextColumn`
-and `RankingData` check of everybody. Opening checks the preamble, the footer, and every section of a file up to 64 MiB; of a larger
+A truncated file fails by its length, a damaged one by a checksum, and a forged one by the checks of `cache_footer.py`, `TextColumn`
+and `RankingData`. Opening checks the preamble, the footer, and every section of a file up to 64 MiB; of a larger
 file it leaves out the values of X and the strings of documents (``verify=True`` checks those too), so it reads little of it.
 """
 
@@ -26,6 +26,7 @@ from exactrank.arrays import Boundaries, Ids, Rows
 from exactrank.data.cache_footer import ALIGNMENT, X_OFFSET, Footer, Section, parsed_footer
 from exactrank.data.format import ReadOptions
 from exactrank.data.given import check_numbers, group_rows, infinite_cell, missing_ids, per_query_weight
+from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import ARRAYS, RankingData
 from exactrank.data.stream import Block, Stream, stream_of
 from exactrank.data.text_column import TextColumn, rows_of
@@ -45,7 +46,7 @@ class CacheFormat:
     name = "exactrank cache"
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
-        """Map a large file, so that nothing of X is read until it is used; read a small one, so that nothing done to it matters."""
+        """Map a large file, so that nothing of X is read until it is used; read a small one, so that later changes do not matter."""
         try:
             with open(path, "rb") as file:
                 size = file.seek(0, 2)
@@ -80,7 +81,7 @@ class CacheFormat:
         sections = _sections_of(blocks, order, indptr, qid)
         if stream.offset is not None:
             sections["offset"] = stream.offset
-        _finish(file, (int(indptr[-1]), width), sections, stream.feature_names)
+        _finish(file, (int(indptr[-1]), width), sections, stream.feature_names, stream.levels)
 
 
 def _sections_of(blocks: list[Block], order: Rows | None, indptr: Boundaries, qid: Ids) -> dict[str, npt.NDArray[Any]]:
@@ -108,7 +109,9 @@ def _sections_of(blocks: list[Block], order: Rows | None, indptr: Boundaries, qi
     return sections if "qid" in texts else sections | {"qid": qid}
 
 
-def _finish(file: BinaryIO, shape: tuple[int, int], sections: dict[str, npt.NDArray[Any]], feature_names: tuple[str, ...]) -> None:
+def _finish(
+    file: BinaryIO, shape: tuple[int, int], sections: dict[str, npt.NDArray[Any]], feature_names: tuple[str, ...], levels: Levels
+) -> None:
     """Write the sections after X, the footer after them, and the preamble last."""
     table = {"X": Section(np.dtype("<f4"), shape, X_OFFSET, 0)}
     end = table["X"].place.stop
@@ -123,7 +126,7 @@ def _finish(file: BinaryIO, shape: tuple[int, int], sections: dict[str, npt.NDAr
     file.flush()
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as view:
         summed = {name: replace(section, xxh3=_checksum(view[section.place])) for name, section in table.items()}
-    footer = Footer(feature_names, summed).written()
+    footer = Footer(feature_names, summed, levels).written()
     file.seek(end)
     file.write(footer)
     preamble = PREAMBLE.pack(MAGIC, VERSION, end, len(footer), _checksum(footer), end + len(footer))
@@ -139,7 +142,7 @@ def _footer(content: mmap.mmap | bytes) -> Footer:
     if CHECKSUM.unpack_from(content, PREAMBLE.size)[0] != _checksum(content[: PREAMBLE.size]):
         raise DataError("its preamble is damaged (checksum)")
     if version != VERSION:
-        raise DataError(f"has cache format {version} but this exactrank reads {VERSION}")
+        raise DataError(f"has cache format {version}, but this version of exactrank reads {VERSION}")
     if size != len(content):
         raise DataError(f"has {len(content)} bytes where {size} were written, so it was cut short")
     if offset < X_OFFSET or offset + length != size:
@@ -159,7 +162,7 @@ def _data_in(content: mmap.mmap | bytes, verify: bool) -> RankingData:
         arrays[name] = section.array(content)
     plain: dict[str, Any] = {name: arrays.get(name) for name in ARRAYS}
     qid, docid, comment = _query_ids(arrays), _text(arrays, "docid"), _text(arrays, "comment")
-    data = RankingData(qid=qid, feature_names=footer.feature_names, docid=docid, comment=comment, **plain)
+    data = RankingData(qid=qid, feature_names=footer.feature_names, docid=docid, comment=comment, levels=footer.levels, **plain)
     for name in ("sample_weight", "query_weight"):
         if name in arrays:
             check_numbers(name, arrays[name])

@@ -1,6 +1,6 @@
 """What the footer of an ``.xr`` cache says, checked before anything that it describes is touched.
 
-A checksum tells that a file is as it was written, not that an honest program wrote it. So nothing is taken on trust: the JSON
+A checksum shows that a file is as it was written, not that an honest program wrote it. So nothing is taken on trust: the JSON
 has exactly the keys it should have, each section the type and the number of entries that its name asks for, and each lies in
 the file, aligned, apart from all others. Errors here name the section; the reader adds the path and the remedy.
 """
@@ -9,12 +9,13 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.data.levels import Levels, check_levels
 from exactrank.errors import DataError
 
 X_OFFSET = 4096
@@ -67,6 +68,7 @@ class Footer:
 
     feature_names: tuple[str, ...]
     sections: dict[str, Section]
+    levels: Levels = field(default_factory=dict)
 
     def written(self) -> bytes:
         """The footer's bytes."""
@@ -74,9 +76,11 @@ class Footer:
             name: {"dtype": section.dtype.str, "shape": section.shape, "offset": section.offset, "xxh3": section.xxh3}
             for name, section in self.sections.items()
         }
-        text = json.dumps({"feature_names": self.feature_names, "sections": sections}).encode()
+        levels = {"levels": dict(self.levels)} if self.levels else {}
+        text = json.dumps({"feature_names": self.feature_names, **levels, "sections": sections}).encode()
         if len(text) > LONGEST:
-            raise DataError(f"the feature names take {len(text):,} bytes, more than a cache holds ({LONGEST:,}); give shorter names")
+            what = "feature names and levels" if levels else "feature names"
+            raise DataError(f"the {what} take {len(text):,} bytes, more than a cache holds ({LONGEST:,}); give shorter names")
         return text
 
 
@@ -88,10 +92,15 @@ def parsed_footer(text: bytes, end: int) -> Footer:
         content = json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refused)
     except (ValueError, RecursionError) as error:  # what is not UTF-8 is a ValueError too
         raise DataError(f"the footer is not the JSON of a cache ({str(error).partition(';')[0]})") from None
-    found = _keyed(content, {"feature_names", "sections"}, "the footer")
+    optional = {"levels"} & content.keys() if isinstance(content, dict) else set()
+    found = _keyed(content, {"feature_names", "sections"} | optional, "the footer")
     names = found["feature_names"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise DataError("the footer's feature_names are not a list of strings")
+    levels = found.get("levels", {})
+    if not isinstance(levels, dict) or not all(isinstance(own, list) for own in levels.values()):
+        raise DataError("the footer's levels are not lists of strings by the name of a feature")
+    check_levels(levels, names)
     if not isinstance(found["sections"], dict):
         raise DataError("the footer's sections are not an object")
     _check_names(found["sections"].keys())
@@ -104,7 +113,7 @@ def parsed_footer(text: bytes, end: int) -> Footer:
         free, before = section.place.stop, f"section {name!r}"
         if free > end:
             raise DataError(f"section {name!r} ends at byte {free}, beyond byte {end} where sections end")
-    return Footer(tuple(names), sections)
+    return Footer(tuple(names), sections, {name: tuple(own) for name, own in levels.items()})
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -114,7 +123,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _keyed(value: Any, keys: set[str], what: str) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 CSV does not say what its columns hold. Features are parsed as float32 and grades as float64, so that what was written
 comes back to the bit; features that need an offset are parsed as float64. Query ids are whole numbers if all of them
-are written so (``7``, not ``07``) and the first is not in quotes; otherwise they are strings. Which columns hold
-numbers shows in the first 2 MiB.
+are written so (``7``, not ``07``) and the first is not in quotes; otherwise they are strings. The first 2 MiB decide
+which columns hold numbers.
 """
 
 import re
@@ -60,7 +60,7 @@ class CsvFormat:
 
     def write(self, file: BinaryIO, stream: Stream) -> None:
         """The shortest numbers that read back alike, strings in quotes; comments are not kept."""
-        write_tables(stream, lambda schema: library("pyarrow.csv").CSVWriter(file, schema))
+        write_tables(stream, lambda schema: library("pyarrow.csv").CSVWriter(file, schema), plain_text=True)
 
 
 def _source(path: Path, options: ReadOptions) -> tuple[Source, bool]:
@@ -72,7 +72,7 @@ def _source(path: Path, options: ReadOptions) -> tuple[Source, bool]:
     rows = table_of(schema.empty_table() if first is None else arrow.Table.from_batches([first]), place)
     if first is not None:
         schema = _meant(first, columns)
-    layout = layout_of(table_of(schema.empty_table(), place), columns, place)
+    layout = layout_of(table_of(schema.empty_table(), place), columns, place, rows)
     if first is not None and _whole_numbers([name := first[columns.query][0].as_py()]) is not None:
         # Whether the first query id stands in quotes: told to read it as null, Arrow does so only without them.
         as_null: dict[str, Any] = {"null_values": [name], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
@@ -82,6 +82,7 @@ def _source(path: Path, options: ReadOptions) -> tuple[Source, bool]:
     types = {layout.doc: arrow.string(), layout.query: arrow.dictionary(arrow.int32(), arrow.string())}
     for labels, kind in ((layout.numbers, arrow.float64()), (layout.features, arrow.float32())):
         types |= {label: arrow.bool_() if schema.field(label).type == arrow.bool_() else kind for label in labels}
+    types |= dict.fromkeys(layout.categories, types[layout.query])
 
     def tables(layout: Layout, exact: Sequence[Any]) -> "Iterator[nw.DataFrame[Any]]":
         parsed = {label: arrow.float64() if label in exact else types[label] for label in layout.used}
@@ -113,11 +114,13 @@ def _meant(first: Any, columns: Columns) -> Any:
     A column of text is one of numbers with a slip in it if most of its first thousand cells are numbers.
     """
     arrow, fields = library("pyarrow"), []
-    numbers = {columns.relevance, columns.sample_weight, columns.query_weight, *(columns.features or ())}
+    numbers, others = {columns.relevance, columns.sample_weight, columns.query_weight}, (columns.query, columns.doc)
     for field, cells in zip(first.schema, first.columns, strict=True):
         text = not arrow.types.is_primitive(field.type) or arrow.types.is_temporal(field.type)
         meant = field.name in numbers
-        if text and columns.features is None and field.name not in (columns.query, columns.doc):
+        if arrow.types.is_temporal(field.type):
+            meant = meant or field.name in (columns.features or ())
+        elif text and (field.name not in others if columns.features is None else field.name in columns.features):
             sample = [cell for cell in cells[:1000].to_pylist() if isinstance(cell, str) and cell]
             meant = meant or 2 * sum(NUMBER.fullmatch(cell) is not None for cell in sample) > len(sample)
         fields.append(field.with_type(arrow.float64()) if text and meant else field)

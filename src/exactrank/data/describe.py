@@ -11,17 +11,18 @@ from exactrank.threads import thread_count
 
 @dataclass(frozen=True)
 class Summary:
-    """Counts that tell whether data is what one thinks it is."""
+    """Counts that show whether the data is what you expect."""
 
     queries: int
     documents: int
     features: int
     grades: dict[float, int]  #: documents of each grade, lowest first
-    list_lengths: tuple[int, float, int]  #: least, median, most documents a query
+    list_lengths: tuple[int, float, int]  #: least, median, most documents per query
     constant_features: tuple[str, ...]
     single_grade_queries: int  #: nothing to rank in these
     irrelevant_queries: int  #: those without a grade above 0
     missing_values: dict[str, int]  #: NaN of each feature that has any
+    categories: dict[str, int]  #: how many levels each feature has that is a category
     interleaved: bool  #: rows of a query did not stand together
     weights: tuple[str, ...]  #: which of sample_weight and query_weight there are
     has_docid: bool
@@ -48,6 +49,7 @@ def describe(data: RankingData, threads: int | None = None) -> Summary:
         single_grade_queries=int(np.sum(lowest == highest)),
         irrelevant_queries=int(np.sum(highest <= 0)),
         missing_values={data.feature_names[j]: int(nans[j]) for j in np.flatnonzero(nans)},
+        categories={name: len(own) for name, own in data.levels.items()},
         interleaved=data.order is not None,
         weights=tuple(name for name in ("sample_weight", "query_weight") if getattr(data, name) is not None),
         has_docid=data.docid is not None,

@@ -1,18 +1,23 @@
-"""Divisions of queries into parts: as LETOR sets are published (``Fold1..Fold5/{train,vali,test}.txt``), and random ones."""
+"""Divisions of queries: as LETOR sets are published (``Fold1..Fold5/{train,vali,test}.txt``, or parts ``S1..S5.txt``), and random ones."""
 
 import os
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
 
 from exactrank.arrays import Rows
+from exactrank.data.alignment import aligned
 from exactrank.data.format import ReadOptions
-from exactrank.data.formats import existing
+from exactrank.data.formats import existing, read_as
 from exactrank.data.letor import LetorFormat
+from exactrank.data.levels import levels_in
 from exactrank.data.ranking_data import RankingData
+from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
 
 
@@ -38,19 +43,93 @@ def read_folds(path: str | os.PathLike[str], *, keep_missing: bool = False, thre
         if found is None:
             raise DataError(f"{folder} has no {part}.txt; a fold needs train.txt, vali.txt and test.txt (each may be .gz)")
         parts[folder.name, part] = existing(found)
-    options = ReadOptions(keep_missing=keep_missing, threads=threads)
-    data = {key: LetorFormat().read(file, options) for key, file in parts.items()}
-    names = max((d.feature_names for d in data.values()), key=len)
-    if any(d.feature_names != names for d in data.values()):
-        same = replace(options, n_features=len(names), first_feature=int(names[0]))
-        data = {key: LetorFormat().read(file, same) for key, file in parts.items()}
+    read = _of_one_width(list(parts.values()), ReadOptions(keep_missing=keep_missing, threads=threads), LetorFormat().read)
+    data = dict(zip(parts, read, strict=True))
     return [Fold(f.name, data[f.name, "train"], data[f.name, "vali"], data[f.name, "test"]) for f in folders]
 
 
+def read_parts(paths: Sequence[str | os.PathLike[str]], *, keep_missing: bool = False, threads: int | None = None) -> list[Fold]:
+    """The files of a data set that is published in parts, as LETOR's ``S1.txt`` to ``S5.txt``, in LETOR's rotation.
+
+    Of K parts, ``Fold1`` trains on the first K - 2, validates on the next and tests on the last; each fold after it begins one part
+    later, so that every query is tested once. Files may be of any format; all parts are given the width of the widest.
+    """
+    return parts_as(paths, ReadOptions(keep_missing=keep_missing, threads=threads))
+
+
+def parts_as(paths: Sequence[str | os.PathLike[str]], options: ReadOptions) -> list[Fold]:
+    """The same, read with these options."""
+    if len(paths) < 3:
+        raise DataError(f"{len(paths)} parts cannot be rotated; give at least 3, one each to train, to validate and to test with")
+    parts = _of_one_width([existing(path) for path in paths], options, read_as)
+    home: dict[object, int] = {}
+    for number, part in enumerate(parts):
+        for qid in part.qid.tolist():
+            if home.setdefault(qid, number) != number:
+                raise DataError(f"query {qid} is in {paths[home[qid]]} and in {paths[number]}; a query must be in one part alone")
+    turns = [[*parts[k:], *parts[:k]] for k in range(len(parts))]
+    return [Fold(f"Fold{k}", _joined(train), valid, test) for k, (*train, valid, test) in enumerate(turns, 1)]
+
+
+def _of_one_width(files: Sequence[Path], options: ReadOptions, read: Callable[[Path, ReadOptions], RankingData]) -> list[RankingData]:
+    """What the files hold; text that lacks the last features of another file gets them."""
+    data = [read(file, options) for file in files]
+    names = max((each.feature_names for each in data), key=len)
+    if all(each.feature_names == names for each in data) or not names[0].isdecimal():
+        return data
+    return [read(file, replace(options, n_features=len(names), first_feature=int(names[0]))) for file in files]
+
+
+def _joined(parts: Sequence[RankingData]) -> RankingData:
+    """The queries of all parts, which have the same features."""
+    first = parts[0]
+    levels = {name: levels_in((level for part in parts for level in part.levels.get(name, ())), name) for name in first.levels}
+    own = [aligned(part, first.feature_names, "the first part", levels).relative_to(first.offset) for part in parts]
+    documents = [column for part in own if (column := part.docid) is not None]
+    weighed = any(part.sample_weight is not None for part in own)
+    sample = [np.ones(part.n_documents) if part.sample_weight is None else part.sample_weight for part in own]
+    return RankingData(
+        X=np.concatenate([part.X for part in own]),
+        y=np.concatenate([part.y for part in own]),
+        indptr=np.concatenate([[0], np.cumsum(np.concatenate([part.sizes for part in own]))]),
+        qid=np.concatenate([part.qid for part in own]),
+        feature_names=first.feature_names,
+        docid=TextColumn.concatenated(documents) if len(documents) == len(own) else None,
+        sample_weight=np.concatenate(sample) if weighed else None,
+        query_weight=None if all(part.query_weight is None for part in own) else np.concatenate([part.weights for part in own]),
+        offset=own[0].offset,
+        levels=levels,
+    )
+
+
 def deal_folds(queries: int, folds: int, seed: int) -> Rows:
-    """The fold of each query, at random; folds differ by one query at most.
+    """The fold of each query, at random; the sizes of folds differ by at most one query.
 
     >>> deal_folds(5, 2, seed=0).tolist()
     [1, 0, 0, 1, 0]
     """
     return np.random.default_rng([seed, 3]).permutation(np.arange(queries) % folds)
+
+
+def split(data: RankingData, *fractions: float, seed: int = 0) -> tuple[RankingData, ...]:
+    """Parts of ``data`` by whole queries, drawn at random: ``train, valid, test = split(data, 0.6, 0.2, 0.2)``.
+
+    The same ``seed`` gives the same parts. Each part keeps the order of the queries.
+
+    >>> data = RankingData.from_arrays(None, [0, 1] * 10, group=[2] * 10)
+    >>> [part.qid.tolist() for part in split(data, 0.6, 0.2, 0.2)]
+    [[0, 5, 6, 7, 8, 9], [1, 2], [3, 4]]
+    """
+    if not isinstance(data, RankingData):
+        raise DataError(f"split takes a RankingData, got {type(data).__name__}; make one with RankingData.from_frame or from_arrays")
+    shares = np.array([share if isinstance(share, Real) and not isinstance(share, bool) else np.nan for share in fractions], np.float64)
+    if len(shares) < 2 or not np.all((shares > 0) & (shares < 1)) or abs(shares.sum() - 1) > 1e-9:
+        given = ", ".join(map(repr, fractions)) or "none"
+        raise DataError(f"the fractions must be two or more numbers between 0 and 1 that add up to 1, e.g. 0.6, 0.2, 0.2; got {given}")
+    ends = np.rint(np.cumsum(shares) * data.n_queries).astype(np.int64)
+    empty = np.flatnonzero(np.diff(ends, prepend=0) == 0)
+    if len(empty):
+        share, there = fractions[empty[0]], f"{data.n_queries:,} quer{'y' if data.n_queries == 1 else 'ies'}"
+        raise DataError(f"a fraction of {share} of {there} is none; give a larger fraction, or more queries")
+    drawn = np.random.default_rng([seed, 4]).permutation(data.n_queries)
+    return tuple(data.take_queries(np.sort(part)) for part in np.split(drawn, ends[:-1]))

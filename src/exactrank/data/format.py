@@ -13,7 +13,7 @@ from exactrank.data.stream import Stream
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column of a table is what; ``features=None`` takes every numeric column that has no other part."""
+    """Which column of a table is what; ``features=None`` takes every column of numbers or categories that has no other part."""
 
     query: str = "query_id"
     doc: str = "doc_id"

@@ -43,7 +43,7 @@ def read(
 
     ``keep_missing`` keeps nan, inf and NULL in text as missing values (NaN); ``n_features`` and ``first_feature`` fix how many
     features text has and whether their ids count from 0 or 1; ``columns`` names the columns of a table; ``verify`` checks
-    every byte of a cache. A file with an unknown suffix is taken for LETOR text, or for qrels if its first line has four
+    every byte of a cache. A file with an unknown suffix is read as LETOR text, or as qrels if its first line has four
     columns.
     """
     return read_as(path, ReadOptions(keep_missing, n_features, first_feature, columns or Columns(), verify, threads))
@@ -69,7 +69,7 @@ def stream(path: str | os.PathLike[str], options: ReadOptions) -> Stream:
 def write_stream(
     stream: Stream, path: str | os.PathLike[str], *, force: bool = False, progress: Callable[[int], None] = lambda rows: None
 ) -> None:
-    """Write a stream in the format that the path's suffix names; ``progress`` hears how many rows went by."""
+    """Write a stream in the format that the path's suffix names; ``progress`` is called with the number of rows written."""
     with stream_writer(path, force=force) as write_to:
         write_to(stream, progress)
 

@@ -1,12 +1,15 @@
 """Tables of judged documents: pandas, polars and Arrow frames.
 
-A row is a document, and `Columns` says which column holds its query id, its grade and so on. Every table takes one way:
+A row is a document, and `Columns` says which column holds its query id, its grade and so on. Every table goes the same way:
 
     table -> layout (which column has which part) -> source -> blocks (some rows, as arrays) -> RankingData (grouped by query)
 
 A frame is one block, a file (`arrow.py`, `csv.py`) many. Each column goes straight into its place in X, so nothing
-of the table's width exists in float64; features that float32 cannot hold (`precision.py`) are read a second time. A
+of the table's width exists in float64; features that do not fit float32 (`precision.py`) are read a second time. A
 null in a feature is a missing value (NaN); a row without a query id or a grade is an error.
+
+Columns of categories or text are features too, by their codes (`levels.py`). Where features are not named, a column of text is one only
+if most of its cells, in the first rows, hold a text that occurs again: else it holds names, titles and the like. What is left out is said.
 """
 
 import importlib
@@ -17,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +32,19 @@ from exactrank.arrays import Ids, Matrix, PerDocument, Rows
 from exactrank.data.format import Columns
 from exactrank.data.given import group_rows, infinite_cell
 from exactrank.data.immutable import sealed
+from exactrank.data.levels import codes_of, levels_in
 from exactrank.data.precision import LOOKED_AT, Offset, best_offset, suspects
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream
 from exactrank.data.text_column import TextColumn, rows_of
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError, IncompatibleError, LeftOutWarning, warn_caller
 
 if TYPE_CHECKING:
     import narwhals as nw
 
 PARTS = {"query": "query id", "relevance": "grade", "doc": "document id", "sample_weight": "sample weight", "query_weight": "query weight"}
+LOOKED_AT_FOR_TEXT, MOST_TEXTS = 1 << 13, 1000  # rows, and different texts in them
+SHOWN = 10  # columns in a warning
 ROW_LABEL = re.compile(r"|__index_level_\d+__|Unnamed: \d+")  # where pandas leaves its index; never meant as a feature
 
 
@@ -53,6 +60,26 @@ def from_frame(frame: Any, columns: Columns) -> RankingData:
     table = table_of(frame, "frame")
     layout = layout_of(table, columns, "frame")
     return Source(layout, "frame", lambda layout, exact: iter([table]), lambda: table).data()
+
+
+def with_codes(frame: Any) -> tuple[Any, dict[int, tuple[str, ...]]]:
+    """A frame of features as it is, or, where it has columns of categories or text, as a matrix with their codes, and their levels."""
+    try:
+        table = table_of(frame, "X")
+    except IncompatibleError:  # a frame that only NumPy knows how to read, or without the library for others
+        return frame, {}
+    levels = {
+        j: levels_in(_texts(table.get_column(name)), name) for j, name in enumerate(table.columns) if _holds_text(table.get_column(name))
+    }
+    if not levels:
+        return frame, {}
+    X = np.empty((len(table), len(table.columns)))
+    for j, name in enumerate(table.columns):
+        column = table.get_column(name)
+        if j not in levels and not _holds_numbers(column):
+            raise DataError(f"X: column {name!r} holds {column.dtype}, neither numbers nor categories; convert it, or leave it out")
+        X[:, j] = codes_of(_texts(column), levels[j]) if j in levels else _in_double(column)
+    return X, levels
 
 
 def documents_of(frame: Any, columns: Columns) -> RankingData:
@@ -83,6 +110,7 @@ class Layout:
     sample_weight: Any
     query_weight: Any
     features: tuple[Any, ...]  # labels: strings, but pandas has others
+    categories: frozenset[Any] = frozenset()  # those of the features that hold text
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -98,10 +126,10 @@ class Layout:
         return [label for label in (self.query, self.doc) if label is not None] + self.numbers + list(self.features)
 
 
-def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str) -> Layout:
-    """Which column of ``table`` has which part; ``place`` names the table in messages.
+def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str, first: "nw.DataFrame[Any] | None" = None) -> Layout:
+    """Which column of ``table`` has which part; ``place`` names the table in messages, and ``first`` has its first rows, if it has none.
 
-    Query and grade must be there, and so must whatever was named other than the default.
+    Query and grade must be there, and so must whatever was named other than the default. Warns of columns that are left out.
     """
     parts: dict[str, Any] = {}
     for part, what in PARTS.items():
@@ -113,17 +141,24 @@ def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str) -> Layou
             raise DataError(f"{place}: has no column {label!r} for the {what}; {has}; set Columns({part}=...){option} to the right one")
     features, taken = columns.features, set(parts.values())
     if features is None:
-        free = (label for label in table.columns if label not in taken and not ROW_LABEL.fullmatch(str(label)))
-        features = tuple(label for label in free if _holds_numbers(table.get_column(label)))
-    layout = Layout(**parts, features=features)
+        free = [label for label in table.columns if label not in taken and not ROW_LABEL.fullmatch(str(label))]
+        left_out = {label: why for label in free if (why := _no_feature(table.get_column(label), table if first is None else first))}
+        features = tuple(label for label in free if label not in left_out)
+        if left_out:
+            told = ", ".join(f"{label!r} ({why})" for label, why in list(left_out.items())[:SHOWN])
+            more = f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else ""
+            remedy = "name the features in Columns(features=...) (--feature-columns) to choose, or give these as numbers or categories"
+            warn_caller(f"{place}: left out {told}{more}; {remedy}", LeftOutWarning)
+    known = [label for label in features if label in table.columns]
+    layout = Layout(**parts, features=features, categories=frozenset(label for label in known if _holds_text(table.get_column(label))))
     for label, times in Counter(map(str, layout.used)).items():
         if times > 1:
-            raise DataError(f"{place}: column {label!r} has {times} parts; name another one in Columns(...) for each")
+            raise DataError(f"{place}: column {label!r} is named for {times} parts; name a different column for each in Columns(...)")
     for label in [*layout.numbers, *layout.features]:
         if label not in table.columns:
             has = f"it has {_listed(table.columns)}"
             raise DataError(f"{place}: has no feature column {label!r}; {has}; name those in Columns(features=...)")
-        if not _holds_numbers(table.get_column(label)):
+        if not _holds_numbers(table.get_column(label)) and label not in layout.categories:
             kind = table.get_column(label).dtype
             raise DataError(f"{place}: column {label!r} holds {kind}, not numbers; convert it, or name another column in Columns(...)")
     return layout
@@ -135,6 +170,35 @@ def _holds_numbers(column: "nw.Series[Any]") -> bool:
     if column.dtype == kinds.Object:  # where pandas keeps booleans with nulls among them
         return all(isinstance(value, Real | Decimal) or value is None for value in column.to_list())
     return column.dtype.is_numeric() or column.dtype == kinds.Boolean or (column.dtype == kinds.Unknown and bool(column.is_null().all()))
+
+
+def _holds_text(column: "nw.Series[Any]") -> bool:
+    """Categories or strings."""
+    kinds = library("narwhals")
+    return column.dtype in (kinds.String, kinds.Categorical, kinds.Enum)
+
+
+def _no_feature(column: "nw.Series[Any]", first: "nw.DataFrame[Any]") -> str:
+    """Why a column that nobody named is no feature, by its type and the ``first`` rows; nothing where it is one."""
+    if _holds_numbers(column):
+        return ""
+    if not _holds_text(column):
+        return f"holds {column.dtype}"
+    if column.dtype != library("narwhals").String:
+        return ""
+    times = Counter(text for text in _texts(first.get_column(column.name).head(LOOKED_AT_FOR_TEXT)) if text)
+    if len(times) > MOST_TEXTS:
+        return f"more than {MOST_TEXTS:,} different texts"
+    return "" if 2 * sum(count for count in times.values() if count > 1) > times.total() else "text that seldom repeats"
+
+
+def _texts(column: "nw.Series[Any]") -> list[str | None]:
+    """The column as strings, None where it is null; whole numbers that are categories lose no more than their type."""
+    if not len(column):
+        return []
+    with _in_utf8(column, "X"):
+        values = zip(column.to_list(), column.is_null().to_list(), strict=True)
+    return [None if missing else str(value) for value, missing in values]
 
 
 def _listed(labels: list[Any]) -> str:
@@ -171,11 +235,11 @@ class Source:
         except DataError as error:
             raise DataError(f"{self.place}: {error}") from None
         docid = None if self.layout.doc is None else TextColumn.concatenated([b.docid for b in rest if b.docid is not None])
-        X, names = _stacked(matrices), self.layout.feature_names
+        X, names, levels = _stacked(matrices), self.layout.feature_names, {str(label): own for label, own in self.levels.items()}
         if data.order is not None and X.size:
             _core.permute_rows(X, data.order)
         offset = best_offset(self._doubles(self._suspects(), data.order), data.indptr, names, X)
-        return replace(data, X=sealed(X), feature_names=names, docid=rows_of(docid, data.order), offset=offset)
+        return replace(data, X=sealed(X), feature_names=names, docid=rows_of(docid, data.order), offset=offset, levels=levels)
 
     def stream(self) -> Stream:
         """The rows block by block; those of features that may need an offset are read once more before."""
@@ -183,7 +247,16 @@ class Source:
         if chosen:
             order, indptr, _ = group_rows(np.concatenate([rows.query_ids() for rows in self._rows(self.only([]), [])]))
             offset = best_offset(self._doubles(chosen, order), indptr, names)
-        return Stream(names, self._blocks(offset), offset)
+        return Stream(names, self._blocks(offset), offset, {str(label): own for label, own in self.levels.items()})
+
+    @cached_property
+    def levels(self) -> dict[Any, tuple[str, ...]]:
+        """Those of each column of categories, in all rows."""
+        found: dict[Any, set[str | None]] = {label: set() for label in self.layout.features if label in self.layout.categories}
+        for table in self.tables(self.only(list(found)), []) if found else ():
+            for label, texts in found.items():
+                texts.update(_texts(table.get_column(label)))
+        return {label: levels_in(texts, str(label)) for label, texts in found.items()}
 
     def _blocks(self, offset: Offset | None) -> Iterator[Block]:
         """The rows as arrays, features as differences from ``offset``."""
@@ -192,13 +265,13 @@ class Source:
         for rows in self._rows(self.layout, exact):
             yield rows.block(offset)
         if rows is None:
-            raise DataError(f"{self.place}: holds no rows; expected one a document")
+            raise DataError(f"{self.place}: holds no rows; expected one per document")
 
     def _rows(self, layout: Layout, exact: Sequence[Any]) -> "Iterator[_Rows]":
         first = 0
         for table in self.tables(layout, exact):
             if len(table):
-                yield _Rows(table, layout, self.place, first)
+                yield _Rows(table, layout, self.place, first, self)
             first += len(table)
 
     def _suspects(self) -> list[int]:
@@ -206,7 +279,7 @@ class Source:
         table = self.first_rows().head(max(1, LOOKED_AT // max(1, len(self.layout.features))))
         if len(table) == 0 or not self.layout.features:
             return []
-        order, indptr, _ = group_rows(_Rows(table, self.layout, self.place, 0).query_ids())
+        order, indptr, _ = group_rows(_Rows(table, self.layout, self.place, 0, self).query_ids())
         sample = np.stack([_digits(table.get_column(label)) for label in self.layout.features], axis=1)
         return suspects(rows_of(sample, order), indptr, self.decimals)
 
@@ -220,7 +293,8 @@ class Source:
 
     def only(self, features: Sequence[Any]) -> Layout:
         """The layout of the query ids and these features."""
-        return replace(self.layout, relevance=None, doc=None, sample_weight=None, query_weight=None, features=tuple(features))
+        alone: dict[str, Any] = dict.fromkeys(("relevance", "doc", "sample_weight", "query_weight"))
+        return replace(self.layout, **alone, features=tuple(features), categories=self.layout.categories & set(features))
 
 
 @dataclass(frozen=True)
@@ -231,6 +305,7 @@ class _Rows:
     layout: Layout
     place: str
     first: int
+    source: Source
 
     def block(self, offset: Offset | None) -> Block:
         """All that the rows hold, features as differences from ``offset``."""
@@ -254,7 +329,11 @@ class _Rows:
         X = np.empty((len(self.table), len(features)), np.float32)
         with np.errstate(over="ignore"):
             for j, label in enumerate(features):
-                numbers = _numbers(self.table.get_column(label))
+                column = self.table.get_column(label)
+                if label in self.layout.categories:
+                    X[:, j] = codes_of(_texts(column), self.source.levels[label])
+                    continue
+                numbers = _numbers(column)
                 X[:, j] = numbers if offset is None or not offset[j] else numbers.astype(np.float64) - offset[j]
         cell = infinite_cell(X)
         if cell is not None:
@@ -343,14 +422,15 @@ def library(name: str, what: str = "tables", extra: str = "frames") -> Any:
 def table_of(native: Any, place: str) -> "nw.DataFrame[Any]":
     """``native`` behind one interface."""
     try:
-        table: nw.DataFrame[Any] = library("narwhals").from_native(native, eager_only=True)
+        frame = library("narwhals").from_native(native)
+        table: nw.DataFrame[Any] = frame.collect() if isinstance(frame, library("narwhals").LazyFrame) else frame
         table.schema  # noqa: B018  (the first look finds columns of the same name)
     except IncompatibleError:
         raise
     except TypeError:
         kind = f"{type(native).__module__}.{type(native).__qualname__}"
         raise IncompatibleError(
-            f"expected a pandas, polars or pyarrow table, got {kind}; collect a lazy frame first, or pass arrays to RankingData.from_arrays"
+            f"expected a pandas, polars or pyarrow table, got {kind}; convert it, or pass arrays to RankingData.from_arrays"
         ) from None
     except ValueError as error:
         raise DataError(f"{place}: {' '.join(str(error).split())}; rename the columns") from None

@@ -1,6 +1,6 @@
 """What callers give, as checked arrays: features, grades and weights, and which row belongs to which query.
 
-That is told by one query id per row in any order, or by the sizes of queries that stand together.
+Either each row has a query id, in any order, or the rows of a query are together and the sizes of the queries are given.
 """
 
 from typing import Any
@@ -60,7 +60,7 @@ def numbers_of(name: str, values: npt.ArrayLike, count: int | None = None) -> Pe
 
 
 def check_numbers(name: str, numbers: PerDocument, *, some_positive: bool = True) -> None:
-    """Raise where a grade (``y``) is not finite, or a weight no number of at least 0.
+    """Raise if a grade (``y``) is not finite, or a weight is not a number of at least 0.
 
     Some weight must be positive, unless it is part of data, which may be without one.
     """
@@ -74,19 +74,19 @@ def check_numbers(name: str, numbers: PerDocument, *, some_positive: bool = True
 
 
 def per_query_weight(weight: npt.ArrayLike, order: Rows | None, indptr: Boundaries) -> PerQuery:
-    """Query weights from one a query, or from one a row that agrees within each query."""
+    """Query weights from one per query, or from one per row that agrees within each query."""
     queries, rows = len(indptr) - 1, int(indptr[-1])
     given = numbers_of("query_weight", weight)
     if len(given) == queries:
         return given
     if len(given) != rows:
-        raise DataError(f"query_weight has {len(given)} entries; expected one a query ({queries}) or one a row ({rows})")
+        raise DataError(f"query_weight has {len(given)} entries; expected one per query ({queries}) or one per row ({rows})")
     grouped = rows_of(given, order)
     first = grouped[indptr[:-1]]
     differs = np.flatnonzero(grouped != np.repeat(first, np.diff(indptr)))
     if len(differs):
         row = differs[0] if order is None else order[differs[0]]
-        raise DataError(f"query_weight of row {row} is {given[row]:g} but its query began with another; give one weight a query")
+        raise DataError(f"query_weight of row {row} is {given[row]:g} but its query began with another; give one weight per query")
     return first
 
 
@@ -115,7 +115,7 @@ def grouping(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, rows: int) 
 
 
 def group_rows(qid: Ids) -> tuple[Rows | None, Boundaries, Ids]:
-    """Which row goes where so that queries stand together: (order or None, boundaries, the queries' ids).
+    """Which row goes where so that the rows of a query are together: (order or None, boundaries, the queries' ids).
 
     >>> group_rows(np.array([5, 5, 9, 5]))
     (array([0, 1, 3, 2]), array([0, 3, 4]), array([5, 9]))

@@ -1,6 +1,6 @@
 """Arrays that nobody can write into, neither through them nor through what they are views of.
 
-A read-only flag is not enough: it can be set back, and the array that a view looks at may still be written. So an array counts
+A read-only flag is not enough: it can be reset, and the array that a view looks at may still be written. So an array counts
 as immutable only if its memory belongs to something that cannot be written at all: ``bytes``, a file mapped for reading, or an
 array that was sealed here. Anything else is copied.
 """

@@ -4,7 +4,7 @@ A row is a grade, a query id and features with increasing ids; an absent feature
 that id occurs. The comment is kept, and the document id in it. See `src/native/letor.hpp` for the parser.
 
 Text without query ids is read if a file beside it, named as LightGBM (``.query``) and XGBoost (``.group``) expect it, holds the
-size of each query, one a line.
+size of each query, one per line.
 """
 
 import io
@@ -94,7 +94,13 @@ class LetorFormat:
         return Stream(again.names, blocks(), offset)
 
     def write(self, file: BinaryIO, stream: Stream) -> None:
-        """Write the shortest numbers that read back alike; features are numbered from 1."""
+        """Write the shortest numbers that read back the same; features are numbered from 1."""
+        if stream.levels:
+            named = ", ".join(map(repr, stream.levels))
+            raise IncompatibleError(
+                f"LETOR text holds numbers, and {named} are categories; write .xr, .parquet or .csv, or leave them out by"
+                " Columns(features=...) (--feature-columns)"
+            )
         for block in stream.blocks:
             if block.sample_weight is not None or block.query_weight is not None:
                 raise IncompatibleError("LETOR text has no place for weights; write .xr or .parquet, or drop the weights first")
@@ -107,7 +113,7 @@ class LetorFormat:
             names = [str(qid).encode("utf-8", "surrogateescape") for qid in ids]
             for qid, name in zip(ids, names, strict=True):
                 if not name or any(c in name for c in b" \t\r\n#"):
-                    why = "cannot stand in LETOR text, where blanks and '#' end it"
+                    why = "cannot be written in LETOR text, where blanks and '#' end it"
                     raise DataError(f"query id {qid!r} {why}; rename it or write .parquet or .xr")
             text, start, stop = (None, None, None) if comment is None else (comment.buffer, comment.start, comment.stop)
             file.write(_core.letor_text(block.X, stream.offset, block.y, query, names, text, start, stop, thread_count(None)))
@@ -213,7 +219,7 @@ def _sizes_beside(path: Path) -> Rows | None:
     words = bytes(read_bounded(side, SIZES)).split()
     wrong = next((word for word in words if not word.isdigit() or len(word) > 18 or int(word) == 0), None)
     if wrong is not None:
-        raise DataError(f"{side}: {wrong.decode('utf-8', 'backslashreplace')!r} is not the size of a query; give one whole number a line")
+        raise DataError(f"{side}: {wrong.decode('utf-8', 'backslashreplace')!r} is not the size of a query; give one whole number per line")
     return np.array(words, np.int64)
 
 

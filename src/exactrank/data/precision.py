@@ -1,19 +1,17 @@
 """Features that single precision cannot hold: which lose values, and the offset that saves them.
 
-Features are kept as float32, of 24 bits. Seconds since 1970 have 31, so that times of the same two minutes become equal. What
+Features are kept as float32, with 24 bits. Seconds since 1970 need 31, so times within the same two minutes become equal. What
 matters is kept in the difference from a number near all of them, in double precision:
 
     x = offset + X,    X in float32, offset in float64                                                          (1)
 
-A feature gets an offset only if float32 makes values of a query equal that differ, or rounds whole numbers; if most of its values
-(zeros apart) lie eight times nearer to the offset than to 0; and if that loses at most half as many. The offset lies on a grid of
-powers of two, so that similar data finds the same one and differences are not rounded. It depends neither on the order of the rows nor
-on threads. Of data with more than four million cells some queries are looked at first, and a feature that loses less than one value in
+A feature gets an offset only if float32 makes different values of a query equal, or rounds whole numbers; if most of its values
+(except zeros) are eight times nearer to the offset than to 0; and if that loses at most half as many. The offset lies on a grid of
+powers of two, so that similar data gets the same one and differences are not rounded. It depends neither on the order of the rows nor
+on threads. With more than four million cells, a sample of queries is examined first, and a feature that loses less than one value in
 2,000 there is left as it is.
 """
 
-import sys
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -26,7 +24,7 @@ from exactrank import _core
 from exactrank.arrays import Boundaries, Matrix, PerDocument, Rows
 from exactrank.data.given import query_rows
 from exactrank.data.text_column import rows_of
-from exactrank.errors import DataError, PrecisionWarning
+from exactrank.errors import DataError, PrecisionWarning, warn_caller
 from exactrank.threads import thread_count
 
 Offset: TypeAlias = npt.NDArray[np.float64]  #: one number per feature, which its values in X lack
@@ -156,13 +154,9 @@ def _warn(kept: Mapping[str, tuple[int, int]]) -> None:
     lost = [f"{name!r} loses {lost:,} of {different:,}" for name, (lost, different) in kept.items() if lost > WARNED_FROM * different]
     if not lost:
         return
-    frame, level = sys._getframe(), 1  # up to the code that called this package
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "exactrank":
-        frame, level = frame.f_back, level + 1
     more = f" and {len(lost) - SHOWN:,} more features lose some" if len(lost) > SHOWN else ""
-    warnings.warn(
+    warn_caller(
         f"features are kept in single precision, which makes different values within queries equal: {', '.join(lost[:SHOWN])}{more}; "
         "give such a feature as the difference from a number near the values of its query, or as its rank there",
         PrecisionWarning,
-        stacklevel=level,
     )

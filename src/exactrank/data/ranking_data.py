@@ -1,15 +1,16 @@
 """Judged documents, grouped by query.
 
-Documents of a query stand together: query ``q`` holds rows ``indptr[q]`` to ``indptr[q + 1]``. Rows may arrive in any
+The documents of a query are together: query ``q`` holds rows ``indptr[q]`` to ``indptr[q + 1]``. Rows may arrive in any
 order; they are grouped stably by the first appearance of their query, and ``order`` remembers where each came from, so
 that scores go in and come out in the caller's order.
 
-Whoever holds a `RankingData` may rely on its invariants, native code included: they are checked whenever one is made, also by
-`RankingData(...)` and `dataclasses.replace`, and nobody can write into the arrays afterwards.
+All code, including the native core, may rely on the invariants of a `RankingData`: they are checked whenever one is made, also by
+`RankingData(...)` and `dataclasses.replace`, and nothing can write into the arrays afterwards.
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,11 @@ from exactrank import _core
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
 from exactrank.data.given import array_of, check_numbers, grouping, matrix_of, numbers_of, per_query_weight, query_rows
 from exactrank.data.immutable import immutable, sealed
+from exactrank.data.levels import Levels, check_levels
 from exactrank.data.precision import Offset, kept_offset
 from exactrank.data.text_column import TextColumn, rows_of
 from exactrank.errors import DataError
+from exactrank.table import ROWS, Shown, Table, Values, small_table
 
 if TYPE_CHECKING:
     from exactrank.data.format import Columns
@@ -45,13 +48,14 @@ ARRAYS: dict[str, tuple[type, int]] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankingData:
+class RankingData(Shown):
     """Immutable, ragged ranking data; build it with [`xr.read`][exactrank.read], `from_arrays` or `from_frame`.
 
-    ``X`` is float32, may be memory-mapped, and may hold NaN for a missing value; each consumer says what it does with
+    ``X`` is float32, may be memory-mapped, and may hold NaN for a missing value; each consumer says how it treats
     those. ``y`` holds any finite grades. ``sample_weight`` has one number per document, ``query_weight`` one per query. A feature's
-    value is ``X`` plus ``offset``, in double precision; there are offsets only where float32 cannot hold the values. Arrays are copied,
-    unless nobody can write into them (a file mapped for reading, the arrays of other data).
+    value is ``X`` plus ``offset``, in double precision; there are offsets only if float32 cannot hold the values. Features that are
+    categories hold codes, and ``levels`` maps their names to the texts that these stand for. Arrays are copied
+    unless they are immutable (a file mapped for reading, the arrays of other data).
     """
 
     X: Matrix
@@ -65,9 +69,12 @@ class RankingData:
     query_weight: PerQuery | None = None
     order: Rows | None = None
     offset: Offset | None = None
+    levels: Levels = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
+        object.__setattr__(self, "levels", {name: tuple(own) for name, own in self.levels.items()})
+        check_levels(self.levels, self.feature_names)
         self._check_shapes()
         for name in (*ARRAYS, "qid"):
             if (array := getattr(self, name)) is not None:
@@ -128,20 +135,26 @@ class RankingData:
         feature_names: Sequence[str] | None = None,
         offset: npt.ArrayLike | None = None,
     ) -> "RankingData":
-        """Rows of a NumPy or SciPy matrix or of a frame of features, their grades, and either a query id a row or the size of each query.
+        """Rows of a NumPy or SciPy matrix or of a frame of features, their grades, and either a query id per row or the size of each query.
 
-        ``qid`` may be of any type and in any order. ``query_weight`` is one a query in order of first appearance, or
-        one a row, equal within a query. ``X=None`` stands for no features, which is all that evaluation needs. ``offset``, one number
-        per feature, is what its values are kept as differences from; by default it is chosen, where float32 needs one.
+        ``qid`` may be of any type and in any order. ``query_weight`` has one number per query in order of first appearance, or
+        one per row, equal within a query. ``X=None`` means no features; evaluation needs none. ``offset`` has one number per
+        feature, from which its values are kept as differences; by default it is chosen if float32 needs one.
 
         >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["b", "a", "b"])
         >>> data.qid.tolist(), data.indptr.tolist(), data.y.tolist(), data.order.tolist()
         (['b', 'a'], [0, 2, 3], [0.0, 2.0, 1.0], [0, 2, 1])
         """
         grades = numbers_of("y", y)
+        levels: dict[int, tuple[str, ...]] = {}
+        if hasattr(X, "columns"):
+            from exactrank.data.frame import with_codes
+
+            feature_names = feature_names or tuple(map(str, getattr(X, "column_names", X.columns)))
+            X, levels = with_codes(X)
         table, matrix = matrix_of(X, len(grades))
         numbered = [f"x{j}" for j in range(matrix.shape[1])]
-        names = tuple(map(str, feature_names if feature_names is not None else getattr(X, "columns", numbered)))
+        names = tuple(map(str, feature_names if feature_names is not None else numbered))
         if len(names) != matrix.shape[1]:
             raise DataError(f"feature_names has {len(names)} names for {matrix.shape[1]} features")
         if docid is not None and len(docid) != len(grades):
@@ -162,6 +175,7 @@ class RankingData:
             sample_weight=None if sample_weight is None else rows_of(numbers_of("sample_weight", sample_weight, len(grades)), order),
             query_weight=None if query_weight is None else per_query_weight(query_weight, order, indptr),
             order=order,
+            levels={names[j]: own for j, own in levels.items()},
         )
 
     @classmethod
@@ -199,24 +213,67 @@ class RankingData:
 
     @cached_property
     def weights(self) -> PerQuery:
-        """The weight of each query: ``query_weight``, or ones where none was given."""
+        """The weight of each query: ``query_weight``, or ones if none was given."""
         return sealed(np.ones(self.n_queries)) if self.query_weight is None else self.query_weight
 
     @cached_property
     def moments(self) -> Moments:
-        """The mean and the standard deviation of each feature over all documents, weighted as their queries; none may be missing."""
+        """The mean and the standard deviation of each feature over all documents, weighted like their queries; none may be missing."""
         return moments(self.X, None if self.query_weight is None else np.repeat(self.query_weight, self.sizes))
 
     def __repr__(self) -> str:
         return f"RankingData({self.n_queries:,} queries, {self.n_documents:,} documents, {self.n_features:,} features)"
 
+    def to_frame(self) -> Any:
+        """One row per document, in the caller's row order, with the columns that `from_frame` reads; see there for the names.
+
+        It is a pandas frame, or a polars frame or an Arrow table where pandas is not installed.
+        """
+        taken = [name for name in self.feature_names if name in self._parts(slice(0))]
+        if taken:
+            raise DataError(f"the feature {taken[0]!r} is called as another column of the frame is; rename it")
+        return super().to_frame()
+
+    def _columns(self) -> dict[str, Values]:
+        rows = slice(None) if self.order is None else self.ungrouped(np.arange(self.n_documents))
+        X = self.values if self.order is None else self.values[rows]
+        return self._parts(rows) | {name: self._texts(name, X[:, j]) for j, name in enumerate(self.feature_names)}
+
+    def _texts(self, name: str, codes: npt.NDArray[Any]) -> Values:
+        """The values of a feature, as text where it is a category."""
+        if name not in self.levels:
+            return codes
+        return [None if code != code else self.levels[name][int(code)] for code in codes.tolist()]
+
+    def _parts(self, rows: Rows | slice) -> dict[str, Values]:
+        """The columns beside the features, of some documents."""
+        from exactrank.data.format import Columns
+
+        names = Columns()
+        docid = rows_of(self.docid, rows)
+        found: dict[str, Values | None] = {
+            names.query: np.repeat(self.qid, self.sizes)[rows],
+            names.doc: None if docid is None else docid.tolist(),
+            names.relevance: self.y[rows],
+            names.sample_weight: rows_of(self.sample_weight, rows),
+            names.query_weight: None if self.query_weight is None else np.repeat(self.query_weight, self.sizes)[rows],
+        }
+        return {name: values for name, values in found.items() if values is not None}
+
+    def _glance(self) -> Table:
+        few = slice(ROWS) if self.order is None else self.ungrouped(np.arange(self.n_documents))[:ROWS]
+        X = self.X[few] + (0.0 if self.offset is None else self.offset)
+        (query, ids), *others = self._parts(few).items()
+        features = [(name, self._texts(name, X[:, j])) for j, name in enumerate(self.feature_names)]
+        return small_table(repr(self), [(query, list(map(str, ids))), *others, *features], self.n_documents)
+
     def grouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """One value a row in the caller's order, put into the order of this object's documents."""
+        """One value per row in the caller's order, put into the order of this object's documents."""
         self._check_length(values, "row")
         return rows_of(values, self.order)
 
     def ungrouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """One value a document of this object, put back into the caller's row order."""
+        """One value per document of this object, put back into the caller's row order."""
         self._check_length(values, "document")
         if self.order is None:
             return values
@@ -254,7 +311,7 @@ class RankingData:
     def take_queries(self, which: npt.ArrayLike) -> "RankingData":
         """The queries numbered ``which``, in that order and with repeats (a fold, a bootstrap sample).
 
-        The result's rows count as the caller's order of their own.
+        The order of the result's rows is the caller's order for the result.
 
         >>> data = RankingData.from_arrays(None, [0, 1, 2], qid=[7, 8, 8])
         >>> data.take_queries([1, 1]).y.tolist()
@@ -276,6 +333,7 @@ class RankingData:
             sample_weight=rows_of(self.sample_weight, rows),
             query_weight=rows_of(self.query_weight, chosen),
             offset=self.offset,
+            levels=self.levels,
         )
 
 
@@ -299,7 +357,7 @@ def moments(X: Matrix, weight: PerDocument | None = None) -> Moments:
 
 
 def checksum(data: RankingData) -> str:
-    """The xxh3 hash (128 bits, hexadecimal) of X, y, indptr and any offset, to tell later whether a model saw this data or other.
+    """The xxh3 hash (128 bits, hexadecimal) of X, y, indptr, any offset and any levels, to tell whether a model saw this data or other.
 
     It is taken block by block, so a memory-mapped X stays on its disk.
 
@@ -312,4 +370,6 @@ def checksum(data: RankingData) -> str:
             rows = max(1, BLOCK_BYTES // array[:1].nbytes)
             for start in range(0, len(array), rows):
                 digest.update(np.ascontiguousarray(array[start : start + rows]).data)
+    if data.levels:
+        digest.update(json.dumps(sorted(data.levels.items())).encode())
     return digest.hexdigest()

@@ -2,9 +2,9 @@
 
     301 Q0 FT911-3 1 14.89 exactrank         query, unused, document, rank, score, tag
 
-Within a query documents come by decreasing score, and those of equal score by their ids, the last one first, as trec_eval ranks them.
-Scores have all digits that it takes to read the same double: no ties are made or broken. A document with score -inf was not retrieved, and
-is left out. Where the data has no document ids a document is called by its row, counted from 0 in the caller's order.
+Within a query documents are in order of decreasing score, and those of equal score by descending id, as trec_eval ranks them.
+Scores have all the digits needed to read the same double: no ties are made or broken. A document with score -inf was not retrieved, and
+is left out. If the data has no document ids, a document is named by its row, counted from 0 in the caller's order.
 """
 
 import gzip
@@ -40,9 +40,9 @@ def write_run(
     """Write a TREC run: the ranked documents of every query, for trec_eval, ir_measures, ranx and `xr.read_run`.
 
     ``data`` is a `RankingData`, or a pandas, polars or Arrow frame, which needs no grades; ``columns`` says which of its columns is what.
-    Or it is a run, as `xr.read_run` and `Fusion.apply` give it, with scores of its own.
-    ``scores`` are one a row in the caller's order, -inf where a document was not retrieved; or the name of the feature or the column that
-    holds them, missing where it was not. ``name`` is the run's tag (default: its own, or exactrank), ``depth`` the maximum number of
+    Or it is a run, as `xr.read_run` and `Fusion.apply` give it, with its own scores.
+    ``scores`` are one per row in the caller's order, -inf if a document was not retrieved; or the name of the feature or the column that
+    holds them, missing if not retrieved. ``name`` is the run's tag (default: its own, or exactrank), ``depth`` the maximum number of
     documents of a query. A path that ends in ``.gz`` is compressed, ``-`` is standard output, and an existing file is replaced only with
     ``force``.
 
@@ -85,7 +85,7 @@ def write_lines(
 def run_lines(data: RankingData, scores: npt.ArrayLike, name: str = "exactrank", depth: int | None = None) -> Iterator[bytes]:
     """The lines of the run of ``scores``, which are in the caller's order; all of it is checked before the first."""
     if depth is not None and depth < 1:
-        raise SettingError(f"depth={depth} leaves nothing of a query; give at least 1, or leave it out for all documents")
+        raise SettingError(f"depth={depth} leaves no documents; give at least 1, or leave it out for all documents")
     _check_column(name, "the run's name")
     data = with_ids(data)
     assert data.docid is not None
@@ -97,7 +97,7 @@ def run_lines(data: RankingData, scores: npt.ArrayLike, name: str = "exactrank",
     twice = first_repeated(f"{queries[q]} {document}" for q, document in zip(query.tolist(), documents, strict=True))
     if twice is not None:
         raise DataError(
-            "query {!r} has document {!r} twice, which a run cannot; give its documents ids that differ".format(*twice.split(" "))
+            "query {!r} has document {!r} twice, which a run cannot hold; give its documents different ids".format(*twice.split(" "))
         )
     rank = np.arange(len(query)) - np.searchsorted(query, query) + 1
     each = zip(query.tolist(), documents, rank.tolist(), values[ranked].tolist(), strict=True)
@@ -118,13 +118,13 @@ def _scored(data: Any, scores: npt.ArrayLike | str, columns: Columns) -> tuple[R
 
 
 def _checked(data: RankingData, scores: npt.ArrayLike) -> PerDocument:
-    """``scores`` as doubles, once there is one a row, each a number or -inf, and at least one of them finite."""
+    """``scores`` as doubles, after a check that there is one per row, each a number or -inf, and at least one of them finite."""
     try:
         values = np.asarray(scores, np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"scores must be numbers: {error}") from None
     if values.shape != (data.n_documents,):
-        raise DataError(f"scores have shape {values.shape} for {data.n_documents:,} documents; give one number a row")
+        raise DataError(f"scores have shape {values.shape} for {data.n_documents:,} documents; give one number per row")
     bad = np.flatnonzero(np.isnan(values) | (values == np.inf))
     if len(bad):
         raise DataError(f"score of row {bad[0]} is {values[bad[0]]}; a run holds finite scores, or -inf for a document not retrieved")
@@ -140,7 +140,7 @@ def _queries(data: RankingData) -> list[str]:
         _check_column(query, "a query id")
     twice = first_repeated(queries)
     if twice is not None:
-        raise DataError(f"two queries are both written {twice!r} in a run, which holds text; give them ids that differ as text")
+        raise DataError(f"two queries would both be written {twice!r} in a run, which holds text; give them ids that differ as text")
     return queries
 
 
@@ -159,4 +159,4 @@ def _check_column(text: str, what: str) -> None:
     """Raise where ``text`` would be no column of a run, or several."""
     encoded = text.encode("utf-8", "surrogateescape")
     if encoded.split() != [encoded]:
-        raise DataError(f"{what} is {text!r}, but blanks part the columns of a run; give one without blanks, of at least one character")
+        raise DataError(f"{what} is {text!r}, but blanks separate the columns of a run; give one without blanks, of at least one character")

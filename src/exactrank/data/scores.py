@@ -1,4 +1,4 @@
-"""Scores from a file: one a line in the order of the data, or a TREC run matched by query and document id."""
+"""Scores from a file: one per line in the order of the data, or a TREC run matched by query and document id."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ def read_scores(path: str | os.PathLike[str], data: RankingData) -> tuple[Rankin
     blocks = whole_lines(path, TEXT_BLOCK)
     start = next(blocks, b"")
     if not start:
-        raise DataError(f"{path} is empty; expected one score a line or a TREC run")
+        raise DataError(f"{path} is empty; expected one score per line or a TREC run")
     first = start.partition(b"\n")[0]
     columns = len(first.split())
     if columns == 6:
@@ -28,9 +28,9 @@ def read_scores(path: str | os.PathLike[str], data: RankingData) -> tuple[Rankin
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
     if looks_like_model(start):
-        raise DataError(f"{path} is a model, not scores or a run; score the data by it (exactrank predict), or evaluate it by its path")
+        raise DataError(f"{path} is a model, not scores or a run; score the data with it (exactrank predict), or evaluate it by its path")
     if columns > 1:
-        raise DataError(f"{path}:1: has {columns} columns; expected one score a line, or the six columns of a TREC run")
+        raise DataError(f"{path}:1: has {columns} columns; expected one score per line, or the six columns of a TREC run")
     return data, _one_a_line(path, chain([start], blocks), data.n_documents)
 
 
@@ -44,7 +44,7 @@ def looks_like_model(start: bytes) -> bool:
 
 
 def unjudged_rule(counts: Mapping[str, int]) -> str:
-    """What is done with documents that runs retrieved and nobody judged, where there are some; ``counts`` has how many, by run.
+    """What is done with retrieved documents without a judgment, if there are any; ``counts`` has their number by run.
 
     >>> unjudged_rule({"bm25": 12, "dense": 0})
     'Retrieved documents that nobody judged (bm25: 12) count as not relevant and keep their ranks, as in trec_eval.'
@@ -71,7 +71,7 @@ def _one_a_line(path: str | os.PathLike[str], blocks: Iterable[bytes], documents
             scores[i] = float(line if b"_" not in line else b"")
         except ValueError:
             text = line.decode("utf-8", "backslashreplace")[:40]
-            raise DataError(f"{path}:{i + 1}: {text!r} is not a number; give one score a line, or a TREC run") from None
+            raise DataError(f"{path}:{i + 1}: {text!r} is not a number; give one score per line, or a TREC run") from None
         if np.isnan(scores[i]) or scores[i] == np.inf:
             raise DataError(f"{path}:{i + 1}: {scores[i]} is not a score; use a number, or -inf for a document not retrieved")
     return scores

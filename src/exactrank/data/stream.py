@@ -1,15 +1,16 @@
-"""Data as a stream of blocks of rows, the currency between formats: what `convert` and `generate` pass along.
+"""Data as a stream of blocks of rows, the common currency of formats: what `convert` and `generate` pass along.
 
-A block keeps the rows as they came, not yet grouped by query; a stream never holds more than a block or two, so data
-larger than memory goes through.
+A block keeps the rows in their original order, not yet grouped by query; a stream never holds more than a block or two, so data
+may be larger than memory.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from exactrank.arrays import Ids, Matrix, PerDocument
+from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.text_column import TextColumn, rows_of
@@ -28,21 +29,22 @@ class Block:
     docid: TextColumn | None = None
     comment: TextColumn | None = None
     sample_weight: PerDocument | None = None
-    query_weight: PerDocument | None = None  #: one a row, equal within a query
+    query_weight: PerDocument | None = None  #: one per row, equal within a query
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Blocks that share their features, which are kept as differences from ``offset`` where there is one."""
+    """Blocks that share their features, kept as differences from ``offset`` where there is one; ``levels`` are those of categories."""
 
     feature_names: tuple[str, ...]
     blocks: Iterator[Block]
     offset: Offset | None = None
+    levels: Levels = field(default_factory=dict)
 
 
 def stream_of(data: RankingData) -> Stream:
     """The rows of ``data`` in the caller's order, so that scores made for them go on fitting."""
-    return Stream(data.feature_names, _blocks_of(data), data.offset)
+    return Stream(data.feature_names, _blocks_of(data), data.offset, data.levels)
 
 
 def _blocks_of(data: RankingData) -> Iterator[Block]:

@@ -4,9 +4,9 @@ Documents are Gaussian vectors; a random polynomial of degree three, shared by a
 
     f(x) = sum_i a_i x_i + sum_{i>=j} b_ij x_i x_j + sum_{i>=j>=k} c_ijk x_i x_j x_k                            (1)
 
-The coefficients are Gaussian, scaled so that each degree has the same say. f is standardised, noise is added, and the
+The coefficients are Gaussian, scaled so that each degree has the same influence. f is standardised, noise is added, and the
 result is cut into grades so that each grade is 0.4 times as common as the one below it, about as in web search. The cuts
-come from a sample of their own, so data of any size streams, and query q is the same whatever the size.
+come from a separate sample, so data of any size can be streamed, and query q is the same whatever the size.
 """
 
 from collections.abc import Iterator

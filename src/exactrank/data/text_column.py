@@ -19,7 +19,7 @@ from exactrank.errors import DataError
 PACKED_AT_ONCE = 1 << 16  # strings; packing takes 16 bytes of scratch memory per byte of these
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TextColumn:
     """String ``i`` is ``buffer[start[i]:stop[i]]``."""
 
@@ -52,7 +52,7 @@ class TextColumn:
         try:
             encoded = [s if isinstance(s, bytes) else str(s).encode("utf-8", "surrogateescape") for s in strings]
         except UnicodeEncodeError as error:
-            raise DataError(f"{error.object!r} holds half of a surrogate pair, which no text can hold; remove it") from None
+            raise DataError(f"{error.object!r} holds half of a surrogate pair, which is not valid text; remove it") from None
         offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
         return cls.between(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
@@ -89,6 +89,9 @@ class TextColumn:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def __repr__(self) -> str:
+        return f"TextColumn({len(self):,} strings)"
 
     def __getitem__(self, i: int) -> str:
         return self.encoded(i).decode("utf-8", "surrogateescape")

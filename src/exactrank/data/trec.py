@@ -1,11 +1,11 @@
-"""TREC files: judgments (qrels) and ranked lists (runs), plain or gzip, columns apart by blanks.
+"""TREC files: judgments (qrels) and ranked lists (runs), plain or gzip, columns separated by blanks.
 
     qrels   301 0 FT911-3 1                  query, iteration (unused), document, grade
     run     301 Q0 FT911-3 1 14.89 bm25      query, unused, document, rank (unused), score, tag
 
-The order within a run is that of its scores, as in trec_eval; the rank column is not looked at. A judged document that
-a run lacks was not retrieved: its score is -inf. A retrieved document without a judgment has grade -1, which is no
-grade of relevance but tells it from a document judged 0 (bpref needs that).
+The order within a run is that of its scores, as in trec_eval; the rank column is ignored. A judged document that
+a run lacks was not retrieved: its score is -inf. A retrieved document without a judgment has grade -1, which is not a
+grade of relevance but distinguishes it from a document judged 0 (bpref needs that).
 
 Lines are split many at once, and each column is every fourth or sixth of their tokens; beside it NumPy counts the tokens of
 each line.
@@ -33,6 +33,8 @@ from exactrank.data.stream import Stream, stream_of
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.files import whole_lines
+from exactrank.reasons import clipped
+from exactrank.table import Shown, Values
 
 UNJUDGED = -1.0
 TEXT_BLOCK = 1 << 18  #: bytes of text, so few that their tokens stay in the processor's cache
@@ -42,8 +44,8 @@ BLANKS = np.isin(np.arange(256), list(b" \t\n\r\v\f"))  # what bytes.split() tak
 ByQuery = dict[str, dict[str, float]]
 
 
-@dataclass(frozen=True, eq=False)
-class Judgments:
+@dataclass(frozen=True, eq=False, repr=False)
+class Judgments(Shown):
     """The lines of a qrels file: document ``docid[i]`` has ``grade[i]`` for query ``qid[i]``."""
 
     qid: Sequence[str]
@@ -55,9 +57,15 @@ class Judgments:
         """The grades of each query's documents."""
         return _by_query(self.qid, self.docid, self.grade)
 
+    def __repr__(self) -> str:
+        return f"Judgments({len(self.docid):,} documents of {len(set(self.qid)):,} queries)"
 
-@dataclass(frozen=True, eq=False)
-class Run:
+    def _columns(self) -> dict[str, Values]:
+        return {"query_id": self.qid, "doc_id": self.docid, "relevance": self.grade}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(Shown):
     """The lines of a run: document ``docid[i]`` has ``score[i]`` for query ``qid[i]``; ``tag`` names what ranked them."""
 
     qid: Sequence[str]
@@ -69,6 +77,12 @@ class Run:
     def by_query(self) -> ByQuery:
         """The scores of each query's documents."""
         return _by_query(self.qid, self.docid, self.score)
+
+    def __repr__(self) -> str:
+        return f"Run({clipped(self.tag, 40)!r}, {len(self.docid):,} documents of {len(set(self.qid)):,} queries)"
+
+    def _columns(self) -> dict[str, Values]:
+        return {"query_id": self.qid, "doc_id": self.docid, "score": self.score}
 
 
 def read_qrels(path: str | os.PathLike[str]) -> Judgments:
@@ -95,7 +109,7 @@ def run_of(path: str | os.PathLike[str], blocks: Iterable[bytes]) -> Run:
 def from_trec(qrels: Judgments, runs: Sequence[Run] = (), *, unjudged: float = UNJUDGED) -> RankingData:
     """The documents that are judged or that a run retrieved, for the queries of ``qrels``; each run is a feature.
 
-    A feature is a run's score, named by its tag, and NaN where the run lacks the document. The judged documents of a query
+    A feature is a run's score, named by its tag, and NaN if the run lacks the document. The judged documents of a query
     come first, then the others in the order of the runs; those have grade ``unjudged``. Queries that only a run has are
     left out.
 
@@ -131,7 +145,7 @@ def scores_of(data: RankingData, run: Run) -> tuple[RankingData, PerDocument]:
 
     The added documents follow the others of their query, with grade -1, missing features and sample weight 1; in the
     caller's order they follow all rows. The scores are in that order. A document that the run lacks has score -inf: it was
-    not retrieved. Query ids are compared as strings. Queries that only the run has are left out. Where the data has no document ids the run
+    not retrieved. Query ids are compared as strings. Queries that only the run has are left out. If the data has no document ids, the run
     must name its rows, from 0, as `xr.write_run` does.
 
     >>> data = RankingData.from_arrays(None, [1, 0], qid=[7, 7], docid=["a", "b"])
@@ -218,7 +232,7 @@ def _columns(
         wrong = np.flatnonzero((counts != 0) & (counts != width))
         if len(wrong):
             found = counts[wrong[0]]
-            raise DataError(f"{path}:{before + wrong[0] + 1}: has {found} columns where {width} belong; expected e.g. {kind.example!r}")
+            raise DataError(f"{path}:{before + wrong[0] + 1}: has {found} columns instead of {width}; expected e.g. {kind.example!r}")
         tokens = text.split()
         line.extend((before + 1 + np.flatnonzero(counts)).tolist())
         number.extend(_numbers(path, tokens[kind.number :: width], line[len(number) :], kind))
@@ -249,7 +263,7 @@ def _check_distinct(path: str | os.PathLike[str], read: Judgments | Run, lines: 
     for query, document, line in zip(read.qid, read.docid, lines, strict=True):
         before = first_line.setdefault((query, document), line)
         if before != line:
-            raise DataError(f"{path}:{line}: query {query!r} has document {document!r} already on line {before}; remove one of them")
+            raise DataError(f"{path}:{line}: query {query!r} already has document {document!r} on line {before}; remove one of them")
 
 
 def _token_counts(content: bytes) -> Rows:
@@ -297,7 +311,7 @@ def _union(first: Iterable[str], *others: Iterable[str]) -> list[str]:
 
 
 def _aligned(documents: Iterable[tuple[str, list[str]]], values: ByQuery, absent: float) -> PerDocument:
-    """One number a document, query by query."""
+    """One number per document, query by query."""
     numbers: list[float] = []
     for query, ids in documents:
         known = values.get(query, {})

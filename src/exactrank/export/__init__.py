@@ -1,6 +1,6 @@
 """Models in the formats of serving engines and languages; one file per target, found by its name in `TARGETS`.
 
-Other packages add targets by entry points of the group ``exactrank.targets``.
+Other packages can add targets by entry points of the group ``exactrank.targets``.
 """
 
 from exactrank.export.target import Target

@@ -1,4 +1,4 @@
-"""C: one function from the features of a document, in order, to its score. C99; of the library it needs ``tanh`` at most."""
+"""C: one function from the features of a document, in order, to its score. It is C99 and needs at most ``tanh`` from the library."""
 
 import ctypes
 import os
@@ -27,7 +27,7 @@ _NAME = re.compile(rf"(?!(?:{_WORDS.replace(' ', '|')})$)[A-Za-z]\w*", re.ASCII)
 _PLAIN = re.compile(rb"[A-Za-z0-9_ ().,:-]")
 _HEAD = """\
 /* A model of exactrank {version} as a function. x has one number per feature, in the order of {name}_features; NaN is a missing value.
-   Compile with -ffp-contract=off for the same bits on all machines, and without -ffast-math, which knows no NaN. */
+   Compile with -ffp-contract=off for the same bits on all machines, and without -ffast-math, which ignores NaN. */
 {include}
 const int {name}_width = {width};
 const char *const {name}_features[] = {features};
@@ -79,7 +79,7 @@ _TREES = """\
 
 
 class C(Target):
-    """A translation unit with one function, called as the model, and the names of its features."""
+    """A translation unit with one function, named after the model, and the names of its features."""
 
     name, suffix = "c", ".c"
     kinds, adds, missing = ("linear", "network", "trees"), True, ("zero", "mean", "keep")
@@ -88,7 +88,7 @@ class C(Target):
         super().check(terms)
         if not _NAME.fullmatch(self.model_name):
             raise SettingError(
-                f"c: model_name={self.model_name!r} cannot be the name of a function; use letters, digits and _, a letter first"
+                f"c: model_name={self.model_name!r} cannot be the name of a function; use letters, digits and _, starting with a letter"
             )
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
@@ -114,9 +114,7 @@ class C(Target):
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
         compiler = shutil.which(os.environ.get("CC", "cc"))
         if compiler is None:
-            raise IncompatibleError(
-                "there is no C compiler, so what it would score is not known; install one, set CC, or check --to python"
-            )
+            raise IncompatibleError("there is no C compiler, so the export cannot be checked; install one, set CC, or check --to python")
         with scratch_folder() as folder:
             source, library = folder / "model.c", folder / "model.so"
             source.write_bytes(content)
@@ -131,7 +129,7 @@ class C(Target):
 
 
 def _string(text: str) -> str:
-    """A literal of C: whatever might mean something there is escaped."""
+    """A C literal: every character with a special meaning is escaped."""
     letters = (bytes([byte]) for byte in text.encode(errors="surrogateescape"))
     return '"' + "".join(one.decode() if _PLAIN.fullmatch(one) else f"\\{one[0]:03o}" for one in letters) + '"'
 

@@ -1,10 +1,10 @@
-"""What an export would score in its engine, beside what the model scores.
+"""What an export would score in its engine, compared with what the model scores.
 
 Both score the same documents. An engine that adds up in single precision rounds at each of the n terms of a score,
 
     |difference| <= (n + 4) eps sum |terms|,                                                                        (1)
 
-so what differs by more was sent down another branch of a tree, or is filled or cut in another way.
+so a document that differs by more took another branch of a tree, or its values are filled or cut in another way.
 """
 
 from dataclasses import dataclass
@@ -33,15 +33,15 @@ class Check:
     beyond_rounding: int  #: documents whose scores differ by more than (1)
     changed_top: int  #: queries whose first `TOP` documents, or their order, differ
     measure: Measure
-    of_model: float  #: the measure by the model
-    of_export: float  #: and by the export
+    of_model: float  #: the measure of the model's scores
+    of_export: float  #: and of the export's
 
 
 def checked(export: Export, data: RankingData, measure: str | Measure | None, threads: int | None) -> Check:
-    """The scores of ``data`` by ``export`` in the arithmetic of its engine, beside those of the model."""
+    """Compare the scores of ``data`` by ``export``, in the arithmetic of its engine, with those of the model."""
     parsed = parse_measure(measure or export.model.measure or "nDCG@10")
     scorer = export.model.scorer
-    rows = aligned(data, scorer.feature_names) if scorer.feature_names else data
+    rows = aligned(data, scorer.feature_names, levels=scorer.levels) if scorer.feature_names else data
     whole = rows.X.astype(np.float64) + (0.0 if rows.offset is None else rows.offset)
     terms = export.target.terms(export.model)
     ours, theirs = scorer.score(rows.X, threads, rows.offset), export.target.scores(export.content, whole, terms.features)

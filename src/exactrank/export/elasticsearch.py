@@ -1,7 +1,7 @@
 """Elasticsearch's own learning to rank: the body that ``PUT _ml/trained_models/<id>`` takes, for ``learning_to_rank`` rescorers.
 
-Trees are walked in double precision, x goes left where x <= threshold, and what is absent where ``default_left`` says. Their leaves are
-added up with compensation (Kahan 1965), and the sum is rounded to float32, which scores of documents are.
+Trees are evaluated in double precision: x goes left where x <= threshold, and an absent value where ``default_left`` says. Their leaves
+are added up with compensation (Kahan 1965), and the sum is rounded to float32, the type of document scores.
 """
 
 import json
@@ -33,10 +33,10 @@ class Elasticsearch(Target):
         super().check(terms)
         if not _ID.fullmatch(self.model_name):
             rule = "at most 64 of a-z, 0-9, -, _ and ., with a letter or digit at both ends"
-            raise SettingError(f"model_name={self.model_name!r} is no id of a model of Elasticsearch; give {rule}")
+            raise SettingError(f"model_name={self.model_name!r} is not a valid id of an Elasticsearch model; give {rule}")
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
-        """The body, with a query for each feature that is to be replaced."""
+        """The body, with a placeholder query for each feature."""
         queries = [{"query_extractor": {"feature_name": name, "query": {"match": {name: "{{query}}"}}}} for name in terms.features]
         own = {"target_type": "regression", "feature_names": list(terms.features)}
         trees = [{"tree": own | {"tree_structure": _structure(tree)}} for tree in terms.without_constant().trees]
@@ -48,12 +48,12 @@ class Elasticsearch(Target):
         }
         remarks = [
             f"send it by PUT to _ml/trained_models/{self.model_name}",
-            "each query in feature_extractors matches a field called like the feature; write there what the feature is",
+            "each query in feature_extractors matches a field with the feature's name; replace it with the feature's own query",
         ]
         return json.dumps(body, separators=(",", ":")), remarks
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """By the arithmetic of Elasticsearch."""
+        """With the arithmetic of Elasticsearch."""
         ensemble = json.loads(content)["definition"]["trained_model"]["ensemble"]
         columns = np.ascontiguousarray(rows.T[[features.index(name) for name in ensemble["feature_names"]]])
         total, lost = np.zeros(len(rows)), np.zeros(len(rows))

@@ -1,8 +1,8 @@
 """The LTR plugin of Elasticsearch: the body that ``_ltr/_featureset/<set>/_createmodel`` takes.
 
-A model is linear (weights of features), XGBoost's JSON (x goes left where x < threshold, and what is absent where ``missing`` says) or
-RankLib's text. All is float32, added up from the first to the last. Older versions of the plugin take what is absent for 0, newer ones
-send it to ``missing``; where the model takes it for 0, ``missing`` is the side of 0, so that all versions agree.
+A model is linear (weights of features), XGBoost's JSON (x goes left where x < threshold, and an absent value where ``missing`` says) or
+RankLib's text. Everything is float32, added up from the first to the last. Older versions of the plugin treat absent values as 0, newer
+ones send them to ``missing``; where the model treats them as 0, ``missing`` is the side of 0, so that all versions agree.
 """
 
 import json
@@ -30,7 +30,7 @@ class ElasticsearchLTR(Target):
     name, suffix, kinds = "elasticsearch-ltr", ".json", ("linear", "trees")
     missing = ("zero", "keep")
     precision: ClassVar[type[np.floating]] = np.float32
-    #: From which version on what is absent goes where the model sends it.
+    #: The first version in which absent values go where the model sends them.
     since: ClassVar[str] = "version 1.5.9 of the plugin"
 
     format: Literal["auto", "linear", "xgboost", "ranklib"] = setting(
@@ -46,28 +46,30 @@ class ElasticsearchLTR(Target):
             has, fits = ("trees", "xgboost") if trees else ("weights of features", "linear")
             raise IncompatibleError(f"format={form!r} cannot express {has}; give format={fits!r}, or leave it out")
         if form == "ranklib" and terms.missing == "keep":
-            raise IncompatibleError("format='ranklib' takes missing values for 0; give format='xgboost', or train with missing='zero'")
+            raise IncompatibleError("format='ranklib' treats missing values as 0; give format='xgboost', or train with missing='zero'")
 
     def form(self, terms: Plain) -> str:
-        """The format, with what auto comes to."""
+        """The format, with auto resolved."""
         return self.format if self.format != "auto" else "xgboost" if terms.trees else "linear"
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
         """The body, and where it goes."""
         form = self.form(terms)
-        remarks = [f"send it by POST to _ltr/_featureset/{self.featureset}/_createmodel, whose features must have the names of the model's"]
+        remarks = [
+            f"send it by POST to _ltr/_featureset/{self.featureset}/_createmodel; the feature set must have the model's feature names"
+        ]
         if terms.linear is not None:
             definition = _json(dict(zip(terms.features, numbers(singles(terms.linear, "a weight")), strict=True)))
             if terms.constant:
-                remarks.append(f"the constant {terms.constant:g} has no place: every score lacks it, and the order is the same")
+                remarks.append(f"the format has no constant term, so every score is lower by {terms.constant:g}; the order is the same")
         elif form == "xgboost":
             trees = terms.without_constant().trees
             definition = _json(self.wrapped([_xgboost(tree, terms.features) for tree in trees]))
         else:
             definition = ranklib_text(terms)
-            remarks.append("features are numbered as in the model, so the feature set must have them in the same order")
+            remarks.append("features are numbered as in the model, so the feature set must list them in the same order")
         if terms.missing == "keep":
-            remarks.append(f"absent features go where the model sends missing values from {self.since} on; earlier ones differ")
+            remarks.append(f"from {self.since} on, absent features go where the model sends missing values; earlier versions differ")
         return _json({"model": {"name": self.model_name, "model": {"type": _TYPES[form], "definition": definition}}}), remarks
 
     def wrapped(self, trees: list[Node]) -> Any:
@@ -79,7 +81,7 @@ class ElasticsearchLTR(Target):
         return definition, np.nan
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """By the plugin's arithmetic."""
+        """With the plugin's arithmetic."""
         model = json.loads(content)["model"]["model"]
         if model["type"] == _TYPES["ranklib"]:
             return ranklib_scores(model["definition"], rows)

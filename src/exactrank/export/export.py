@@ -1,4 +1,4 @@
-"""`xr.export`: a trained model as a serving engine or another language reads it."""
+"""`xr.export`: a trained model in the format of a serving engine or another language."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from exactrank.scorers.model import Model
 
 
 def export(model: Model | Ranker | Scorer, target: str | Target, **settings: Any) -> Export:
-    """``model``, or what a ranker has learnt, in the format of ``target``; ``settings`` are those of the target."""
+    """``model``, or the model of a fitted ranker, in the format of ``target``; ``settings`` are those of the target."""
     if isinstance(target, Target) and settings:
-        raise SettingError(f"{target.name} is made already; give its settings ({', '.join(settings)}) where it is made")
+        raise SettingError(f"the target {target.name} already exists; give its settings ({', '.join(settings)}) when you create it")
     to = TARGETS[target](**settings) if isinstance(target, str) else target
     trained = model.model_ if isinstance(model, Ranker) else model
     return to.export(trained if isinstance(trained, Model) else Model(trained))

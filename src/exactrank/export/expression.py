@@ -1,8 +1,8 @@
-"""Scores as expressions, which Vespa, Lucene and SQL write much alike, and the scores that such a text gives.
+"""Scores as expressions, which Vespa, Lucene and SQL write in similar ways, and the scores that such a text gives.
 
     0.7 * bm25 - 0.2 * age + 1.5 * tanh(0.1 + 0.3 * bm25) + (bm25 <= 3.5 ? 0.1 : -0.2)                              (1)
 
-Numbers have all the digits that a double needs. The terms stand in the order of plain terms and are added from the left.
+Numbers have all the digits that a double needs. The terms are in the order of plain terms and are added from the left.
 """
 
 import re
@@ -30,9 +30,9 @@ _OPERATORS: Mapping[str, tuple[int, Callable[..., Any]]] = {  # how strongly the
 
 
 def nested(tree: Tree, split: Callable[[int, T, T], T], leaf: Callable[[float], T]) -> T:
-    """What ``tree`` is where ``split`` joins what the sides of a node are, and ``leaf`` says what a value is."""
+    """``tree`` as an expression: ``leaf`` writes a value, and ``split`` joins the two sides of a node."""
     made = {~number: leaf(value) for number, value in enumerate(tree.leaf.tolist())}
-    for node in range(len(tree.feature) - 1, -1, -1):  # a child comes behind its parent
+    for node in range(len(tree.feature) - 1, -1, -1):  # a child comes after its parent
         made[node] = split(node, made[int(tree.left[node])], made[int(tree.right[node])])
     return made[0 if len(tree.feature) else -1]
 
@@ -52,7 +52,7 @@ def weighted(weights: npt.NDArray[np.float64], names: Sequence[str], number: Cal
 
 
 def smooth_parts(terms: Terms, names: Sequence[str], number: Callable[[float], str] = repr) -> dict[str, list[str]]:
-    """The parts of (1) that are no trees, by kind; a constant is one of the first."""
+    """The parts of (1) other than trees, by kind; a constant belongs to the first kind."""
     found: dict[str, list[str]] = {} if terms.linear is None else {"linear": weighted(terms.linear, names, number)}
     if terms.units is not None:
         units = zip(terms.units.output.tolist(), terms.units.bias.tolist(), terms.units.weights, strict=True)
@@ -83,11 +83,11 @@ class _Reader:
     def whole(self) -> Any:
         value = self.expression(0)
         if self.kind != "end":
-            raise DataError(f"the expression goes on with {self.token!r} where it should end; export the model again")
+            raise DataError(f"the expression continues with {self.token!r} where it should end; export the model again")
         return value
 
     def expression(self, above: int) -> Any:
-        """A value, with all operators behind it that bind more strongly than ``above``."""
+        """A value, with all following operators that bind more strongly than ``above``."""
         value = self.operand()
         while (known := _OPERATORS.get(self.token)) is not None and known[0] > above:
             binds, operation = known
@@ -128,7 +128,7 @@ class _Reader:
 
 
 def _tokens(text: str, names: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The kind and the text of each token; of variables the longest that fits."""
+    """The kind and the text of each token; the longest variable that fits wins."""
     variables = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     token = re.compile(
         rf"\s*(?:(?P<number>\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)|(?P<function>(?:{'|'.join(_FUNCTIONS)})(?=\s*\())"

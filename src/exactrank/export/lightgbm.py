@@ -1,6 +1,6 @@
-"""LightGBM: the text of the trees as they are kept, which treelite, lleaves and other compilers of trees read too.
+"""LightGBM: the text of the trees as it is stored, which treelite, lleaves and other tree compilers read too.
 
-Categorical splits and all else that trees may have stay as they are. Thresholds and sums of trees become trees of one text.
+Categorical splits and everything else that trees may have stay as they are. Thresholds and sums of trees become trees of one text.
 """
 
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from exactrank.arrays import PerDocument
+from exactrank.data.alignment import listed
 from exactrank.export.plain import Plain, Tree, plain
 from exactrank.export.target import Export, Rows, Target
 from exactrank.scorers.model import Model
@@ -19,6 +20,7 @@ from exactrank.scorers.tree_text import (
     MISSING_LEFT,
     TreeTable,
     for_ranking,
+    with_levels,
     writable,
 )
 
@@ -37,10 +39,13 @@ class LightGBM(Target):
         others = _has_other_splits(scorer)
         if scorer.fill is not None and not others and not _fills_itself(scorer):
             return super().export(model)
-        text = for_ranking(scorer.text)
+        text = with_levels(for_ranking(scorer.text), scorer.levels, scorer.feature_names)
         remarks = _remarks(scorer.feature_names)
+        if scorer.levels:
+            named = listed(list(map(repr, scorer.levels)))
+            remarks.append(f"LightGBM reads {named} from pandas columns of dtype category; in other rows give codes, from 0 on")
         if scorer.fill is not None and others:
-            remarks.append(f"the model fills missing values by missing={scorer.missing!r}; fill them before they are scored")
+            remarks.append(f"the model fills missing values by missing={scorer.missing!r}; fill them before scoring")
         return Export(text.encode(), tuple(remarks), self, model)
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
@@ -69,7 +74,7 @@ class LightGBM(Target):
         return np.asarray(TreeEnsemble(content.decode()).booster.predict(rows, raw_score=True), np.float64)
 
     def terms(self, model: Model) -> Plain:
-        """Of splits that plain terms have no words for, the leaves alone: enough to say what rounding may do to their sum."""
+        """For splits that plain terms cannot express, only the leaves: enough to bound the rounding of their sum."""
         scorer = model.scorer
         if not isinstance(scorer, TreeEnsemble) or not _has_other_splits(scorer):
             return plain(model)
@@ -84,7 +89,7 @@ def _has_other_splits(scorer: TreeEnsemble) -> bool:
 
 
 def _fills_itself(scorer: TreeEnsemble) -> bool:
-    """Do its nodes send missing values where what fills them goes?"""
+    """Do its nodes send missing values where their fill value goes?"""
     kept = TreeEnsemble(scorer.text, scorer.feature_names, offset=scorer.offset)
     pairs = zip(plain(Model(scorer)).trees, plain(Model(kept)).trees, strict=True)
     return all(np.array_equal(ours.missing_left, theirs.missing_left) for ours, theirs in pairs)
@@ -92,4 +97,4 @@ def _fills_itself(scorer: TreeEnsemble) -> bool:
 
 def _remarks(features: Sequence[str]) -> list[str]:
     other = next((feature for feature in features if not writable([feature])), None)
-    return [] if other is None else [f"LightGBM's text cannot have a feature called {other!r}, so features are numbered in their order"]
+    return [] if other is None else [f"LightGBM's text cannot hold a feature called {other!r}, so features are numbered in order"]

@@ -1,7 +1,7 @@
-"""Expressions of Lucene, as Elasticsearch and OpenSearch run them by ``"lang": "expression"``.
+"""Lucene expressions, as Elasticsearch and OpenSearch run them with ``"lang": "expression"``.
 
-Doubles, and x <= t as it stands. A document without a value has 0 there. Lucene compiles an expression into one method, of which the Java
-machine takes at most 64 kB of byte code; what it compiles to is counted here byte by byte.
+They compute in doubles, with x <= t as it is. A document without a value gets 0. Lucene compiles an expression into one method, for which
+the Java machine allows at most 64 kB of byte code; the size is counted here byte by byte.
 """
 
 import re
@@ -17,9 +17,9 @@ from exactrank.export.plain import Plain, Terms, Tree
 from exactrank.export.target import Rows, Target
 from exactrank.settings import setting
 
-MOST = 60_000  #: bytes of byte code; the Java machine takes 65,535
+MOST = 60_000  #: bytes of byte code; the Java machine allows 65,535
 TERMS = 1_000  #: of a sum; Lucene's compiler runs out of stack somewhere between 1,000 and 3,000
-INTERPRETED = 8_000  #: bytes from which on HotSpot leaves a method to the interpreter
+INTERPRETED = 8_000  #: bytes; HotSpot leaves a larger method to the interpreter
 _ID = r"[_$a-zA-Z][_$a-zA-Z0-9]*"
 
 
@@ -29,10 +29,10 @@ class LuceneExpression(Target):
     name, suffix = "lucene-expression", ".txt"
     kinds, adds = ("linear", "network", "trees"), True
     names: ClassVar = re.compile(rf"{_ID}(\.{_ID})*", re.ASCII)
-    names_remedy = "rename it to letters, digits, _ and $, with dots between words, as fields are called"
+    names_remedy = "rename it with letters, digits, _ and $, with dots between words, like field names"
 
     variables: Literal["names", "doc"] = setting(
-        default="names", help="How features are written: by name, or as doc['name'].value, which Elasticsearch asks for; _score stays."
+        default="names", help="How features are written: by name, or as doc['name'].value, which Elasticsearch needs; _score stays."
     )
 
     def check(self, terms: Plain) -> None:
@@ -40,19 +40,19 @@ class LuceneExpression(Target):
         size, count = byte_code(terms), sum(map(len, smooth_parts(terms, terms.features).values())) + len(terms.trees)
         if size > MOST or count > TERMS:
             what = (
-                f"{size:,} bytes of byte code, above {MOST:,} (Java takes 65,535)," if size > MOST else f"{count:,} terms, above {TERMS:,},"
+                f"{size:,} bytes of byte code, above {MOST:,} (Java allows 65,535),"
+                if size > MOST
+                else f"{count:,} terms, above {TERMS:,},"
             )
             raise IncompatibleError(
-                f"the model makes {what} as a Lucene expression; train fewer or smaller trees, or export to another target"
+                f"the model has {what} as a Lucene expression; train fewer or smaller trees, or export to another target"
             )
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
         names = self._variables(terms.features)
         smooth = [part for own in smooth_parts(terms, names).values() for part in own]
         trees = [_tree(tree, names) for tree in terms.trees]
-        remarks = [
-            "engines round the score of a script to single precision, and refuse one below 0 unless it is that of a rescorer or sort"
-        ]
+        remarks = ["engines round a script's score to single precision, and refuse a score below 0 except in a rescorer or sort"]
         if (size := byte_code(terms)) > INTERPRETED:
             remarks.append(f"it has {size:,} bytes of byte code; HotSpot compiles no method above {INTERPRETED:,}, so it is interpreted")
         return added([*smooth, *trees]) + "\n", remarks
@@ -70,7 +70,7 @@ def _tree(tree: Tree, names: Sequence[str]) -> str:
 
 
 def byte_code(terms: Terms) -> int:
-    """The bytes that Lucene compiles the model to, or a few more."""
+    """The size of the compiled expression in bytes, or a few more."""
     width = max((int(tree.feature.max(initial=0)) + 1 for tree in terms.trees), default=0)
     for weights in (terms.linear, None if terms.units is None else terms.units.weights):
         width = max(width, 0 if weights is None else weights.shape[-1])

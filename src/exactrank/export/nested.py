@@ -1,4 +1,4 @@
-"""Trees as nested formats have them, a node holding its children: made from the leaves up, read from the root down, and walked."""
+"""Trees in nested formats, where a node holds its children: built from the leaves up, read from the root down, and evaluated."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -9,7 +9,7 @@ import numpy.typing as npt
 from exactrank.errors import IncompatibleError
 from exactrank.export.plain import Bools, Floats, Ints, Tree
 
-#: Readers of JSON give up at 1,000 brackets within each other, and a level has up to two.
+#: JSON readers give up at 1,000 nested brackets, and a level has up to two.
 DEEPEST = 300
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class Split(NamedTuple):
 
 
 def nested(tree: Tree, leaf: Callable[[int], T], split: Callable[[int, T, T], T]) -> T:
-    """What ``split`` makes of the root and its children, which are made so before, from what ``leaf`` makes of the leaves."""
+    """What ``split`` makes of the root and its children, which are built first, starting with what ``leaf`` makes of the leaves."""
     made: dict[int, T] = {}
     for node in reversed(range(len(tree.feature))):
         left, right = (made.pop(child) if child >= 0 else leaf(~child) for child in (int(tree.left[node]), int(tree.right[node])))
@@ -34,7 +34,7 @@ def nested(tree: Tree, leaf: Callable[[int], T], split: Callable[[int, T, T], T]
 
 
 def depths(tree: Tree) -> Ints:
-    """How many splits lie above each inner node; raises where a tree is deeper than readers can follow."""
+    """How many splits lie above each inner node; raises if a tree is deeper than readers can follow."""
     found = np.zeros(len(tree.feature), np.int64)
     for node in range(len(found)):
         for child in (tree.left[node], tree.right[node]):
@@ -46,7 +46,7 @@ def depths(tree: Tree) -> Ints:
 
 
 def read_tree(root: Any, opened: Callable[[Any], Split | float]) -> Tree:
-    """The tree below ``root``; ``opened`` gives the split, or the value of a leaf, that a node is."""
+    """The tree below ``root``; ``opened`` returns the split, or the leaf value, of a node."""
     splits: list[Split] = []
     leaves: list[float] = []
 
@@ -59,7 +59,7 @@ def read_tree(root: Any, opened: Callable[[Any], Split | float]) -> Tree:
         return -len(leaves)
 
     number(root)
-    children = [(number(split.left), number(split.right)) for split in splits]  # which grows as they are read
+    children = [(number(split.left), number(split.right)) for split in splits]  # splits grows as it is read
     left, right = np.array(children, np.int64).reshape(-1, 2).T
     return Tree(
         np.array([split.feature for split in splits], np.int64),
@@ -72,9 +72,9 @@ def read_tree(root: Any, opened: Callable[[Any], Split | float]) -> Tree:
 
 
 def leaf_values(tree: Tree, columns: npt.NDArray[Any], goes_left: Callable[[npt.NDArray[Any], Any], Bools]) -> Floats:
-    """The leaf that each document comes to; ``columns`` has a row per feature, in the precision in which they are compared.
+    """The leaf that each document reaches; ``columns`` has one row per feature, in the precision in which they are compared.
 
-    ``goes_left(values, threshold)`` is asked of what is there; what is NaN goes as the node says.
+    ``goes_left(values, threshold)`` decides for values that are present; NaN goes where the node says.
     """
     thresholds = tree.threshold.astype(columns.dtype)
 

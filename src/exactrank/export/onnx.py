@@ -1,4 +1,4 @@
-"""ONNX: a graph that ONNX Runtime computes, and what serves such graphs: Vespa, Triton, browsers, any language.
+"""ONNX: a graph for ONNX Runtime and everything that serves such graphs: Vespa, Triton, browsers, any language.
 
 The input ``x`` has one row per document and one column per feature, the output ``score`` one number per document. With x' for x whose
 missing values are filled, the score is
@@ -39,11 +39,11 @@ class Onnx(Target):
     missing = ("zero", "mean", "keep")
 
     ml_opset: int = setting(default=5, at_least=3, at_most=5, help="Version of the operators ai.onnx.ml; 3 for old runtimes.")
-    numbers: Literal["double", "float"] = setting(default="double", help="Of what type the input, the output and all between them is.")
+    numbers: Literal["double", "float"] = setting(default="double", help="The type of the input, the output and everything between.")
 
     @property
     def precision(self) -> type[np.floating]:  # type: ignore[override]
-        """In which sums are rounded."""
+        """The precision in which sums are rounded."""
         return np.float64 if self.numbers == "double" and self.ml_opset == 5 else np.float32
 
     def write(self, terms: Plain) -> tuple[bytes, Sequence[str]]:
@@ -63,7 +63,7 @@ class Onnx(Target):
         return model.SerializeToString(deterministic=True), self._remarks(terms)
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """By ONNX Runtime itself."""
+        """With ONNX Runtime itself."""
         runtime = library("onnxruntime", "scores of ONNX files", "onnx")
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.log_severity_level = 1, 3
@@ -102,17 +102,17 @@ class Onnx(Target):
         half, offset, found = float(np.finfo(np.float32).eps) / 2, terms.model.scorer.offset, []
         if terms.trees and self.precision is np.float64:
             found.append(
-                "ONNX Runtime adds up the trees in their order with one thread (intra_op_num_threads=1), as the model does; "
+                "with one thread (intra_op_num_threads=1) ONNX Runtime adds up the trees in the same order as the model; "
                 "several threads add up many trees in another order, which changes the last digits"
             )
         if terms.trees and self.precision is np.float32:
             steps, how = (1, "rounded to") if self.numbers == "double" else (len(terms.trees) + 1, "added up in")
             found.append(f"the trees' sum is {how} float32: it differs from the model's by at most {steps * half * largest:.2g}")
         if self.numbers == "float" and (terms.linear is not None or terms.units is not None):
-            found.append("weights are rounded to float32, and added up in it: relative errors of 6e-08 for each")
+            found.append("weights are rounded to float32 and added up in float32: a relative error of 6e-08 for each")
         if self.numbers == "float" and offset is not None and np.any(offset):
             lost = ", ".join(repr(name) for name, by in zip(terms.features, offset, strict=True) if by)
-            found.append(f"float32 cannot tell apart values of {lost}, which the model can; export with numbers='double'")
+            found.append(f"float32 cannot distinguish values of {lost} that the model can; export with numbers='double'")
         return found
 
 
@@ -135,17 +135,17 @@ class _Graph:
         return name
 
     def tensor(self, values: npt.NDArray[Any], name: str = "") -> Any:
-        """``values`` as ONNX has them."""
+        """``values`` as an ONNX tensor."""
         return self.onnx.numpy_helper.from_array(np.ascontiguousarray(values, self.number), name)
 
     def thresholds(self, trees: Sequence[Tree]) -> npt.NDArray[np.floating]:
-        """Those of all nodes, as large as they can be in ``number`` without being larger."""
+        """The thresholds of all nodes, rounded down to ``number``."""
         exact = np.concatenate([tree.threshold for tree in trees])
         return exact if self.number is np.float64 else rounded_down(exact)
 
 
 def _ensemble(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:
-    """The attributes of a TreeEnsemble: all nodes have one numbering and all leaves another; a tree begins with a node."""
+    """The attributes of a TreeEnsemble: nodes and leaves are numbered separately; a tree begins with a node."""
     zero, leaf = np.zeros(1, np.int64), np.full(1, ~0)
     grown = [tree if len(tree.feature) else Tree(zero, zero.astype(float), leaf, leaf, zero > 0, tree.leaf) for tree in trees]
     first_node, first_leaf = (np.cumsum([0, *(len(getattr(tree, of)) for tree in grown)]) for of in ("feature", "leaf"))
@@ -175,9 +175,9 @@ def _ensemble(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:
 
 
 def _told_apart(tree: Tree, first_node: int, first_leaf: int) -> Tree:
-    """The same with other numbers of leaves, where a leaf and a node below the root share one.
+    """The same tree with its leaves renumbered if a leaf and a node below the root share a number.
 
-    ONNX Runtime 1.21 to 1.23 takes such a tree for a single leaf.
+    ONNX Runtime 1.21 to 1.23 reads such a tree as a single leaf.
     """
     leaf, node = sorted((int(tree.left[0]), int(tree.right[0])))
     if not leaf < 0 <= node or first_leaf + ~leaf != first_node + node:
@@ -221,7 +221,7 @@ def _regressor(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:
 
 
 def _properties(terms: Plain) -> dict[str, str]:
-    """What there is to know of the model beside its graph: lists are JSON."""
+    """What there is to know about the model besides its graph: lists are JSON."""
     scorer, found = terms.model.scorer, {"exactrank": __version__, "missing": terms.missing}
     if scorer.feature_names:
         found["features"] = json.dumps(scorer.feature_names)

@@ -1,4 +1,4 @@
-"""The LTR plugin of OpenSearch, which has the formats of Elasticsearch's, and a word of its own for absent features."""
+"""The LTR plugin of OpenSearch, which has the formats of Elasticsearch's plugin, and its own flag for absent features."""
 
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ class OpenSearchLTR(ElasticsearchLTR):
     since: ClassVar[str] = "OpenSearch 3.8"
 
     missing_as_zero: bool = setting(
-        default=False, help="Have OpenSearch 3.8 and later take absent features for 0, where trees are written as xgboost."
+        default=False, help="Have OpenSearch 3.8 and later treat absent features as 0, where trees are written as xgboost."
     )
 
     def check(self, terms: Plain) -> None:
@@ -27,11 +27,11 @@ class OpenSearchLTR(ElasticsearchLTR):
             raise SettingError(f"missing_as_zero has no effect with format={self.form(terms)!r}, which always does so; leave it out")
         if self.missing_as_zero and terms.missing == "keep":
             raise IncompatibleError(
-                "missing_as_zero takes missing values for 0, the model does not; leave it out, or train with missing='zero'"
+                "missing_as_zero treats missing values as 0, but the model does not; leave it out, or train with missing='zero'"
             )
 
     def wrapped(self, trees: list[Node]) -> Any:
-        """With the flag, which older versions refuse, only where it was asked for."""
+        """With the flag, which older versions refuse, only if it was requested."""
         return {"objective": "rank:ndcg", "splits": trees, "missing_as_zero": True} if self.missing_as_zero else trees
 
     def unwrapped(self, definition: Any) -> tuple[list[Node], float]:

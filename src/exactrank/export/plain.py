@@ -1,4 +1,4 @@
-"""A model in plain terms, which every target has words for: weighted features, hidden units, trees.
+"""A model in plain terms, which every target can express: weighted features, hidden units, trees.
 
     s(x) = constant + sum_j w_j x_j + sum_u v_u tanh(b_u + sum_j a_uj x_j) + sum_t leaf_t(x)                        (1)
 
@@ -6,7 +6,7 @@ Standardisation and offsets are folded into the numbers, step functions are tree
 
     x goes left  <=>  x_j <= threshold,    and a missing value where ``missing_left`` says so.                      (2)
 
-In the other terms of (1) ``fill`` stands for missing values. Those that a model would refuse are taken for 0.
+In the other terms of (1) ``fill`` replaces missing values. Those that a model would refuse are treated as 0.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.data.alignment import listed
 from exactrank.errors import IncompatibleError
 from exactrank.scorers.base import Scorer, sum_rounded_down
 from exactrank.scorers.linear import Linear
@@ -30,12 +31,12 @@ from exactrank.scorers.tree_text import CATEGORICAL, MISSING_IS_NAN, MISSING_IS_
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-ZERO = float(np.float32(1e-35))  #: LightGBM takes all values up to this for 0
+ZERO = float(np.float32(1e-35))  #: LightGBM treats all values up to this as 0
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Inner nodes, of which 0 is the root and a child comes behind its parent, and leaves: a child below 0 is the leaf ``~child``."""
+    """Inner nodes, with the root at 0 and children after their parents, and leaves: a child below 0 is the leaf ``~child``."""
 
     feature: Ints
     threshold: Floats
@@ -54,7 +55,7 @@ class Tree:
                 waiting += [int(self.right[node]), int(self.left[node])]
 
     def leaf_of(self, rows: int, goes_left: Callable[[int], Bools]) -> Ints:
-        """The number of the leaf that each of so many ``rows`` falls into; ``goes_left(node)`` says which of them a node sends left."""
+        """The number of the leaf that each of the ``rows`` falls into; ``goes_left(node)`` says which of them a node sends left."""
         found = np.zeros(rows, np.int64)
         reached = {0: np.ones(rows, bool)}
         for node in range(len(self.feature)):
@@ -78,7 +79,7 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """(1); None for what is not there."""
+    """(1); None for parts that are absent."""
 
     constant: float = 0.0
     linear: Floats | None = None
@@ -94,7 +95,7 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class Plain(Terms):
-    """(1), of ``features`` by name, numbered ones where the model knows no names."""
+    """(1), with ``features`` by name, or numbered if the model knows no names."""
 
     model: Model = field(kw_only=True)
     features: tuple[str, ...] = field(kw_only=True)
@@ -102,7 +103,7 @@ class Plain(Terms):
 
     @property
     def missing(self) -> Literal["zero", "mean", "keep"]:
-        """What a missing value is: 0, a mean, or something that each node of a tree sends to a side of its own."""
+        """How a missing value is handled: as 0, as a mean, or sent to the side that each node of a tree names."""
         if self.model.scorer.missing == "mean" or np.any(self.fill):
             return "mean"
         return "zero" if all(np.array_equal(tree.missing_left, tree.threshold >= 0) for tree in self.trees) else "keep"
@@ -116,7 +117,7 @@ class Plain(Terms):
 
 
 def plain(model: Model) -> Plain:
-    """``model`` in plain terms; raises where no target could express it."""
+    """``model`` in plain terms; raises if no target could express it."""
     scorer = model.scorer
     terms, fill = _routed(scorer), _fill(scorer)
     if fill is None:  # each part has its own
@@ -129,7 +130,7 @@ def plain(model: Model) -> Plain:
 
 
 def _fill(scorer: Scorer) -> Floats | None:
-    """What stands for a missing value, in the precision of features; None where the scorer leaves that to its nodes or parts."""
+    """What replaces a missing value, in the precision of features; None if the scorer leaves that to its nodes or parts."""
     if scorer.missing == "keep":
         return None
     if scorer.fill is None or scorer.missing == "zero":
@@ -139,7 +140,7 @@ def _fill(scorer: Scorer) -> Floats | None:
 
 
 def _routed(scorer: Scorer) -> Terms:
-    """What ``scorer`` adds to (1), with missing values where what stands for them goes."""
+    """What ``scorer`` adds to (1), with missing values sent where their replacement goes."""
     terms, fill = _terms(scorer), _fill(scorer)
     if fill is None:
         return terms
@@ -195,7 +196,12 @@ def _trees(scorer: TreeEnsemble) -> Terms:
     table = scorer.table
     if np.any(table.decision & (CATEGORICAL | MISSING_IS_ZERO)):
         which = "a categorical split" if np.any(table.decision & CATEGORICAL) else "zeros that count as missing"
-        raise IncompatibleError(f"the trees have {which}, which only --to lightgbm can write; export to that, or train without")
+        named = sorted({scorer.feature_names[j] for j in table.feature[(table.decision & CATEGORICAL) > 0]} if scorer.feature_names else ())
+        without = f" {listed(list(map(repr, named)))}" if named else ""
+        columns = ", or with a column of 0 and 1 for each level" if scorer.levels else ""
+        raise IncompatibleError(
+            f"the trees have {which}, which only --to lightgbm can write; export to that, or train without{without}{columns}"
+        )
     nan_is_missing, to_left = (table.decision & MISSING_IS_NAN) > 0, (table.decision & MISSING_LEFT) > 0
     missing_left = np.where(nan_is_missing, to_left, table.threshold >= 0)
     if len(table.shrinkage) == 0:
@@ -213,7 +219,7 @@ def _trees(scorer: TreeEnsemble) -> Terms:
 
 
 def _comparable(thresholds: Floats) -> Floats:
-    """Thresholds by which (2) holds: LightGBM takes values up to 1e-35 for 0, and asks for infinity where all that is there goes left."""
+    """Thresholds for which (2) holds: LightGBM treats values up to 1e-35 as 0, and uses infinity where every present value goes left."""
     apart = np.where(np.abs(thresholds) <= ZERO, np.where(thresholds >= 0, ZERO, np.nextafter(-ZERO, -np.inf)), thresholds)
     return np.clip(apart, np.finfo(np.float64).min, np.finfo(np.float32).max)
 

@@ -1,4 +1,4 @@
-"""Python: one function from the features of a document, by name, to its score. It imports nothing but ``math``."""
+"""Python: one function from the features of a document, by name, to its score. It imports only ``math``."""
 
 import keyword
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from exactrank.export.plain import Plain
 from exactrank.export.tables import tables
 from exactrank.export.target import Rows, Target
 
-_HEAD = '''"""A model of exactrank {version} as a function; it needs nothing but Python."""
+_HEAD = '''"""A model of exactrank {version} as a function; it needs only Python."""
 
 from math import nan as _nan, tanh as _tanh
 
 {tables}
 
 def {name}(features):
-    """The score of a document: `features` has a number by the name of each feature; absent ones, None and NaN are missing."""
+    """The score of a document: `features` maps feature names to numbers; absent ones, None and NaN are missing."""
     given = [features.get(name) for name in _FEATURES]
     x = [_nan if value is None else float(value) for value in given]
     score = {constant!r}
@@ -44,7 +44,7 @@ _TREES = """\
 
 
 class Python(Target):
-    """A module with one function, called as the model."""
+    """A module with one function, named after the model."""
 
     name, suffix = "python", ".py"
     kinds, adds, missing = ("linear", "network", "trees"), True, ("zero", "mean", "keep")
@@ -54,7 +54,7 @@ class Python(Target):
         name = self.model_name
         if not (name.isascii() and name.isidentifier()) or name.startswith("_") or keyword.iskeyword(name):
             raise SettingError(
-                f"python: model_name={name!r} cannot be the name of a function; use letters, digits and _, and a letter first"
+                f"python: model_name={name!r} cannot be the name of a function; use letters, digits and _, starting with a letter"
             )
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:

@@ -1,6 +1,6 @@
 """RankLib's text of trees, as RankLib and ``model/ranklib`` of Elasticsearch LTR and OpenSearch LTR read it.
 
-Features are numbers, from 1. All is float32; x goes left where x <= threshold, and what is missing is 0.
+Features are numbered from 1. Everything is float32; x goes left where x <= threshold, and missing values are 0.
 """
 
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ class RankLib(Target):
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
         """The text, and which number each feature has."""
         first, last = terms.features[0], terms.features[-1]
-        order = f"RankLib knows features by number, in the order of the model: 1 is {first}, {len(terms.features)} is {last}"
+        order = f"RankLib numbers features in the order of the model: 1 is {first}, {len(terms.features)} is {last}"
         return ranklib_text(terms), [order]
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """By RankLib's own arithmetic."""
+        """With RankLib's own arithmetic."""
         return ranklib_scores(content.decode(), rows)
 
 
@@ -54,7 +54,7 @@ def _written(tree: Tree) -> str:
 
 
 def ranklib_scores(text: str, rows: Rows) -> PerDocument:
-    """What RankLib scores ``rows`` by its ``text``."""
+    """The scores that RankLib gives ``rows`` with its ``text``."""
     ensemble = ElementTree.fromstring(text[text.index("<ensemble>") :])
     trees = [read_tree(tree.find("split"), _opened) for tree in ensemble]
     return tree_sum(trees, as_singles(rows, absent=0.0), np.less_equal).astype(np.float64)

@@ -1,11 +1,11 @@
 """Numbers and trees in single precision, in which most engines compute.
 
-Features are float32 and thresholds are doubles. What keeps every document on its side of a threshold t is to round down,
+Features are float32 and thresholds are doubles. Rounding down keeps every document on its side of a threshold t,
 
     x <= t   <=>   x <= d   <=>   x < next(d),    d the largest float32 that is at most t,                        (1)
 
-where rounding to nearest would send those on the other side that lie between. A number is written as the shortest decimal that a reader
-of floats, or of doubles that it rounds, takes for the same float32.
+whereas rounding to nearest would send values in between to the other side. A number is written as the shortest decimal that is read back
+as the same float32, whether it is read as a float or as a double that is then rounded.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ _LARGEST = np.finfo(np.float32).max
 
 
 def rounded_down(thresholds: npt.NDArray[np.float64]) -> Singles:
-    """d of (1), but finite, since no format has a word for infinity: at the ends of float32 a single value may change sides.
+    """d of (1), but finite, since no format can express infinity: at the ends of float32 a single value may change sides.
 
     >>> rounded_down(np.array([0.1, 1e-50, -1e-50, 1e300]))
     array([ 9.9999994e-02,  0.0000000e+00, -1.4012985e-45,  3.4028235e+38],
@@ -42,7 +42,7 @@ def next_above(values: Singles) -> Singles:
 
 
 def singles(values: npt.ArrayLike, what: str) -> Singles:
-    """``values`` to the nearest float32; raises where one is too large."""
+    """``values`` rounded to the nearest float32; raises if one is too large."""
     given = np.asarray(values, np.float64)
     with np.errstate(over="ignore"):
         found = given.astype(np.float32)
@@ -58,12 +58,12 @@ def decimals(values: Singles) -> list[str]:
 
 
 def numbers(values: Singles) -> Any:
-    """The shortest decimals as numbers for JSON, in lists as ``values`` are in axes; all with a point or an exponent."""
+    """The shortest decimals as numbers for JSON, in lists nested like the axes of ``values``; all with a point or an exponent."""
     return [numbers(each) for each in values] if values.ndim > 1 else [float(text) for text in decimals(values)]
 
 
 def as_singles(rows: Rows, absent: float = np.nan) -> Singles:
-    """What an engine knows of the features of ``rows``, ``absent`` for those that are missing."""
+    """The features of ``rows`` as an engine sees them, with ``absent`` for missing ones."""
     with np.errstate(over="ignore"):
         return np.where(np.isnan(rows), absent, rows).astype(np.float32)
 
@@ -77,7 +77,7 @@ def weighted_sum(weights: Sequence[float] | Singles, rows: Singles, start: float
 
 
 def tree_sum(trees: Iterable[Tree], rows: Singles, goes_left: Callable[[Singles, np.float32], Bools]) -> Singles:
-    """The sum of the leaves that each row comes to, from the first tree to the last."""
+    """The sum of the leaves that each row reaches, from the first tree to the last."""
     total, columns = np.zeros(len(rows), np.float32), np.ascontiguousarray(rows.T)
     for tree in trees:
         total += leaf_values(tree, columns, goes_left).astype(np.float32)

@@ -1,13 +1,13 @@
 """Solr's learning to rank: the model that ``PUT .../schema/model-store`` takes.
 
-Weights are a LinearModel, hidden units a NeuralNetworkModel, trees a MultipleAdditiveTreesModel. All is float32, added up from the first
-to the last. Solr adds a slack to each threshold that it reads: x goes left where
+Weights are a LinearModel, hidden units a NeuralNetworkModel, trees a MultipleAdditiveTreesModel. Everything is float32, added up from the
+first to the last. Solr adds a slack to each threshold that it reads: x goes left where
 
     x <= v (+) s,    s = 1e-6 and (+) the sum in float32,                                                           (1)
 
-so what is written for a threshold d is a v with v (+) s = d. There is one for every d above 1e-5. Nearer to 0, and at some d below it,
-float32 is finer than such sums. Then it is the v whose sum is the next above d, which keeps a feature of just d on its side; but on the
-same side of 0, since that is what most features are most often.
+so a threshold d is written as a v with v (+) s = d. There is one for every d above 1e-5. Nearer to 0, and for some d below 0,
+float32 is finer than such sums. Then v is the number whose sum is the next above d, which keeps a feature equal to d on its side; but v
+stays on the same side of 0, since 0 is the most frequent value of most features.
 """
 
 import json
@@ -34,7 +34,7 @@ class Solr(Target):
     missing = ("zero", "keep")
     precision: ClassVar[type[np.floating]] = np.float32
 
-    store: str | None = setting(default=None, help="The feature store that has the features; None is Solr's default one.")
+    store: str | None = setting(default=None, help="The feature store that holds the features; None is Solr's default store.")
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
         """The model, and how far its thresholds are off."""
@@ -56,7 +56,7 @@ class Solr(Target):
         return json.dumps(model, separators=(",", ":")), remarks
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """By Solr's arithmetic."""
+        """With Solr's arithmetic."""
         model = json.loads(content)
         params, number = model["params"], {feature["name"]: j for j, feature in enumerate(model["features"])}
         known = rows[:, [features.index(feature) for feature in number]]
@@ -76,7 +76,7 @@ class Solr(Target):
 
 
 def without_slack(thresholds: Singles) -> Singles:
-    """v of (1) for each threshold; 1e-35, which is LightGBM's word for 0, is 0."""
+    """v of (1) for each threshold; 1e-35, which LightGBM writes for 0, is 0."""
     thresholds = np.where((thresholds > 0) & (thresholds <= ZERO), np.float32(0), thresholds)
     near = (thresholds.astype(np.float64) - SLACK).astype(np.float32)
     with np.errstate(over="ignore"):
@@ -89,14 +89,14 @@ def without_slack(thresholds: Singles) -> Singles:
 
 
 def _off(given: Floats) -> list[str]:
-    """What is to be said of ``given`` thresholds that have no v."""
+    """A remark about ``given`` thresholds that have no v."""
     wanted = rounded_down(given)
     off = np.abs((without_slack(wanted) + SLACK).astype(np.float64) - wanted)
     count = np.count_nonzero(off > ZERO)
     if count == 0:
         return []
     counted = f"{count:,} of {len(off):,} thresholds are off, by at most {off.max():.1g}"
-    return [f"{counted}: Solr adds {SLACK:g} to each, and no number comes to just these; a value in between goes to the other side"]
+    return [f"{counted}: Solr adds {SLACK:g} to each, and no number gives exactly these; a value in between goes to the other side"]
 
 
 def _trees(terms: Plain) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _opened(node: Mapping[str, Any], number: Mapping[str, int]) -> Split | float
 
 
 def _layers(terms: Plain) -> list[dict[str, Any]]:
-    """Hidden units, if there are some, and what adds them or the features up."""
+    """Hidden units, if there are any, and the layer that adds them or the features up."""
     layers = []
     if terms.units is not None:
         layers.append({"matrix": _numbers(terms.units.weights), "bias": _numbers(terms.units.bias), "activation": "tanh"})

@@ -1,9 +1,9 @@
-"""SQL: one query that gives the score of each row of a table, in the standard's words alone.
+"""SQL: one query that gives the score of each row of a table, in standard SQL.
 
     SELECT id, t0 + t1 + ... FROM (SELECT id, CASE WHEN x0 <= 5e-1 THEN ... END AS t0, ... FROM (SELECT id, CAST(...) AS x0, ... FROM docs))
 
-Numbers have an exponent, which makes them doubles, and columns are cast: a plain 0.5 is a decimal, to which some databases round the
-feature. One column per tree is planned in a thirtieth of the time that a sum of nested cases takes.
+Numbers have an exponent, which makes them doubles, and columns are cast: a plain 0.5 is a decimal, and some databases then round the
+feature to a decimal. Planning one column per tree takes a thirtieth of the time of a sum of nested cases.
 """
 
 import re
@@ -22,8 +22,8 @@ from exactrank.export.plain import Plain, Tree
 from exactrank.export.target import Rows, Target
 from exactrank.settings import setting
 
-TERMS = 900  #: of a sum; SQLite and DuckDB take expressions of at most 1,000 levels
-SLOW = 100  #: trees from which on planning the query takes seconds
+TERMS = 900  #: of a sum; SQLite and DuckDB allow expressions of at most 1,000 levels
+SLOW = 100  #: with more trees, planning the query takes seconds
 _NAME = re.compile("[^\0\ud800-\udfff]+")
 _NUMBER = re.compile(r'"(?:[^"]|"")*"|\b\d+(?:\.\d+)?e[-+]?\d+')
 
@@ -35,22 +35,22 @@ class Sql(Target):
     kinds, adds, missing = ("linear", "network", "trees"), True, ("zero", "mean", "keep")
     names: ClassVar = _NAME
 
-    table: str = setting(default="documents", help="The table of features; dots are between the names of a schema and a table.")
-    id: str = setting(default="doc_id", help="The column that is put beside the score.")
+    table: str = setting(default="documents", help="The table of features; a dot separates schema and table.")
+    id: str = setting(default="doc_id", help="The column to return beside the score.")
 
     def check(self, terms: Plain) -> None:
         super().check(terms)
         for name in ("table", "id", "model_name"):
             value = getattr(self, name)
             if not _NAME.fullmatch(value) or (name == "table" and "" in value.split(".")):
-                raise SettingError(f"sql: {name}={value!r} is no name in a database; give one")
+                raise SettingError(f"sql: {name}={value!r} is not a valid name in a database; give another one")
         twice = first_repeated([column.casefold() for column in (self.id, *terms.features)])
         if twice is not None:
-            raise IncompatibleError(f"sql: two columns are called {twice!r}, which counts no upper and lower case; rename the feature")
+            raise IncompatibleError(f"sql: two columns are called {twice!r}, since case does not count; rename the feature")
         terms_of_sum = len(terms.trees) + sum(map(len, smooth_parts(terms, terms.features).values()))
         if terms_of_sum > TERMS:
             raise IncompatibleError(
-                f"sql: the model is a sum of {terms_of_sum:,} terms, of which databases take {TERMS}; train fewer trees, or export to c"
+                f"sql: the model is a sum of {terms_of_sum:,} terms, but databases allow {TERMS}; train fewer trees, or export to c"
             )
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
@@ -74,7 +74,7 @@ class Sql(Target):
         return f"SELECT id AS {column}, {total} AS {name}\nFROM (\n{query}\n) AS scored\n", remarks
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """By SQLite. Its own reading of decimals may be off by a bit, so numbers are handed over as doubles."""
+        """With SQLite. It may read decimals wrong in the last bit, so numbers are passed as doubles."""
         known: dict[str, int] = {}
         connection = sqlite3.connect(":memory:")
         limit = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)

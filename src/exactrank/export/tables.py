@@ -1,4 +1,4 @@
-"""All trees of a model in one table, which the loop of any language walks.
+"""All trees of a model in one table, which a loop in any language can evaluate.
 
 node = root of the tree
 while node >= 0:  node = left[node] if x[feature[node]] goes left else right[node]

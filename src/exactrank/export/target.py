@@ -1,7 +1,7 @@
-"""What a target of exports is: a format that some engine or language reads, with the arithmetic by which that scores.
+"""An export target: a format that some engine or language reads, with the arithmetic with which it scores.
 
-A target writes a model in `Plain` terms, with remarks where that is not exact, and says what its engine would make of some rows: in
-float32 where the engine computes so, with its comparisons, its slack and its rule for absent features.
+A target writes a model in `Plain` terms, with remarks where that is not exact, and computes the scores its engine would give: in
+float32 where the engine does so, with its comparisons, its slack and its rule for absent features.
 """
 
 import os
@@ -38,16 +38,16 @@ _REMEDY = {
 
 @dataclass(frozen=True, eq=False)
 class Export:
-    """A model as a target writes it; [`xr.export`][exactrank.export] makes it."""
+    """A model as a target writes it; created by [`xr.export`][exactrank.export]."""
 
     content: bytes = field(repr=False)
-    remarks: tuple[str, ...]  #: what is not exact, or has to be known where the model is used
+    remarks: tuple[str, ...]  #: what is not exact, or what you need to know where the model is used
     target: "Target"
     model: Model = field(repr=False)
 
     @property
     def text(self) -> str:
-        """The content, of a format that is text."""
+        """The content as text, for formats that are text."""
         return self.content.decode()
 
     def check(self, data: RankingData, measure: str | Measure | None = None, threads: int | None = None) -> "Check":
@@ -66,16 +66,16 @@ class Target(Configured, ABC):
     """A format to export to; its annotated attributes are the settings that `xr.export` takes."""
 
     name: ClassVar[str]  #: its key in `exactrank.export.TARGETS`
-    suffix: ClassVar[str]  #: the usual ending of its files
-    is_text: ClassVar[bool] = True  #: can what it writes be shown?
-    kinds: ClassVar[tuple[str, ...]]  #: of linear, network and trees those that it can write
+    suffix: ClassVar[str]  #: the usual suffix of its files
+    is_text: ClassVar[bool] = True  #: can its output be shown?
+    kinds: ClassVar[tuple[str, ...]]  #: which of linear, network and trees it can write
     adds: ClassVar[bool] = False  #: can it add up several kinds?
-    missing: ClassVar[tuple[Literal["zero", "mean", "keep"], ...]] = ("zero",)  #: what a missing value may be, as `Plain.missing`
+    missing: ClassVar[tuple[Literal["zero", "mean", "keep"], ...]] = ("zero",)  #: what `Plain.missing` may be
     names: ClassVar[re.Pattern[str] | None] = None  #: what the name of a feature must look like
     names_remedy: ClassVar[str] = "rename the feature"
     precision: ClassVar[type[np.floating]] = np.float64  #: in which its engine adds up
 
-    model_name: str = setting(default="exactrank", help="What the model is called where it is used.")
+    model_name: str = setting(default="exactrank", help="Name of the model where it is used.")
 
     def export(self, model: Model) -> Export:
         """``model`` in this format."""
@@ -95,12 +95,12 @@ class Target(Configured, ABC):
 
     @abstractmethod
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """The scores that the engine would give ``rows`` by what `write` wrote: read back, and computed in its arithmetic."""
+        """The scores that the engine would give ``rows``, computed in its arithmetic from what `write` wrote."""
 
     def check(self, terms: Plain) -> None:
-        """Raise where the target cannot express the model."""
+        """Raise if the target cannot express the model."""
         if not terms.kinds:
-            raise IncompatibleError("the model has no weights, units or trees, and scores all documents the same; train it anew")
+            raise IncompatibleError("the model has no weights, units or trees, and scores all documents the same; train it again")
         for kind in terms.kinds:
             if kind not in self.kinds:
                 remedy = " or ".join(_REMEDY[can] for can in self.kinds)
@@ -112,7 +112,7 @@ class Target(Configured, ABC):
         if terms.missing not in self.missing:
             ways = " or ".join(f"missing={way!r}" for way in self.missing)
             raise IncompatibleError(
-                f"{self.name} cannot treat missing values as the model does, by missing={terms.model.scorer.missing!r}; train with {ways}"
+                f"{self.name} cannot treat missing values as the model does (missing={terms.model.scorer.missing!r}); train with {ways}"
             )
         for feature in terms.features:
             if self.names is not None and not self.names.fullmatch(feature):

@@ -1,11 +1,11 @@
 """Vespa: trees as the JSON that ``lightgbm("x.json")`` imports, everything else as a rank profile of expressions.
 
-Vespa computes in doubles. Its importer makes an expression of each tree in which, for a threshold t',
+Vespa computes in doubles. Its importer turns each tree into an expression in which, for a threshold t',
 
     x goes left  <=>  x < t'    or, where missing values go left,    !(x >= t')                                     (1)
 
-so what goes left by x <= t has to be written with the next double above t. An export is one file: a sum of trees and other terms is a
-rank profile in which the trees stand as the importer would write them, so that no second file has to be kept in step with it.
+so a split x <= t is written with the next double above t. An export is one file: a sum of trees and other terms is a
+rank profile with the trees as the importer would write them, so that there is no second file to keep in sync.
 """
 
 import json
@@ -21,7 +21,7 @@ from exactrank.export.expression import added, evaluated, nested, smooth_parts
 from exactrank.export.plain import Plain, Tree
 from exactrank.export.target import Rows, Target
 
-#: What the grammar of rank expressions keeps to itself.
+#: Reserved words of rank expressions.
 _WORDS = (
     "if in f true false map reduce join avg count prod sum max min median acos asin atan atan2 ceil cos cosh elu erf exp fabs floor fmod "
     "isNan ldexp log log10 pow relu round sigmoid sin sinh sqrt square tan tanh rename concat tensor range diag random argmax argmin"
@@ -42,23 +42,23 @@ class Vespa(Target):
         super().check(terms)
         name = self.model_name
         if not re.fullmatch(r"\w+", name, re.ASCII) or not _NAME.fullmatch(name) or name == "default":
-            raise SettingError(f"vespa: model_name={name!r} cannot be that of a rank profile; use letters, digits and _, e.g. 'my_model'")
+            raise SettingError(f"vespa: model_name={name!r} cannot name a rank profile; use letters, digits and _, e.g. 'my_model'")
         taken = {name, *(f"{name}_{kind}" for kind in self.kinds)} & set(terms.features)
         if taken:
-            raise SettingError(f"vespa: model_name={name!r} makes a function {min(taken)!r}, which a feature is called; give another name")
+            raise SettingError(f"vespa: model_name={name!r} needs a function {min(taken)!r}, but a feature has that name; give another one")
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
         trees_alone = terms.kinds == ("trees",)
         content = _model(terms.without_constant()) if trees_alone else _profile(self.model_name, terms)
         remarks = [
-            f'save it as models/{self.model_name}.json in the application, and score by lightgbm("{self.model_name}.json")'
+            f'save it as models/{self.model_name}.json in the application, and score with lightgbm("{self.model_name}.json")'
             if trees_alone
-            else f"save it as schemas/SCHEMA/{self.model_name}.profile in the application, where SCHEMA is the name of yours"
+            else f"save it as schemas/SCHEMA/{self.model_name}.profile in the application, where SCHEMA is the name of your schema"
         ]
         functions = [feature for feature in terms.features if re.fullmatch(r"\w+", feature)]
         if functions:
             remarks.append(
-                f"the rank profile needs a function of its own for {', '.join(functions[:5])}{' ...' if functions[5:] else ''}: "
+                f"the rank profile needs a function for each of {', '.join(functions[:5])}{' ...' if functions[5:] else ''}: "
                 f"function {functions[0]}() {{ expression: ... }}"
             )
         return content, remarks

@@ -1,7 +1,7 @@
 """How far the weights found can be from the best there are: branch and bound over triangles of weights.
 
 A measure of the positional family, sum_r u_r d_r with falling discounts d, has an upper bound over a whole triangle of weights.
-Scores are linear in the weights, so document j stands above document i in all of the triangle if it does so at its three
+Scores are linear in the weights, so document j is above document i in all of the triangle if it is at its three
 corners. A document's *best rank* is 1 + the number of documents certainly above it. With the usefulness levels
 u_(1) > u_(2) > ... > u_(L) > u_(L+1) = 0,
 
@@ -49,7 +49,7 @@ class Certificate:
 
 
 def certifiable(problem: Problem) -> bool:
-    """Does the bound hold for this measure? Rounding to single precision (ties='docid') could undo a certain order."""
+    """Does the bound hold for this measure? Rounding to single precision (ties='docid') could reverse a certain order."""
     measure = problem.measure
     if not isinstance(measure, Positional) or measure.normaliser == "mean_ideal" or measure.ties == "docid":
         return False
@@ -60,7 +60,7 @@ def certifiable(problem: Problem) -> bool:
 def certified(problem: Problem, weights: Weights, *, tolerance: float, cells: int | None = None) -> tuple[Weights, Certificate]:
     """The weights, or better ones met on the way, and how far they can be from the best.
 
-    That is after ``cells`` triangles at most, by default as many as take some seconds, by the number of documents that matter.
+    It stops after ``cells`` triangles, by default as many as take a few seconds, given the number of documents that matter.
     """
     most = int(np.clip(DOCUMENTS // max(1, problem.data.n_documents), LEAST_CELLS, MOST_CELLS)) if cells is None else cells
     bound, even = upper_bound(problem), problem.data.weights
@@ -82,7 +82,7 @@ def certified(problem: Problem, weights: Weights, *, tolerance: float, cells: in
 
 
 def upper_bound(problem: Problem) -> Callable[[Cell], float]:
-    """What says of a triangle of weights that none in it has a larger mean than so much."""
+    """An upper bound on the mean of the measure over a triangle of weights."""
     measure, indptr, rows = problem.measure, problem.data.indptr, np.flatnonzero(problem.ranked)
     if not isinstance(measure, Positional):
         raise TypeError(f"{measure} is not positional")

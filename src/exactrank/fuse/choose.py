@@ -1,9 +1,9 @@
-"""Which normalisation is best, by cross-validation, and what each is worth.
+"""Which normalisation is best, by cross-validation, and how good each one is.
 
-Queries are dealt into folds. The value of a normalisation is that of held-out queries: each fold's, with weights that were tuned on the
-others. The best of them is chosen; but the value of the best of several flatters itself. So the choice is made anew for each fold f, by
+Queries are divided into folds. The value of a normalisation is that of held-out queries: those of each fold, with weights that were tuned
+on the others. The best one is chosen; but the value of the best of several is optimistic. So the choice is made anew for each fold f, by
 the same rule, without the queries of f: by those of each other fold g, with weights that were tuned on neither f nor g. The queries of f
-are then ranked with what was chosen, and weights tuned, without them. That takes a tuning for each fold and for each pair of folds.
+are then ranked with a normalisation and weights that were chosen without them. That takes a tuning for each fold and each pair of folds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from exactrank.objectives.step_function import SAME_VALUE
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The normalisation chosen; the held-out values of each query by what was chosen without it; what each normalisation is worth."""
+    """The normalisation chosen; the held-out values of each query by what was chosen without it; the value of each normalisation."""
 
     name: str
     held_out: PerQuery

@@ -1,13 +1,13 @@
 """The problem of tuning, made from scored documents without those that cannot matter; and what fusing refuses, with the remedy.
 
-A measure with a cutoff k sees only the documents that reach rank k under some weights. If k documents never score below t, then
+A measure with a cutoff k depends only on the documents that reach rank k under some weights. If k documents never score below t,
 one that always scores below t never does. Scores are linear in the weights, so a document's least and largest score over all
 weights are those at the corners, one system alone with weight 1 (or -1), and
 
     t = the k-th largest, in a query, of the documents' least scores                                            (1)
 
-costs no more than a look at each corner. Of what is left, two and three systems see the same done for small parts of the
-weights: a document stays if it stays in one of them. Usually a few dozens of a thousand documents do. Useful documents stay in
+costs no more than one evaluation at each corner. With two or three systems the rest is filtered again in the same way for small parts of
+the weights: a document stays if it stays in one of them. Usually a few dozen of a thousand documents do. Useful documents stay in
 any case, since an ideal ranking has them.
 
 Queries are handled in blocks that fit into the processor's cache, several at a time.
@@ -51,10 +51,10 @@ def by_blocks(work: Callable[[slice, Boundaries], T], indptr: Boundaries, thread
 
 
 def check_systems(data: RankingData, folds: int) -> None:
-    """Raise where the systems cannot be fused, or the queries not be dealt into ``folds``."""
+    """Raise if the systems cannot be fused, or the queries cannot be divided into ``folds``."""
     names = data.feature_names
     if folds > data.n_queries:
-        raise DataError(f"{data.n_queries} queries cannot be dealt into {folds} folds; give folds={data.n_queries} or less, or 0 for none")
+        raise DataError(f"{data.n_queries} queries cannot form {folds} folds; give folds={data.n_queries} or less, or 0 for none")
     if len(names) < 2:
         raise DataError(f"fusing needs at least two systems, got {', '.join(names) or 'none'}; give another run or column")
     known = np.zeros((4, len(names)), bool)
@@ -76,18 +76,17 @@ def check_systems(data: RankingData, folds: int) -> None:
             ids = None if data.docid is None else [data.docid.tolist()[int(np.argmax(rows))] for rows in (ours, theirs)]
             example = "" if ids is None else f" (it has {ids[0]!r}, another {ids[1]!r})"
             raise DataError(
-                f"system {name!r} retrieved no document that another system retrieved{example}; "
-                "check that all name documents in the same way"
+                f"system {name!r} retrieved no document that another system retrieved{example}; check that all use the same document ids"
             )
         if not known[2, j]:
-            raise DataError(f"system {name!r} gives all documents of a query the same score, which ranks nothing; leave it out")
+            raise DataError(f"system {name!r} gives all documents of a query the same score, so it ranks nothing; leave it out")
     raise DataError(f"systems {', '.join(names)} have the same scores throughout; fuse systems that differ")
 
 
 def check_relevance(problem: Problem, data: RankingData) -> None:
-    """Raise where every ranking of what was retrieved has the same value: there is nothing to tune."""
+    """Raise if every ranking of the retrieved documents has the same value: there is nothing to tune."""
     if data.y.min() == data.y.max():
-        raise DataError(f"all documents have grade {data.y[0]:g}, so every ranking is as good; judge some as better than others")
+        raise DataError(f"all documents have grade {data.y[0]:g}, so all rankings are equally good; judge some as better than others")
     if isinstance(problem.measure, Discounted | Binary) and not np.any(problem.measure.usefulness(problem.data.y[problem.ranked]) > 0):
         raise DataError(f"no document that was retrieved is relevant by {problem.measure}; check the judgments and the document ids")
 
@@ -95,7 +94,7 @@ def check_relevance(problem: Problem, data: RankingData) -> None:
 def problem_of(
     data: RankingData, measure: Measure, normalise: str, absent: str, nonnegative: bool = True, threads: int | None = None
 ) -> Problem:
-    """The problem that ``data`` poses, a feature a system, without the documents that cannot matter."""
+    """The problem that ``data`` poses, with one feature per system, without the documents that cannot matter."""
 
     def contending(rows: slice, indptr: Boundaries) -> tuple[Rows, SystemScores, Retrieved]:
         values, ranked = normalised(data.X[rows], indptr, normalise, absent, data.offset)
@@ -113,6 +112,7 @@ def problem_of(
         comment=None,
         sample_weight=None,
         offset=None,
+        levels={},
     )
     return Problem(measure, bare, values, ranked, nonnegative, threads)
 

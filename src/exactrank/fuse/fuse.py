@@ -1,20 +1,21 @@
 """Hybrid search: the best weights for a sum of several systems' scores, found exactly (`xr.fuse`).
 
-A hybrid search ranks documents by a weighted sum of what BM25, a dense retriever, a reranker ... make of them,
+A hybrid search ranks documents by a weighted sum of the scores of BM25, a dense retriever, a reranker ...,
 
     s = sum_j w_j x_j,   x_j the scores of system j, made comparable (`normalise.py`).                   (1)
 
 Between two sets of weights the measure is a step function that is known exactly, so for two systems one sweep over all weights
-finds the global optimum, with proof; what is known beyond two is in `search.py` and `certificate.py`. A grid of
-weights, which is how this is done elsewhere, sees a few points of that function.
+finds the global optimum, with proof; for more systems see `search.py` and `certificate.py`. A grid of
+weights, the usual way elsewhere, sees only a few points of that function.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from exactrank.arrays import PerQuery
+from exactrank.bars import Advance, Line, heard, in_steps
 from exactrank.data.folds import deal_folds
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError, SettingError
@@ -56,11 +57,12 @@ def fuse(
     cells: int | None = None,
     seed: int = 0,
     threads: int | None = None,
+    progress: bool | Callable[[Advance], None] = False,
 ) -> Fusion:
-    """Tune the weights of several systems, one a feature of ``data`` (NaN: not retrieved), for ``measure``.
+    """Tune the weights of several systems, one per feature of ``data`` (NaN: not retrieved), for ``measure``.
 
     ``systems`` names the features to fuse (default: all). ``engine`` names the search engine to tune for, which decides how scores are
-    made comparable, and gets its configuration by `Fusion.configuration`: elasticsearch, elasticsearch-rrf, opensearch, opensearch-rrf,
+    made comparable, and whose configuration `Fusion.configuration` writes: elasticsearch, elasticsearch-rrf, opensearch, opensearch-rrf,
     vespa, qdrant or weaviate. ``depth`` is the maximum number of documents of each system's list (default: all; 100 for an engine).
 
     ``normalise`` makes scores comparable (default: min-max, or the engine's first): none, min-max, z-score, l2, rank,
@@ -68,7 +70,9 @@ def fuse(
     system that did not retrieve it: worst (the default), zero, zero-score, or drop to rank only documents that all retrieved.
 
     ``folds`` and ``bootstrap`` (each 0: none) give the cross-validated value and 95% intervals. Three systems are searched until the
-    certified gap is at most ``tolerance`` or ``cells`` triangles were seen (default: as many as take some seconds).
+    certified gap is at most ``tolerance`` or ``cells`` triangles were examined (default: as many as take a few seconds).
+
+    ``progress=True`` shows in a terminal or a notebook what is being done; a function is called with an `Advance` before each step.
 
     >>> X = [[3.0, 0.1], [2.0, 0.9], [1.0, 0.8], [9.0, 0.7], [8.0, 0.9], [1.0, 0.2]]
     >>> data = RankingData.from_arrays(X, [0, 1, 0, 0, 1, 0], group=[3, 3], feature_names=["bm25", "dense"])
@@ -82,43 +86,50 @@ def fuse(
     _check(parsed, target, depth, nonnegative, folds, bootstrap=bootstrap, cells=cells, tolerance=tolerance)
     chosen = _chosen(data, data.feature_names if systems is None else systems, target, depth)
     check_systems(chosen, folds)
-    problems = {how: problem_of(chosen, parsed, how, rule, nonnegative, threads) for how in tried}
-    check_relevance(problems[tried[0]], chosen)
+    with heard(progress, "fuse", lambda advance: Line(None, advance.running[0])) as listener:
+        begin = in_steps(listener, 4 if len(tried) > 1 else 3)
+        begin(f"normalising scores of {chosen.n_documents:,} documents")
+        problems = {how: problem_of(chosen, parsed, how, rule, nonnegative, threads) for how in tried}
+        check_relevance(problems[tried[0]], chosen)
 
-    queries, weight, combine = chosen.n_queries, chosen.weights, (target and target.combine) or weighted_sum
-    fold = deal_folds(queries, folds, seed) if folds else np.zeros(0, np.int64)
-    rng = np.random.default_rng([seed, 2])
-    draws = np.array([np.bincount(rng.integers(0, queries, queries), minlength=queries) for _ in range(bootstrap)], np.float64)
-    choice = choose(problems, combine, fold, draws, seed) if len(tried) > 1 else None
-    how = choice.name if choice else tried[0]
-    problem = problems[how]
-    measured = problem if combine is weighted_sum else replace(problem, combine=combine)
+        queries, weight, combine = chosen.n_queries, chosen.weights, (target and target.combine) or weighted_sum
+        fold = deal_folds(queries, folds, seed) if folds else np.zeros(0, np.int64)
+        rng = np.random.default_rng([seed, 2])
+        draws = np.array([np.bincount(rng.integers(0, queries, queries), minlength=queries) for _ in range(bootstrap)], np.float64)
+        if len(tried) > 1:
+            begin(f"comparing {len(tried)} normalisations")
+        choice = choose(problems, combine, fold, draws, seed) if len(tried) > 1 else None
+        how = choice.name if choice else tried[0]
+        problem = problems[how]
+        measured = problem if combine is weighted_sum else replace(problem, combine=combine)
 
-    trainings = {f: others for f in range(folds) if problem.counts(others := weight * (fold != f))}
-    found = _best(problem, list(trainings.values()), tolerance, cells, seed)
-    weights = _in_decimals(measured, found.weights) if target else found.weights
-    in_sample, held_out = measured.per_query(weights), np.full(len(fold), np.nan)
-    for f, elsewhere in zip(trainings, found.elsewhere, strict=True):
-        held_out[fold == f] = measured.per_query(elsewhere)[fold == f]
-    held_out = choice.held_out if choice else held_out
-    return Fusion(
-        systems=chosen.feature_names,
-        weights=tuple(weights.tolist()),
-        normalise=how,
-        absent=rule,
-        measure=parsed,
-        value=mean_over_queries(in_sample, weight),
-        interval=found.interval,
-        bootstrap_interval=bootstrapped(problem, found.weights, draws, found.swept),
-        cross_validated=mean_over_queries(held_out, weight) if folds else None,
-        optimum="global" if found.sweep else "certified" if found.certificate else "local",
-        certificate=found.certificate,
-        comparison=compared(chosen, measured, in_sample, held_out if folds else None, draws),
-        sweep=found.sweep,
-        engine=engine,
-        depth=depth,
-        normalisations=choice.worth if choice else (),
-    )
+        begin("tuning the weights")
+        trainings = {f: others for f in range(folds) if problem.counts(others := weight * (fold != f))}
+        found = _best(problem, list(trainings.values()), tolerance, cells, seed)
+        weights = _in_decimals(measured, found.weights) if target else found.weights
+        in_sample, held_out = measured.per_query(weights), np.full(len(fold), np.nan)
+        for f, elsewhere in zip(trainings, found.elsewhere, strict=True):
+            held_out[fold == f] = measured.per_query(elsewhere)[fold == f]
+        held_out = choice.held_out if choice else held_out
+        begin("finding intervals")
+        return Fusion(
+            systems=chosen.feature_names,
+            weights=tuple(weights.tolist()),
+            normalise=how,
+            absent=rule,
+            measure=parsed,
+            value=mean_over_queries(in_sample, weight),
+            interval=found.interval,
+            bootstrap_interval=bootstrapped(problem, found.weights, draws, found.swept),
+            cross_validated=mean_over_queries(held_out, weight) if folds else None,
+            optimum="global" if found.sweep else "certified" if found.certificate else "local",
+            certificate=found.certificate,
+            comparison=compared(chosen, measured, in_sample, held_out if folds else None, draws),
+            sweep=found.sweep,
+            engine=engine,
+            depth=depth,
+            normalisations=choice.worth if choice else (),
+        )
 
 
 def _chosen(data: RankingData, systems: Sequence[str], engine: Engine | None, depth: int | None) -> RankingData:
@@ -145,7 +156,7 @@ def _normalisations(engine: Engine | None, normalise: str | None, folds: int) ->
 
 
 def _absent(engine: Engine | None, absent: str | None) -> str:
-    """What a document gets that a system did not retrieve."""
+    """What a document gets from a system that did not retrieve it."""
     if absent is not None and absent not in ABSENT:
         raise SettingError(f"absent={absent!r} is not one of {', '.join(ABSENT)}")
     if engine and absent not in (None, engine.absent):
@@ -154,7 +165,7 @@ def _absent(engine: Engine | None, absent: str | None) -> str:
 
 
 def _check(measure: Measure, engine: Engine | None, depth: int | None, nonnegative: bool, folds: int, **numbers: float | None) -> None:
-    """Raise where settings make no sense, or not with each other."""
+    """Raise if settings make no sense, alone or together."""
     if engine and not nonnegative and not engine.signed:
         signed = ", ".join(name for name, each in ENGINES.items() if each.signed)
         raise IncompatibleError(
@@ -164,11 +175,11 @@ def _check(measure: Measure, engine: Engine | None, depth: int | None, nonnegati
         raise SettingError(f"depth={depth} leaves nothing to fuse; give at least 1")
     if depth is not None and measure.k is not None and depth < measure.k:
         raise SettingError(
-            f"depth={depth} is less than the {measure.k} documents that {measure} looks at, which lists of that depth need not fill; "
+            f"depth={depth} is less than the {measure.k} documents that {measure} counts, which lists of that depth need not fill; "
             f"give a depth of at least {measure.k}, or a smaller cutoff"
         )
     if folds < 0 or folds == 1:
-        raise DataError(f"folds={folds} leaves nothing to tune on; give at least 2, or 0 for no cross-validation")
+        raise DataError(f"folds={folds} leaves no queries to tune on; give at least 2, or 0 for no cross-validation")
     for name, value in numbers.items():
         if value is not None and not value >= (name == "cells"):
             raise DataError(f"{name} must be at least {int(name == 'cells')}, got {value}")

@@ -1,4 +1,4 @@
-"""Tuned weights and all that is known about them (`Fusion`): scores, runs and frames fused by them, their file, an engine's configuration.
+"""Tuned weights and all that is known about them (`Fusion`): fused scores, runs and frames, their file, an engine's configuration.
 
 A fused score is that of `fuse.py`'s equation (1). With an engine it is what the engine computes, in its own precision, of the first
 ``depth`` documents of each system.
@@ -26,21 +26,25 @@ from exactrank.fuse.problem import Problem, Sweep, weighted_sum
 from exactrank.fuse.resample import Compared, Pair
 from exactrank.fuse.systems import Source, select_systems, systems_without_grades
 from exactrank.measures.base import Measure
-from exactrank.pictures import picture_file
+from exactrank.pictures import Pictured, can_draw, picture_html
+from exactrank.reasons import clipped
+from exactrank.table import LETTERS, Shown, Table, Values, by_column, small_table
+from exactrank.text import printable
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 FORMAT, VERSION = "exactrank-fusion", 1
+NAMED = 5  #: systems that ``repr`` names
 SIZE = 10  #: documents of a result, where the measure has no cutoff
 
 
-@dataclass(frozen=True)
-class Fusion:
+@dataclass(frozen=True, repr=False)
+class Fusion(Shown, Pictured):
     """Tuned weights, and all that is known about them; [`xr.fuse`][exactrank.fuse] makes one, [`xr.load`][exactrank.load] reads one."""
 
     systems: tuple[str, ...]
-    weights: tuple[float, ...]  #: one a system; their absolute values add up to 1
+    weights: tuple[float, ...]  #: one per system; their absolute values add up to 1
     normalise: str
     absent: str
     measure: Measure
@@ -65,11 +69,11 @@ class Fusion:
         return data.ungrouped(Problem(self.measure, chosen, values, ranked, combine=combine).scores(np.array(self.weights)))
 
     def apply(self, given: Any, columns: Columns | None = None) -> Any:
-        """New results, fused: a frame with a column ``score``, or a run.
+        """Fuse new results: a frame with a column ``score``, or a run.
 
         ``given`` is a pandas, polars or Arrow frame with a row per query and document and a column per system, null where it did not
-        retrieve the document; it needs no grades, and comes back with the fused scores, null for a document that is not ranked. Or it
-        maps the systems' names to files of runs or to what [`xr.read_run`][exactrank.read_run] gave, and a run comes back, which
+        retrieve the document; it needs no grades, and is returned with the fused scores, null for a document that is not ranked. Or it
+        maps the systems' names to files of runs or to what [`xr.read_run`][exactrank.read_run] gave, and a run is returned, which
         [`xr.write_run`][exactrank.write_run] writes.
         """
         if not isinstance(given, Mapping):
@@ -94,14 +98,14 @@ class Fusion:
         table, nw = table_of(frame, "frame"), library("narwhals")
         self._check_systems([name for name in self.systems if name in table.columns])
         if "score" in table.columns:
-            raise DataError("the frame has a column 'score' already, the name of the fused scores; rename it")
+            raise DataError("the frame already has a column 'score', the name of the fused scores; rename it")
         graded = table.select(columns.query, *self.systems).with_columns(nw.lit(0.0).alias(columns.relevance))
         scores = self.predict(RankingData.from_frame(graded.to_native(), replace(columns, features=self.systems)))
         fused = nw.new_series("score", scores, nw.Float64, backend=table.implementation)
         return table.with_columns(fused).with_columns(nw.when(nw.col("score").is_finite()).then("score").alias("score")).to_native()
 
     def _check_systems(self, given: Iterable[str]) -> None:
-        """Raise where the systems given are not those of the fusion."""
+        """Raise if the systems given are not those of the fusion."""
         known = list(given)
         lacking = [f"lacks {name!r}" for name in self.systems if name not in known]
         besides = [f"has {name!r} besides" for name in known if name not in self.systems]
@@ -112,16 +116,14 @@ class Fusion:
             )
 
     def configuration(self, parts: Mapping[str, Any] | None = None) -> str:
-        """All that the engine needs to compute just this, as JSON, or as text for Vespa.
+        """All that the engine needs to compute exactly this, as JSON, or as text for Vespa.
 
         ``parts`` says what each system is in the engine: a retriever of Elasticsearch, a query of OpenSearch, a prefetch of Qdrant, a rank
-        feature of Vespa. Where one is not given, a place in capitals waits for it.
+        feature of Vespa. A missing one is written as a placeholder in capitals.
         """
         if self.engine is None:
             known = ", ".join(ENGINES)
-            raise IncompatibleError(
-                f"the weights were tuned for no engine, so none computes what was tuned; tune with engine= one of {known}"
-            )
+            raise IncompatibleError(f"the weights were not tuned for an engine; tune them with engine= one of {known}")
         depth, (name, k) = self.depth or DEPTH, parse_normalisation(self.normalise)
         size = min(depth, SIZE) if self.measure.k is None else self.measure.k
         return ENGINES[self.engine].write(Settings(self.systems, self.weights, name, k, depth, size, parts or {}))
@@ -137,7 +139,7 @@ class Fusion:
         return found
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
-        """Write all of it but the sweep, for [`xr.load`][exactrank.load]; an existing file is replaced only with ``force``."""
+        """Write all of it except the sweep, for [`xr.load`][exactrank.load]; an existing file is replaced only with ``force``."""
         content = self.to_bytes()
         with whole_file(path, force=force) as file:
             file.write(content)
@@ -174,20 +176,34 @@ class Fusion:
             "normalisations": [_plain(vars(row)) for row in self.normalisations],
         }
 
-    def plot(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """A picture of the measure against the weight, as PNG, SVG or PDF by the path's suffix; for two systems."""
-        with picture_file(path, force=force) as draw:
-            draw(self.figure())
+    def __repr__(self) -> str:
+        named = list(zip(self.systems, self.weights, strict=True))[:NAMED]
+        weights = ", ".join(f"{clipped(printable(name), LETTERS)} {weight:.4f}" for name, weight in named)
+        more = f", … and {len(self.systems) - NAMED:,} more" if len(self.systems) > NAMED else ""
+        return f"Fusion({self.measure} {self.value:.4f} with {weights}{more}; {self.normalise}, {self.optimum} optimum)"
 
-    def figure(self) -> "Figure":
-        """The same as a figure of matplotlib."""
-        from exactrank.fuse.picture import drawn
+    def _columns(self) -> dict[str, Values]:
+        intervals = self.bootstrap_interval or [(np.nan, np.nan)] * len(self.systems)
+        (low, high), (flat_low, flat_high) = (zip(*pairs, strict=True) for pairs in (intervals, self.interval))
+        ends = {"low": list(low), "high": list(high), "flat_low": list(flat_low), "flat_high": list(flat_high)}
+        return {"system": self.systems, "weight": self.weights, **ends}
+
+    def _glance(self) -> Table:
+        rows = by_column(self.comparison, "name", "mean", "gain")
+        return small_table(repr(self), list(rows.items()), len(self.comparison))
+
+    def _repr_html_(self) -> str:
+        drawn = len(self.systems) == 2 and self.sweep is not None and can_draw()
+        return super()._repr_html_() + (picture_html(self) if drawn else "")
+
+    def _draw(self, axes: "Axes", **options: Any) -> None:
+        from exactrank.fuse.picture import draw_weights
 
         if len(self.systems) > 2:
             raise IncompatibleError(f"a picture shows one weight against another, but there are {len(self.systems)} systems; fuse two")
         if self.sweep is None:
             raise IncompatibleError("a fusion that was read from a file has no sweep to draw; tune the weights again")
-        return drawn(self, self.sweep)
+        draw_weights(axes, self, self.sweep)
 
 
 def _plain(value: Any) -> Any:

@@ -83,7 +83,7 @@ class _File:
         return str(self.record[key])
 
     def number(self, key: str, value: Any) -> float:
-        """A finite number; null is one that could not be had."""
+        """A finite number; null is one that could not be computed."""
         if value is None:
             return math.nan
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:

@@ -58,9 +58,9 @@ class Lists:
 
 
 def side_by_side(starts: Rows, sizes: Rows) -> Iterator[tuple[Rows, Rows, npt.NDArray[np.bool_]]]:
-    """All lists that are not empty in tables, those of like length together, so that little is padding; the longest first.
+    """All lists that are not empty in tables, those of similar length together, so that there is little padding; the longest first.
 
-    A table can be sorted row by row, which is some times faster than one sort of all lists. Each comes as the numbers of its
+    A table can be sorted row by row, which is several times faster than one sort of all lists. Each comes as the numbers of its
     lists, the row of each cell's document, and which cells are not padding.
     """
     order = np.argsort(sizes, kind="stable")

@@ -12,10 +12,10 @@ scores sharing their mean rank):
 
 and what each search engine makes of scores, as its file in `engines` says. k is any whole number from 1 to 10,000.
 
-A document that a system did not retrieve has no s. What stands in its place is said by ``absent``:
+A document that a system did not retrieve has no s. ``absent`` says what it gets instead:
 
     worst        the lowest value that the system gave in that query: at best the document would have come last
-    zero         0: nothing is added; with min-max the same as worst (but where all are equal), with z-score an average document
+    zero         0: nothing is added; with min-max the same as worst (unless all are equal), with z-score an average document
     zero-score   what it would have if the system had retrieved it with score 0; so it counts for min, max, mean and ranks too
     drop         the document is not ranked at all: only documents that every system retrieved are
 
@@ -37,7 +37,7 @@ from exactrank.fuse.lists import Lists, ordinal_ranks
 from exactrank.text import did_you_mean
 
 SystemScores = npt.NDArray[np.float64]  #: systems x documents
-Retrieved = npt.NDArray[np.bool_]  #: one a document
+Retrieved = npt.NDArray[np.bool_]  #: one per document
 RRF_K, MOST_K = 60, 10_000
 ABSENT = ("worst", "zero", "zero-score", "drop")
 _NOTATION = re.compile(r"([a-z0-9-]+?)(?:\(k=([0-9]{1,5})\))?")

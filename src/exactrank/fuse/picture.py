@@ -5,26 +5,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactrank.fuse.problem import Sweep
-from exactrank.pictures import caption
+from exactrank.pictures import COLOURS, INK, QUIET, caption, draw_steps
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
     from exactrank.fuse.fusion import Fusion
 
-LINE, BEST, LEVEL = "#1f4e79", "#c0392b", "#7f7f7f"  #: colours
+BEST = COLOURS[1]
+COLUMNS = 1500  #: a picture has about this many pixels across
 
 
-def drawn(fusion: "Fusion", sweep: Sweep) -> "Figure":
+def draw_weights(axes: "Axes", fusion: "Fusion", sweep: Sweep) -> None:
     """The exact step function, where its optimum is and how sure, and the values of what needs no tuning."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes, best = figure.subplots(), sweep.best
+    best = sweep.best
     second = int(np.argmax(np.abs(sweep.end)))  # the number of the system whose weight grows along the axis
     falls, grows = fusion.systems[1 - second], fusion.systems[second]
 
-    sweep.steps.plot(0.0, 1.0, ax=axes, color=LINE, linewidth=1.2, label="every weight, exactly")
+    draw_steps(axes, sweep.steps.breakpoints, sweep.steps.values, np.linspace(0.0, 1.0, COLUMNS), label="every weight, exactly")
     low, high = (0.0, 0.0) if fusion.bootstrap_interval is None else fusion.bootstrap_interval[second]
     if 0 <= low * sweep.end[second] < high * sweep.end[second]:  # negative weights may be spread over several axes
         axes.axvspan(low, high, color=BEST, alpha=0.08, linewidth=0, label="95% interval, by bootstrap")
@@ -35,15 +33,13 @@ def drawn(fusion: "Fusion", sweep: Sweep) -> "Figure":
     if np.all(sweep.start + sweep.end > 0):  # with a negative weight the axis has no system alone, nor equal weights
         for at, name in enumerate((falls, grows)):
             shown = f"{caption(name)} alone: {values[name]:.4f}"
-            axes.plot(at, values[name], "s^"[at], color="black", clip_on=False, zorder=3, label=shown)
-        axes.plot(0.5, values["CombSUM"], "D", color="black", label=f"equal weights: {values['CombSUM']:.4f}")
+            axes.plot(at, values[name], "s^"[at], color=INK, clip_on=False, zorder=3, label=shown)
+        axes.plot(0.5, values["CombSUM"], "D", color=INK, label=f"equal weights: {values['CombSUM']:.4f}")
     rrf = values["RRF (k=60)"]  # which has no place on the axis
-    axes.axhline(rrf, color=LEVEL, linewidth=1, linestyle="--", label=f"RRF (k=60): {rrf:.4f}")
+    axes.axhline(rrf, color=QUIET, linewidth=1, linestyle="--", label=f"RRF (k=60): {rrf:.4f}")
 
     sign, other = (" -" if side[j] < 0 else " " for side, j in ((sweep.end, second), (sweep.start, 1 - second)))
-    weight = f"weight of{sign}{caption(grows)} (that of{other}{caption(falls)} is the rest to 1)"
+    weight = f"weight of{sign}{caption(grows)} (that of{other}{caption(falls)} is 1 minus this)"
     axes.set(xlim=(0, 1), xlabel=weight, ylabel=f"{fusion.measure}, mean over queries")
-    axes.spines[["top", "right"]].set_visible(False)
     axes.margins(y=0.12)
-    axes.legend(fontsize="small", frameon=False, loc="best")
-    return figure
+    axes.legend(loc="best", frameon=True, framealpha=0.8, edgecolor="none")

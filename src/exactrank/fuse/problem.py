@@ -14,8 +14,8 @@ be kept apart, so that they can be weighted anew:
     f_q(alpha) = f_q(0) + sum of the jumps of q at points below alpha                                           (3)
     f(alpha) = sum_q w_q f_q(alpha) / sum_q w_q                                                                 (4)
 
-With the jumps of all queries in order of their points, (4) is a running sum, whatever the weights: a bootstrap sample or a
-training fold costs as much as reading the jumps.
+With the jumps of all queries in order of their points, (4) is a running sum for any query weights: a bootstrap sample or a
+training fold costs only one pass over the jumps.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,7 @@ from exactrank.objectives.profile import check_pairs, profile, ray_of
 from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, Interval, StepFunction
 from exactrank.threads import Pool, thread_count
 
-Weights = npt.NDArray[np.float64]  #: one a system
+Weights = npt.NDArray[np.float64]  #: one per system
 Combine = Callable[[Weights, SystemScores], PerDocument]  #: systems' scores to fused ones
 Cell = npt.NDArray[np.float64]  #: a part of the weights, corners x systems; what holds at all its corners holds in all of it, by (1)
 

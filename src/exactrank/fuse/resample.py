@@ -1,12 +1,12 @@
-"""How much of the result is owed to the sample of queries, and the tuned weights beside what needs no tuning.
+"""How much the result depends on the sample of queries, and the tuned weights compared with what needs no tuning.
 
 *Bootstrap* (Efron 1979): queries are drawn with replacement, as many as there are, and the weights tuned again; the middle 95%
-of such weights is their interval. The same draws give the intervals of all means. *Cross-validation*: queries are dealt into
+of such weights is their interval. The same draws give the intervals of all means. *Cross-validation*: queries are divided into
 folds; each fold's queries are ranked with weights that were tuned on the others.
 
-A draw is a count a query, and tuning on it is tuning with those counts for query weights. Each query's step function along a
+A draw is a count per query, and tuning on it is tuning with those counts as query weights. Each query's step function along a
 segment of weights is found once (`problem.py`), after which a draw costs next to nothing. Two systems are tuned anew over all
-weights; of more, each weight is tuned anew with the others in the proportions found. Cross-validation searches anew in any case.
+weights; with more, each weight is tuned anew with the others in the proportions found. Cross-validation always searches anew.
 
 What needs no tuning is each system alone, CombSUM, and reciprocal rank fusion:
 
@@ -15,7 +15,7 @@ What needs no tuning is each system alone, CombSUM, and reciprocal rank fusion:
                                                                         (Cormack, Clarke & Buettcher 2009)
 
 All are measured on the same queries, so the gain of the tuned weights over each is a mean of differences query by query.
-Weights tuned on the queries that measure them (in sample) flatter themselves; the gain is that of weights tuned on other queries
+The value on the queries that weights were tuned on (in sample) is optimistic; the gain is that of weights tuned on other queries
 (held out, by cross-validation).
 """
 
@@ -63,7 +63,7 @@ def bootstrapped(problem: Problem, weights: Weights, draws: Draws, swept: Sequen
 
 @dataclass(frozen=True)
 class Compared:
-    """A way to rank and its measure; ``gain`` is what tuned weights have over it, cross-validated, query by query."""
+    """A way to rank and its measure; ``gain`` is the advantage of tuned weights over it, cross-validated, query by query."""
 
     name: str
     mean: float

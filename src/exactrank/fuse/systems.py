@@ -1,7 +1,7 @@
-"""The systems of a hybrid search as data, a feature each: from runs, from a frame, or from some features of other data.
+"""The systems of a hybrid search as data, one feature each: from runs, from a frame, or from some features of other data.
 
 Systems are known by name: that of a mapping, or of a run's file. An engine breaks ties by its own number of a document, which is the same
-in all its lists. So the documents of a query stand in the order of the runs, whatever their grades, and earlier rows come first.
+in all its lists. So the documents of a query are in the order of the runs, whatever their grades, and earlier rows come first.
 """
 
 import os
@@ -22,7 +22,7 @@ Source = str | os.PathLike[str] | Run
 
 
 def systems_from_runs(qrels: str | os.PathLike[str], runs: Mapping[str, Source] | Sequence[Source]) -> RankingData:
-    """Judgments and TREC runs as data for [`xr.fuse`][exactrank.fuse]: a feature a run.
+    """Judgments and TREC runs as data for [`xr.fuse`][exactrank.fuse]: one feature per run.
 
     ``runs`` maps names of systems to files or to what [`xr.read_run`][exactrank.read_run] gave; in a list, files are named by their stem
     and runs by their tag.
@@ -51,9 +51,13 @@ def select_systems(data: RankingData, systems: Sequence[str]) -> RankingData:
     if absent:
         known = ", ".join(data.feature_names[:20]) + (", ..." if data.n_features > 20 else "")
         raise DataError(f"the data has no system {', '.join(map(repr, absent))}; it has {known or 'none'}")
+    texts = [name for name in systems if name in data.levels]
+    if texts:
+        raise DataError(f"system {texts[0]!r} holds text, not scores; leave it out, or give its scores as numbers")
     columns = [data.feature_names.index(name) for name in systems]
     X = data.X if columns == list(range(data.n_features)) else data.X[:, columns]
-    return replace(data, X=X, feature_names=tuple(systems), order=None, offset=None if data.offset is None else data.offset[columns])
+    offset = None if data.offset is None else data.offset[columns]
+    return replace(data, X=X, feature_names=tuple(systems), order=None, offset=offset, levels={})
 
 
 def named_runs(runs: Mapping[str, Source] | Sequence[Source]) -> list[Run]:
@@ -64,7 +68,7 @@ def named_runs(runs: Mapping[str, Source] | Sequence[Source]) -> list[Run]:
 
 
 def _check_shared(runs: Sequence[Run]) -> None:
-    """Raise where a run has no query in common with any other."""
+    """Raise if a run has no query in common with any other."""
     for run in runs:
         others = [other for other in runs if other is not run]
         if others and all(run.by_query.keys().isdisjoint(other.by_query) for other in others):
@@ -88,7 +92,7 @@ def distinct(systems: Sequence[str]) -> tuple[str, ...]:
     """The names, once they differ."""
     repeated = first_repeated(systems)
     if repeated is not None:
-        raise DataError(f"system {repeated!r} is named twice; give each a name of its own (of runs: NAME=FILE)")
+        raise DataError(f"system {repeated!r} is named twice; give each its own name (for runs: NAME=FILE)")
     return tuple(systems)
 
 

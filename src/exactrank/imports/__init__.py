@@ -1,4 +1,4 @@
-"""Models that were trained elsewhere: one file per library, each known by its content; `load` reads them all.
+"""Models that were trained elsewhere: one file per library, each recognised by its content; `load` reads them all.
 
 A library is one file with a `Reader` and one line in `READERS`, before ``model`` and ``weights``, which take any JSON.
 """

@@ -1,4 +1,4 @@
-"""CatBoost's models as ``save_model(..., format="json")`` writes them: symmetric trees, and others, of numbers.
+"""CatBoost's models as ``save_model(..., format="json")`` writes them: symmetric and other trees, on numeric features.
 
 At a border b a row goes right where x > b, in single precision; a missing value goes left, or right where the feature's
 ``nan_value_treatment`` is ``AsTrue``. Scores are scale times the sum of the leaves, plus a bias, in double precision.
@@ -18,12 +18,12 @@ from exactrank.scorers.plain_tree import PlainTree, text_of
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 
 DEEPEST = 16  #: levels of a symmetric tree, as in CatBoost
-ONE_SCORE = "a ranking needs one score a row, so train with a loss of one dimension"
+ONE_SCORE = "a ranking needs one score per row, so train with a loss of one dimension"
 OTHERS = ("categorical_features", "text_features", "embedding_features", "ctrs")
 
 
 def recognises(content: Content) -> bool:
-    """Are there features, and trees of one of both kinds?"""
+    """Are there features, and trees of one of the two kinds?"""
     record = content.record
     return isinstance(record.get("features_info"), dict) and any(
         isinstance(record.get(kind), list) for kind in ("oblivious_trees", "trees")
@@ -37,9 +37,9 @@ def of_record(record: Mapping[str, Any]) -> Model:
         raise DataError(f"the model has {other}; encode them as numbers, one column each, and train on these (without cat_features)")
     features = part(record, "features_info.float_features", list)
     if not all(isinstance(feature, dict) for feature in features):
-        raise DataError(f"features_info.float_features holds something else; {DAMAGED}")
+        raise DataError(f"features_info.float_features does not hold features; {DAMAGED}")
     if [feature.get("flat_feature_index") for feature in features] != list(range(len(features))):
-        raise DataError(f"the float_features are not numbered as the columns; {DAMAGED}")
+        raise DataError(f"the float_features are not numbered like the columns; {DAMAGED}")
     names = tuple(str(feature.get("feature_id") or "") for feature in features)
     right = np.array([feature.get("nan_value_treatment") == "AsTrue" for feature in features])
     scale, bias = _scale_and_bias(record)
@@ -79,10 +79,10 @@ def _split(split: Any, where: str, features: int) -> tuple[int, float]:
 
 
 def _symmetric(tree: Any, where: str, right: npt.NDArray[np.bool_]) -> PlainTree:
-    """A tree that asks the same of all nodes of a level: node n has the children 2n + 1 and 2n + 2, and the last level is asked first."""
+    """A tree with the same split at all nodes of a level: node n has the children 2n + 1 and 2n + 2; the last level comes first."""
     splits = part(tree, "splits", list) if isinstance(tree, dict) and tree.get("splits") else []
     if len(splits) > DEEPEST:
-        raise DataError(f"{where} has {len(splits)} levels, and CatBoost's have at most {DEEPEST}; {DAMAGED}")
+        raise DataError(f"{where} has {len(splits)} levels, but CatBoost's trees have at most {DEEPEST}; {DAMAGED}")
     leaves = 1 << len(splits)
     values = array(tree, "leaf_values", where, "iuf")
     if len(values) != leaves:
@@ -104,10 +104,10 @@ def _symmetric(tree: Any, where: str, right: npt.NDArray[np.bool_]) -> PlainTree
 
 
 def _other(tree: Any, where: str, right: npt.NDArray[np.bool_]) -> PlainTree:
-    """A tree of nested nodes, numbered as they are met."""
+    """A tree of nested nodes, numbered in the order in which they are read."""
     feature, border, left, values, weights = list[int](), list[float](), list[int](), list[float](), list[float]()
     nodes = [tree]
-    for node in nodes:  # which grows
+    for node in nodes:  # the list grows
         leaf = isinstance(node, dict) and "value" in node
         if not leaf and (not isinstance(node, dict) or not {"left", "right", "split"} <= set(node)):
             raise DataError(f"{where}: node {len(left)} has neither a value nor a split and two sides; {DAMAGED}")

@@ -1,4 +1,4 @@
-"""What a file holds that may be a model: its bytes, as text and as JSON where it is that, and who reads it."""
+"""The content of a file that may be a model: its bytes, as text and as JSON if it is that, and its reader."""
 
 import json
 import reprlib
@@ -17,12 +17,12 @@ from exactrank.scorers.model import Model
 
 DIGITS = 4000  #: of a whole number: more than any finite double has
 DAMAGED = "the file is damaged, so train or copy the model again"
-_EXPECTED = "expected a file of exactrank train, of a library that exactrank reads, or JSON with weights"
+_EXPECTED = "expected a file from exactrank train, from a library that exactrank reads, or JSON with weights"
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """The bytes of the file ``where``; ``n_features`` is how many features there are, for files that do not say."""
+    """The bytes of the file ``where``; ``n_features`` is the number of features, for files that do not say."""
 
     data: bytes
     where: str
@@ -43,7 +43,7 @@ class Content:
 
     @cached_property
     def json(self) -> Any:
-        """What JSON says, strictly: no name twice, no NaN, no number of more digits than any finite double has."""
+        """The JSON value, read strictly: no repeated names, no NaN, no number with more digits than any finite double has."""
         try:
             return json.loads(self.text, object_pairs_hook=unique, parse_constant=_refused, parse_int=_whole_number)
         except RecursionError:
@@ -56,28 +56,28 @@ class Content:
 
     @property
     def record(self) -> Mapping[str, Any]:
-        """What JSON says by name; nothing where it is a list."""
+        """The JSON object; empty if it is a list."""
         return self.json if isinstance(self.json, dict) else {}
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Does a file hold something of its kind, and what? Errors of ``read`` need not name the file."""
+    """Recognises and reads one kind of file. Errors of ``read`` need not name the file."""
 
     recognises: Callable[[Content], bool]
-    read: Callable[[Content], Model | Any]  #: a model, or what is scored by as a fusion is
+    read: Callable[[Content], Model | Any]  #: a model, or something else that scores, such as a fusion
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The values by name, none of which is there twice."""
+    """The values by name; a repeated name is an error."""
     twice = first_repeated([name for name, _ in pairs])
     if twice is not None:
-        raise ValueError(f"{reprlib.repr(twice)} is there twice")
+        raise ValueError(f"{reprlib.repr(twice)} appears twice")
     return dict(pairs)
 
 
 def part(record: Any, path: str, types: type | tuple[type, ...]) -> Any:
-    """What stands in nested ``record`` at ``path``, such as ``learner.objective.name``, once it is of ``types``."""
+    """The value in nested ``record`` at ``path``, such as ``learner.objective.name``, checked to be of ``types``."""
     found = record
     for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -96,14 +96,14 @@ def array(record: Any, name: str, where: str, kinds: str = "iu", size: int | Non
     if values.shape == (0,):
         values = values.astype(np.int64)
     if values.ndim != 1 or values.dtype.kind not in kinds or (size is not None and len(values) != size):
-        raise DataError(f"{where}: {name} is {reprlib.repr(found)} where {'' if size is None else f'{size} '}numbers belong; {DAMAGED}")
+        raise DataError(f"{where}: {name} is {reprlib.repr(found)}, expected {'' if size is None else f'{size} '}numbers; {DAMAGED}")
     return values
 
 
 def finite(value: Any, what: str) -> float:
-    """``value`` once it is a finite number."""
+    """``value``, checked to be a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-        raise DataError(f"{what} is {reprlib.repr(value)} where a finite number belongs; {DAMAGED}")
+        raise DataError(f"{what} is {reprlib.repr(value)}, expected a finite number; {DAMAGED}")
     return float(value)
 
 

@@ -1,4 +1,4 @@
-"""`load`: a model from a file of any kind that is known, by its content."""
+"""`load`: a model from a file of any known kind, recognised by its content."""
 
 import os
 from typing import Any
@@ -13,11 +13,12 @@ MOST = 1 << 30  #: bytes of a model file
 
 
 def load(path: str | os.PathLike[str], n_features: int | None = None) -> Model | Any:
-    """Read a model: of exactrank, also as ONNX; of LightGBM, XGBoost, CatBoost or RankLib as they save it; or weights.
+    """Read a model of exactrank (also as ONNX), of LightGBM, XGBoost, CatBoost or RankLib as they save it, or weights.
 
-    Weights are ``{"bm25": 0.7, ...}``, ``{"weights": ...}``, which may have ``"missing": "zero"`` beside it, or ``[0.7, ...]``, which is
-    matched by position. ``n_features`` is how many features the data has: RankLib's files do not say, and are else taken to have no more
-    than the last that they look at. The file of a fusion is read as a [`Fusion`][exactrank.Fusion]. Nothing in a file is ever run.
+    Weights are ``{"bm25": 0.7, ...}``, ``{"weights": ...}``, to which ``"missing": "zero"`` may be added, or ``[0.7, ...]``, which is
+    matched by position. ``n_features`` is the number of features in the data: RankLib's files do not say, and without it the last feature
+    that the model uses is taken to be the last there is. The file of a fusion is read as a [`Fusion`][exactrank.Fusion]. Nothing in a file
+    is ever executed.
     """
     content = Content(bytes(read_bounded(path, MOST)), str(path), n_features)
     reader = next(reader for reader in READERS.values() if reader.recognises(content))

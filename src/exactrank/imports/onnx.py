@@ -1,7 +1,7 @@
 """ONNX graphs as exactrank exports them: trees, weighted features, hidden units, and their sums.
 
-A graph is read, not run: each node says what its output is of those things, from the input to the score. What no export of ours has in it
-is refused: other operators, several inputs or outputs, other rules of comparison or of adding up, numbers in files elsewhere.
+A graph is read, not run: node by node, from the input to the score, it is translated into these parts. Anything that our exports do not
+contain is refused: other operators, several inputs or outputs, other rules of comparison or of adding up, numbers in other files.
 """
 
 import json
@@ -30,19 +30,19 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
 A = TypeVar("A", bound=npt.NDArray[Any])
-_FOREIGN = "only graphs that exactrank exported can be read; load what the graph was made of"
+_FOREIGN = "only graphs that exactrank exported can be read; load the model that the graph was made from"
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The input, with ``fill`` in the place of missing values; None where they stay."""
+    """The input, with missing values replaced by ``fill``; None if they stay."""
 
     fill: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """``rows`` times ``weights``, plus ``bias``: a column of weights for each."""
+    """``rows`` times ``weights``, plus ``bias``: one column of weights per sum."""
 
     rows: _Rows
     weights: Floats
@@ -52,7 +52,7 @@ class _Sums:
 
 @dataclass(frozen=True, eq=False)
 class _Score:
-    """Parts, and a number, that are added up."""
+    """Parts and a constant that are added up."""
 
     parts: tuple[_Sums | tuple[_Sums, Floats] | list[PlainTree], ...] = ()
     constant: float = 0.0
@@ -68,15 +68,15 @@ def read(content: Content) -> Model:
     try:
         model = onnx.load_from_string(content.data)
     except library("google.protobuf.message", "ONNX files", "onnx").DecodeError:
-        raise DataError(f"it is no ONNX file, or not a whole one; {DAMAGED}") from None
+        raise DataError(f"it is not an ONNX file, or an incomplete one; {DAMAGED}") from None
     graph, known = model.graph, {one.key: one.value for one in model.metadata_props if isinstance(one.value, str)}  # bytes are damaged text
     if len(graph.input) != 1 or len(graph.output) != 1 or model.functions or graph.sparse_initializer:
         raise DataError(f"the graph has {len(graph.input)} inputs and {len(graph.output)} outputs, or functions of its own; {_FOREIGN}")
     shape = graph.input[0].type.tensor_type.shape.dim
     n_features = shape[1].dim_value if len(shape) == 2 else 0
     if not 0 < n_features <= MOST_FEATURES:
-        raise DataError(f"the input has {n_features:,} columns where 1 to {MOST_FEATURES:,} features belong; {_FOREIGN}")
-    with np.errstate(invalid="ignore"):  # what is no number is found later
+        raise DataError(f"the input has {n_features:,} columns, expected 1 to {MOST_FEATURES:,} features; {_FOREIGN}")
+    with np.errstate(invalid="ignore"):  # NaN is found later
         score = _Walk(onnx, graph, n_features).score()
     names = tuple(_listed(known, "features", str, n_features) or ())
     offset = _listed(known, "offset", float, n_features)
@@ -85,7 +85,7 @@ def read(content: Content) -> Model:
 
 
 class _Walk:
-    """From the input of a graph to its score, node by node; each operator is a method that gets what its inputs are."""
+    """From the input of a graph to its score, node by node; each operator is a method that gets its translated inputs."""
 
     def __init__(self, onnx: Any, graph: Any, n_features: int) -> None:
         self.onnx, self.graph, self.n_features = onnx, graph, n_features
@@ -99,9 +99,9 @@ class _Walk:
                 raise DataError(f"the graph has the operator {node.op_type[:40]!r} with {len(inputs)} inputs; {_FOREIGN}")
             unknown = next((name for name in inputs if name not in self.known), None)
             if unknown is not None:
-                raise DataError(f"{node.op_type} reads {unknown[:40]!r}, which nothing before it gives; {DAMAGED}")
+                raise DataError(f"{node.op_type} reads {unknown[:40]!r}, which no earlier node produces; {DAMAGED}")
             if len(node.output) != 1 or node.output[0] in self.known:
-                raise DataError(f"{node.op_type} gives not one result, or one that is there already; {DAMAGED}")
+                raise DataError(f"{node.op_type} does not produce one result, or one that already exists; {DAMAGED}")
             attributes = _Attributes(self.onnx, node)
             self.known[node.output[0]] = operator(self, attributes, *(self.known[name] for name in inputs))
             attributes.done()
@@ -139,21 +139,21 @@ class _Walk:
         return _Score(ours.parts + theirs.parts, ours.constant + theirs.constant)
 
     def cast(self, given: "_Attributes", score: Any) -> _Score:
-        """The same in another type: what an older operator gives are floats."""
+        """The same in another type: an older operator returns floats."""
         given.require(to=self.onnx.TensorProto.DOUBLE)
         return _as_score(score, "Cast")
 
     def ensemble(self, given: "_Attributes", rows: Any) -> _Score:
-        """Trees, of version 5."""
+        """Trees, in version 5."""
         return self._trees(rows, _ensemble(given))
 
     def regressor(self, given: "_Attributes", rows: Any) -> _Score:
-        """Trees, of the versions before."""
+        """Trees, in earlier versions."""
         return self._trees(rows, _regressor(given))
 
     def _trees(self, rows: Any, trees: list[PlainTree]) -> _Score:
         if _of(rows, _Rows, "the trees").fill is not None:
-            raise DataError(f"the trees get missing values filled in; {_FOREIGN}")
+            raise DataError(f"missing values are filled in before the trees; {_FOREIGN}")
         return _Score((trees,))
 
 
@@ -171,50 +171,50 @@ _OPERATORS: dict[tuple[str, str, int], Callable[..., Any]] = {
 
 
 class _Attributes:
-    """Those of a node, by name, each once it is what it should be; those that nobody asked for are foreign."""
+    """The attributes of a node, by name, each checked; any that is left over is foreign."""
 
     def __init__(self, onnx: Any, node: Any) -> None:
         self.onnx, self.operator, self.left = onnx, node.op_type, {one.name: one for one in node.attribute}
 
     def require(self, **expected: Any) -> None:
-        """Raise unless these are as they are in our exports, or not there."""
+        """Raise unless these have the values of our exports, or are absent."""
         for name, value in expected.items():
             if name in self.left and self.onnx.helper.get_attribute_value(self.left.pop(name)) not in (value, str(value).encode()):
                 raise DataError(f"{name} of {self.operator} is not {value}; {_FOREIGN}")
 
     def integers(self, name: str, size: int, most: float = np.inf) -> Ints:
-        """So many integers, from 0 to ``most``."""
+        """``size`` integers, from 0 to ``most``."""
         return self._checked(name, np.array(self.left.pop(name).ints if name in self.left else [], np.int64), size, most)
 
     def numbers(self, name: str, size: int) -> Floats:
-        """So many numbers, as a tensor or as floats."""
+        """``size`` numbers, as a tensor or as floats."""
         one = self.left.pop(f"{name}_as_tensor", None) or self.left.pop(name, None)
         found = np.empty(0) if one is None else _array(self.onnx, one.t) if one.HasField("t") else np.array(one.floats, np.float64)
         return self._checked(name, found, size, np.inf, -np.inf)
 
     def count(self, name: str) -> int:
-        """How many integers or words there are."""
+        """The number of integers or words."""
         return max(len(self.left[name].ints), len(self.left[name].strings)) if name in self.left else 0
 
     def words(self, name: str, size: int) -> npt.NDArray[Any]:
-        """So many words."""
+        """``size`` words."""
         return self._checked(name, np.array([bytes(word) for word in self.left.pop(name).strings] if name in self.left else []), size)
 
     def done(self) -> None:
-        """Raise where there are others."""
+        """Raise if any are left."""
         if self.left:
             raise DataError(f"{self.operator} has the attribute {next(iter(self.left))[:40]!r}; {_FOREIGN}")
 
     def _checked(self, name: str, found: A, size: int, most: float | None = None, least: float = 0) -> A:
         if found.shape != (size,) or (most is not None and np.any((found < least) | (found > most))):
-            raise DataError(f"{name} of {self.operator} has {found.size} values where {size} belong, or some out of range; {DAMAGED}")
+            raise DataError(f"{name} of {self.operator} has {found.size} values instead of {size}, or some out of range; {DAMAGED}")
         return found
 
 
 def _ensemble(given: _Attributes) -> list[PlainTree]:
-    """All nodes have one numbering, of which each tree has a piece, and all leaves another.
+    """All nodes have one numbering, of which each tree has a range, and all leaves another.
 
-    In a tree of n nodes here the leaf that is the left child of its node i has the number n + i, one that is the right child 2n + i.
+    In a tree of n nodes, the leaf that is the left child of node i gets the number n + i, and the right child 2n + i.
     """
     given.require(n_targets=1, aggregate_function=1, post_transform=0)
     n_nodes, n_leaves = given.count("nodes_featureids"), given.count("leaf_targetids")
@@ -231,7 +231,7 @@ def _ensemble(given: _Attributes) -> list[PlainTree]:
         ends.append(given.integers(f"nodes_{name}leafs", n_nodes, 1) > 0)
         child = given.integers(f"nodes_{name}nodeids", n_nodes)
         if np.any(child >= np.where(ends[-1], n_leaves, n_nodes)):
-            raise DataError(f"nodes_{name}nodeids of TreeEnsemble name what is not there; {DAMAGED}")
+            raise DataError(f"nodes_{name}nodeids of TreeEnsemble refer to missing nodes or leaves; {DAMAGED}")
         values.append(np.where(ends[-1], weights[np.where(ends[-1], child, 0)], 0.0))
         children.append(np.where(ends[-1], side * size + np.arange(n_nodes) - first, child - first))
     alone = (size == 1) & ends[0] & ends[1] & (values[0] == values[1])  # how a tree of one leaf is written
@@ -262,19 +262,19 @@ def _regressor(given: _Attributes) -> list[PlainTree]:
     owner, place = given.integers("target_treeids", leaves, len(starts) - 1), given.integers("target_nodeids", leaves)
     ends, value = modes == b"LEAF", np.zeros(size)
     if np.any(place >= sizes[owner]) or not np.array_equal(starts[owner] + place, np.flatnonzero(ends)):
-        raise DataError(f"the leaves of TreeEnsembleRegressor are others than those that have values; {DAMAGED}")
+        raise DataError(f"the leaves of TreeEnsembleRegressor are not the nodes that have values; {DAMAGED}")
     value[ends] = given.numbers("target_weights", leaves)
     columns = feature, threshold, np.where(ends, -1, left), np.where(ends, -1, right), value, missing
     return [PlainTree(*own) for own in zip(*(np.split(each, starts[1:]) for each in columns), strict=True)]
 
 
 def _leaf(value: float) -> PlainTree:
-    """A tree that gives all rows the same."""
+    """A tree that gives all rows the same value."""
     return PlainTree(np.zeros(1, np.int64), np.zeros(1), np.array([-1]), np.array([-1]), np.array([value]), np.zeros(1, bool))
 
 
 def _scorer(score: _Score, n_features: int, names: tuple[str, ...], offset: Floats | None) -> Scorer:
-    """The scorer of the parts; a constant is a tree of one leaf."""
+    """The scorer made of the parts; a constant is a tree with one leaf."""
     parts: list[Scorer] = []
     trees, constant, zeros = list[PlainTree](), score.constant, np.zeros(n_features)
     for part in score.parts:
@@ -307,31 +307,31 @@ def _as_score(found: Any, where: str) -> _Score:
 
 def _of(found: Any, kind: type[T], where: str) -> T:
     if not isinstance(found, kind):
-        raise DataError(f"{where} is something else than in our exports; {_FOREIGN}")
+        raise DataError(f"{where} differs from our exports; {_FOREIGN}")
     return found
 
 
 def _shaped(found: Any, shape: tuple[int, ...], where: str) -> Floats:
-    """The constant ``found``, once it has that shape."""
+    """The constant ``found``, checked to have that shape."""
     if np.shape(_of(found, np.ndarray, where)) != shape or len(shape) > 2:
-        raise DataError(f"{where} has a constant of the shape {np.shape(found)} where {shape} belongs; {DAMAGED}")
+        raise DataError(f"{where} has a constant of shape {np.shape(found)}, expected {shape}; {DAMAGED}")
     return np.asarray(found, np.float64)
 
 
 def _array(onnx: Any, tensor: Any) -> npt.NDArray[np.float64]:
-    """The numbers of a tensor, which lie in the file itself."""
+    """The numbers of a tensor, which must be in the file itself."""
     if tensor.external_data or tensor.data_location:
         raise DataError(f"the numbers of {tensor.name[:40]!r} are in another file; {_FOREIGN}")
     if tensor.data_type not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.UINT8):
-        raise DataError(f"{tensor.name[:40]!r} has numbers of another type than double or float; {_FOREIGN}")
+        raise DataError(f"{tensor.name[:40]!r} has numbers that are neither double nor float; {_FOREIGN}")
     try:
         return np.asarray(onnx.numpy_helper.to_array(tensor), np.float64)
     except (ValueError, TypeError):
-        raise DataError(f"{tensor.name[:40]!r} has not as many numbers as it says; {DAMAGED}") from None
+        raise DataError(f"{tensor.name[:40]!r} does not have as many numbers as it declares; {DAMAGED}") from None
 
 
 def _listed(known: dict[str, str], key: str, kind: type, size: int) -> list[Any] | None:
-    """The JSON list of the metadata under ``key``; None where there is none."""
+    """The JSON list in the metadata under ``key``; None if there is none."""
     if key not in known:
         return None
     try:
@@ -339,7 +339,7 @@ def _listed(known: dict[str, str], key: str, kind: type, size: int) -> list[Any]
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list) or len(found) != size or not all(type(one) is kind for one in found):
-        raise DataError(f"the metadata say {known[key][:40]!r} of {key!r}, which is no list of {size}; {DAMAGED}")
+        raise DataError(f"the metadata have {known[key][:40]!r} for {key!r}, which is not a list of {size}; {DAMAGED}")
     return found
 
 

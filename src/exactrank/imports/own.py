@@ -1,4 +1,4 @@
-"""Files of exactrank itself, and weights that were trained anywhere: ``{"bm25": 0.7}``, the same under ``"weights"``, or a list."""
+"""Files of exactrank itself, and weights trained elsewhere: ``{"bm25": 0.7}``, the same under ``"weights"``, or a list."""
 
 from exactrank.imports.content import Content, Reader
 from exactrank.scorers.linear import Linear

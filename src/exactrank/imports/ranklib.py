@@ -1,7 +1,7 @@
 """RankLib's models as ``-save`` writes them: LambdaMART, MART, random forests, and the linear ones of coordinate ascent.
 
-Features are numbered from 1; how many there are the file does not say. A row goes left where x <= t, in single precision, missing values
-count as 0, and a score is the sum of the trees' outputs times their weights; for several ensembles their mean.
+Features are numbered from 1; the file does not say how many there are. A row goes left where x <= t, in single precision, missing values
+count as 0, and a score is the sum of the trees' outputs times their weights, or the mean over several ensembles.
 """
 
 import math
@@ -27,7 +27,7 @@ Token = tuple[str, str]  #: a tag such as ``split`` or ``/split`` with its attri
 
 
 def recognises(content: Content) -> bool:
-    """Does it begin with RankLib's remarks, or with an ensemble alone?"""
+    """Does it begin with RankLib's comments, or directly with an ensemble?"""
     return content.data.lstrip()[:3] == b"## " or content.data.lstrip()[:10] == b"<ensemble>"
 
 
@@ -38,7 +38,7 @@ def read(content: Content) -> Model:
     body = "\n".join(line for line in lines if not line.startswith("##")).strip()
     name = remarks[0] if remarks else TREES[0]
     if name not in (*TREES, *WEIGHTS):
-        raise DataError(f"a RankLib model of {name[:40]!r} cannot be read; there are {', '.join((*TREES, *WEIGHTS))}")
+        raise DataError(f"a RankLib model of {name[:40]!r} cannot be read; give one of {', '.join((*TREES, *WEIGHTS))}")
     if name in WEIGHTS:
         found = _weights(body)
         width = _width(max(found), content)
@@ -50,9 +50,7 @@ def read(content: Content) -> Model:
 
 def _width(last: int, content: Content) -> int:
     if content.n_features is not None and content.n_features < last:
-        raise DataError(
-            f"the model looks at feature {last} but there are {content.n_features}; give data with the features of its training"
-        )
+        raise DataError(f"the model uses feature {last} but there are {content.n_features}; give data with the features of its training")
     return content.n_features or last
 
 
@@ -61,7 +59,7 @@ def _weights(body: str) -> dict[int, float]:
     for word in body.split():
         pair = _WEIGHT.fullmatch(word)
         if not pair or not 1 <= int(pair[1]) <= WIDEST or int(pair[1]) in found:
-            raise DataError(f"{word[:40]!r} is no new feature with its weight, as 1:0.5; {DAMAGED}")
+            raise DataError(f"{word[:40]!r} is not a new feature with its weight, such as 1:0.5; {DAMAGED}")
         found[int(pair[1])] = _number(pair[2], f"the weight of feature {pair[1]}")
     if not found:
         raise DataError(f"there are no weights; {DAMAGED}")
@@ -93,22 +91,22 @@ def _trees(body: str) -> list[PlainTree]:
             case "/ensemble" | "/file":
                 pass
             case _:
-                raise DataError(f"{(tag or more)[:40]!r} stands where a tree belongs, behind {len(trees)} trees; {DAMAGED}")
+                raise DataError(f"expected a tree after {len(trees)} trees, found {(tag or more)[:40]!r}; {DAMAGED}")
     with np.errstate(over="ignore"):
         return [replace(tree, value=tree.value * weight / max(ensembles, 1)) for tree, weight in trees]
 
 
 def _tree(tokens: Iterator[Token], where: str) -> PlainTree:
-    """The tree up to its end; nodes are numbered as they are met."""
+    """The tree up to its end; nodes are numbered in the order in which they are read."""
     nodes: list[dict[str, float]] = []
-    path: list[dict[str, float]] = []  # from the root to where it is read
+    path: list[dict[str, float]] = []  # from the root to the current node
     for tag, more in tokens:
         here = f"{where}: node {len(nodes) - 1}"
         if tag == "split" and (path or not nodes):
             if path:
                 side = "right" if "left" in path[-1] else "left"
                 if f'pos="{side}"' not in more or side in path[-1]:
-                    raise DataError(f"{here}: a split{more[:40]} is not the {side} one that is next; {DAMAGED}")
+                    raise DataError(f"{here}: expected the {side} split, found split{more[:40]}; {DAMAGED}")
                 path[-1][side] = len(nodes)
             nodes.append({})
             path.append(nodes[-1])
@@ -121,7 +119,7 @@ def _tree(tokens: Iterator[Token], where: str) -> PlainTree:
         elif tag == "/tree" and nodes and not path:
             break
         else:
-            raise DataError(f"{here}: {(tag or more)[:40]!r} stands where a split, its parts or its end belong; {DAMAGED}")
+            raise DataError(f"{here}: expected a split, its parts or its end, found {(tag or more)[:40]!r}; {DAMAGED}")
     feature = np.array([node.get("feature", 1) for node in nodes])
     known = (feature >= 1) & (feature <= WIDEST) & (feature == np.floor(feature))
     if not np.all(known):
@@ -144,7 +142,7 @@ def _tree(tokens: Iterator[Token], where: str) -> PlainTree:
 
 def _number(word: str, what: str) -> float:
     if not _NUMBER.fullmatch(word) or not math.isfinite(float(word)):
-        raise DataError(f"{what} is {word[:40]!r} where a finite number belongs; {DAMAGED}")
+        raise DataError(f"{what} is {word[:40]!r}, expected a finite number; {DAMAGED}")
     return float(word)
 
 

@@ -1,6 +1,6 @@
-"""Universal Binary JSON (draft 12), as XGBoost writes it: what it says, within the bounds of its bytes.
+"""Universal Binary JSON (draft 12), as XGBoost writes it, read within the bounds of its bytes.
 
-A value is a mark and what follows it. Containers may say how many items they have (``#``), and before that of which kind all are (``$``).
+A value is a mark and what follows it. Containers may declare the number of their items (``#``), and before that their common kind (``$``).
 """
 
 from typing import Any
@@ -12,15 +12,15 @@ from exactrank.imports.content import unique
 
 NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 CONSTANTS = {b"Z": None, b"T": True, b"F": False}
-DEEPEST = 100  #: containers within each other
+DEEPEST = 100  #: nested containers
 
 
 def parsed(data: bytes) -> Any:
-    """The value in ``data``: lists of numbers of one kind as arrays, others as Python's."""
+    """The value in ``data``: lists of numbers of one kind as arrays, others as Python lists."""
     reading = _Reading(data)
     found = reading.value(reading.take(1), 0)
     if reading.at != len(data):
-        raise DataError(f"there is more behind the end, at byte {reading.at:,}; copy the file again")
+        raise DataError(f"the file continues after its end, at byte {reading.at:,}; copy it again")
     return found
 
 
@@ -29,16 +29,16 @@ class _Reading:
         self.data, self.at = data, 0
 
     def take(self, count: int) -> bytes:
-        """The next ``count`` bytes, which there must be."""
+        """The next ``count`` bytes, which must exist."""
         if not 0 <= count <= len(self.data) - self.at:
             raise DataError(
-                f"{count:,} bytes are announced at byte {self.at:,} of {len(self.data):,}; the file is damaged, so copy it again"
+                f"{count:,} bytes are declared at byte {self.at:,} of {len(self.data):,}; the file is damaged, so copy it again"
             )
         self.at += count
         return self.data[self.at - count : self.at]
 
     def value(self, mark: bytes, depth: int) -> Any:
-        """The value behind ``mark``."""
+        """The value after ``mark``."""
         if mark in CONSTANTS:
             return CONSTANTS[mark]
         if mark in NUMBERS:
@@ -48,22 +48,22 @@ class _Reading:
         if mark == b"C":
             return self.take(1).decode("latin-1")
         if mark not in (b"[", b"{") or depth == DEEPEST:
-            raise DataError(f"byte {self.at - 1:,} is {mark!r} {depth} deep, where no value begins; the file is damaged, so copy it again")
+            raise DataError(f"byte {self.at - 1:,} is {mark!r} at depth {depth}, expected a value; the file is damaged, so copy it again")
         return self.container(mark == b"{", depth + 1)
 
     def string(self, mark: bytes) -> str:
-        """A string, of which ``mark`` begins the length."""
+        """A string; ``mark`` begins its length."""
         try:
             return self.take(self.count(mark)).decode()
         except UnicodeDecodeError:
             raise DataError(f"a name that ends at byte {self.at:,} is not UTF-8; the file is damaged, so copy it again") from None
 
     def count(self, mark: bytes) -> int:
-        """A number of things, none of which takes no byte."""
+        """A number of items, each of which takes at least one byte."""
         found = self.value(mark, 0) if mark in NUMBERS and NUMBERS[mark][1] != "f" else -1
         if not 0 <= found <= len(self.data) - self.at:
             raise DataError(
-                f"{found:,} items are announced at byte {self.at:,} of {len(self.data):,}; the file is damaged, so copy it again"
+                f"{found:,} items are declared at byte {self.at:,} of {len(self.data):,}; the file is damaged, so copy it again"
             )
         return int(found)
 

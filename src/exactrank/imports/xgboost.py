@@ -1,7 +1,8 @@
 """XGBoost's models as ``Booster.save_model`` writes them, in JSON or UBJSON: gbtree and dart as trees, gblinear as a linear model.
 
 XGBoost compares and adds in single precision: a row goes left where x < t, which is x <= the float below t, and missing values go where the
-split says. All trees count, as for ``Booster.predict``, also those behind ``best_iteration``; scores are those of ``output_margin=True``.
+split says. All trees count, as in ``Booster.predict``, including those after ``best_iteration``; scores are those of
+``output_margin=True``.
 """
 
 import math
@@ -44,7 +45,7 @@ def of_record(record: Mapping[str, Any]) -> Model:
     given = {name: part(record, f"learner.learner_model_param.{name}", str) for name in ("num_feature", "num_class", "base_score")}
     n_features, outputs = _integer(given, "num_feature"), max(_integer(given, "num_class"), _targets(record))
     if outputs > 1:
-        raise DataError(f"the model gives {outputs} scores a row; a ranking needs one, so train with a single target and no num_class")
+        raise DataError(f"the model gives {outputs} scores per row; a ranking needs one, so train with a single target and no num_class")
     names = tuple(part(record, "learner.feature_names", list) if record["learner"].get("feature_names") else ())
     if not all(isinstance(name, str) for name in names) or (names and len(names) != n_features):
         raise DataError(f"there are {len(names)} feature_names for num_feature={n_features}; {DAMAGED}")
@@ -70,9 +71,9 @@ def _tree(tree: Any, number: int) -> PlainTree:
     if len(left) == 0:
         raise DataError(f"{where} has no nodes; {DAMAGED}")
     if np.any(array(tree, "split_type", where, "iub", len(left)) if "split_type" in tree else 0):
-        raise DataError(f"{where} splits at categories; encode them as numbers or one column each, and train without enable_categorical")
+        raise DataError(f"{where} splits on categories; encode them as numbers or one column each, and train without enable_categorical")
     if array(tree, "base_weights", where, "iuf").size != len(left):
-        raise DataError(f"{where} has several values in a leaf; a ranking needs one score a row, so train with a single target")
+        raise DataError(f"{where} has several values in a leaf; a ranking needs one score per row, so train with a single target")
     with np.errstate(over="ignore"):
         condition = array(tree, "split_conditions", where, "iuf", len(left)).astype(np.float32)
         below = np.nextafter(condition, np.float32(-np.inf)).astype(np.float64)
@@ -89,7 +90,7 @@ def _tree(tree: Any, number: int) -> PlainTree:
 
 
 def _margin(base_score: str, objective: str) -> float:
-    """The base score in units of scores: objectives of probabilities and of counts keep it in theirs. Since 3.1 it is a list of one."""
+    """The base score in units of scores: objectives on probabilities and counts keep it in their own. Since 3.1 it is a list of one."""
     number = _NUMBER.fullmatch(base_score)
     try:
         base = float(np.float32(number[1])) if number else math.nan
@@ -98,7 +99,7 @@ def _margin(base_score: str, objective: str) -> float:
         margin = math.nan
     if not math.isfinite(margin):
         raise DataError(
-            f"base_score is {base_score[:40]!r}, which is none of {objective}; a ranking needs one number, so train a single target"
+            f"base_score is {base_score[:40]!r}, which {objective} cannot have; a ranking needs one number, so train a single target"
         )
     return margin
 

@@ -55,7 +55,7 @@ class Measure(ABC):
             for name in (cls.name, cls.__name__, *cls.aliases):
                 there = Measure.registry.own.setdefault(name.lower(), cls)
                 if isinstance(there, type) and (there.__module__, there.__qualname__) != (cls.__module__, cls.__qualname__):
-                    raise MeasureError(f"{cls.__module__}: {there.__module__} has a measure {name!r} already; give yours another name")
+                    raise MeasureError(f"{cls.__module__}: {there.__module__} already has a measure {name!r}; give yours another name")
                 Measure.registry.own[name.lower()] = cls  # it may have been defined anew
 
     def __post_init__(self) -> None:
@@ -75,15 +75,15 @@ class Measure(ABC):
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
         """The native measure and what it reads for grades: ``y``, or a usefulness made from it; the same for all ``ties``.
 
-        ``longest`` is the most documents that a query has.
+        ``longest`` is the largest number of documents of a query.
         """
 
     @abstractmethod
     def swap_deltas(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """The change of the measure when positions i and j exchange, for all pairs; ``y`` are grades in ranked order."""
+        """The change of the measure when positions i and j are swapped, for all pairs; ``y`` are grades in ranked order."""
 
     def on(self, data: RankingData, weights: PerQuery | None = None, threads: int | None = None) -> BoundMeasure:
-        """Itself on the queries of ``data``, to be asked many times; ``weights``, one per query, stand for those of the data.
+        """The measure bound to the queries of ``data``, for many evaluations; ``weights``, one per query, replace those of the data.
 
         >>> from exactrank.measures import NDCG
         >>> data = RankingData.from_arrays(None, [0, 2, 1, 0], qid=["a", "a", "a", "b"])
@@ -96,7 +96,7 @@ class Measure(ABC):
         if self.ties == "docid":
             if data.docid is None:
                 raise IncompatibleError(
-                    "ties='docid' (as trec_eval's names such as ndcg have it) needs document ids; there are none: give docid, or write nDCG"
+                    "ties='docid' (as in trec_eval's names such as ndcg) needs document ids, and there are none; give docid, or write nDCG"
                 )
             tie_key = data.docid.places_from_last
         return BoundMeasure(self, data, data.weights if weights is None else weights, threads, kernel, grades, tie_key)

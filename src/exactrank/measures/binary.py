@@ -1,13 +1,13 @@
 """Measures of binary relevance: a document is relevant if its grade is at least ``rel``.
 
     P@k = (relevant documents among the first k) / k          R@k = (relevant among the first k) / (relevant)
-    RBP = (1 - p) sum_r [y_r >= rel] p^(r-1)                  a reader goes on with chance p (Moffat & Zobel 2008)
+    RBP = (1 - p) sum_r [y_r >= rel] p^(r-1)                  a reader goes on with probability p (Moffat & Zobel 2008)
     AP@k = sum_{r<=k} [y_r >= rel] C_r / r / N                C_r = relevant documents down to rank r
     RR = 1 / (rank of the first relevant document)            Success@k = [that rank <= k]
 
 P with ``norm='list'`` divides by the length of a list shorter than k, as XGBoost does. AP is the precision at each relevant document,
-averaged over the relevant ones: N is their number (``norm='total'``, as trec_eval), or that but at most k (``norm='cutoff'``, as LightGBM
-and XGBoost). RR and Success are cascades that stop for certain at the first relevant document; winner-takes-all (WTA) is Success@1.
+averaged over the relevant ones: N is their number (``norm='total'``, as in trec_eval), or at most k (``norm='cutoff'``, as in LightGBM
+and XGBoost). RR and Success are cascades that always stop at the first relevant document; winner-takes-all (WTA) is Success@1.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from exactrank.measures.families import Cascade, Positional, mirrored
 
 @dataclass(frozen=True, repr=False)
 class Binary(Measure):
-    """A measure for which a grade of at least ``rel`` is relevant, whatever it is beyond."""
+    """A measure for which a document is relevant if its grade is at least ``rel``."""
 
     rel: float = 1
 

@@ -2,7 +2,7 @@
 
     mean(s) = sum_q w_q measure_q(s) / sum_q w_q,    over the queries that the measure does not skip            (1)
 
-`exactrank.evaluate` has several measures at once, with intervals; whatever trains, searches or probes asks here.
+`exactrank.evaluate` evaluates several measures at once, with intervals; training, searches and probes use this.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ class BoundMeasure:
         """
         times = len(scores)
         if times > 1 and times not in self._copies:
-            judged = replace(self.data, X=np.empty((self.data.n_documents, 0), np.float32), feature_names=(), offset=None)
+            judged = replace(self.data, X=np.empty((self.data.n_documents, 0), np.float32), feature_names=(), offset=None, levels={})
             data = judged.take_queries(np.tile(np.arange(self.data.n_queries), times))
             tie_key = None if self.tie_key is None else np.tile(self.tie_key, times)
             made = replace(self, data=data, weights=np.tile(self.weights, times), grades=np.tile(self.grades, times), tie_key=tie_key)

@@ -14,15 +14,18 @@ from exactrank.errors import DataError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of
 from exactrank.measures.parse import find_preset, parse_measure
+from exactrank.table import Shown, Table, Values
 
 RESAMPLES = 2000
 #: How many drawn queries are held at a time.
 DRAWS_AT_ONCE = 1 << 20
+#: Up to this many queries a notebook shows intervals without being asked.
+QUICK = 20_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Mapping[str, "Result"]):
-    """Results by the measures' names as they were given; intervals are computed when first asked for."""
+class Evaluation(Mapping[str, "Result"], Shown):
+    """Results by the names of the measures as given; intervals are computed when first asked for."""
 
     measures: Mapping[str, Measure]
     per_query: npt.NDArray[np.float64]  #: measures x queries, NaN where a query was skipped
@@ -52,13 +55,23 @@ class Evaluation(Mapping[str, "Result"]):
     def __len__(self) -> int:
         return len(self.measures)
 
+    def _columns(self) -> dict[str, Values]:
+        values = dict(zip(self.measures, self.per_query, strict=True))
+        return {"query_id": self.qid, "query_weight": self.weight} | values
+
+    def _glance(self) -> Table:
+        counted = np.sum(~np.isnan(self.per_query), axis=1).tolist()
+        ends = [f"{low:.4f} to {high:.4f}" for low, high in self.intervals.values()] if len(self.qid) <= QUICK else ["-"] * len(self)
+        rows = list(zip(self.means, self.means.values(), ends, counted, strict=True))
+        return Table(repr(self), ("measure", "mean", "95% interval", "queries"), rows).head()
+
     def __repr__(self) -> str:
         return "Evaluation(" + ", ".join(f"{name}={mean:.4f}" for name, mean in self.means.items()) + ")"
 
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """What an evaluation found by one of its measures; its ``repr`` is the mean with its interval."""
+    """The result of one measure of an evaluation; its ``repr`` is the mean with its interval."""
 
     name: str
     evaluation: Evaluation
@@ -84,7 +97,7 @@ class Result:
 
     @property
     def values(self) -> PerQuery:
-        """The value of each query, NaN where it was skipped."""
+        """The value of each query, NaN if it was skipped."""
         return np.asarray(self.evaluation.per_query[list(self.evaluation.measures).index(self.name)])
 
 
@@ -98,10 +111,10 @@ def evaluate(
     seed: int = 0,
     threads: int | None = None,
 ) -> Evaluation:
-    """Evaluate ``scores``, one a row in the caller's order, by each of ``measures``.
+    """Evaluate ``scores``, one per row in the caller's order, by each of ``measures``.
 
-    A score of -inf says that the document was not retrieved: it has no rank, but counts among what could have been
-    found. With ``complete=False`` queries of which nothing was retrieved are left out (trec_eval without -c). The mean
+    A score of -inf means that the document was not retrieved: it has no rank, but counts among the documents that could have been
+    found. With ``complete=False`` queries without any retrieved document are left out (trec_eval without -c). The mean
     over queries is weighted by ``data.query_weight``; ``preset`` supplies the conventions of another tool.
 
     >>> data = RankingData.from_arrays(None, [0, 2, 1, 0], qid=["a", "a", "a", "b"])
@@ -125,18 +138,18 @@ def evaluate(
 
 
 def counts_all(preset: str | None, complete: bool | None) -> bool:
-    """Does a query of which nothing was retrieved count? As ``complete`` says, or else the preset."""
+    """Does a query without any retrieved document count? As ``complete`` says, or else the preset."""
     return complete if complete is not None else preset is None or find_preset(preset).complete
 
 
 def checked_scores(data: RankingData, scores: npt.ArrayLike, name: str = "scores") -> PerDocument:
-    """``scores`` as doubles, once there is one a document."""
+    """``scores`` as doubles, after a check that there is one per document."""
     try:
         checked = np.ascontiguousarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} must be numbers: {error}") from None
     if checked.shape != (data.n_documents,):
-        raise DataError(f"{name} has shape {checked.shape} for {data.n_documents} documents; give one number a row")
+        raise DataError(f"{name} has shape {checked.shape} for {data.n_documents} documents; give one number per row")
     return checked
 
 
@@ -145,7 +158,7 @@ def bootstrap_intervals(
 ) -> npt.NDArray[np.float64]:
     """Bootstrap intervals of weighted means over queries (Efron 1979): lower and upper ends, one row per measure.
 
-    ``values`` are measures x queries; NaN is left out. Queries are drawn with replacement as many times as there are queries, and the mean
+    ``values`` are measures x queries; NaN is left out. As many queries as there are get drawn with replacement, and their mean is
     taken; the interval holds the middle ``level`` of many such means. The same draws serve all measures, so intervals can be compared.
     """
     queries = values.shape[1]

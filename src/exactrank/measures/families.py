@@ -1,6 +1,6 @@
 """The four families of measures; a new member of the first two needs only its usefulness and its discounts.
 
-With u the usefulness of the documents in ranked order, exchanging ranks i < j changes the measure by
+With u the usefulness of the documents in ranked order, swapping ranks i < j changes the measure by
 
     delta_ij = (u_j - u_i) * omega_ij                                                                       (1)
 
@@ -32,7 +32,7 @@ Square = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class Discounted(Measure):
-    """A measure made of a usefulness a grade and a discount a rank."""
+    """A measure made of a usefulness for each grade and a discount for each rank."""
 
     @abstractmethod
     def usefulness(self, y: PerDocument) -> PerDocument:
@@ -103,7 +103,7 @@ class Positional(Discounted):
 
 @dataclass(frozen=True, repr=False)
 class Cascade(Discounted):
-    """sum_r c_r u_r prod_{t<r} (1 - u_t): a reader goes down the list and stops at rank r with chance u_r."""
+    """sum_r c_r u_r prod_{t<r} (1 - u_t): a reader goes down the list and stops at rank r with probability u_r."""
 
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
         gain, grades, discounts = self._parts(y, longest)

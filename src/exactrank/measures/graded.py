@@ -10,10 +10,10 @@
          {y: u}    a table                                        [d1, ..]  a table, 0 beyond its end
 
 Grades below zero (often "not judged") gain nothing. ``short='zero'`` gives 0 to a list with fewer than k documents, as the LETOR
-scripts do; ``'pad'`` takes it as it is.
+scripts do; ``'pad'`` evaluates it as it is.
 
-In (4) (Chapelle, Metzler, Zhang & Grinspan 2009) the reader stops at a document with chance u. ``max_grade`` is part of the definition, not
-taken from the data, so that training, validation and test numbers can be compared.
+In (4) (Chapelle, Metzler, Zhang & Grinspan 2009) the reader stops at a document with probability u. ``max_grade`` is part of the
+definition, not taken from the data, so that training, validation and test numbers can be compared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -124,7 +124,7 @@ class NDCG(DCG):
 
 @dataclass(frozen=True, repr=False)
 class MeanNDCG(DCG):
-    """nDCG averaged over all cutoffs (up to ``k``, where given), (3): the MeanNDCG of the LETOR scripts."""
+    """nDCG averaged over all cutoffs (up to ``k``, if given), (3): the MeanNDCG of the LETOR scripts."""
 
     name: ClassVar[str] = "MeanNDCG"
     normaliser = "mean_ideal"

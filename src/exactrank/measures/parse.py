@@ -1,8 +1,8 @@
 """Measures from text: ``nDCG@10``, ``AP(rel=2)``, ``nDCG(dcg='exp-log2')@10``, ``ERR@20``; names in any case.
 
 The notation is that of ir_measures, with one difference: nDCG's default gain is 2^grade - 1, as in LightGBM, XGBoost,
-RankLib and the LETOR scripts. Write ``nDCG(dcg='log2')`` for linear gain. Presets have the conventions of other tools, so that their
-numbers come out:
+RankLib and the LETOR scripts. Write ``nDCG(dcg='log2')`` for linear gain. Presets follow the conventions of other tools and give
+their numbers:
 
 | preset    | nDCG                                                          | nothing relevant | ties     |
 |-----------|---------------------------------------------------------------|------------------|----------|
@@ -12,10 +12,10 @@ numbers come out:
 | xgboost   | 2^y - 1                                                       | 1                | input    |
 | sklearn   | linear                                                        | 0                | expected |
 
-A preset knows only the measures that its tool has. XGBoost cuts a measure without ``@k`` at its default of 32 pairs a
+A preset knows only the measures that its tool has. XGBoost cuts a measure without ``@k`` at its default of 32 pairs per
 sample. ``tests/test_agreement.py`` compares each preset with the installed tool.
 
-Names as trec_eval writes them, letter by letter, are its measures with its conventions, without a preset too: ``ndcg``, ``ndcg_cut_10``,
+Names exactly as trec_eval writes them are its measures with its conventions, even without a preset: ``ndcg``, ``ndcg_cut_10``,
 ``map``, ``map_cut_10``, ``recip_rank``, ``P_5``, ``recall_100``, ``success_1``, ``bpref``.
 """
 
@@ -131,8 +131,10 @@ def _as_trec_eval(text: Any, preset: str | None) -> tuple[Any, str | None]:
 def settings_in(inside: str) -> dict[str, Any]:
     """What stands between the brackets of a call, as Python's literals by name; anything else is a `ValueError`.
 
-    >>> settings_in("rel=2, empty='skip'")
-    {'rel': 2, 'empty': 'skip'}
+    Words need no quotes.
+
+    >>> settings_in("rel=2, empty='skip', norm=cutoff, dcg=exp-log2")
+    {'rel': 2, 'empty': 'skip', 'norm': 'cutoff', 'dcg': 'exp-log2'}
     """
     if len(inside) > SETTINGS:
         raise ValueError(f"they have {len(inside):,} characters, more than {SETTINGS:,}")
@@ -152,14 +154,27 @@ def settings_in(inside: str) -> dict[str, Any]:
     settings = {}
     for word in call.keywords:
         try:
-            settings[str(word.arg)] = ast.literal_eval(word.value)
+            settings[str(word.arg)] = ast.literal_eval(_Words().visit(word.value))
         except (ValueError, TypeError, RecursionError, MemoryError):
-            raise ValueError(f"the value of {word.arg} is not a number, a 'word', a list or a table") from None
+            raise ValueError(f"the value of {word.arg} is not a number, a word, a list or a table") from None
     return settings
 
 
+class _Words(ast.NodeTransformer):
+    """Makes text of words that are written without quotes, also with hyphens in them."""
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Constant(node.id)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        left, right = self.visit(node.left), self.visit(node.right)
+        if isinstance(node.op, ast.Sub) and all(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in (left, right)):
+            return ast.Constant(f"{left.value}-{right.value}")
+        return node
+
+
 def known_measures() -> list[str]:
-    """The names of all measures, those of other packages among them."""
+    """The names of all measures, including those of other packages."""
     own = Measure.registry.own
     return sorted({getattr(own.get(name), "name", name) for name in Measure.registry}, key=str.lower)
 
@@ -172,6 +187,6 @@ def find_preset(name: str) -> Preset:
 
 
 def default_measures(name: str | None) -> list[str]:
-    """What to evaluate by when nothing is asked for: nDCG@10, AP and RR, as far as the preset's tool has them."""
+    """The measures to evaluate by default: nDCG@10, AP and RR, as far as the preset's tool has them."""
     measures = {"nDCG": "nDCG@10", "AP": "AP", "RR": "RR"}
     return [text for kind, text in measures.items() if name is None or kind in find_preset(name).measures]

@@ -1,4 +1,4 @@
-"""Objectives: what is to be made large, as functions of scores, of parameters, or along lines.
+"""Objectives: what is maximised, as functions of scores, of parameters, or along lines.
 
 ``objectives.ListNet`` and the other objectives of scores (`score_space`) are imported when first used.
 """

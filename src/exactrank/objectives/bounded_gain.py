@@ -1,14 +1,14 @@
 """Gains for training, whose exponents are bounded.
 
-A gain of 2^y - 1 is made for grades of 0 to 4 or so. With grades to 1000 a document of the second grade is worth 2^-250 of one of the
-first: forces between all others are rounded to nothing, and what is left to learn from is one document in each query. So the stand-ins that
-rankers follow (forces, smooth measures, margins) see grades of at most MOST,
+A gain of 2^y - 1 is made for grades of 0 to 4 or so. With grades up to 1000 a document of the second-best grade may be worth 2^-250 of the
+best: the forces between all others are rounded to nothing, and only one document in each query is left to learn from. So the surrogates
+that rankers follow (forces, smooth measures, margins) see grades of at most MOST,
 
     y  ->  y min(1, MOST / largest grade of the data)                                                           (1)
 
 wherever a grade is an exponent: in nDCG, DCG and MeanNDCG with gain='exp2', and in ERR, whose max_grade stands for the largest grade.
-Smaller grades are left as they are. What is reported is the measure as asked; so is what chooses the iterate to keep, but for trees, of
-which too few would be kept: the top of a ranking is learnt first. Rankers that climb the measure itself do so as asked.
+Smaller grades are left as they are. The measure is reported as asked, and also chooses the iterate to keep as asked, except for trees, of
+which too few would be kept: the top of a ranking is learnt first. Rankers that maximise the measure itself do so as asked.
 """
 
 from dataclasses import replace

@@ -1,30 +1,30 @@
 """Lambda functions: forces between pairs of documents (Burges, Ragno & Le 2006).
 
-A pair whose exchange in the ranking matters pushes its better document up and the other down, by
+A pair whose swap in the ranking matters pushes its better document up and the other down, by
 
     lambda_ij = |weight_ij| link(s_i - s_j),    document i to be ranked above j                                 (1)
 
-The weight is 1 (RankNet), or the change of a measure when the two exchange their ranks (LambdaRank, of any measure). The links:
+The weight is 1 (RankNet), or the change of a measure when the two swap ranks (LambdaRank, for any measure). The links:
 
     logistic   1 / (1 + e^d)             the slope of RankNet's cost; with NDCG's weights their eq. 9           (2)
     step       1 where d < margin        a constant force: their step potentials                                (3)
     spring     max(0, margin - d)        a spring that pulls until the margin is reached                        (4)
 
-Pairs may be limited: ``neighbours`` to documents at most so many ranks apart (1: nearest neighbours only), ``truncation`` to
-those with a document among the first so many ranks. A measure with a cutoff has no weight for pairs below it anyway.
+Pairs may be limited: ``neighbours`` is the maximum number of ranks between the two (1: nearest neighbours only), ``truncation`` the
+number of top ranks in which one of them must be. A measure with a cutoff has no weight for pairs below it anyway.
 
-With ``near`` the weight of a pair is its change of the measure by the way that its scores have to go for it,
+With ``near`` the weight of a pair is its change of the measure divided by the distance that its scores have to move for it,
 
     weight_ij <- weight_ij / (near + |s_i - s_j|)                                                               (5)
 
-the slope of the measure rather than its change, so that pairs far apart, which no tree will exchange, count for little. (LightGBM's
+the slope of the measure rather than its change, so that pairs far apart, which no tree will swap, count for little. (LightGBM's
 lambdarank does so, with 0.01.)
 
 With ``normalise`` all forces and curvatures of a query are multiplied by
 
     log2(1 + S) / S,    S = the sum of the forces' sizes, each at both documents of its pair                    (6)
 
-so that a query of many or strong pairs counts for less: about as the logarithm of what it did. (LightGBM's ``lambdarank_norm``.)
+so that a query with many or strong pairs counts for less: about the logarithm of its former weight. (LightGBM's ``lambdarank_norm``.)
 """
 
 from dataclasses import dataclass, field, replace
@@ -46,7 +46,7 @@ class LambdaRule:
     """What lambda functions of pairs share: weights by a measure's changes, without one 1, a link, and which pairs meet."""
 
     remedy: ClassVar[str] = (
-        "let fewer pairs meet: LambdaRank and LambdaMART take truncation=10, neighbours=10 or weighted_by='nDCG@10'"
+        "use fewer pairs: LambdaRank and LambdaMART take truncation=10, neighbours=10 or weighted_by='nDCG@10'"
         " (and LambdaRank start='random', since RankNet has all pairs); or use RankSVM, ListNet or ListMLE, which need no pairs"
     )
 
@@ -92,7 +92,7 @@ class LambdaRule:
 class Lambdas(LambdaRule):
     """(1); without a measure all weights are 1. The value is the measure's, or the links' negated cost where there is none.
 
-    Among equal scores the better documents count as ranked below: a model gains nothing by leaving things undecided.
+    Among equal scores the better documents count as ranked below: a model gains nothing from ties.
     """
 
     def on(self, data: RankingData) -> _core.Objective:
@@ -102,16 +102,16 @@ class Lambdas(LambdaRule):
 
 @dataclass(frozen=True)
 class SampledLambdas(LambdaRule):
-    """Lambda functions over rankings drawn at random: YetiRank (Gulin, Kuralenok & Pavlov 2011), for any measure.
+    """Lambda functions over random rankings: YetiRank (Gulin, Kuralenok & Pavlov 2011), for any measure.
 
-    Noise is added to the scores, and in the ranking by the noisy scores the documents push each other as by `Lambdas`: which pairs meet
-    and what their exchange would change is read off that ranking, the link off the scores without noise. The force is the mean over
+    Noise is added to the scores, and in the ranking by the noisy scores the documents push each other as in `Lambdas`: which pairs meet
+    and what their swap would change comes from that ranking, the link from the scores without noise. The force is the mean over
     several such rankings:
 
         lambda_ij = mean over samples of |weight_ij| link(s_i - s_j),    ranked by s + noise * e,  e standard logistic
 
-    Weights do not jump when two documents change places, and as each tree gets other draws, no tree fits itself to one ranking. YetiRank
-    has ``neighbours=1``: every two documents that could well stand next to each other are trained on. Its weights, a grade's difference
+    Weights do not jump when two documents change places, and since each tree gets new draws, none is fitted to a single ranking. YetiRank
+    has ``neighbours=1``: it trains on every two documents that could well be next to each other. Its weights, the difference of grades
     times decay^rank, are those of ``DCG(gain="linear", discount=[decay**r for r in range(longest)])``, up to a factor; Lyzhin, Ustimenko,
     Gulin & Prokhorenkova (2023) compare the two kinds.
 

@@ -1,4 +1,4 @@
-"""The best step along a ray: what an exact line search asks, of all queries at once.
+"""The best step along a ray, over all queries at once: an exact line search.
 
 [`profile`][exactrank.profile] gives the whole step function; an optimizer wants only its best interval. For positional
 measures (nDCG, DCG, P, R, RBP, with or without cutoff) that comes from a kernel made for it; for all others from the
@@ -63,7 +63,7 @@ class LineSearch:
 class IdealLikelihood:
     """How likely the top of the ideal ranking is, for the queries of a measure's data, by their weights.
 
-    Under the model of Plackett and Luce documents are drawn one by one with chances in proportion to exp s. With documents in the
+    Under the Plackett-Luce model documents are drawn one by one with probabilities proportional to exp s. With documents in the
     order of their grades, best first,
 
         L(alpha) = sum over queries of sum_{j <= k} log exp(s_j) / sum_{l >= j} exp(s_l),    s = score + alpha slope    (1)
@@ -127,8 +127,8 @@ def line_search(
 ) -> Step:
     """The step along ``direction``, between ``low`` and ``high``, after which the measure is largest.
 
-    Rows are in the caller's order, as in [`xr.profile`][exactrank.profile]. For the weight of one more tree in an ensemble the
-    direction is what the tree says of each document.
+    Rows are in the caller's order, as in [`xr.profile`][exactrank.profile]. For the weight of one more tree in an ensemble, the
+    direction is the tree's output for each document.
 
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
     >>> line_search("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], low=0.1, high=1.5)

@@ -1,6 +1,6 @@
 """The mean of a measure as a function of a linear model's weights.
 
-    f(alpha) = mean over queries of measure(X (w + alpha d)),    along a ray: what an exact line search asks    (1)
+    f(alpha) = mean over queries of measure(X (w + alpha d)),    along a ray, for an exact line search          (1)
 
 A direction d is the number of a feature, so that one weight moves, or a vector, so that all do. Where f is largest there is an
 interval, not a point (Tan, Xia, Guo & Wang 2013, section 2.3): `Point` says which of its points to take. Where one weight is tried at

@@ -1,6 +1,6 @@
 """Losses: functions of the scores of a query's documents, one class each with its equations.
 
-They are objectives (`exactrank.objectives.score_space`), to be made large: a loss is negated.
+They are objectives (`exactrank.objectives.score_space`), which are maximised: a loss is negated.
 """
 
 from dataclasses import dataclass, replace
@@ -23,16 +23,16 @@ Normalise = Literal["query", "pairs"]
 
 @dataclass(frozen=True)
 class ListNet:
-    """ListNet: cross entropy of top-one chances (Cao, Qin, Liu, Tsai & Li 2007).
+    """ListNet: cross entropy of top-one probabilities (Cao, Qin, Liu, Tsai & Li 2007).
 
-    Scores say how likely each document is to be drawn first, and so do grades; the scores' chances should be the grades':
+    Scores give each document a probability to be drawn first, and so do grades; those of the scores should match those of the grades:
 
         loss = -sum_i t_i log p_i,    p_i = e^{s_i} / sum_l e^{s_l}                                                 (1)
         t_i = e^{y_i} / sum_l e^{y_l}                  target="softmax", as published                               (2)
         t_i = u_i / sum_l u_l,  u = 2^y - 1            target="gain": the share of what there is to find            (3)
 
-    The loss is convex, and least where p = t: under (2) at scores equal to the grades. It is there the entropy of t, not 0. A
-    query in which nothing is useful has no (3), and contributes nothing. Grades further apart than `bounded_gain.MOST` are scaled down.
+    The loss is convex, with its minimum where p = t: under (2) at scores equal to the grades. There it is the entropy of t, not 0. A
+    query without any gain has no (3), and contributes nothing. Grades further apart than `bounded_gain.MOST` are scaled down.
 
     Its curvature is p (1 - p).
     """
@@ -59,13 +59,13 @@ class ListNet:
 class ListMLE:
     """ListMLE: the likelihood of the ideal ranking (Xia, Liu, Wang, Zhang & Li 2008).
 
-    Under the model of Plackett and Luce documents are drawn one by one with chances in proportion to e^s. With documents in the
+    Under the Plackett-Luce model documents are drawn one by one with probabilities proportional to e^s. With documents in the
     order of their grades, best first, the negated loss of a query is
 
         value = sum_{j <= k} log e^{s_j} / sum_{l >= j} e^{s_l}                                                     (1)
 
     over all ranks, or over the first k alone: the top-k ListMLE of Xia, Liu & Li (2009). It is concave. Documents of one grade
-    have no ideal order among themselves; here they get a random one, the same for every question, so that the order of the input
+    have no ideal order among themselves; here they get a random one, always the same, so that the order of the input
     gives nothing away. A query with a single grade has no ideal ranking at all, and contributes nothing.
 
     ``k`` is None for all ranks; ``seed`` draws the order of documents of one grade.
@@ -97,9 +97,9 @@ class RankCosine:
 
         loss = 1/2 (1 - cos(g, s)),    cos(g, s) = g . s / (|g| |s|)                                                (1)
 
-    Here s and g, the grades, are first taken less their means over the query: a ranker's scores have no natural zero, and so the
-    loss does not change when all scores of a query rise together, and its slopes sum to zero. It is then 0 just where scores are
-    a positive multiple of the grades plus a constant, and 1 where a negative one.
+    Here s and g, the grades, are first centred within the query: a ranker's scores have no natural zero, so the loss should not
+    change when all scores of a query rise together, and its slopes sum to zero. It is then 0 only if the scores are a positive
+    multiple of the grades plus a constant, and 1 if a negative one.
 
     Of losses that replace nDCG, (1) is not consistent: the scores of the least expected loss need not rank by expected nDCG, for
     |g| differs between judgements. Ravikumar, Tewari & Yang (2011) divide by the ideal DCG instead:
@@ -136,15 +136,15 @@ class RankCosine:
 class SmoothMeasure:
     """Smoothed measures: every rank held by all documents in part, as in SmoothRank (Chapelle & Wu 2010).
 
-    A positional measure is a sum over ranks of discount d_j times what the document there is worth. With d(j) the document at
-    rank j, let rank j be held by document i in the share h_ij:
+    A positional measure is a sum over ranks of the discount d_j times the gain of the document there. With d(j) the document at
+    rank j, let document i hold a share h_ij of rank j:
 
         h_ij = e^{-(s_i - s_d(j))^2 / sigma} / sum_l e^{-(s_l - s_d(j))^2 / sigma}                                  (1)
         value = sum_{j <= k} d_j sum_i g_i h_ij                                                                     (2)
 
-    where g is the usefulness over the measure's normaliser: the gain over the ideal DCG for nDCG. As sigma falls to 0 the value
-    comes to the measure's; large ones smooth away its steps, so methods start there and lower sigma. The slope is the full one,
-    also through s_d(j), with the order held fixed; documents of equal score share what falls to their ranks. Where all scores of
+    where g is the usefulness over the measure's normaliser: the gain over the ideal DCG for nDCG. As sigma goes to 0 the value
+    approaches the measure; a large sigma smooths away its steps, so methods start there and lower sigma. The slope is the full one,
+    also through s_d(j), with the order held fixed; documents of equal score share the discounts of their ranks. If all scores of
     a query are equal the slope is 0: start elsewhere.
 
     A query with nothing useful in it, or a single document, has nothing to teach: its value is 0. No curvature is given.
@@ -152,14 +152,14 @@ class SmoothMeasure:
     ``sigma`` is in units of squared score.
     """
 
-    remedy: ClassVar[str] = "give the measure a cutoff, e.g. nDCG@10, by which the cost grows in place of the length of queries"
+    remedy: ClassVar[str] = "give the measure a cutoff, e.g. nDCG@10: the cost then grows with it, not with the length of queries"
 
     measure: Measure
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.measure, Positional) or self.measure.normaliser == "mean_ideal":
-            raise IncompatibleError(f"{self.measure} is no sum over ranks that could be smoothed; use nDCG, DCG, P, R or RBP")
+            raise IncompatibleError(f"{self.measure} is not a sum over ranks, so it cannot be smoothed; use nDCG, DCG, P, R or RBP")
         if not 0 < self.sigma < float("inf"):
             raise SettingError(f"sigma must be a number above 0, got {self.sigma}")
 
@@ -183,8 +183,8 @@ class ApproxNDCG:
         rank_i = 1 + sum_{j != i} 1 / (1 + e^{alpha (s_i - s_j)})                                                   (1)
         value = sum_i g_i / log2(1 + rank_i),    g the gains over the ideal DCG                                     (2)
 
-    As alpha grows the value comes to nDCG's where no scores are equal. The published ApproxNDCG has no cutoff, and neither has
-    this: (2) and the ideal go over all documents, whatever the measure's ``k`` and ``short``; of the measure its gain counts. The
+    As alpha grows the value approaches nDCG if no scores are equal. The published ApproxNDCG has no cutoff, and neither has
+    this one: (2) and the ideal go over all documents, whatever the measure's ``k`` and ``short``; only its gain counts. The
     slope needs all pairs of a useful document and any other.
 
     A query with nothing useful in it, or a single document, has nothing to teach: its value is 0. No curvature is given.
@@ -219,20 +219,20 @@ class ApproxNDCG:
 class PairHinge:
     """The hinge loss of pairs: RankSVM (Herbrich, Graepel & Obermayer 2000; Joachims 2002).
 
-    A pair of documents of one query, i of a better grade than j, is to be told apart by a margin of 1:
+    The scores of two documents of one query, i of a better grade than j, should differ by a margin of 1:
 
         loss_q = 1/P_q sum_{i, j: y_i > y_j} h(1 - (s_i - s_j)),    h(z) = max(0, z) or max(0, z)^2                 (1)
 
     The square comes without a factor of 1/2, as in Chapelle & Keerthi (2010) and Lee & Lin (2014). Both are convex. The plain hinge
-    has kinks: where a pair is at the margin to the bit it counts as told apart, which gives one of the possible slopes.
+    has kinks: a pair exactly at the margin counts as separated, which gives one of the possible slopes.
 
-    P_q is the number of the query's pairs, so that queries count alike, or the (weighted) mean number of pairs over all queries, so
+    P_q is the number of the query's pairs, so that queries count equally, or the (weighted) mean number of pairs over all queries, so
     that pairs do, as in the papers above: then the mean loss of all queries is the mean over all pairs. A query of one grade
     contributes nothing.
 
     No list of pairs is made: the time is O(n log n) for n documents and the memory O(n), whatever the number of different grades.
 
-    ``normalise`` says what counts alike.
+    ``normalise`` says what counts equally.
     """
 
     loss: Loss = "squared-hinge"
@@ -257,8 +257,8 @@ class SquaredError:
         value = -1/2 sum_i r_i^2,    r_i = y_i - mean - s_i,    mean that of all grades                              (1)
         r_i <- r_i - (mean of r over the query of i)                                                               (2)
 
-    A constant added to all scores changes no ranking; the mean of the grades is taken off so that scores may start at 0. Nor does a
-    constant added to the scores of one query: (2) leaves it free, so that no tree is spent on telling queries apart.
+    A constant added to all scores changes no ranking; the mean of the grades is subtracted so that scores may start at 0. Nor does a
+    constant added to the scores of one query: (2) leaves it free, so that no tree is spent on differences between queries.
 
     Both means count documents and queries by their weights. The weight of a document in (1) itself is given to it by who follows the slope
     (`exactrank.rankers.boosting`), as for all objectives; so a document of weight 2 is two documents.

@@ -2,8 +2,8 @@
 
     f(theta) = mean over queries of measure(s(theta))                                                           (1)
 
-What is asked at once is answered at once where the architecture knows how. A measure that is not climbed, only reported, comes from the
-same ranking. AdaRank asks by query, of the model and of each of its features alone:
+Many values are computed at once where the architecture can. A measure that is only reported, not maximised, comes from the
+same ranking. AdaRank needs values by query, of the model and of each of its features alone:
 
     E_q(theta) = measure of query q, ranked by its scores,    E_q(k) the same, ranked by feature k               (2)
 """
@@ -103,14 +103,14 @@ class QueryPerformance:
         most = np.nanmax(np.abs(bound.values(bound.data.y)))
         if most > 1 + ROUNDING or (isinstance(measure, DCG) and measure.normaliser == "one"):
             raise IncompatibleError(
-                f"AdaRank needs a measure of at most 1, and {measure.name} can exceed that; take a share of the ideal, as nDCG"
+                f"AdaRank needs a measure of at most 1, and {measure.name} can exceed that; use one relative to the ideal, e.g. nDCG"
             )
         columns = (column.astype(np.float64) for column in bound.data.X.T)
         signs = (1.0, -1.0) if turned else (1.0,)
         alone = np.swapaxes([[bound.values(sign * column) for sign in signs] for column in columns], 0, 1)
         weight = np.where(np.isnan(alone[0, 0]), 0.0, bound.weights)
         if not np.any(weight):
-            raise DataError(f"no query that counts has a weight above 0, by {measure}; give such a query a weight")
+            raise DataError(f"no query that {measure} counts has a weight above 0; give such a query a weight")
         self.weight: PerQuery = weight / weight.sum()  #: of each query; they sum to 1
         #: E of each feature alone, by sign, feature and query; 0 where a query is skipped.
         self.alone: npt.NDArray[np.float64] = np.nan_to_num(np.ascontiguousarray(alone))

@@ -5,7 +5,7 @@ A function of pairs is a few lines and keeps Newton's third law by itself:
 >>> def cubic_springs(pairs):
 ...     return pairs.delta * np.maximum(0, 1 - pairs.lead) ** 3
 
-A function of documents must see to it that a query's forces sum to zero; else its scores would drift up or down together
+In a function of documents the forces of a query must sum to zero; otherwise its scores would drift up or down together
 (Burges, Ragno & Le 2006, section 4), so a sum that is not zero is an error.
 """
 
@@ -41,13 +41,13 @@ class RankedQuery:
 
     @cached_property
     def swaps(self) -> Floats:
-        """The change of the measure when two documents exchange their ranks, for all pairs."""
+        """The change of the measure when two documents swap ranks, for all pairs."""
         return self.measure.swap_deltas(self.y if self.exponents is None else self.exponents)
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """All pairs of a query's documents that have different grades; each field holds one number a pair."""
+    """All pairs of a query's documents that have different grades; each field holds one number per pair."""
 
     better: npt.NDArray[np.intp]  #: position of the document of the higher grade, from 0
     worse: npt.NDArray[np.intp]
@@ -60,7 +60,7 @@ class Pairs:
 
     @property
     def delta(self) -> Floats:
-        """The size of the measure's change when the two exchange their ranks."""
+        """The size of the measure's change when the two swap ranks."""
         return np.asarray(np.abs(self.query.swaps[self.better, self.worse]))
 
     @property
@@ -119,7 +119,7 @@ class DocumentForces:
             if abs(force.sum()) > ROUNDING * max(np.abs(force).sum(), 1e-300):
                 raise DataError(
                     f"the forces of {_name(self.force)} sum to {force.sum():g} over a query of {len(force)} documents, not to 0;"
-                    " take off their mean, or give each pair equal and opposite forces"
+                    " subtract their mean, or give each pair equal and opposite forces"
                 )
             return force
 
@@ -150,7 +150,7 @@ def _numbers(function: Callable[[Asked], npt.ArrayLike], asked: Asked, count: in
     force = np.asarray(function(asked), np.float64)
     if force.shape != (count,) or not np.all(np.isfinite(force)):
         odd = f"shape {force.shape}" if force.shape != (count,) else "values that are not finite"
-        raise DataError(f"the lambda function {_name(function)} gave {odd}; it must give {count} finite numbers, one a {each}")
+        raise DataError(f"the lambda function {_name(function)} gave {odd}; it must give {count} finite numbers, one per {each}")
     return force
 
 

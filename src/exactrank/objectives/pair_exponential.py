@@ -45,9 +45,9 @@ class Edge:
 
 
 class PairExponential:
-    """(1) over ``data``, without missing values, and (2) for at most ``limit`` thresholds a feature; None: between any two values.
+    """(1) over ``data``, without missing values, and (2) for at most ``limit`` thresholds per feature; None: between any two values.
 
-    They lie so that about as many documents are between one and the next. Theta has three numbers a step: feature, threshold, jump.
+    About equally many documents lie between neighbouring thresholds. Theta has three numbers per step: feature, threshold, jump.
     """
 
     def __init__(self, data: RankingData, limit: int | None = None, threads: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""An objective as a function of a scorer's parameters: what gradient optimizers ask.
+"""An objective as a function of a scorer's parameters, for gradient optimizers.
 
     f(theta) = 1/Q sum_q w_q f_q(s_q(theta))  -  l2/2 |theta - theta0|^2,    the weights w of mean 1, theta0 mostly 0     (1)
 
@@ -57,7 +57,9 @@ class Posed:
     def pass_over(self, theta: Theta, order: Numbers, rate: float) -> Theta:
         """Where theta comes to by a step of ``rate`` along the slope of one query after the other, which pulls towards 0."""
         if np.any(self._origin):
-            raise IncompatibleError("updates query by query pull theta towards 0, and this risk has another centre; use Adam or L-BFGS")
+            raise IncompatibleError(
+                "updates query by query pull the parameters towards 0, and this risk has another centre; use Adam or L-BFGS"
+            )
         return self.architecture.native.pass_over(np.ascontiguousarray(theta), *self._given, order, rate, self.l2)
 
     def _unpenalised(self, theta: Theta, queries: Numbers) -> tuple[float, Theta]:

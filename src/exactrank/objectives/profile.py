@@ -41,9 +41,9 @@ def profile(
 ) -> StepFunction:
     """The measure's mean at ``scores + alpha * direction`` for every alpha from ``low`` to ``high``, (1).
 
-    It equals [`xr.evaluate`][exactrank.evaluate] at every point, where documents tie too. Crossings are placed to 13
-    significant decimals; ``ties='docid'`` compares scores in double precision here. ``weight``, one a query, stands for
-    ``data.query_weight``: counts of a bootstrap sample, say.
+    It equals [`xr.evaluate`][exactrank.evaluate] at every point, even where documents tie. Crossings are accurate to 13
+    significant decimals; ``ties='docid'`` compares scores in double precision here. ``weight``, one per query, replaces
+    ``data.query_weight``, e.g. with the counts of a bootstrap sample.
 
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
     >>> f = profile("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0])
@@ -64,7 +64,7 @@ def query_weights(data: RankingData, weight: npt.ArrayLike | None) -> PerQuery:
     """``weight``, or the data's own: one per query."""
     weights = data.weights if weight is None else np.ascontiguousarray(weight, np.float64)
     if weights.shape != (data.n_queries,) or not np.all(np.isfinite(weights) & (weights >= 0)) or not np.any(weights > 0):
-        raise DataError(f"weight must hold {data.n_queries} numbers of at least 0, not all 0: one a query")
+        raise DataError(f"weight must hold {data.n_queries} numbers of at least 0, one per query, not all 0")
     return weights
 
 
@@ -73,7 +73,7 @@ def check_pairs(bound: BoundMeasure) -> None:
     measure, data = bound.measure, bound.data
     if min(data.longest, measure.cutoff) > MOST_CROSSING:
         raise IncompatibleError(
-            f"{measure} counts every rank, and a query has {data.longest:,} documents: too many to look at all pairs;"
+            f"{measure} counts every rank, and a query has {data.longest:,} documents: too many to examine all pairs;"
             f" give the measure a cutoff, or leave out documents beyond {MOST_CROSSING:,}"
         )
 

@@ -1,4 +1,4 @@
-"""Regularised risk: what large-margin methods make small.
+"""Regularised risk: what large-margin methods minimise.
 
     J(theta) = l2/2 |theta - theta0|^2 + 1/Q sum_q w_q loss_q(s_q(theta)),    the weights w of mean 1          (1)
 
@@ -34,7 +34,7 @@ from exactrank.scorers.architecture import Architecture, Theta
 class RegularisedRisk(Parametric):
     """(1); ``strength`` is l2 and ``centre`` theta0, by default 0.
 
-    Objectives are to be made large, and so is this one: its value is -J. A risk is made small, and the sign turns in `risk` and `planes`.
+    Objectives are maximised, and so is this one: its value is -J. A risk is minimised; `risk` and `planes` change the sign.
     """
 
     def __init__(

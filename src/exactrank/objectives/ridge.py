@@ -1,4 +1,4 @@
-"""Ridge regression on the grades, with every query's mean taken off and the features in units of their own deviation.
+"""Ridge regression on the grades, centred within queries, with the features in units of their own deviation.
 
     least over v of  sum_i w_i (y_i - z_i'v)^2 + ridge |v|^2,    z_ij = x_ij / S_j,    S_j^2 = sum_i w_i x_ij^2          (1)
     v = (Z'WZ + ridge I)^-1 Z'Wy  =  B'(BB' + ridge I)^-1 W^1/2 y,    B = W^1/2 Z                                      (2)
@@ -7,7 +7,7 @@ with x and y centred within queries and w_i the weight of document i times that 
 weights too. So a document of weight 2 is two documents. The weights of the features are v_j / S_j, so their units do not
 matter. (2) has a system of as many equations as there are features, or as documents: the smaller is solved.
 
-Many strengths at once come from one eigendecomposition, without some queries P as well, whose part is taken off the sums:
+Many strengths at once come from one eigendecomposition, also without some queries P, whose part is subtracted from the sums:
 
     v = sum_k a_k (a_k't) / (m_k + ridge),    (m_k, a_k) those of Z'WZ less Z_P'W_P Z_P,    t = Z'Wy less Z_P'W_P y_P    (3)
 

@@ -1,8 +1,9 @@
 """Objectives as functions of scores: what is asked of one, whatever made the scores.
 
 An objective is a frozen value; ``on(data)`` binds it to the grades and boundaries of some data. Its value is a sum over
-queries and is to be made large; a lambda function has a slope whether or not there is a function of which it is the slope
-(Burges, Ragno & Le 2006, section 4). What looks at pairs of documents says how many, and what that costs is told before the work begins.
+queries and is maximised; a lambda function has a slope whether or not there is a function of which it is the slope
+(Burges, Ragno & Le 2006, section 4). An objective that looks at pairs of documents says how many, and a high cost is announced before the
+work begins.
 """
 
 import warnings
@@ -16,6 +17,7 @@ from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.evaluate import checked_scores
+from exactrank.table import Shown, Values
 from exactrank.threads import thread_count
 
 #: Passes over more pairs than this are announced.
@@ -25,7 +27,7 @@ SECONDS_PER_PAIR = 5e-9  #: about, on one thread
 
 @runtime_checkable
 class Objective(Protocol):
-    """Something to be made large by moving scores. Where its slope is not that of its value it says ``conservative = False``."""
+    """Something to maximise by moving scores. If its slope is not that of its value, it says ``conservative = False``."""
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
@@ -49,17 +51,23 @@ def by_query(answer: Callable[[int, PerDocument], tuple[float, PerDocument, PerD
     return _core.called(answer)
 
 
-@dataclass(frozen=True, eq=False)
-class Slopes:
+@dataclass(frozen=True, eq=False, repr=False)
+class Slopes(Shown):
     """What an objective says of scores, each query times its weight."""
 
     values: PerQuery
     slope: PerDocument  #: the derivative of the value by each score
     curvature: PerDocument  #: how fast that falls as the score alone rises
 
+    def __repr__(self) -> str:
+        return f"Slopes({len(self.values):,} queries, {len(self.slope):,} documents)"
+
+    def _columns(self) -> dict[str, Values]:
+        return {"slope": self.slope, "curvature": self.curvature}
+
 
 def slopes(objective: Objective, data: RankingData, scores: npt.ArrayLike, threads: int | None = None) -> Slopes:
-    """The value, slope and curvature of ``objective`` at ``scores``, one a row in the caller's order.
+    """The value, slope and curvature of ``objective`` at ``scores``, one per row in the caller's order.
 
     >>> from exactrank.objectives.lambdas import Lambdas
     >>> data = RankingData.from_arrays(None, [0, 1], group=[2])
@@ -87,7 +95,7 @@ class CostWarning(RuntimeWarning):
 
 
 def announce_cost(objective: object, data: RankingData) -> None:
-    """Warn where one pass of ``objective`` over ``data`` looks at more than `MANY_PAIRS` pairs."""
+    """Warn if one pass of ``objective`` over ``data`` looks at more than `MANY_PAIRS` pairs."""
     if not isinstance(objective, Pairwise):
         return
     pairs = objective.pairs(data)

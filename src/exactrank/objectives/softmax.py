@@ -1,4 +1,4 @@
-"""Softmax cross entropy: a convex stand-in that puts useful documents on top.
+"""Softmax cross entropy: a convex surrogate that puts useful documents on top.
 
 With u the usefulness of a document to the measure (its grade where that does not say, or is too large), less the least of its query, and
 U the sum of all,

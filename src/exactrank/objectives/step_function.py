@@ -1,6 +1,6 @@
 """Functions of one variable that are constant between finitely many points.
 
-Along a ray s + alpha t of score vectors a ranking measure changes only where two documents exchange their ranks (Tan,
+Along a ray s + alpha t of score vectors a ranking measure changes only where two documents swap ranks (Tan,
 Xia, Guo & Wang 2013, section 2.1), so it is
 
     f(alpha) = values[i]  for breakpoints[i - 1] < alpha < breakpoints[i]                                       (1)
@@ -10,20 +10,27 @@ Xia, Guo & Wang 2013, section 2.1), so it is
 """
 
 import math
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.pictures import COLOURS, Pictured, draw_steps
+from exactrank.table import Shown, Values
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from exactrank.pictures import Panels
 
 Floats = npt.NDArray[np.float64]
 #: Values closer than this are one value: sums of as many terms as there are queries differ by their rounding.
 SAME_VALUE = 1e-12
 #: Relative to its ends, an interval narrower than this may be an accident of rounding.
 LEAST_WIDTH = 2.0**-40
+COLUMNS = 1500  #: a picture has about this many pixels across
 
 
 @dataclass(frozen=True)
@@ -52,8 +59,8 @@ class Interval:
         return self.low < alpha < self.high
 
 
-@dataclass(frozen=True, eq=False)
-class StepFunction:
+@dataclass(frozen=True, eq=False, repr=False)
+class StepFunction(Shown, Pictured):
     """A function that is constant between ``breakpoints``, (1), with its own values ``at`` them, (2).
 
     >>> f = StepFunction(np.array([0.0, 1.0]), np.array([0.2, 0.6, 0.4]), np.array([0.5, 0.6]))
@@ -108,10 +115,10 @@ class StepFunction:
         return f"StepFunction({len(self.breakpoints):,} breakpoints, best {best.value:.6g} on ({best.low:.6g}, {best.high:.6g}))"
 
     def best(self, low: float = -math.inf, high: float = math.inf) -> Interval:
-        """The interval between ``low`` and ``high`` with the largest value; of equals the widest, a bounded one if there is one.
+        """The interval between ``low`` and ``high`` with the largest value; among equals the widest, a bounded one if there is one.
 
-        Points are not intervals: what the measure is where documents tie does not count. Nor do intervals that are no
-        wider than rounding makes them, unless there is no other.
+        Points are not intervals: the value where documents tie does not count. Nor do intervals that are no
+        wider than a rounding error, unless there is no other.
         """
         if not low < high:
             raise ValueError(f"an interval needs low < high, got {low} and {high}")
@@ -125,16 +132,41 @@ class StepFunction:
         chosen = int(np.argmax(widest))
         return Interval(float(ends[chosen]), float(ends[chosen + 1]), float(values[chosen]))
 
-    def plot(self, low: float | None = None, high: float | None = None, *, ax: "Axes | None" = None, **style: Any) -> "Axes":  # noqa: ANN401 - matplotlib's own
-        """Draw the function with matplotlib between ``low`` and ``high`` (default: where the middle 90% of its breakpoints are)."""
-        import matplotlib.pyplot as plt
+    def _columns(self) -> dict[str, Values]:
+        ends = np.concatenate([[-math.inf], self.breakpoints, [math.inf]])
+        return {"low": ends[:-1], "high": ends[1:], "value": self.values}
 
-        axes = plt.subplots()[1] if ax is None else ax
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        low: float | None = None,
+        high: float | None = None,
+        force: bool = False,
+        **style: Any,  # noqa: ANN401 - matplotlib's own
+    ) -> "Panels":
+        """Draw the function between ``low`` and ``high``, by default where the middle 90% of its breakpoints are; returns the Axes.
+
+        It goes into ``ax`` as a line of that ``style`` (color, label, ...), or with its best interval into a new figure. ``path`` also
+        writes the figure, as PNG, SVG or PDF by the suffix; ``force`` replaces a file that is there.
+        """
+        return self._plot(ax, path, force, low=low, high=high, best=ax is None, **style)
+
+    def _draw(self, axes: "Axes", **options: Any) -> None:  # noqa: ANN401 - those of plot
+        given = {"low": None, "high": None, "best": True} | options
+        low, high, best = (given.pop(name) for name in ("low", "high", "best"))
         ends = np.quantile(self.breakpoints, [0.05, 0.95]) if len(self.breakpoints) else np.zeros(2)
         margin = 0.05 * float(ends[1] - ends[0]) or 1.0
         left, right = float(ends[0]) - margin if low is None else low, float(ends[1]) + margin if high is None else high
-        inside = self.breakpoints[(self.breakpoints > left) & (self.breakpoints < right)]
-        edges = np.concatenate([[left], inside, [right]])
-        axes.stairs(self.values[np.searchsorted(self.breakpoints, (edges[:-1] + edges[1:]) / 2)], edges, baseline=None, **style)
+        if not left < right:
+            raise ValueError(f"a picture needs low < high, got {left} and {right}")
+        draw_steps(axes, self.breakpoints, self.values, np.linspace(left, right, COLUMNS), **{"label": "every value, exactly"} | given)
         axes.set_xlabel("alpha")
-        return axes
+        if best:
+            top = self.best(left, right)
+            axes.axvspan(top.low, top.high, color=COLOURS[1], alpha=0.2, linewidth=1)
+            axes.plot(top.middle(), top.value, "o", color=COLOURS[1], label=f"best: {top.value:.4f} at {top.middle():.4g}")
+            axes.set(xlim=(left, right), ylabel="value")
+            axes.margins(y=0.08)
+            axes.legend()

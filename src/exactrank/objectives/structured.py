@@ -1,7 +1,7 @@
 """Structured losses: a margin that grows with what a ranking loses of the measure (Chapelle, Le & Smola 2007).
 
-A ranking y of a query's documents has coefficients c(y), one a document, for which c(y) . s is largest where y is the ranking by
-score; and it lacks delta(y) = measure(best ranking) - measure(y). With t the coefficients of a target ranking,
+A ranking y of a query's documents has coefficients c(y), one per document, for which c(y) . s is largest if y is the ranking by
+score; and it loses delta(y) = measure(best ranking) - measure(y). With t the coefficients of a target ranking,
 
     convex     max_y delta(y) + (c(y) - t) . s,              t = c(y*), y* a perfect ranking            (1), their (7)
     ramp       the same,                                     t = c(the ranking by score)                (2), their (14)
@@ -21,9 +21,9 @@ AP    c from all pairs of a relevant document i and another j (Yue, Finley, Radl
 RR, Success    c as in (4). For each rank of the first relevant document the best ranking has the best others above it and the
     rest by score.
 
-(3) is a quadratic assignment, hard to maximise. Looked at are rankings that solve (1) with delta in other units, searched for the
-largest product, and the ranking by score. What is found is never more than (3), on small queries mostly equal to it, and still a
-bound on delta of the ranking by score. But a plane of what was found need not lie below the loss that is found elsewhere: with
+(3) is a quadratic assignment, hard to maximise. The search covers rankings that solve (1) with delta in other units, and the ranking by
+score, and takes the largest product. What it finds is never more than (3), on small queries mostly equal to it, and still a
+bound on delta of the ranking by score. But a plane through it need not lie below the loss that is found elsewhere: with
 rescaled slacks the gap of the solvers is no certificate.
 
 A query in which all rankings are worth the same contributes 0. Scores that are not finite, or so far apart that sums with them
@@ -57,7 +57,7 @@ LARGEST_WORTH = 1e100
 
 @dataclass(frozen=True)
 class Structured:
-    """(1), (2) or (3) negated, so that it is to be made large; ``A`` belongs to positional measures, ``seed`` draws among ties."""
+    """(1), (2) or (3) negated, to be maximised; ``A`` belongs to positional measures, ``seed`` draws among ties."""
 
     measure: Measure
     A: Shape | tuple[float, ...] = "linear"
@@ -79,7 +79,7 @@ class Structured:
             raise SettingError(f"A={self.A!r} is not one of 'linear', 'sqrt', 'discount' or a table such as (3, 2, 1)")
         positional = isinstance(_separable(self.measure), Positional)
         if self.A != "linear" and not positional:
-            raise SettingError(f"A belongs to positional measures, and {self.measure} is none; leave it out")
+            raise SettingError(f"A belongs to positional measures, and {self.measure} is not one; leave it out")
 
     def on(self, data: RankingData) -> _core.StructuredLoss:
         """Itself on ``data``."""
@@ -94,7 +94,7 @@ class Structured:
         return float(self._by_position(self.measure, data.longest)[0][0]) if isinstance(self.measure, Positional) else 1.0
 
     def towards(self, data: RankingData, scores: npt.ArrayLike) -> "Towards":
-        """(1) with the ranking by ``scores``, one a row in the caller's order, for a target: where they are the scores it is (2).
+        """(1) with the ranking by ``scores``, one per row in the caller's order, as the target: at these scores it is (2).
 
         As a function of other scores it is convex and nowhere less than (2): a step of the concave-convex procedure.
         """
@@ -131,7 +131,7 @@ class Structured:
         if len(rises):
             rank = int(rises[0]) + 1
             raise IncompatibleError(
-                f"{measure}: the discount rises after rank {rank}, where it is {d[rank - 1]:g}; it must not, nor be below 0"
+                f"{measure}: the discount rises after rank {rank}, where it is {d[rank - 1]:g}; it must never rise, nor be below 0"
             )
         ranks = np.arange(1, k + 1, dtype=np.float64)
         shapes = {"linear": k + 1 - ranks, "sqrt": 1 / np.sqrt(ranks), "discount": d}
@@ -142,7 +142,7 @@ class Structured:
 
 @dataclass(frozen=True, eq=False)
 class Towards:
-    """The loss of ``structured`` with other targets, one a document in grouped order."""
+    """The loss of ``structured`` with other targets, one per document in grouped order."""
 
     structured: Structured
     targets: PerDocument
@@ -154,7 +154,7 @@ class Towards:
         return _core.StructuredLoss(self.structured.separation(data), self.targets, self.structured.slack == "rescaled")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Separated:
     """The rankings that decide a loss, not weighted by query."""
 
@@ -162,9 +162,12 @@ class Separated:
     coefficients: PerDocument  #: theirs less the target's, in the caller's order
     losses: PerQuery
 
+    def __repr__(self) -> str:
+        return f"Separated({len(self.losses):,} queries, {len(self.coefficients):,} documents)"
+
 
 def separate(structured: Structured, data: RankingData, scores: npt.ArrayLike, threads: int | None = None) -> Separated:
-    """The most violated rankings at ``scores``, one a row in the caller's order.
+    """The most violated rankings at ``scores``, one per row in the caller's order.
 
     >>> from exactrank.measures.graded import NDCG
     >>> data = RankingData.from_arrays(None, [0, 1, 0], group=[3])
@@ -183,7 +186,7 @@ def separate(structured: Structured, data: RankingData, scores: npt.ArrayLike, t
 def _checked_table(given: tuple[float, ...]) -> tuple[float, ...]:
     table = tuple(float(value) for value in given)
     if not table or not any(table):
-        raise SettingError(f"A={given!r} tells no ranks apart; give a table such as (3, 2, 1)")
+        raise SettingError(f"A={given!r} is the same at all ranks; give a table such as (3, 2, 1)")
     for rank, (value, after) in enumerate(zip(table, (*table[1:], 0.0), strict=True), 1):
         if not np.isfinite(value) or value < after:
             raise SettingError(f"A is {value:g} at rank {rank} and {after:g} after it; give finite numbers of at least 0 that do not rise")

@@ -1,4 +1,4 @@
-"""Means and spreads within queries: what a ranking sees of a number is only how it differs between documents of a query."""
+"""Means and spreads within queries: a ranking depends only on how a number differs between the documents of a query."""
 
 from typing import Any
 

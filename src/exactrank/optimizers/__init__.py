@@ -1,6 +1,6 @@
-"""Optimizers: each is a frozen value that knows nothing of ranking and asks its problem only what its protocol names.
+"""Optimizers: each is a frozen value that knows nothing of ranking and uses only those methods of its problem that its protocol names.
 
-``optimizers.Adam`` and the others are imported when first used. What an optimizer ``asks`` is a protocol; `base.fitting` holds a problem
+``optimizers.Adam`` and the others are imported when first used. What an optimizer ``asks`` is a protocol; `base.fitting` checks a problem
 against it before the first step, and names the optimizers that would do.
 """
 

@@ -11,8 +11,8 @@ Burges (2007) take 50. A method is an estimate g_k.
 
     g_i = (f(theta + c e_i) - f(theta - c e_i)) / (2 c)                                                         (3)
 
-One coordinate at a time: 2 d values for a step in d dimensions. A problem that has ``differences(theta, c)`` is asked for
-all of (3) at once, else one that has ``values(thetas)``.
+One coordinate at a time: 2 d values per step in d dimensions. A problem that has ``differences(theta, c)``, or else
+``values(thetas)``, gives all of (3) at once.
 
 **SPSA**, simultaneous perturbation (Spall 1992; Yue & Burges 2007):
 
@@ -118,7 +118,7 @@ class Gains:
     def __post_init__(self) -> None:
         for name in ("a0", "c0"):
             if not 0 < getattr(self, name) < math.inf:
-                raise SettingError(f"{name} must be a number above 0, or None to have it chosen; got {getattr(self, name)}")
+                raise SettingError(f"{name} must be a number above 0, or None for an automatic choice; got {getattr(self, name)}")
         for name in ("A", "alpha", "gamma"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise SettingError(f"{name} must be a number of at least 0, got {getattr(self, name)}")
@@ -230,13 +230,13 @@ class StochasticApproximation(ABC):
         asked = replace(state, evaluations=state.evaluations + counted.evaluations, generator=draws_of(rng))
         # Far away the perturbations are lost in the rounding of theta, and no step can lead back.
         if not np.isfinite(value) or state.gains.c(k) <= np.spacing(np.abs(theta).max()):
-            return replace(asked, done=True, trouble=f"a0={state.gains.a0:g} diverged in step {k}; take a smaller a0")
+            return replace(asked, done=True, trouble=f"a0={state.gains.a0:g} diverged in step {k}; use a smaller a0")
         return replace(asked, theta=theta, value=value, steps=k)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FDSA(StochasticApproximation):
-    """Ascend by (3) from 2 d values a step, and one more for the value of each state, which is counted too."""
+    """Ascend by (3) from 2 d values per step, and one more for the value of each state, which is counted too."""
 
     one_by_one: ClassVar[bool] = True
 
@@ -252,7 +252,7 @@ def simultaneous(problem: Counted, theta: Theta, c: float, deltas: npt.NDArray[n
 
 @dataclass(frozen=True)
 class SPSA(StochasticApproximation):
-    """Ascend by (4) from ``evaluations`` values a step, and one more for the value of each state, which is counted too."""
+    """Ascend by (4) from ``evaluations`` values per step, and one more for the value of each state, which is counted too."""
 
     evaluations: int = 2
 
@@ -260,7 +260,7 @@ class SPSA(StochasticApproximation):
         super().__post_init__()
         if self.evaluations < 2 or self.evaluations % 2:
             raise SettingError(
-                f"evaluations={self.evaluations} is not even: an estimate takes two; take {max(2, self.evaluations // 2 * 2)}"
+                f"evaluations={self.evaluations} is not even: an estimate takes two; use {max(2, self.evaluations // 2 * 2)}"
             )
 
     def _slope(self, problem: Counted, theta: Theta, c: float, rng: np.random.Generator) -> Theta:

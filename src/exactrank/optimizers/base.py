@@ -1,10 +1,10 @@
 """What all optimizers share: a state that is a value, made by ``init`` and carried forward by ``step``.
 
-Values are to be made large, here and in all objectives. Only a risk, which large-margin methods know planes below, is to be made
-small, with the primal and dual that belong to it; `Duality.value` and `exactrank.optimizers.cutting_plane.value_of` turn it.
+Values are maximised, here and in all objectives. Only a risk, which large-margin methods bound from below by planes, is minimised,
+with its primal and dual; `Duality.value` and `exactrank.optimizers.cutting_plane.value_of` change the sign.
 
-A state holds everything that the next step depends on, the random generator's state among it, so that it can be kept and
-resumed to the bit. An optimizer asks its problem only what its protocol names.
+A state holds everything that the next step depends on, including the state of the random generator, so that it can be saved and
+resumed to the bit. An optimizer uses only what its protocol names of its problem.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ AT_ONCE = ("values", "values_along", "differences")
 
 @runtime_checkable
 class Valued(Protocol):
-    """A problem that can be asked for its value, which is to be made large."""
+    """A problem with a value, which is to be maximised."""
 
     def value(self, theta: Theta) -> float:
         """The objective at ``theta``."""
@@ -36,19 +36,19 @@ class Valued(Protocol):
 @storable
 @dataclass(frozen=True)
 class Duality:
-    """Between which bounds the least value of a problem that is to be made small lies."""
+    """The bounds on the minimum of a problem that is minimised."""
 
     primal: float  #: the problem's value at theta
     dual: float  #: no theta has a smaller one
 
     @property
     def value(self) -> float:
-        """At theta, to be made large."""
+        """At theta, to be maximised."""
         return -self.primal
 
     @property
     def gap(self) -> float:
-        """How far theta can be from the best, as a share of its value."""
+        """How far theta can be from the optimum, as a share of its value."""
         return (self.primal - self.dual) / max(abs(self.primal), 1e-300)
 
 
@@ -76,7 +76,7 @@ S = TypeVar("S")
 
 @runtime_checkable
 class Optimizer(Protocol[P_contra, It_contra, S]):
-    """Something that makes a problem's value larger, step by step; ``S`` is its `State`."""
+    """Something that increases a problem's value, step by step; ``S`` is its `State`."""
 
     asks: ClassVar[type]  #: the protocol of its problems
 
@@ -103,9 +103,9 @@ class Redrawn(Protocol):
 
 
 def fitting(optimizer: Optimizer[Never, It, S], problem: P) -> Optimizer[P, It, S]:
-    """``optimizer``, which asks ``problem`` for nothing that it has not; else an error that says what would do.
+    """``optimizer``, after a check that ``problem`` has all that it needs; else an error that says what would do.
 
-    What it has is looked up without asking: answers may be expensive.
+    The check only looks methods up, without calling them: that may be expensive.
     """
     lacking = [name for name in questions(optimizer.asks) if getattr_static(problem, name, None) is None]
     if not lacking:

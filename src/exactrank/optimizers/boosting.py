@@ -1,6 +1,6 @@
 """Boosting: of coordinates (AdaRank), of steps by their edges (RankBoost), and growth of anything, part by part.
 
-**AdaRank** (Xu & Li 2007): parts that fare badly weigh more, and each step takes the coordinate that is best for them.
+**AdaRank** (Xu & Li 2007): parts with low values get more weight, and each step takes the coordinate that is best for them.
 
     phi_k = sum_i P_i E_i(k),    E_i(k), from -1 to 1: how well coordinate k alone does on part i                (1)
     theta <- theta + alpha e_k,    k with the largest phi,    alpha = 1/2 ln((1 + phi_k) / (1 - phi_k))         (2)
@@ -12,7 +12,7 @@ A coordinate that does better upside down is a candidate with its sign turned. A
     d_t = min_i [E_i(theta_t) - E_i(theta_{t-1}) - alpha_t E_i(k_t)],    E_i(theta_0) taken for 0
 
 By (3) no two parts' weights differ by more than a factor e^2, so the same coordinate tends to be the best again and again. Hence a
-coordinate may have to rest for some steps after each that takes it; published is none.
+coordinate may have to rest for some steps after each that takes it; not so in the paper.
 
 **RankBoost** with its third choice of alpha (Freund, Iyer, Schapire & Singer 2003, sections 3.1 and 3.2):
 
@@ -71,7 +71,7 @@ class AdaState(State[Theta]):
 class AdaRank:
     """(1) to (3); a coordinate rests for ``rest`` steps once it was taken, None: until all others were. The value is the mean E.
 
-    Without any coordinate nothing is told apart, so the start is after the first step. Done when more of the same would follow.
+    Without any coordinate all documents tie, so the start is after the first step. Done when every further step would be the same.
     """
 
     asks: ClassVar[type] = Performing
@@ -147,7 +147,7 @@ class BoostState(State[Theta], Generic[F]):
 
 @dataclass(frozen=True)
 class RankBoost:
-    """(5) and (6) make the loss small; the value is its negation. Done when no step has an edge, or one orders all that can be ordered.
+    """(5) and (6) minimise the loss; the value is its negation. Done when no step has an edge, or one orders all that can be ordered.
 
     Without any step all scores tie, so the start is after the first one.
     """
@@ -167,7 +167,7 @@ class RankBoost:
         scores = problem.moved(state.scores, made, alpha)
         found = problem.best(scores)
         if not math.isfinite(found.loss):
-            return replace(state, done=True, trouble=f"after {state.steps} rounds the weights of pairs overflow; take fewer")
+            return replace(state, done=True, trouble=f"after {state.steps} rounds the weights of pairs overflow; use fewer rounds")
         done = abs(made.edge) >= SURE or _is_last(found)
         return BoostState(np.append(state.theta, [*made.place, alpha]), -found.loss, state.steps + 1, done, scores=scores, found=found)
 

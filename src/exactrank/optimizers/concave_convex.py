@@ -8,8 +8,8 @@ function and touches it at that point, so
 for its minimiser theta': a step never ascends. Each step is a convex problem, for any optimizer of those. Where many steps go the
 same way they are short; so each goes on in its direction, twice as far and twice again, while that descends.
 
-Where many problems are solved that differ in strength alone, that is slow. With both functions at hand, J = penalty + f - h, planes
-below f stay good whatever is taken off and whatever the strength. So a **bundle** of them is kept, and each step asks once:
+That is slow for many problems that differ only in strength. With both functions at hand, J = penalty + f - h, planes
+below f stay valid for any h and any strength. So a **bundle** of them is kept, and each step asks once:
 
     theta+ = argmin_t  penalty(t) + max_k (f(theta_k) + f'_k . (t - theta_k)) - h'(theta) . t + pull/2 |t - theta|^2        (2)
 

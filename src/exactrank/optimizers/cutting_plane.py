@@ -1,14 +1,14 @@
-"""Cutting planes for convex functions with a quadratic term, as large-margin methods make them small.
+"""Cutting planes for convex functions with a quadratic term, as large-margin methods minimise them.
 
     J(theta) = strength/2 |theta - centre|^2 + risk(theta),    risk(theta) = sum_p risk_p(theta)                 (1)
 
 The risk need not have a slope everywhere; each answer about it is a plane below it, which touches it at theta. Planes bound J from
-below, so that a method can say how far it still is from the best (Teo, Le, Smola & Vishwanathan 2007). Each part of the risk is modelled
-by the planes that have been met (Chapelle, Le & Smola 2007, Algorithm 1; Tsochantaridis et al. 2005):
+below, so that a method can say how far it still is from the optimum (Teo, Le, Smola & Vishwanathan 2007). Each part of the risk is
+modelled by the planes found so far (Chapelle, Le & Smola 2007, Algorithm 1; Tsochantaridis et al. 2005):
 
     model(t) = strength/2 |t - centre|^2 + sum_p max_{i in p} (b_i + v_i . t)  <=  J(t)                          (2)
 
-A step makes the model small, asks every part for its plane there, and adds it to the model. The program is solved in the dual,
+A step minimises the model, asks every part for its plane there, and adds it to the model. The program is solved in the dual,
 which bounds J from below, with the authors' four savings: the dual variables are kept from step to step, planes that have been
 idle for ``keep`` steps are forgotten, the program is solved no better than a share ``inexact`` of what a step can gain, and a
 part's new variable is moved first.
@@ -53,7 +53,7 @@ storable(Planes)
 
 
 class Regularised(Protocol):
-    """(1), to be made small, where the risk is one convex function."""
+    """(1), to be minimised, with a risk that is one convex function."""
 
     @property
     def strength(self) -> float:
@@ -85,7 +85,7 @@ def penalty(problem: Regularised, theta: Theta) -> float:
 
 
 def value_of(problem: Regularised, theta: Theta, risk: float) -> float:
-    """-J where the risk at ``theta`` is this: what is to be made large."""
+    """-J if the risk at ``theta`` is this: what is maximised."""
     return -(risk + penalty(problem, theta))
 
 
@@ -103,7 +103,7 @@ class PlanesState(State[Theta]):
 
 @dataclass(frozen=True)
 class CuttingPlane:
-    """Make (1) small until the gap between value and bound is a share ``tolerance`` of the value.
+    """Minimise (1) until the gap between value and bound is a share ``tolerance`` of the value.
 
     ``batch``: before a step asks all parts, it asks this number at a time, in random order, and moves theta in between. ``sweeps``:
     how often the solution of a program may visit all parts.
@@ -249,7 +249,7 @@ def tangent(theta: Theta, risk: float, subgradient: Theta) -> Touching:
 
 @dataclass(frozen=True)
 class Bundle(CuttingPlane):
-    """Make a risk and its quadratic term small by (4); the settings are those of `CuttingPlane`."""
+    """Minimise a risk and its quadratic term by (4); the settings are those of `CuttingPlane`."""
 
     asks: ClassVar[type] = Regularised
 

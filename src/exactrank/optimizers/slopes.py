@@ -67,11 +67,11 @@ class Sloped(Protocol):
     """A problem with a slope."""
 
     def value_and_slope(self, theta: Theta) -> tuple[float, Theta]:
-        """The objective at ``theta``, which is to be made large, and its slope."""
+        """The objective at ``theta``, which is to be maximised, and its slope."""
 
 
 class StronglyConvexProblem(Sloped, Protocol):
-    """A problem whose value is concave even without ``strength / 2 |theta|^2`` taken off."""
+    """A problem whose value is concave even before ``strength / 2 |theta|^2`` is subtracted."""
 
     @property
     def strength(self) -> float:
@@ -176,7 +176,7 @@ class Adam:
 
 
 def _diverged(rate: float, epoch: int) -> str:
-    return f"a learning rate of {rate:g} diverged in iteration {epoch}; take a smaller learning_rate"
+    return f"a learning rate of {rate:g} diverged in iteration {epoch}; use a smaller learning_rate"
 
 
 @storable

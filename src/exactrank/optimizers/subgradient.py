@@ -2,9 +2,9 @@
 
     theta+ = theta + reach * direction,    direction = -G,  G = strength (theta - centre) + a subgradient of the risk    (1)
 
-A step asks once. Where J falls by a tenth of what the direction promises, theta moves and the reach grows; else the reach is
-halved, until there is nothing to be won. At a kink no subgradient need point down. The conjugate method looks for the direction
-that does: after a step in vain it adds the subgradient G_k met there to those it knows, and takes
+A step asks once. If J falls by a tenth of what the direction promises, theta moves and the reach grows; else the reach is
+halved, until nothing can be gained. At a kink a subgradient need not point down. The conjugate method looks for a direction
+that does: after a step that fails it adds the subgradient G_k found there to those it knows, and takes
 
     direction = -argmin |X|^2  over X in the convex hull of the G_k                                               (2)
 

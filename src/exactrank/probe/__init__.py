@@ -1,1 +1,1 @@
-"""Questions about models and losses: is it optimal, are its forces a slope, how smooth is the measure around it, which features matter."""
+"""Questions about models and losses: is it optimal, do forces have a cost, how smooth is the measure around it, which features matter."""

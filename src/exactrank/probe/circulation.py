@@ -1,15 +1,15 @@
 """The work of a query's forces around closed paths of its scores.
 
-Forces that come from a potential do no work around a closed path: what it costs to go there is had back on the way home. So
+Forces that come from a potential do no work around a closed path: what the way there costs, the way back returns. So
 
     W = sum over the edges of  integral of lambda(s) . ds                                                       (1)
 
-is nothing, also where the path leads from one ordering of the documents to another. Forces may have a symmetric Jacobian within
-each ordering and do work all the same, since their weights jump where documents exchange ranks: LambdaRank's do.
+is 0, even if the path leads from one ordering of the documents to another. Forces may have a symmetric Jacobian within
+each ordering and still do work, since their weights jump where documents swap ranks: LambdaRank's do.
 
 The paths are triangles: some of the documents move through three random sets of scores and back. Edges are cut where forces are
-known to jump; on each piece Gauss-Legendre quadrature has four points, and its difference from three is the error. Where forces
-may jump elsewhere too, a path with work left over is gone again in other pieces, and what a jump beside a cut could hide is added to
+known to jump; on each piece Gauss-Legendre quadrature has four points, and its difference from three is the error. If forces
+may jump elsewhere too, a path with work left over is followed again in other pieces, and what a jump next to a cut could hide is added to
 the error. And if the cost is convex, forces never grow along an edge from p to q:
 
     (lambda(q) - lambda(p)) . (q - p) <= 0                                                                      (2)
@@ -84,7 +84,7 @@ class Triangle:
         return cls(corners, moved)
 
     def integral(self, field: ForceField, pieces: int = PIECES) -> Integral:
-        """(1), of edges that are cut into so many ``pieces``, and where forces are known to jump."""
+        """(1), of edges that are cut into this number of ``pieces``, and where forces are known to jump."""
         ends = zip(self.corners, np.roll(self.corners, -1, axis=0), strict=True)
         return Integral(*np.sum([self._edge(field, p, q, pieces) for p, q in ends], axis=0).tolist())
 

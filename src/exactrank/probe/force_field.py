@@ -12,8 +12,8 @@ All others are differentiated numerically,
 
     J_jk = (lambda_j(s + h_k e_k) - lambda_j(s - h_k e_k)) / (2 h_k)                                            (4)
 
-with steps too short for a change of order; half of each gives the error, and where that is large, shorter ones are tried: there
-may be a jump that nobody knows of. A force is -dC/ds of a cost C, so C has the Hessian -J.
+with steps too short for a change of order; half of each gives the error, and if that is large, shorter ones are tried: there
+may be an unknown jump. A force is -dC/ds of a cost C, so C has the Hessian -J.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ Points = npt.NDArray[np.float64]  #: a row of scores, or of forces, for each pla
 Square = npt.NDArray[np.float64]  #: documents x documents
 
 NIL = 1e-6  #: smaller than this is nothing
-SAFETY = 4.0  #: an error is an estimate itself, and may be so many times as large
+SAFETY = 4.0  #: an error is itself an estimate, and may be this many times as large
 TELLING = 1e-3  #: a larger error tells nothing
 STEPS = (1e-4, 1e-5, 1e-6)  #: of (4), in units of score or of the scores' deviation, whichever is less
 CONSTANT = 1e-3  #: forces that change by less than this share of themselves over the scores' deviation count as constant
@@ -86,7 +86,7 @@ class ForceField:
 
     @property
     def jumps(self) -> tuple[float, ...]:
-        """Differences of two scores at which forces are known to jump or bend: 0, where ranks are exchanged, and the margin."""
+        """Differences of two scores at which forces are known to jump or bend: 0, where ranks are swapped, and the margin."""
         given = self.objective
         if isinstance(given, Lambdas) and given.link != "logistic":
             return (-given.margin, 0.0, given.margin)

@@ -13,17 +13,17 @@ Four questions of the forces lambda, on queries with real grades:
     Do they do no work around closed paths? If they do none around any, C exists.                               (5)
 
 (3) is not enough by itself where forces jump. LambdaRank's weights depend on the ranks: while the order of the documents stays,
-the forces are those of springs with fixed strengths, and J is symmetric; but when two documents exchange ranks the strengths
-jump, a derivative sees nothing of that, and (5) does. So a potential is said to exist only where both hold.
+the forces are those of springs with fixed strengths, and J is symmetric; but when two documents swap ranks the strengths
+jump, which a derivative does not see, and (5) does. So a potential is said to exist only if both hold.
 
-A no is certain. A yes is as good as the places looked at.
+A no is certain. A yes holds for the places that were examined.
 """
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -34,15 +34,28 @@ from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.evaluate import checked_scores
 from exactrank.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.objectives.score_space import Objective
+from exactrank.pictures import COLOURS, INK, QUIET, Pictured, caption
 from exactrank.probe.circulation import circulation
-from exactrank.probe.force_field import Estimate, ForceField, jacobian
+from exactrank.probe.force_field import NIL, Estimate, ForceField, jacobian
+from exactrank.table import Shown, Table, Values, by_column, small_table
 from exactrank.threads import Pool, thread_count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_DOCUMENTS = 100  #: longer queries are left out: a path crosses as many orderings as there are pairs
 LOOPS = 5  #: closed paths a query
 RESOLVED = 1e-8  #: scores that differ by less than this share of their size tie
 
 Quantity = Literal["imbalance", "asymmetry", "concavity", "circulation", "rise"]
+LEAST = 1e-17  #: a picture shows what is smaller as this
+SAYS = {  #: what it says of the forces that a quantity is nothing
+    "imbalance": "they sum to zero",
+    "asymmetry": "the Jacobian is symmetric",
+    "circulation": "no work around closed paths",
+    "concavity": "the Hessian is positive semidefinite",
+    "rise": "they never grow along a path",
+}
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ class QueryForces:
 
 
 @dataclass(frozen=True, repr=False)
-class Forces:
+class Forces(Shown, Pictured):
     """Whether a lambda function has a potential, and a convex one; build it with [`xr.forces`][exactrank.forces]."""
 
     objective: Objective
@@ -71,7 +84,7 @@ class Forces:
 
     @property
     def sums_to_zero(self) -> bool | None:
-        """(2); here and below None says that it cannot be told."""
+        """(2); here and below None means that it cannot be decided."""
         return self.nil("imbalance")
 
     @property
@@ -101,9 +114,9 @@ class Forces:
         drift = f"sum to up to {worst.imbalance.value:.2g} of their size (query {worst.query}), so that scores drift"
         sums = "of each query sum to zero" if self.sums_to_zero else f"of a query do not sum to zero: they {drift}"
         if self.potential is None:
-            told = "Whether a potential exists cannot be told: the errors of differentiation or quadrature are too large."
+            told = "Whether a potential exists cannot be decided: the errors of differentiation or quadrature are too large."
         elif self.potential:
-            kind = {True: "convex", False: "not convex", None: "convex or not, which cannot be told"}[self.convex]
+            kind = {True: "convex", False: "not convex", None: "convex or not, which cannot be decided"}[self.convex]
             told = f"A potential exists, {kind}: the Jacobian is symmetric, and no work is left over around {self.loops:,} closed paths."
         elif self.symmetric is False:
             worst = self.worst("asymmetry")
@@ -122,7 +135,7 @@ class Forces:
         return max(self.per_query, key=lambda query: getattr(query, quantity).value)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, ready for ``json.dumps``; null says that it cannot be told."""
+        """All of it, ready for ``json.dumps``; null means that it cannot be decided."""
         answers = ("sums_to_zero", "symmetric", "conservative", "potential", "convex", "verdict")
         return {
             "lambdas": repr(self.objective),
@@ -134,8 +147,40 @@ class Forces:
             "per_query": [asdict(query) for query in self.per_query],
         }
 
+    def _columns(self) -> dict[str, Values]:
+        sizes = {name: [getattr(query, name).value for query in self.per_query] for name in get_args(Quantity)}
+        ids = by_column(self.per_query, "query", "documents")
+        return {"query_id": ids["query"], "documents": ids["documents"], **sizes, **by_column(self.per_query, "force")}
+
+    def _glance(self) -> Table:
+        return small_table(self.verdict, list(self._columns().items()), len(self.per_query))
+
+    def _draw(self, axes: "Axes", **options: Any) -> None:
+        answers: dict[bool | None, tuple[str, str]] = {
+            True: (COLOURS[2], "yes"),
+            False: (COLOURS[1], "no"),
+            None: (QUIET, "cannot be decided"),
+        }
+        for row, name in enumerate(SAYS):
+            found = [getattr(query, name) for query in self.per_query]
+            for answer, (colour, _) in answers.items():
+                sizes = [max(each.value, LEAST) for each in found if each.nil is answer]
+                axes.plot(sizes, np.full(len(sizes), row), "o", color=colour, alpha=0.5, markeredgewidth=0, clip_on=False)
+        labels = [f"{says}: {answers[self.nil(name)][1]}" for name, says in SAYS.items()]  # type: ignore[arg-type]
+        axes.axvline(NIL, color=INK, linewidth=0.8, linestyle="--", label="smaller than this counts as nothing")
+        axes.set_xscale("log")
+        axes.set(
+            xlim=(LEAST, 2.0), ylim=(len(SAYS) - 0.5, -0.5), xlabel="what contradicts it, relative to what it is made of; a dot is a query"
+        )
+        axes.set_yticks(range(len(SAYS)), labels)
+        measure = getattr(self.objective, "measure", None)
+        axes.set_title(
+            caption(type(self.objective).__name__ + (f" of {measure}" if measure is not None else "") + ": the forces on documents", 80)
+        )
+        axes.legend(loc="lower left")
+
     def nil(self, *quantities: Quantity) -> bool | None:
-        """Are the estimates nothing in all queries? No if one is not; None if that cannot be told of one."""
+        """Are the estimates nothing in all queries? No if one is not; None if that cannot be decided for one."""
         answers = {getattr(query, quantity).nil for quantity in quantities for query in self.per_query}
         return False if False in answers else None if None in answers else True
 
@@ -154,8 +199,8 @@ def forces(
 ) -> Forces:
     """Ask whether the forces of ``objective`` are the slope of a cost, on some queries of ``data``.
 
-    They are looked at around ``scores``, one a row in the caller's order: those of a model, by default random ones. Queries
-    of one grade, of more than 100 documents, or with tied scores are left out; of the rest so many as ``queries`` says are
+    They are examined around ``scores``, one per row in the caller's order: those of a model, by default random ones. Queries
+    of one grade, of more than 100 documents, or with tied scores are left out; of the rest, ``queries`` are
     drawn by ``seed``.
 
     >>> from exactrank.measures import NDCG
@@ -165,7 +210,7 @@ def forces(
     (True, True, True, False)
     """
     if not hasattr(objective, "on"):
-        raise IncompatibleError(f"{objective!r} is no lambda function; give e.g. Lambdas(measure=xr.NDCG(k=10))")
+        raise IncompatibleError(f"{objective!r} is not a lambda function; give e.g. Lambdas(measure=xr.NDCG(k=10))")
     if queries < 1:
         raise DataError(f"queries must be at least 1, got {queries}")
     s = np.random.default_rng(seed).standard_normal(data.n_documents) if scores is None else data.grouped(checked_scores(data, scores))

@@ -1,6 +1,6 @@
-"""How much a model's ranking rests on each feature: `xr.importance`, by the drop in the measure.
+"""How much a model's ranking depends on each feature: `xr.importance`, by the drop in the measure.
 
-Take the values of one feature away from their documents and give them back at random, and see what the measure loses (Breiman
+Permute the values of one feature at random among the documents, and see what the measure loses (Breiman
 2001, section 10; Fisher, Rudin & Dominici 2019). Only differences within a query rank, so values are exchanged among the
 documents of the same query and no others. With v_q the value of query q as the model ranks it, v_qjr its value after feature j
 went through the r-th exchange, and w_q the query's weight,
@@ -16,6 +16,7 @@ what the model does with them, not by luck.
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -29,19 +30,22 @@ from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
 from exactrank.measures.parse import parse_measure
-from exactrank.pictures import caption, picture_file
+from exactrank.pictures import COLOURS, INK, Pictured, caption
 from exactrank.probe.probed import measure_of, model_of
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import PerFeature
 from exactrank.scorers.model import Model
+from exactrank.table import ROWS, Shown, Table, Values, by_column, small_table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
+    from exactrank.pictures import Panels
     from exactrank.rankers.base import Ranker
 
-CLEAR = 2.0  #: a drop of more than so many standard errors is told from chance
+SHOWN = 20  #: features of a picture
+CLEAR = 2.0  #: a drop of more standard errors than this is significant
 
 
 @runtime_checkable
@@ -49,12 +53,12 @@ class Splitting(Protocol):
     """A scorer that counts what its splits by each feature are worth, as tree ensembles do."""
 
     def importance(self, kind: Literal["gain", "split"]) -> PerFeature:
-        """One number a feature: how much its splits gained in training, or how many did."""
+        """One number per feature: how much its splits gained in training, or their number."""
 
 
 @dataclass(frozen=True)
 class FeatureImportance:
-    """What the measure loses without the information in one feature."""
+    """The loss of the measure without the information in one feature."""
 
     feature: str
     drop: float  #: (2); exactly 0 where no query's value changed, below 0 where the model ranks better without
@@ -69,12 +73,12 @@ class FeatureImportance:
 
     @property
     def idle(self) -> bool:
-        """Did no query gain or lose? A drop of 0 alone may be gains that make up for losses."""
+        """Did no query gain or lose? A drop of 0 alone may be gains that offset losses."""
         return self.drop == 0 and not self.error > 0
 
 
 @dataclass(frozen=True, repr=False)
-class Importance:
+class Importance(Shown, Pictured):
     """The drop in a measure by each feature of a model; build it with [`xr.importance`][exactrank.importance]."""
 
     measure: Measure
@@ -113,34 +117,48 @@ class Importance:
             "per_feature": [asdict(f) | ({"error": None} if math.isnan(f.error) else {}) for f in self.per_feature],
         }
 
-    def plot(self, path: str | os.PathLike[str], *, features: int = 20, force: bool = False) -> None:
-        """A picture of the features with the largest drops, as PNG, SVG or PDF by the suffix."""
-        with picture_file(path, force=force) as draw:
-            draw(self.figure(features=features))
+    def plot(
+        self, ax: "Axes | None" = None, path: str | os.PathLike[str] | None = None, *, features: int = SHOWN, force: bool = False
+    ) -> "Panels":
+        """Draw the ``features`` with the largest drops, a bar each, into ``ax`` or a new figure; returns the Axes.
 
-    def figure(self, *, features: int = 20) -> "Figure":
-        """The same as a figure of matplotlib: a bar a feature, the largest on top."""
+        ``path`` also writes the figure, as PNG, SVG or PDF by the suffix; ``force`` replaces a file that is there.
+        """
         if features < 1:
             raise DataError(f"features must be at least 1, got {features}")
-        from matplotlib.figure import Figure
+        return self._plot(ax, path, force, features=features)
 
-        shown, count = self.ranked()[:features], len(self.per_feature)
-        figure = Figure(figsize=(8.0, 1.6 + 0.28 * len(shown)), layout="constrained")
-        axes, places, drops = figure.subplots(), np.arange(len(shown)), [feature.drop for feature in shown]
-        axes.barh(places, drops, color="tab:blue")
+    def _size(self, **options: Any) -> tuple[float, float]:
+        return 8.0, 1.6 + 0.28 * min(options.get("features", SHOWN), len(self.per_feature))
+
+    def _draw(self, axes: "Axes", **options: Any) -> None:
+        shown, count = self.ranked()[: options.get("features", SHOWN)], len(self.per_feature)
+        places, drops = np.arange(len(shown)), [feature.drop for feature in shown]
+        axes.barh(places, drops, color=COLOURS[0])
         reach = [0.0 if math.isnan(feature.error) else CLEAR * feature.error for feature in shown]
-        axes.errorbar(drops, places, xerr=reach, fmt="none", ecolor="black", elinewidth=1.0, capsize=2.0)
-        axes.axvline(0.0, color="black", linewidth=0.8)
+        axes.errorbar(drops, places, xerr=reach, fmt="none", ecolor=INK, elinewidth=1.0, capsize=2.0)
+        axes.axvline(0.0, color=INK, linewidth=0.8)
         axes.set_yticks(places, [caption(feature.feature) for feature in shown])
         axes.invert_yaxis()
         axes.margins(y=0.02)
         which = f"all {count:,} features" if len(shown) == count else f"the {len(shown):,} of {count:,} features with the largest drops"
         axes.set_xlabel(f"drop of {self.measure} from {self.value:.4f}; lines: {CLEAR:g} standard errors to each side")
-        axes.set_title(f"{which}, each exchanged within queries", fontsize="medium", wrap=True)
-        return figure
+        axes.set_title(f"{which}, each exchanged within queries", wrap=True)
+
+    def _columns(self) -> dict[str, Values]:
+        return _known(self.per_feature)
+
+    def _glance(self) -> Table:
+        return small_table(self.verdict, list(_known(self.ranked()[:ROWS]).items()), len(self.per_feature))
 
     def __repr__(self) -> str:
         return f"Importance({self.verdict!r})"
+
+
+def _known(features: Sequence[FeatureImportance]) -> dict[str, Values]:
+    """What is known of them, column by column; only trees have gains and splits."""
+    columns = by_column(features, "feature", "drop", "error", "gain", "splits")
+    return {name: values for name, values in columns.items() if any(value is not None for value in values)}
 
 
 def importance(
@@ -155,7 +173,7 @@ def importance(
     """How far ``measure`` falls on ``data`` when the values of one feature are exchanged at random within each query.
 
     ``model`` comes from [`xr.load`][exactrank.load] or is a ranker after ``fit``, of any kind. The measure is by default the
-    one that it was trained on. Exchanges are drawn ``repeats`` times by ``seed``, and the drops averaged.
+    one that it was trained on. Exchanges are drawn ``repeats`` times by ``seed``, and the drops are averaged.
 
     >>> X = [[3.0, 1.0], [2.0, 1.0], [1.0, 5.0], [9.0, 2.0], [4.0, 1.0], [2.0, 3.0]]
     >>> data = RankingData.from_arrays(X, [2, 1, 0, 1, 0, 0], group=[3, 3], feature_names=["bm25", "length"])
@@ -171,7 +189,7 @@ def importance(
     counted = ~np.isnan(here.per_query[0]) & (here.weight > 0)
     if not np.any(counted):
         raise DataError(f"{parsed} skips every query of the data, so there is nothing to lose; give data with relevant documents")
-    rows = aligned(data, given.scorer.feature_names) if given.scorer.feature_names else data
+    rows = aligned(data, given.scorer.feature_names, levels=given.scorer.levels) if given.scorer.feature_names else data
     lost = _lost(given.scorer, replace(rows, order=None), parsed, here.per_query[0], repeats, seed, threads)
     drops, weight = lost[:, counted] / repeats, here.weight[counted]  # (1)
     share, n = weight / weight.sum(), len(weight)

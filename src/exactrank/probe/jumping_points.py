@@ -4,8 +4,8 @@ With k the cutoff of the measure and r(alpha) a query's documents in the order o
 
     alpha is a jumping point  where  r_1 .. r_k just before it and just after it differ                         (1)
 
-The measure is constant between jumping points, and an exact line search looks at each, so their number is what it costs. A
-query of m documents has at most m (m - 1) / 2; their finding is that with a cutoff there are far fewer, and that the
+The measure is constant between jumping points, and an exact line search visits each, so their number is its cost. A
+query of m documents has at most m (m - 1) / 2; the paper finds that with a cutoff there are far fewer, and that the
 number stops growing with m, since most documents are never at the top.
 """
 
@@ -22,7 +22,7 @@ from exactrank.measures.parse import parse_measure
 from exactrank.objectives.profile import check_pairs, ray_of
 from exactrank.threads import thread_count
 
-Counts = npt.NDArray[np.int64]  #: one number a query
+Counts = npt.NDArray[np.int64]  #: one number per query
 
 
 def jumping_points(
@@ -30,8 +30,8 @@ def jumping_points(
 ) -> Counts:
     """The number of jumping points (1) of each query along ``scores + alpha * direction``, for a positional ``measure``.
 
-    All of them count, also those where documents of one grade change places and the measure stays. Where several
-    documents meet in one point, each exchange of two counts.
+    All of them count, even those where documents of one grade change places and the measure stays the same. If several
+    documents meet in one point, each swap of two counts.
 
     >>> data = RankingData.from_arrays(None, [0, 1, 0, 1, 0], qid=["a", "a", "a", "b", "b"])
     >>> scores, direction = [2.0, 1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 3.0, 0.0, 0.0]
@@ -42,7 +42,7 @@ def jumping_points(
     bound = replace(parsed, ties="input").on(data, np.ones(data.n_queries))
     check_pairs(bound)
     if not _core.LineSearch.serves(bound.native):
-        raise IncompatibleError(f"{parsed} is not positional, so every exchange may change it; use nDCG, DCG, P, R or RBP")
+        raise IncompatibleError(f"{parsed} is not positional, so every swap may change it; use nDCG, DCG, P, R or RBP")
     s, t = ray_of(data, scores, direction)
     search = _core.LineSearch(bound.native)
     search.rank(s, thread_count(threads))

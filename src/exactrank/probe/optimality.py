@@ -1,6 +1,6 @@
-"""Can a linear model be made better by changing one of its weights? The exact answer: `xr.optimality`.
+"""Can a linear model be improved by changing one of its weights? The exact answer: `xr.optimality`.
 
-With all weights but one held, the measure is a step function of that one (Tan, Xia, Guo & Wang 2013, section 2.1),
+With all weights but one fixed, the measure is a step function of that one (Tan, Xia, Guo & Wang 2013, section 2.1),
 
     f_j(v) = mean over queries of measure(X w'),   w'_j = v,   w'_i = w_i for all other i                       (1)
 
@@ -13,9 +13,9 @@ f(w) is
 where values that differ by 1e-12 are the same. (2) is where coordinate ascent by exact line search ends (their Theorem 2). It
 does not say that no other weights are better: changing two at once may gain.
 
-f(w) is the value that `evaluate` gives, also where w ties documents and the measure is another on both sides of it. Elsewhere
-only intervals count: what the measure is at a point where documents tie is an accident of how ties are broken, so no such
-point is better. Nor is an interval that is no wider than the rounding of scores and weights.
+f(w) is the value that `evaluate` gives, even if w ties documents and the measure differs on both sides of it. Elsewhere
+only intervals count: the value at a point where documents tie is an accident of how ties are broken, so no such
+point is better. Nor is an interval that is no wider than the rounding error of scores and weights.
 """
 
 import math
@@ -31,21 +31,26 @@ from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
 from exactrank.objectives.linear_profile import LinearProfile, Place, columns_of
 from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, StepFunction
-from exactrank.pictures import caption, outline, picture_file
+from exactrank.pictures import COLOURS, INK, QUIET, Pictured, caption, draw_steps
 from exactrank.probe.probed import measure_of, model_of, rows_for
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
+from exactrank.table import ROWS, Shown, Table, Values, by_column, small_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from exactrank.pictures import Panels
     from exactrank.rankers.base import Ranker
 
 SHOWN = 0.8  #: a picture shows so much of all breakpoints, those in the middle
-NEAR = 8  #: and again so many on each side of the weight
+NEAR = 8  #: and this many again on each side of the weight
 FAR = 20  #: so many times as far off as those, the best interval is drawn on another scale
-COLUMNS = 1500  #: a picture has about so many pixels across
+COLUMNS = 1500  #: a picture is about this many pixels wide
+TICKS = 5  #: at most, on an axis of weights, whose labels may be long
+APART = 0.17  #: of an axis's width are between two of its labels
+COLUMN_NAMES = ("feature", "weight", "gain", "low", "high", "local_gain", "flat_low", "flat_high", "margin")
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class WeightOptimality:
 
 
 @dataclass(frozen=True, repr=False)
-class Optimality:
+class Optimality(Shown, Pictured):
     """Whether a model is a coordinatewise maximum, with the proof; build it with [`xr.optimality`][exactrank.optimality]."""
 
     measure: Measure
@@ -126,18 +131,27 @@ class Optimality:
             "per_weight": [_plain(weight) for weight in self.per_weight],
         }
 
-    def plot(self, path: str | os.PathLike[str], *, weights: int = 3, force: bool = False) -> None:
-        """A picture of the step functions of the weights that gain most, else of the largest, as PNG, SVG or PDF by the suffix."""
-        with picture_file(path, force=force) as draw:
-            draw(self.figure(weights=weights))
+    def plot(
+        self, ax: "Axes | None" = None, path: str | os.PathLike[str] | None = None, *, weights: int = 3, force: bool = False
+    ) -> "Panels":
+        """Draw the step functions of the ``weights`` that gain most, else of the largest: a row of two Axes each, whole and close up.
 
-    def figure(self, *, weights: int = 3) -> "Figure":
-        """The same as a figure of matplotlib: a row a weight, with most of its step function, and the steps around it."""
-        from matplotlib.figure import Figure
+        ``ax`` gets the whole step function of the first alone. ``path`` also writes the figure, as PNG, SVG or PDF by the suffix; ``force``
+        replaces a file that is there. Returns the Axes.
+        """
+        if weights < 1:
+            raise DataError(f"weights must be at least 1, got {weights}")
+        return self._plot(ax, path, force, weights=weights)
 
+    def _drawn(self, **options: Any) -> list[WeightOptimality]:
         gaining = [weight for weight in self.ranked() if weight.gain > 0]
-        shown = (gaining or sorted(self.per_weight, key=lambda weight: -abs(weight.weight)))[:weights]
-        figure = Figure(figsize=(10.4, 1.2 + 2.4 * len(shown)), layout="constrained")
+        return (gaining or sorted(self.per_weight, key=lambda weight: -abs(weight.weight)))[: options.get("weights", 3)]
+
+    def _size(self, **options: Any) -> tuple[float, float]:
+        return 10.4, 1.2 + 2.4 * len(self._drawn(**options))
+
+    def _fill(self, figure: "Figure", **options: Any) -> "Panels":
+        shown = self._drawn(**options)
         panels = figure.subplots(len(shown), 2, squeeze=False)
         for (whole, near), weight in zip(panels, shown, strict=True):
             f = self.profile(weight.feature)
@@ -147,12 +161,24 @@ class Optimality:
             _draw_steps(near, f, self, weight, np.array(close))
             near.ticklabel_format(axis="both", useOffset=False)
             whole.set_ylabel(str(self.measure))
-        panels[0, 0].set_title("all but the far ends", fontsize="medium")
-        panels[0, 1].set_title("close up", fontsize="medium")
+        panels[0, 0].set_title("all but the far ends")
+        panels[0, 1].set_title("close up")
         handles, labels = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-        figure.suptitle(caption(self.verdict, 400), fontsize="medium", wrap=True)
-        return figure
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        figure.suptitle(caption(self.verdict, 400), wrap=True)
+        return panels
+
+    def _draw(self, axes: "Axes", **options: Any) -> None:
+        weight = self._drawn(weights=1)[0]
+        _draw_whole(axes, self.profile(weight.feature), self, weight)
+        axes.set_ylabel(str(self.measure))
+        axes.legend()
+
+    def _columns(self) -> dict[str, Values]:
+        return by_column(self.per_weight, *COLUMN_NAMES)
+
+    def _glance(self) -> Table:
+        return small_table(self.verdict, list(by_column(self.ranked()[:ROWS], *COLUMN_NAMES).items()), len(self.per_weight))
 
     def __repr__(self) -> str:
         return f"Optimality({self.verdict!r})"
@@ -176,7 +202,7 @@ def optimality(
     linear = given.scorer
     if not isinstance(linear, Linear):
         remedy = "give a linear model" + ("; probe smoothness (xr.smoothness) looks at networks" if linear.kind == "network" else "")
-        raise IncompatibleError(f"a {linear.kind} model has no weight a feature, so no step functions of them; {remedy}")
+        raise IncompatibleError(f"a {linear.kind} model has no weight per feature, so there are no step functions; {remedy}")
     parsed = measure_of(given, measure)
     scores = given.predict(data, threads)
     value = evaluate(parsed, data, scores, threads=threads).means[str(parsed)]
@@ -243,8 +269,6 @@ def _plain(weight: WeightOptimality) -> dict[str, Any]:
 
 def _draw_whole(axes: "Axes", f: StepFunction, found: Optimality, weight: WeightOptimality) -> None:
     """Most breakpoints and the best interval; where that is far off, the axis is all but logarithmic beyond the breakpoints."""
-    from matplotlib.ticker import AsinhLocator
-
     ends = np.quantile(f.breakpoints, [(1 - SHOWN) / 2, (1 + SHOWN) / 2]) if len(f.breakpoints) else np.zeros(1)
     middle = _padded([weight.weight, *(ends + weight.weight).tolist()])
     low, high = _padded([*middle, *(end for end in (weight.low, weight.high) if math.isfinite(end))])
@@ -253,26 +277,39 @@ def _draw_whole(axes: "Axes", f: StepFunction, found: Optimality, weight: Weight
         _draw_steps(axes, f, found, weight, np.linspace(low, high, COLUMNS))
     else:
         axes.set_xscale("asinh", linear_width=linear)
-        axes.xaxis.set_major_locator(AsinhLocator(linear, numticks=5))
         _draw_steps(axes, f, found, weight, linear * np.sinh(np.linspace(np.arcsinh(low / linear), np.arcsinh(high / linear), COLUMNS)))
 
 
 def _draw_steps(axes: "Axes", f: StepFunction, found: Optimality, weight: WeightOptimality, columns: Floats) -> None:
     """The steps between the ends of ``columns``; where there are more of them, what each column holds."""
     low, high = float(columns[0]), float(columns[-1])
-    edges, least, most = outline(f.breakpoints + weight.weight, f.values, columns)
-    axes.stairs(most, edges, baseline=least, fill=True, color="tab:blue")
-    axes.stairs(most, edges, baseline=None, color="tab:blue", label="every value (exact)")
-    axes.axhline(found.value, color="tab:gray", linewidth=0.8, linestyle="--", zorder=0)
-    axes.axvspan(*np.clip([weight.flat_low, weight.flat_high], low, high), color="tab:gray", alpha=0.25, label="same value as now")
-    axes.plot(weight.weight, found.value, "o", color="black", label="the model")
+    draw_steps(axes, f.breakpoints + weight.weight, f.values, columns, label="every value (exact)")
+    axes.axhline(found.value, color=QUIET, linewidth=0.8, linestyle="--", zorder=0)
+    axes.axvspan(*np.clip([weight.flat_low, weight.flat_high], low, high), color=QUIET, alpha=0.25, label="same value as now")
+    axes.plot(weight.weight, found.value, "o", color=INK, label="the model")
     if weight.gain > 0 and weight.low < high and weight.high > low:
         ends = np.clip([weight.low, weight.high], low, high)
-        axes.axvspan(*ends, color="tab:red", alpha=0.25)
-        axes.plot(ends.mean(), found.value + weight.gain, "^", color="tab:red", label="best interval")
+        axes.axvspan(*ends, color=COLOURS[1], alpha=0.25)
+        axes.plot(ends.mean(), found.value + weight.gain, "^", color=COLOURS[1], label="best interval")
     axes.set_xlim(low, high)
     axes.margins(y=0.12)
     axes.set_xlabel(f"weight of {caption(weight.feature)}")
+    if axes.get_xscale() == "linear":
+        axes.locator_params(axis="x", nbins=TICKS)
+    else:
+        _thin_ticks(axes)
+
+
+def _thin_ticks(axes: "Axes") -> None:
+    """Leave out labels of weights that would run into others; 0 and the outer ones stay."""
+    low, high = axes.get_xlim()
+    places = [place for place in axes.get_xticks().tolist() if low <= place <= high]
+    scaled = (axes.transData + axes.transAxes.inverted()).transform([(place, 0.0) for place in places])[:, 0].tolist() if places else []
+    kept: dict[float, float] = {}
+    for place, at in sorted(zip(places, scaled, strict=True), key=lambda pair: (pair[0] != 0, -abs(pair[0]))):
+        if all(abs(at - other) >= APART for other in kept.values()):
+            kept[place] = at
+    axes.set_xticks(sorted(kept))
 
 
 def _padded(shown: list[float]) -> tuple[float, float]:

@@ -18,7 +18,7 @@ def model_of(given: Any) -> Model:
     """A model, or that of a ranker after ``fit``."""
     model = getattr(given, "model_", given)
     if not isinstance(model, Model):
-        raise IncompatibleError(f"a {type(given).__name__} is no model; give what xr.load returns, or a ranker after fit")
+        raise IncompatibleError(f"a {type(given).__name__} is not a model; give what xr.load returns, or a ranker after fit")
     return model
 
 
@@ -39,6 +39,6 @@ def measure_of(model: Model, measure: str | Measure | None) -> Measure:
 
 def rows_for(scorer: Linear | Network, data: RankingData) -> RankingData:
     """``data`` with the features in the order of the scorer, differences from the same offset, and its values for missing ones."""
-    rows = (aligned(data, scorer.feature_names) if scorer.feature_names else data).relative_to(scorer.offset)
+    rows = (aligned(data, scorer.feature_names, levels=scorer.levels) if scorer.feature_names else data).relative_to(scorer.offset)
     X = filled(rows.X, scorer.fill, rows.offset)
     return rows if X is rows.X else replace(rows, X=X)

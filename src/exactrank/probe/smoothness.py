@@ -1,7 +1,7 @@
 """How smooth a measure is as one weight of a model moves: `xr.smoothness` (Yue & Burges 2007, sections 5.3 and 5.4).
 
 For a single query a measure is flat or jumps; over many queries the mean may look smooth. Their figures move one weight of a
-trained net by a percentage of its value and hold the others,
+trained net by a percentage of its value and keep the others fixed,
 
     f(p) = mean over queries of measure(scores with the weight w (1 + p/100)),    -percent <= p <= percent      (1)
 
@@ -11,11 +11,10 @@ sampled, on the grid that all curves are compared on. With v the values of (1) i
 
     variation = sum of |v_i+1 - v_i| / (max v - min v)                                                          (2)
 
-is 1 where the curve only rises or falls, at most 2 where it has one hill, and large where it is rough. Of all steps it does not
+is 1 if the curve only rises or falls, at most 2 if it has one peak, and large if it is rough. Over all steps it does not
 shrink as queries are added, since there are more of them, each smaller; on the grid it does.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,16 +26,19 @@ from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
 from exactrank.objectives.step_function import SAME_VALUE, Floats, StepFunction
-from exactrank.pictures import picture_file
+from exactrank.pictures import Pictured
 from exactrank.probe.probed import measure_of, model_of, rows_for
 from exactrank.probe.weight_moves import Sample, Weight
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
 from exactrank.scorers.network import Network
+from exactrank.table import Shown, Table, Values, by_column, small_table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from exactrank.pictures import Panels
     from exactrank.rankers.base import Ranker
 
 SAMPLES = (100, 1_000, 10_000)  #: of queries, as in the paper
@@ -94,8 +96,12 @@ class Curve:
 
 
 @dataclass(frozen=True, repr=False)
-class Smoothness:
-    """How a measure changes with single weights of a model; build it with [`xr.smoothness`][exactrank.smoothness]."""
+class Smoothness(Shown, Pictured):
+    """How a measure changes with single weights of a model; build it with [`xr.smoothness`][exactrank.smoothness].
+
+    Its picture has a column of Axes per sample: whole curves above, single steps around the model below. ``plot(ax=...)`` draws the whole
+    curves of all queries alone.
+    """
 
     measure: Measure
     percent: float  #: weights move by so much of their value, up and down
@@ -142,7 +148,7 @@ class Smoothness:
         return f"{top} {trend} {medians[few]:.1f} times its span with {few:,} queries and {medians[many]:.1f} times with all {many:,}."
 
     def profile(self, weight: str, queries: int | None = None) -> StepFunction:
-        """The exact step function (1) of a weight, over a sample of so many queries, by default all; its variable is p."""
+        """The exact step function (1) of a weight, over the sample of this many queries, by default all; its variable is p."""
         number = self.curves[-1].queries if queries is None else queries
         found = next((curve for curve in self.of(number) if curve.weight.name == weight), None)
         if found is None:
@@ -151,7 +157,7 @@ class Smoothness:
                 f" on {', '.join(f'{size:,}' for size in self.samples)} queries"
             )
         if found.steps is None:
-            raise IncompatibleError(f"the scores are no straight lines in {weight!r}, so its curve was sampled; its values are in curves")
+            raise IncompatibleError(f"the scores are not straight lines in {weight!r}, so its curve was sampled; its values are in curves")
         return self.samples[number].profile(found.weight, self.percent)
 
     def to_json(self) -> dict[str, Any]:
@@ -169,16 +175,30 @@ class Smoothness:
             "curves": curves,
         }
 
-    def plot(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """A picture as PNG, SVG or PDF by the suffix: a column a sample, whole curves above, single steps around the model below."""
-        with picture_file(path, force=force) as draw:
-            draw(self.figure())
+    def _size(self, **options: Any) -> tuple[float, float]:
+        return 1.4 + 3.6 * max(len(self.samples), 2), 9.2 if any(curve.steps is None for curve in self.curves) else 6.0
 
-    def figure(self) -> "Figure":
-        """The same as a figure of matplotlib."""
-        from exactrank.probe.smoothness_picture import drawn
+    def _fill(self, figure: "Figure", **options: Any) -> "Panels":
+        from exactrank.probe.smoothness_picture import draw_samples
 
-        return drawn(self)
+        return draw_samples(figure, self)
+
+    def _draw(self, axes: "Axes", **options: Any) -> None:
+        from exactrank.probe.smoothness_picture import draw_whole
+
+        draw_whole(axes, self)
+
+    def _columns(self) -> dict[str, Values]:
+        own = by_column(self.curves, "queries", "value", "best", "low", "high", "gain", "span")
+        seen: dict[str, Values] = {
+            "variation": [curve.grid.variation for curve in self.curves],
+            "maxima": [curve.grid.maxima for curve in self.curves],
+        }
+        steps: dict[str, Values] = {"steps": [None if curve.steps is None else curve.steps.count for curve in self.curves]}
+        return {"weight": [curve.weight.name for curve in self.curves], **own, **seen, **steps}
+
+    def _glance(self) -> Table:
+        return small_table(self.verdict, list(self._columns().items()), len(self.curves))
 
     def __repr__(self) -> str:
         return f"Smoothness({self.verdict!r})"
@@ -198,9 +218,9 @@ def smoothness(
 ) -> Smoothness:
     """Follow ``measure`` on ``data`` as single weights of a linear model or a network move by up to ``percent`` of their values.
 
-    Of a linear model's weights, and of a network's hidden ones, the ``weights`` with most say are followed; a network's output
-    weights all are. Each is, on ``samples`` of the queries, drawn by ``seed``, that are smaller than the data, and on all of
-    them. Curves are compared on a grid of ``points``, where hidden weights are sampled; all others are known exactly.
+    Of a linear model's weights, and of a network's hidden ones, the ``weights`` with the most influence are followed; of a network's
+    output weights all are: on ``samples`` of the queries that are smaller than the data, drawn by ``seed``, and on all
+    queries. Curves are compared on a grid of ``points``, where hidden weights are sampled; all others are known exactly.
 
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.4, 0.5]], [0, 2, 1], group=[3], feature_names=["bm25", "dense"])
     >>> found = smoothness(Model(Linear(np.array([0.7, 0.5]))), data, measure="nDCG@10")

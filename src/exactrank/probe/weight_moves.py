@@ -58,8 +58,8 @@ class Sample:
     def weights(self, most: int) -> list[Weight]:
         """The weights to look at: ``most`` of those that are many, none that moves no score.
 
-        Of a linear model they are those with most say, |w_j| times the deviation of feature j within queries; of a network all
-        output weights, and the hidden ones that are largest: of standardised features, so size is say.
+        Of a linear model they are those with the most influence, |w_j| times the deviation of feature j within queries; of a network all
+        output weights, and the largest hidden ones: features are standardised, so size is influence.
         """
         scorer, names = self.scorer, self.data.feature_names
         if isinstance(scorer, Linear):

@@ -2,11 +2,11 @@
 
 Each round adds the feature that does best on the queries that the model so far does badly on; the model is linear
 (`exactrank.optimizers.boosting`, `exactrank.objectives.measured`). As published a feature may be taken again at once, and
-often the first one is, for ever (``rest=0``); by default it may be once all others were, which does better on every set that we tried.
+often the first one is, for ever (``rest=0``); by default only after all others were, which does better on every set that we tried.
 Features are divided by their standard deviation, so that the alphas of (2) there weigh them alike.
 
-In training ties count severely (`exactrank.training.judge`): a feature that is 0 almost everywhere must not look good by a lucky order
-of the documents that it ties.
+In training, ties count severely (`exactrank.training.judge`): a feature that is 0 almost everywhere must not look good because the
+documents that it ties happen to be in a good order.
 """
 
 import numpy as np
@@ -34,23 +34,23 @@ class AdaRank(Ranker):
     """
 
     name = "adarank"
-    max_iter: int = setting(default=500, help="Maximum number of rounds, each of which takes a feature.", at_least=1, free=True)
+    max_iter: int = setting(default=500, help="Maximum number of rounds, each of which adds a feature.", at_least=1, free=True)
     rest: int | None = setting(
         default=None,
-        help="Number of rounds for which a feature that was taken may not be; 0 as published; by default until all others were.",
+        help="Number of rounds before a feature may be taken again: 0 as published; by default once all others were taken.",
         at_least=0,
         search=(None, 0, 1, 5),
     )
     nonnegative: bool = setting(
         default=False,
-        help="Allow no weight below 0, as published; else features are taken upside down where that ranks better.",
+        help="Allow no weight below 0, as published; otherwise features are reversed where that ranks better.",
         search=(False, True),
     )
     standardise: bool = setting(
-        default=True, help="Divide features by their standard deviation first; published is to take them as they are.", search=(False, True)
+        default=True, help="Divide features by their standard deviation first; the published method does not.", search=(False, True)
     )
     patience: int | None = setting(
-        default=100, help="Stop after this number of rounds without a better measure, on validation data where there is some.", at_least=1
+        default=100, help="Stop after this number of rounds without improvement, on validation data if there is any.", at_least=1
     )
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:

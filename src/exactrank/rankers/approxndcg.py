@@ -27,7 +27,7 @@ class ApproxNDCG(GradientRanker):
 
     alpha: float = setting(
         default=10.0,
-        help="How steeply one document counts as above another; the larger, the closer to NDCG and the harder to climb.",
+        help="Steepness of the soft ranks; the larger, the closer to NDCG and the harder to optimise.",
         above=0,
         search=Range(1.0, 100.0, log=True),
     )

@@ -9,11 +9,11 @@ what the last of them found.
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,20 +22,27 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from exactrank.arrays import PerDocument, Table
+from exactrank.bars import heard
+from exactrank.data.alignment import listed
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import IncompatibleError, InterruptedWarning, SettingError
+from exactrank.errors import DataError, ExactRankError, IncompatibleError, InterruptedWarning, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Result, evaluate
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.within_query import deviation
+from exactrank.rankers.cross_validation import Unscored, is_cross_validated
 from exactrank.rankers.training_data import (
+    QID,
     TrainingData,
     check_measure_tells_apart,
     deal_parts,
+    held_out,
     joined,
     judged,
     mixed_queries,
+    parted,
     training_data,
+    with_features_of,
 )
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
@@ -46,9 +53,13 @@ from exactrank.settings import SOME, VALID, Configured, setting
 from exactrank.stored import from_record, to_record
 from exactrank.threads import one_blas_thread
 from exactrank.training.combinators import bags, bootstrap
+from exactrank.training.history import History
 from exactrank.training.judge import Task
-from exactrank.training.progress import Listener, Progress, Trained
+from exactrank.training.progress import Listener, Trained, line_of
 from exactrank.training.run import Journal, Recorder, Root
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 Checkpoint = Callable[[Model], None]
 #: What a fit leaves on the ranker.
@@ -56,11 +67,19 @@ _FITTED = {"model_", "history_", "n_features_in_", "feature_names_in_", "oof_", 
 
 
 class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
-    """The base of all rankers; ``name`` is that of the command line, and ``space`` what tuning may choose from."""
+    """The base of all rankers; ``name`` is its name on the command line, and ``space`` what tuning may choose from."""
+
+    #: Which metadata scikit-learn hands on where routing is enabled, without being asked to.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
     name: ClassVar[str]
+    #: The kinds of scorer that ``fit(start=...)`` can go on from.
+    goes_on_from: ClassVar[tuple[type[Scorer], ...]] = ()
     #: Does it honour weights of single documents (``sample_weight``)? Else it refuses them.
     weighs_documents: ClassVar[bool] = False
+    #: Does it take features that are categories? Else it refuses them.
+    takes_categories: ClassVar[bool] = False
 
     measure: str | Measure = setting(default="nDCG@10", help="Measure to train on, e.g. nDCG@10 or 'AP(rel=2)'.", kw_only=False)
     bags: int | None = setting(
@@ -68,22 +87,22 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     )
     bagging: Literal["cross-fit", "bootstrap"] = setting(
         default="cross-fit",
-        help="What each model of a bag is trained on: all parts of the queries but two, one of which chooses its iterate, while the other"
-        " tells what it is worth; or a bootstrap sample of the queries.",
+        help="What each model of a bag is trained on: all parts of the queries except two, one of which chooses its iterate while the other"
+        " evaluates it; or a bootstrap sample of the queries.",
         only={"bags": SOME},
     )
-    seed: int = setting(default=0, help="Seed of everything random.", at_least=0, at_most=2**63 - 1)
+    seed: int = setting(default=0, help="Seed of all random choices.", at_least=0, at_most=2**63 - 1)
     threads: int | None = setting(
         default=None,
-        help="Number of native threads, by default one per core; results do not depend on it.",
+        help="Number of native threads; by default one per core. Results do not depend on it.",
         at_least=1,
         at_most=4096,
         free=True,
     )
-    missing: Missing = setting(default="error", help="What a missing value is: an error, 0, or the feature's mean over the training data.")
+    missing: Missing = setting(default="error", help="How to treat a missing value: as an error, 0, or the feature's mean in training.")
 
     model_: ClassVar[Model]
-    history_: ClassVar[tuple[Progress, ...]]
+    history_: ClassVar[History]
     oof_: ClassVar[PerDocument]
     estimate_: ClassVar[Result]
 
@@ -92,15 +111,15 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         """Train one model."""
 
     def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
-        """What settings come to on ``data`` where that is not what they say, as "auto"."""
+        """The values that settings such as "auto" take on ``data``."""
         return {}
 
     def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
-        """The settings that would have no effect on ``data`` beside the others, each with why; ``fit`` refuses them."""
+        """The settings that would have no effect on ``data`` with the others as they are, each with the reason; ``fit`` refuses them."""
         return self.without_effect(**self._comes_to(data), **{VALID: validated or self._cross_fits(data)})
 
     def check_effects(self, data: RankingData, validated: bool = False) -> None:
-        """Raise where on ``data`` a setting has no effect beside the others, or cannot stand beside them; or weights are not honoured."""
+        """Raise if on ``data`` a setting has no effect, or contradicts another, or if weights would be ignored."""
         name = type(self).__name__
         for trouble in self.idle(data, validated).values():
             raise SettingError(f"{name}: {trouble}")
@@ -113,6 +132,16 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
                 f"{name} cannot weigh single documents; leave out sample_weight, give a query_weight, or use Ridge, MART,"
                 " LambdaMART or DirectRankTrees"
             )
+        if data.levels and not self.takes_categories:
+            raise IncompatibleError(
+                f"{name} takes numbers alone, and {listed(list(map(repr, data.levels)))} hold categories; encode them as numbers, leave"
+                " them out, or use a tree ranker: LambdaMART, MART or DirectRankTrees"
+            )
+        if data.levels and self.missing in ("zero", "mean"):
+            raise SettingError(
+                f"{name}: missing={self.missing!r} would put a level in the place of a missing one, and"
+                f" {listed(list(map(repr, data.levels)))} hold categories; leave missing at its default"
+            )
 
     def fit(
         self,
@@ -124,39 +153,53 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         sample_weight: npt.ArrayLike | None = None,
         query_weight: npt.ArrayLike | None = None,
         valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None = None,
-        listener: Listener | None = None,
+        eval_set: Sequence[tuple[Table, npt.ArrayLike]] | tuple[Table, npt.ArrayLike] | None = None,
+        eval_group: Sequence[npt.ArrayLike] | None = None,
+        eval_qid: Sequence[npt.ArrayLike] | None = None,
+        progress: bool | Listener = False,
         checkpoint: Checkpoint | None = None,
         resume: Model | None = None,
+        start: Model | None = None,
     ) -> Self:
         """Train on a `RankingData`, or on a matrix or frame with grades ``y`` and ``qid`` or ``group``.
 
-        ``valid``, a `RankingData` or ``(X, y, qid)``, chooses the iterate to keep; a ranker that is cross-fitted learns from it too, since
-        its parts choose. Then ``oof_`` has the score of each row by a model that has not met its query, neither to learn nor to
-        choose, and ``estimate_`` what the measure is by them, with its interval. ``listener`` hears of every step,
-        ``checkpoint`` gets the best model so far, about once a second (more rarely where judging it takes long). Ctrl-C ends
-        training; the best model so far is kept, with a warning. ``resume``, a checkpoint of this ranker on the same data, is taken up: the
-        result is that of a run without a break. The order of the rows within a query changes nothing in the model.
+        ``valid``, a `RankingData` or ``(X, y, qid)``, chooses the iterate to keep; a cross-fitted ranker learns from it too, since its
+        own parts choose. Then ``oof_`` holds the score of each row by a model that has never seen its query, neither to learn nor to
+        choose, and ``estimate_`` the measure of these scores, with its interval. ``eval_set=[(X, y)]`` with ``eval_group`` or ``eval_qid``
+        is the same as ``valid``, in the form that other libraries' rankers take. ``progress=True`` shows a progress bar in a terminal or a
+        notebook; a function is called with the `Progress` after every step instead. ``checkpoint`` is called with the best model so far,
+        about once a second (less often if evaluating it takes long). Ctrl-C ends training; the best model so far is kept, with a warning.
+        ``resume`` continues a checkpoint of this ranker on the same data: the result is the same as without the break. ``start`` continues
+        from a model of any data with the same features: trees are added to its trees, and parameters start from its own. The order of the
+        rows within a query does not affect the model.
         """
         self.check_values()
         measure = parse_measure(self.measure)
+        if eval_set is not None and valid is not None:
+            raise DataError("valid and eval_set are both given, and are the same thing; leave out one of them")
+        valid = held_out(eval_set, eval_group, eval_qid) if valid is None else valid
         data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
         self.check_effects(data, valid is not None)
-        given = training_data(data, valid, self.missing, self.threads)
+        if start is not None:
+            self._check_start(start.scorer, data)
+            data = with_features_of(start.scorer, X, data, valid)
+        given = training_data(data, valid, self.missing, self.threads, None if start is None else start.scorer)
         check_measure_tells_apart(measure, data, self.threads)
         own = copy(self)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
         if self._cross_fits(data):
             given = replace(given, learnt=joined(given.data, given.valid))
-        task = Task(measure, given.learnt, None if self._cross_fits(data) else given.valid, self.threads)
+        task = Task(measure, given.learnt, None if self._cross_fits(data) else given.valid, self.threads, start=given.start)
         journal = Journal() if resume is None else own._journal(resume, given)
-        root = Root(listener, None if checkpoint is None else partial(own._keep, given, checkpoint), journal)
-        with one_blas_thread():
+        keep = None if checkpoint is None else partial(own._keep, given, checkpoint)
+        with one_blas_thread(), heard(progress, type(self).__name__, partial(line_of, str(measure))) as listener:
+            root = Root(listener, keep, journal)
             trained = root.train(partial(own._trained, task))
         if trained.trouble:
             warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=2)
         if root.interrupted:
             warnings.warn("training was interrupted; the best model so far is kept", InterruptedWarning, stacklevel=2)
         said: dict[str, Any] = {"chosen": dict(trained.chosen)} if trained.chosen else {}
-        fitted: dict[str, Any] = {"history_": tuple(journal.history), "n_features_in_": data.n_features}
+        fitted: dict[str, Any] = {"history_": History(journal.history, str(measure)), "n_features_in_": data.n_features}
         if isinstance(X, RankingData) or hasattr(X, "columns"):
             fitted["feature_names_in_"] = np.array(data.feature_names, object)
         oof = vars(own).get("oof_")
@@ -167,6 +210,21 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         fitted["model_"] = own._model(given, trained.iterate, trained.steps, root.interrupted, **said)
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
         return self
+
+    def _check_start(self, scorer: Scorer, data: RankingData) -> None:
+        """Raise where training cannot go on from ``scorer``."""
+        name, kinds = type(self).__name__, " or ".join(kind.kind for kind in self.goes_on_from)
+        if not kinds:
+            raise IncompatibleError(f"{name} begins anew on any data, so it takes no start; leave it out")
+        if not isinstance(scorer, self.goes_on_from):
+            raise IncompatibleError(f"{name} goes on from a {kinds} model, and the start is a {scorer.kind} model; train it anew")
+        if self._bag_count(data):
+            raise SettingError(f"{name}: start is one model, and {self._bag_count(data)} bags are to be trained; give bags=0")
+        own = self.settings.get("start")
+        if own is not None and not own.is_default(vars(self)["start"]):
+            raise SettingError(f"{name}: start={vars(self)['start']!r} is set, and fit got a model to start from; leave out one of them")
+        if scorer.missing != self.missing:
+            raise SettingError(f"{name}: missing={self.missing!r}, but the model to start from has {scorer.missing!r}; give the same")
 
     def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """One model, or the mean of several."""
@@ -179,7 +237,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         return bags([partial(self._member, task, number) for number in range(count)], task.verdict, recorder)
 
     def _bag_count(self, data: RankingData) -> int:
-        """The number of models whose mean is taken; 0 where there is one."""
+        """The number of models whose mean is taken; 0 if there is one."""
         count: int = self._comes_to(data).get("bags", self.bags)
         return count
 
@@ -192,10 +250,10 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         return self._fit(replace(task, bag=number, bags=self._bag_count(task.data), data=replace(task.data, query_weight=drawn)), recorder)
 
     def cross_fitted(self, task: Task, count: int, recorder: Recorder[Scorer]) -> tuple[Trained[Scorer], PerDocument]:
-        """The mean of models that have seen all parts of the queries but two, and the scores of all documents out of fold.
+        """The mean of models that have each seen all parts of the queries except two, and the out-of-fold scores of all documents.
 
-        One of the two parts chooses the model's iterate; the other is scored by the model, which knows nothing of it. Of two parts
-        in all, the one that chooses is scored too. Scores are of unit deviation within queries, where their scale says nothing.
+        One of the two parts chooses the model's iterate; the other is scored by the model, which has never seen it. With two parts
+        in all, the one that chooses is scored too. Scores have unit deviation within queries if their scale has no meaning.
         """
         data = task.data
         part = deal_parts(data, count, self.seed)
@@ -219,19 +277,52 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         """May scores be multiplied by any positive number?"""
         return True
 
+    def set_params(self, **params: object) -> Self:
+        """Change settings, as scikit-learn's searches do."""
+        self.check_names(name for name in params if "__" not in name)
+        super().set_params(**params)
+        return self
+
     def predict(self, X: Table) -> PerDocument:
         """The score of each row of a `RankingData`, a frame or a matrix, in the caller's row order."""
         check_is_fitted(self, "model_")
-        return self.model_.predict(X, self.threads)
+        rows = X if QID in self.model_.scorer.feature_names else parted(X)[0]
+        return self.model_.predict(rows, self.threads)
 
     def score(
-        self, X: Table, y: npt.ArrayLike | None = None, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
+        self,
+        X: Table,
+        y: npt.ArrayLike | None = None,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        sample_weight: None = None,
+        query_weight: npt.ArrayLike | None = None,
+        measure: str | Measure | None = None,
     ) -> float:
-        """The mean of the measure that was trained on."""
+        """The mean over queries of ``measure``, by default the one the ranker was trained on.
+
+        Measures weigh queries, not documents: ``sample_weight`` is there for scikit-learn's Pipeline, which names it, and must be None.
+        """
         check_is_fitted(self, "model_")
-        measure = parse_measure(self.measure)
-        data = judged(X, y, qid=qid, group=group)
-        return evaluate(measure, data, self.predict(X), threads=self.threads).means[str(measure)]
+        try:
+            if sample_weight is not None:
+                raise SettingError("score: measures do not weigh single documents; leave out sample_weight, or give a query_weight")
+            data = judged(X, y, qid=qid, group=group, query_weight=query_weight)
+            bound = parse_measure(self.measure if measure is None else measure).on(data, threads=self.threads)
+            return bound.mean(data.grouped(self.predict(X)))
+        except ExactRankError as error:
+            if not is_cross_validated():
+                raise
+            return Unscored(error)  # type: ignore[return-value]
+
+    def __sklearn_tags__(self) -> "Tags":
+        """What scikit-learn wants to know of a ranker."""
+        tags: Tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "error"
+        return tags
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the model to a file that [`xr.load`][exactrank.load] reads."""
@@ -240,10 +331,11 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def weights_(self) -> PerFeature:
-        """The weight of each feature, where the model is linear."""
+        """The weight of each feature, if the model is linear."""
         check_is_fitted(self, "model_")
         if not isinstance(self.model_.scorer, Linear):
-            raise IncompatibleError(f"a {self.model_.scorer.kind} model has no weights; only linear ones do")
+            trouble = f"weights_: a {self.model_.scorer.kind} model has no weights; only linear models do"
+            raise AttributeError(trouble)  # noqa: TRY004  (so that hasattr, dir and scikit-learn's HTML go on)
         return self.model_.scorer.weights
 
     def _model(self, given: TrainingData, scorer: Scorer, steps: int, interrupted: bool, **said: object) -> Model:
@@ -268,7 +360,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         for name in ("ranker", *sorted(wanted.keys() - free)):  # the settings of another ranker say nothing
             if found.get(name) != wanted[name]:
                 told = f"the model was trained with {name}={found.get(name)}, not {wanted[name]}"
-                raise IncompatibleError(f"{told}; resume with the same, or train anew")
+                raise IncompatibleError(f"{told}; resume with the same settings, or train anew")
         return Journal() if model.run is None else Journal(**from_record(model.run, "the checkpoint"))
 
     def _keep(self, given: TrainingData, checkpoint: Checkpoint, scorer: Scorer, steps: int, journal: Journal) -> None:

@@ -1,13 +1,13 @@
-"""Blend: the sum of several cross-fitted rankers, whose weights are found exactly on scores out of fold.
+"""Blend: the sum of several cross-fitted rankers, whose weights are found exactly on out-of-fold scores.
 
-Each member is trained once for every part of the queries, on all others but one more that chooses its iterate. So the score of each
-document comes from a model that never met its query, neither to learn nor to choose, and weights can be chosen by these scores. Members
-whose models are of one kind are a family and count alike, since few queries cannot tell them apart; what a family is worth, they can tell:
+Each member is trained once for every part of the queries, on all others except one more that chooses its iterate. So the score of each
+document comes from a model that has never seen its query, neither to learn nor to choose, and weights can be chosen by these scores.
+Members whose models are of one kind form a family and count alike: few queries can weigh families, but not their members:
 
     s(x) = sum_f w_f s_f(x),    w_f >= 0,    s_f the mean of its members' scores, all of unit deviation within queries          (1)
 
-Between two families the measure is a step function of their weights that is known exactly, so its maximum is found. Of more families each
-is exchanged with the rest in turn. The model is one linear model, one forest, or the sum of both.
+Between two families the measure is a step function of their weights that is known exactly, so its maximum is found. With more families,
+each is traded against the rest in turn. The model is one linear model, one forest, or the sum of both.
 """
 
 import time
@@ -29,6 +29,7 @@ from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.within_query import deviation
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.foreign import Foreign
 from exactrank.rankers.notation import parse_method, split_methods
 from exactrank.rankers.training_data import deal_parts
 from exactrank.scorers.base import Scorer
@@ -60,30 +61,31 @@ class Blend(Ranker):
     """
 
     name = "blend"
+    takes_categories = True  # where all its members do
 
     members: str | Sequence[object] = setting(
         default="all",
-        help="What to blend: 'linear' (a linear model comes out), 'trees' (a forest), 'all' (the sum of both), or rankers as they are"
-        " written elsewhere, separated by commas; in Python also a list of rankers.",
+        help="What to blend: 'linear' (gives a linear model), 'trees' (a forest), 'all' (the sum of both), or rankers as they are"
+        " written elsewhere, separated by commas; in Python also a list of rankers, ours and those of other libraries.",
         search=("all", "linear", "trees"),
     )
     weighting: Literal["exact", "equal"] = setting(
-        default="exact", help="Weights of linear models, trees and networks: the best on scores out of fold, or equal ones."
+        default="exact", help="Weights of linear models, trees and networks: the best on out-of-fold scores, or equal ones."
     )
     bags: int | None = setting(
-        default=10, help="Number of parts that the queries are dealt into; each ranker is trained once for each.", at_least=3, at_most=1000
+        default=10, help="Number of parts to divide the queries into; each ranker is trained once per part.", at_least=3, at_most=1000
     )
     bagging: ClassVar[Literal["cross-fit"]] = "cross-fit"  # type: ignore[misc]  # there is no other way
     seconds: float | None = setting(
-        default=None, help="Stop after about this number of seconds, with the rankers that are ready by then.", above=0, free=True
+        default=None, help="Stop after about this many seconds, with the rankers that are ready by then.", above=0, free=True
     )
     missing: TreeMissing = setting(  # type: ignore[assignment]
         default="error",
-        help="What a missing value is: an error, 0, the feature's mean over the training data, or kept where all are trees.",
+        help="How to treat a missing value: as an error, 0, or the feature's mean in training, or kept if all are trees.",
     )
 
     def check_values(self) -> None:
-        """Raise where a setting, or one of a member, is nothing that it may be."""
+        """Raise if a setting, or one of a member, has a value that it may not have."""
         super().check_values()
         for member in self._members().values():
             member.check_values()
@@ -91,21 +93,27 @@ class Blend(Ranker):
                 raise SettingError(f"Blend: {type(member).__name__} cannot keep missing values; give missing='mean', or trees alone")
 
     def check_effects(self, data: RankingData, validated: bool = False) -> None:
-        """Raise where a setting, or one of a member, has no effect on ``data``."""
+        """Raise if a setting, or one of a member, has no effect on ``data``."""
         super().check_effects(data, validated)
         for member in self._members().values():
             member.check_effects(data, validated=True)
 
     def _members(self) -> dict[str, Ranker]:
-        """The rankers, by how they are written."""
+        """The rankers, by their notation."""
         given = self.members
         if isinstance(given, str):
             given = SETS.get(given) or split_methods(given)
         found: dict[str, Ranker] = {}
         for one in given:
             name, ranker = (one, _ranker(one)) if isinstance(one, str) else (repr(one), one)
+            if not isinstance(ranker, Ranker | type) and all(hasattr(ranker, needed) for needed in ("fit", "predict", "get_params")):
+                ranker = Foreign(estimator=ranker)
+                name = ranker.title
             if not isinstance(ranker, Ranker) or isinstance(ranker, Blend):
-                raise SettingError(f"Blend: {one!r} is no ranker to blend; give rankers of this library, as 'lambdamart(leaves=7), ridge'")
+                raise SettingError(
+                    f"Blend: {one!r} cannot be blended; give rankers, e.g. 'lambdamart(leaves=7), ridge', or estimators of LightGBM,"
+                    " XGBoost, CatBoost or scikit-learn"
+                )
             if ranker.bags:
                 raise SettingError(f"Blend: {name} has bags={ranker.bags}, but the blend cross-fits its members; leave bags out")
             asked = {} if not ranker.settings["measure"].is_default(ranker.measure) else {"measure": self.measure}
@@ -137,7 +145,9 @@ class Blend(Ranker):
                     raise SettingError(self._too_short(name, part)) from None
                 break
             except ExactRankError as error:
-                if not (isinstance(error, IncompatibleError) and self.members in SETS):  # those that cannot train on the measure go
+                if not (
+                    isinstance(error, IncompatibleError) and isinstance(self.members, str) and self.members in SETS
+                ):  # those that cannot train on the measure go
                     failed[name] = error
                 continue
             ready.append(_Member(name, trained.iterate, oof, trained.trouble))
@@ -151,7 +161,7 @@ class Blend(Ranker):
     def _too_short(self, name: str, part: Recorder[Scorer]) -> str:
         done = sum(key.startswith(f"{part.place}:mean ") for key in part.journal.entries)
         needs = f"about {self.seconds * (self.bags or 0) / done:.3g}" if done and self.seconds else "longer than that for the first part"
-        return f"Blend: seconds={self.seconds} is too short: {name} takes {needs}; give more, or quicker members"
+        return f"Blend: seconds={self.seconds} is too short: {name} takes {needs}; allow more seconds, or give faster members"
 
     def _blended(self, task: Task, ready: "Sequence[_Member]", recorder: Recorder[Scorer], members: int) -> Trained[Scorer]:
         """The sum of the members that are ``ready``; the scores out of fold are those of weights that the other parts chose."""
@@ -229,9 +239,9 @@ def _ranker(text: str) -> Ranker:
 
 
 def best_weights(bound: BoundMeasure, scores: npt.NDArray[np.float64], start: Weights) -> Weights:
-    """The weights, not below 0 and of sum 1, of rows of ``scores`` by which the measure is largest; of two rows the best of all.
+    """The weights of the rows of ``scores``, at least 0 and of sum 1, that maximise the measure; for two rows the global optimum.
 
-    Where more rows are weighed, the search begins at the best of ``start`` and the rows alone, and exchanges one row at a time with the
+    With more rows, the search begins at the best of ``start`` and the single rows, and trades one row at a time against the
     rest, each exactly, until none gains.
 
     >>> from exactrank import RankingData, parse_measure

@@ -4,7 +4,7 @@
 
 An objective without curvature counts as one of curvature 1. The weight of a document multiplies its slope and its curvature: its share in
 the loss of squared errors, and the force on it where there are forces between documents. After each tree the measure itself is evaluated,
-exactly, and validation data says how many trees to keep. A ranker names its objective and, where that is not a constant, the weight of
+exactly, and validation data says how many trees to keep. A ranker names its objective and, if it is not a constant, the weight of
 each tree.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
+import lightgbm as lgb
 import numpy as np
 
 from exactrank import _core
@@ -27,7 +28,8 @@ from exactrank.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.optimizers.base import State
 from exactrank.optimizers.boosting import Growth
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.forest import Bins, Tree, Trees
+from exactrank.rankers.forest import Bins, Forest, Tree, Trees
+from exactrank.rankers.lightgbm_parameters import passed_on
 from exactrank.rankers.training_data import TrainingData
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
@@ -90,9 +92,11 @@ class Boosting:
 
 
 class BoostedRanker(Ranker):
-    """The base of rankers that add up trees."""
+    """The base of rankers whose model is a sum of trees."""
 
     weighs_documents = True
+    goes_on_from = (TreeEnsemble,)
+    takes_categories = True
 
     trees: int = setting(default=300, help="Maximum number of trees.", at_least=1, at_most=1 << 20, free=True)
     learning_rate: float = setting(
@@ -108,7 +112,7 @@ class BoostedRanker(Ranker):
         default=20, help="Minimum number of documents in a leaf.", at_least=1, at_most=1 << 30, search=Range(5, 100, log=True)
     )
     min_curvature: float = setting(default=1e-3, help="Minimum sum of curvatures in a leaf.", at_least=0, at_most=1e100)
-    bins: int = setting(default=255, help="Number of different values of a feature that are told apart.", at_least=2, at_most=1 << 16)
+    bins: int = setting(default=255, help="Maximum number of bins for the values of a feature.", at_least=2, at_most=1 << 16)
     l2: float = setting(default=0.0, help="Added to the curvature of each leaf.", at_least=0, at_most=1e100)
     feature_fraction: float = setting(
         default=0.7, help="Share of the features that each tree may use.", above=0, at_most=1, search=Range(0.3, 1.0)
@@ -118,13 +122,17 @@ class BoostedRanker(Ranker):
     )
     extra: bool = setting(
         default=False,
-        help="Try one threshold of each feature at random in the place of all: trees that differ more, for little or noisy data.",
+        help="Try one random threshold per feature instead of all: trees that differ more, for little or noisy data.",
     )
     monotone: Mapping[str, Literal[-1, 0, 1]] | None = setting(
-        default=None, help="Features with which the score may only rise (1) or only fall (-1), by name, as {'price': -1}."
+        default=None, help="Features with which the score may only rise (1) or only fall (-1), by name, e.g. {'price': -1}."
     )
     categorical: Sequence[str] = setting(
-        default=(), help="Names of features whose values are kinds (whole numbers of at least 0), not amounts."
+        default=(), help="Names of features whose values are categories (whole numbers from 0), not amounts."
+    )
+    lightgbm: Mapping[str, object] | None = setting(
+        default=None,
+        help="Other parameters of LightGBM by its names, as {'lambda_l1': 0.1, 'interaction_constraints': [['bm25', 'age'], ['price']]}.",
     )
     patience: int = setting(
         default=50,
@@ -136,12 +144,12 @@ class BoostedRanker(Ranker):
     )
     bagging: Literal["draws", "cross-fit", "bootstrap"] = setting(  # type: ignore[assignment]  # one more than others have
         default="draws",
-        help="What each forest of a bag is trained on: all queries, with random draws of its own; all parts of the queries but two, one"
+        help="What each forest of a bag is trained on: all queries, with its own random draws; all parts of the queries except two, one"
         " of which chooses how many trees to keep; or a bootstrap sample of the queries.",
         only={"bags": SOME},
     )
     missing: TreeMissing = setting(  # type: ignore[assignment]
-        default="keep", help="What a missing value is: kept for the trees to send down the better side, an error, 0, or the feature's mean."
+        default="keep", help="How to treat a missing value: kept (splits send it to the better side), an error, 0, or the feature's mean."
     )
 
     @abstractmethod
@@ -170,18 +178,31 @@ class BoostedRanker(Ranker):
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         self._check_features(task.data)
-        objective, names, bins = self._objective(task.measure), task.data.feature_names, task.common.get("bins")
+        objective, bins = self._objective(task.measure), task.common.get("bins")
+        names, levels = task.data.feature_names, task.data.levels
         announce_cost(objective, task.data)
         if not isinstance(bins, Bins) or not bins.hold(task.data, task.valid):  # else they are those of the forest before
-            kinds = [names.index(name) for name in self.categorical]
-            bins = task.common["bins"] = Bins(task.data, task.valid, self._settings(names), kinds, thread_count(self.threads))
+            kinds = [names.index(name) for name in self._categories(task.data)]
+            bins = Bins(task.data, task.valid, self._settings(names) | self._of_kinds(kinds), kinds, thread_count(self.threads))
+            if self.lightgbm:
+                self._try_parameters(bins)
+            task.common["bins"] = bins
         problem = Boosting(self, task, bins, objective, self._weigher(task))
         patience = None if task.valid is None else self.patience
-        growing: Recorder[Trees] = recorder.part(view=lambda trees: TreeEnsemble(trees.text, names))
-        grown = Run(Growth[Trees](), problem, Trees(), _judge(task), self.trees, patience=patience)(growing)
+        growing: Recorder[Trees] = recorder.part(view=lambda trees: TreeEnsemble(trees.text, names, levels=levels))
+        start = Trees.of(task.start) if isinstance(task.start, TreeEnsemble) else Trees()
+        grown = Run(Growth[Trees](), problem, start, _judge(task), start.count + self.trees, patience=patience)(growing)
         trees = Trees(grown.iterate.weights, written=grown.iterate.text)  # without a forest, which takes memory
         growing.journal.entries[growing.place] = replace(grown, iterate=trees)
-        return Trained(TreeEnsemble(trees.text, names), grown.verdict, grown.steps, grown.trouble)
+        return Trained(TreeEnsemble(trees.text, names, levels=levels), grown.verdict, grown.steps, grown.trouble)
+
+    def _try_parameters(self, bins: Bins) -> None:
+        """Raise where LightGBM refuses a parameter that is passed on; it looks at their values when it begins."""
+        try:
+            Forest(bins)
+        except (lgb.basic.LightGBMError, TypeError) as error:
+            why = str(error).partition(" at /")[0]  # without the place in its sources
+            raise SettingError(f"{type(self).__name__}: LightGBM refuses lightgbm={self.lightgbm!r}: {why}; change it") from None
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:
         """Trees that stand in a model alone, as they grew, go on from there."""
@@ -190,11 +211,11 @@ class BoostedRanker(Ranker):
             if not self._is_one_forest() and found != getattr(self, name) and model.ranker == type(self).__name__:
                 told = f"the model was trained with {name}={found}, not {getattr(self, name)}"
                 raise IncompatibleError(
-                    f"{told}, which can change only for a single forest as it grew; resume with the same, or train anew"
+                    f"{told}, which may change only for a single forest as it grew; resume with the same value, or train anew"
                 )
         journal = super()._journal(model, given)
         if model.run is None and self._is_one_forest() and isinstance(model.scorer, TreeEnsemble):
-            trees = Trees.of(model.scorer.of_differences())
+            trees = Trees.of(model.scorer.relative_to(given.data.offset, given.data.feature_names))
             verdict = _judge(Task(parse_measure(self.measure), given.data, given.valid, self.threads))(trees, 0.0)
             journal.entries["/0"] = Standing(State(trees, 0.0, trees.count), trees, verdict, 0)
         return journal
@@ -203,26 +224,34 @@ class BoostedRanker(Ranker):
         """Is the model a forest as it grew, and nothing more?"""
         return not self.bags
 
+    def _categories(self, data: RankingData) -> list[str]:
+        """The features whose values are kinds: those that are so called, and those that the data has as text."""
+        return [name for name in data.feature_names if name in self.categorical or name in data.levels]
+
+    def _of_kinds(self, kinds: Sequence[int]) -> dict[str, Any]:
+        """What LightGBM is told of categories, where there are any: as many documents in a group of them as its defaults have in leaves."""
+        return {"min_data_per_group": min(100, 5 * self.min_documents)} if kinds else {}
+
     def _check_features(self, data: RankingData) -> None:
         """Raise for settings that name features which cannot be meant, and for features that trees cannot read."""
         monotone, names = self.monotone or {}, data.feature_names
         for kind in ("monotone", "categorical"):
             unknown = [name for name in getattr(self, kind) or () if name not in names]
             if unknown:
-                raise SettingError(f"{kind} names {unknown[0]!r}, which is no feature; there are {listed(list(names))}")
-        both = [name for name in self.categorical if monotone.get(name)]
+                raise SettingError(f"{kind} names {unknown[0]!r}, which is not a feature; there are {listed(list(names))}")
+        both = [name for name in self._categories(data) if monotone.get(name)]
         if both:
-            raise SettingError(f"{both[0]!r} cannot be categorical and monotone; kinds have no order, so leave it out of one of them")
+            raise SettingError(f"{both[0]!r} cannot be categorical and monotone; categories have no order, so leave it out of one of them")
         far = [name for name in self.categorical if data.offset is not None and data.offset[names.index(name)]]
         if far:
-            raise SettingError(f"{far[0]!r} cannot be categorical: its values are too large for single precision; number its kinds from 0")
+            raise SettingError(f"{far[0]!r} cannot be categorical: its values are too large for float32; number its categories from 0")
         low, high, *_ = _core.summarise_columns(data.X, thread_count(self.threads))
         largest = np.maximum(np.abs(low), np.abs(high))
         lost = np.flatnonzero((largest > 0) & (largest <= AS_GOOD_AS_ZERO))  # LightGBM reads them as 0, also when it scores
         if len(lost):
             raise DataError(
-                f"all values of feature {names[lost[0]]} are at most {largest[lost[0]]:.2g} in size, and trees take everything up to 1e-35"
-                " for 0; multiply the feature by a constant, in training and in prediction"
+                f"all values of feature {names[lost[0]]} are at most {largest[lost[0]]:.2g} in size, and trees treat values up to 1e-35"
+                " as 0; multiply the feature by a constant, in training and in prediction"
             )
 
     def _settings(self, names: tuple[str, ...]) -> dict[str, Any]:
@@ -240,7 +269,9 @@ class BoostedRanker(Ranker):
             "feature_fraction": self.feature_fraction,
             "extra_trees": self.extra,
             "seed": self.seed,
-        } | ({"monotone_constraints": monotone} if any(monotone) else {})
+            **({"monotone_constraints": monotone} if any(monotone) else {}),
+            **passed_on(self.lightgbm or {}, names, type(self).__name__),
+        }
 
 
 def _judge(task: Task) -> Judge[Trees]:

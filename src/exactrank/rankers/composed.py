@@ -1,14 +1,14 @@
-"""Composed: a ranker of one's own, of a form of scorer, an objective and an optimizer.
+"""Composed: a ranker of your own, made of a form of scorer, an objective and an optimizer.
 
     Composed(scorer=NetworkModel(10), objective=ListNet(), optimizer=Adam(0.01))
 
 `Composition` is what every ranker that follows a slope is made of. It poses an objective as a problem of the scorer's parameters, and
 runs an optimizer on it:
 
-    an objective of scores           `Parametric`, with slopes; by `Forces` where those are not the slope of any value
+    an objective of scores           `Parametric`, with slopes; by `Forces` where those have no potential
     a measure                        `Measured`, with values; of a linear model also exactly along lines (`LinearMeasured`)
 
-An optimizer that asks for what a problem has not is refused before any work, with those that would do.
+An optimizer that needs something the problem does not have is refused before any work; the error names optimizers that would do.
 """
 
 from dataclasses import dataclass, field
@@ -31,6 +31,8 @@ from exactrank.optimizers.coordinate import CoordinateSearch
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.architecture import Architecture, LinearModel, NetworkModel
 from exactrank.scorers.base import Scorer
+from exactrank.scorers.linear import Linear
+from exactrank.scorers.network import Network
 from exactrank.settings import SOME, VALID, setting
 from exactrank.training.combinators import Phase, seen
 from exactrank.training.judge import Judge, Task, severe
@@ -82,8 +84,10 @@ class Composition:
         return self._last[0][1]
 
     def start(self, ridge: bool) -> Theta:
-        """The parameters of ridge regression, of unit deviation within queries, or random ones."""
+        """The parameters of the model to go on from; else those of ridge regression, of unit deviation within queries, or random ones."""
         architecture, data = self.architecture, self.task.data
+        if self.task.start is not None:
+            return architecture.theta_from(self.task.start)
         if not ridge:
             return architecture.initial(np.random.default_rng([self.seed, self.task.bag]))
         theta = architecture.theta_of(ridge_weights(data))
@@ -92,7 +96,7 @@ class Composition:
 
 
 class Composed(Ranker):
-    """A ranker put together of a form of scorer, an objective, and an optimizer that makes it large.
+    """A ranker composed of a form of scorer, an objective, and an optimizer that maximises it.
 
     >>> from exactrank import RankingData, objectives, optimizers
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
@@ -101,32 +105,33 @@ class Composed(Ranker):
     """
 
     name = "composed"
+    goes_on_from = (Linear, Network)
 
     scorer: LinearModel | NetworkModel = setting(
         default=LinearModel(), help="Form of the scorer: xr.LinearModel() or xr.NetworkModel(hidden=10)."
     )
     objective: Objective | Measure | None = setting(
         default=None,
-        help="What is made large: an objective of scores, e.g. objectives.ListNet(), or a measure; by default the measure itself.",
+        help="What is maximised: an objective of scores, e.g. objectives.ListNet(), or a measure; by default the measure itself.",
     )
-    optimizer: AnyOptimizer = setting(default=CoordinateSearch(), help="What makes it large, e.g. optimizers.Adam(learning_rate=0.01).")
+    optimizer: AnyOptimizer = setting(default=CoordinateSearch(), help="What maximises it, e.g. optimizers.Adam(learning_rate=0.01).")
     start: Literal["random", "ridge"] = setting(
-        default="random", help="Where to start: at random, or (a linear model) from ridge regression."
+        default="random", help="Where to start: from random parameters or, for a linear model, from ridge regression."
     )
     max_iter: int = setting(default=300, help="Maximum number of steps of the optimizer.", at_least=1, free=True)
     patience: int = setting(
         default=50,
-        help="With validation data: stop when it has not improved for this number of steps.",
+        help="Stop when the measure on validation data has not improved for this number of steps.",
         at_least=1,
         only={VALID: SOME},
     )
-    l2: float = setting(default=0.0, help="Penalty on half the squared size of the parameters, against the mean over queries.", at_least=0)
+    l2: float = setting(default=0.0, help="L2 penalty on the parameters, relative to the mean over queries.", at_least=0)
 
     def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
-        """Those of the base; and a measure knows no penalty."""
+        """Those of the base; a penalty has no effect on a measure."""
         found = super().idle(data, validated)
         if self.l2 and (self.objective is None or isinstance(self.objective, Measure)):
-            found["l2"] = f"l2={self.l2!r} has no effect on a measure, which the size of scores does not change; leave it out"
+            found["l2"] = f"l2={self.l2!r} has no effect on a measure, which does not depend on the size of the scores; leave it out"
         return found
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:

@@ -2,8 +2,8 @@
 
 A linear model, whose weights are changed one at a time by trying steps of many sizes
 (`exactrank.optimizers.step_search`) on the measure itself (`exactrank.objectives.linear_profile`). The first start has equal
-weights, the others random ones: of features in units of their standard deviation, so that it does not matter in which units they
-come. Published is to take them as they are. In training ties count severely (`exactrank.training.judge`).
+weights, the others random ones, for features divided by their standard deviation, so that their units do not matter; the published
+method takes them as they are. In training, ties count severely (`exactrank.training.judge`).
 """
 
 from functools import partial
@@ -34,17 +34,16 @@ class CoordinateAscent(Ranker):
     """
 
     name = "coordinate-ascent"
+    goes_on_from = (Linear,)
     restarts: int = setting(default=5, help="Number of starts; the best model of all is kept.", at_least=1, search=Range(2, 10))
     max_iter: int = setting(default=25, help="Maximum number of rounds over all weights from each start.", at_least=1)
     step: float = setting(default=0.05, help="The smallest step, as a share of the weight.", above=0, search=Range(0.01, 0.2, log=True))
-    growth: float = setting(default=2.0, help="How much longer each step is than the one before.", above=1)
+    growth: float = setting(default=2.0, help="Factor by which each step is longer than the one before.", above=1)
     tries: int = setting(default=25, help="Number of steps to try in each direction.", at_least=1, at_most=1000)
     tolerance: float = setting(
         default=0.001, help="Stop when a round gains less than this.", at_least=0, search=Range(1e-4, 1e-2, log=True)
     )
-    standardise: bool = setting(
-        default=True, help="Divide features by their standard deviation first; published is to take them as they are."
-    )
+    standardise: bool = setting(default=True, help="Divide features by their standard deviation first; the published method does not.")
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         data, scale = task.data, LinearModel(self.standardise).on(task.data).scale
@@ -53,9 +52,11 @@ class CoordinateAscent(Ranker):
         values = [LinearValue(measure.on(part, threads=task.threads), scale) for part in parts]
         judge: Judge[Theta] = Judge(task, lambda theta, part: values[part is not data].scores(theta), by_objective=True)
 
+        first = task.start.weights * scale if isinstance(task.start, Linear) else np.ones(data.n_features)
+
         def run(number: int) -> Part[Theta]:
             rng = np.random.default_rng([self.seed, number])
-            theta = rng.standard_normal(data.n_features) if number else np.ones(data.n_features)
+            theta = rng.standard_normal(data.n_features) if number else first
             return Run(search, values[0], theta, judge, self.max_iter * data.n_features, rng)
 
         runs = [run(number) for number in range(self.restarts)]

@@ -9,7 +9,7 @@ sample of the queries, in a random order of some of the weights, from a convex s
     w = 1/B sum_b w_b / sd(X w_b)                                                                               (1)
 
 with sd the standard deviation within queries (1 where ``low`` or ``high`` bind the weights' size). A step must not make the
-queries that the sample left out worse. In training ties count severely (`exactrank.training.judge`).
+queries that the sample left out worse. In training, ties count severely (`exactrank.training.judge`).
 """
 
 import math
@@ -66,6 +66,7 @@ class DirectRank(Ranker):
     """
 
     name = "directrank"
+    goes_on_from = (Linear,)
     bags: int | None = setting(
         default=None,
         help="Train this number of models and take their mean; 0 trains one. By default 20 below 5,000 queries, else 0.",
@@ -76,13 +77,13 @@ class DirectRank(Ranker):
     bagging: Literal["cross-fit", "bootstrap"] = "bootstrap"
     start: Start = setting(
         default="auto",
-        help="Where to start: the best softmax or ridge regression, SmoothRank's or LambdaRank's weights, none, random ones, or (in Python)"
-        " given ones. By default the softmax, and in bags with validation data no weights too, the better of which is kept.",
+        help="Where to start: the best softmax or ridge regression, SmoothRank's or LambdaRank's weights, zeros, random weights, or (in"
+        " Python) given ones. By default the softmax; in bags with validation data also zeros, and the better of the two is kept.",
         search=("auto", "softmax", "ridge", "smoothrank", "lambdarank", "zero"),
     )
     restarts: int = setting(
         default=1,
-        help="Number of starts, the first as said and the others random; the best model is kept.",
+        help="Number of starts, the first as given by start and the others random; the best model is kept.",
         at_least=1,
         only={"bags": (0,)},
     )
@@ -91,7 +92,7 @@ class DirectRank(Ranker):
     )
     order: Literal["cyclic", "random", "greedy"] = setting(
         default="cyclic",
-        help="The order of the weights in a round, or only the best one (greedy); in bags it is random.",
+        help="Order of the weights in a round, or only the best one (greedy); in bags the order is random.",
         only={"bags": (0,), "solver": ("coordinates",)},
     )
     point: Point = setting(
@@ -105,7 +106,7 @@ class DirectRank(Ranker):
     )
     share: float = setting(
         default=0.7,
-        help="The share of the weights that a round in a bag moves, at random; all where it starts from none.",
+        help="Share of the weights, drawn at random, that a round in a bag moves; all of them if it starts from zeros.",
         above=0,
         at_most=1,
         only={"bags": SOME},
@@ -115,7 +116,7 @@ class DirectRank(Ranker):
     nonnegative: bool = setting(default=False, help="Allow no weight below 0.", only={"low": (None,)})
     low: float | None = setting(default=None, help="Allow no weight below this.")
     high: float | None = setting(default=None, help="Allow no weight above this.")
-    window: float | None = setting(default=None, help="Change a weight by no more than this times the largest weight in a step.", above=0)
+    window: float | None = setting(default=None, help="In one step, change a weight by at most this times the largest weight.", above=0)
 
     def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
         bags = (BAGS if data.n_queries < MANY_QUERIES else 0) if self.bags is None else self.bags
@@ -127,7 +128,7 @@ class DirectRank(Ranker):
         found = super().idle(data, validated)
         rounds = self._comes_to(data).get("max_iter", self.max_iter)
         if rounds == 1 and not self.settings["tolerance"].is_default(self.tolerance):
-            found["tolerance"] = f"tolerance={self.tolerance!r} has no effect with a single round; leave it out, or give max_iter"
+            found["tolerance"] = f"tolerance={self.tolerance!r} has no effect with a single round; leave it out, or set max_iter above 1"
         return found
 
     @property
@@ -161,6 +162,8 @@ class _Search:
         self.ranker, self.task = ranker, task
         self.limits = ranker.limits
         self.first = ranker.start if isinstance(ranker.start, str) else tuple(ranker.start)
+        if isinstance(task.start, Linear):
+            self.first = tuple(task.start.weights.tolist())
         #: The starts of a bag: two where validation data can tell which is better.
         self.starts: Sequence[Start] = ["softmax", "zero"] if task.valid is not None and self.first == "auto" else [self.first]
         self.judge: Judge[Theta] = Judge(task, self.scores, by_objective=True)
@@ -242,7 +245,7 @@ class _Search:
         outside = np.flatnonzero((theta < limits.low) | (theta > limits.high))
         if len(outside):
             first = f"{names[outside[0]]} starts at {theta[outside[0]]:g}"
-            raise SettingError(f"{first}, which is not between {limits.low:g} and {limits.high:g}; move it there, or widen low and high")
+            raise SettingError(f"{first}, which is not between {limits.low:g} and {limits.high:g}; change the start, or widen low and high")
         return theta
 
     def trained_by(self, method: type[GradientRanker]) -> Theta:

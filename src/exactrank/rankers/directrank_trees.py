@@ -4,22 +4,22 @@ After each tree the exact line search of the measure along the tree's outputs sa
 
     alpha_t = the middle of the best interval of  measure(s + alpha tree_t)  in [low, high]                      (1)
 
-and the weight goes into the values of its leaves, so that the model is a plain LightGBM one. Published is weight_t = alpha_t, searched
-on all queries, with [0.1, 0.5]. But a tree looks better on the queries that it was fitted to than it is, so that the search takes
-nearly the upper end each time; and what it finds on other queries is right only on average. So by default alpha_t is searched on the
-queries that the tree did not see (``query_fraction``), and what is found moves the weight of the tree before,
+and the weight goes into the values of its leaves, so that the model is a plain LightGBM one. The paper has weight_t = alpha_t, searched
+on all queries, with [0.1, 0.5]. But a tree looks better than it is on the queries that it was fitted to, so that the search goes
+nearly to the upper end each time; and what it finds on other queries is right only on average. So by default alpha_t is searched on the
+queries that the tree did not see (``query_fraction``), and the result moves the weight of the tree before,
 
     weight_t = weight_{t-1} + smoothing (alpha_t - weight_{t-1}),    weight_0 = learning_rate                   (2)
 
-a rate that learns how far the measure goes along. ``smoothing=1`` takes alpha_t itself, as published.
+so the learning rate adapts to the measure. ``smoothing=1`` takes alpha_t itself, as published.
 
-When all trees have grown, their weights may be set anew all together (``leverage``, which the paper leaves to future work):
+When all trees have grown, their weights may be refitted together (``leverage``, which the paper leaves to future work):
 
     s = sum_t w_t tree_t,    at first all w_t = 1                                                               (3)
 
 is a linear model whose features are the trees' outputs, so `DirectRank` trains it: exact coordinate ascent, as a mean over bootstrap
-samples of the queries against overfitting. From the weights as they were the exact line search on all queries goes towards that mean,
-at most to it; so the training measure does not fall.
+samples of the queries against overfitting. An exact line search on all queries then goes from the old weights towards that mean, and
+no further; so the training measure does not fall.
 """
 
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ SHARE = 0.3
 
 
 class DirectRankTrees(LambdaMART):
-    """Regression trees whose weights an exact line search of the measure chooses (Tan, Xia, Guo & Wang 2013).
+    """Regression trees whose weights are chosen by an exact line search of the measure (Tan, Xia, Guo & Wang 2013).
 
     >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
@@ -69,31 +69,31 @@ class DirectRankTrees(LambdaMART):
 
     follow: Literal["grades", "grades-within", "lambdas"] = setting(
         default="lambdas",
-        help="What the trees are fitted to: what is left of the grades, the same within each query, or the forces of LambdaMART.",
+        help="What the trees are fitted to: the residuals of the grades, the same within each query, or the forces of LambdaMART.",
     )
-    lambdas: LambdaChoice = setting(default="logistic", help="Lambda function, as that of LambdaMART.", only={"follow": ("lambdas",)})
+    lambdas: LambdaChoice = setting(default="logistic", help="Lambda function, as in LambdaMART.", only={"follow": ("lambdas",)})
     search: Literal["unseen", "all"] = setting(
-        default="unseen", help="On which queries the step is searched: those that the tree did not see, or all."
+        default="unseen", help="Queries on which the step is searched: those that the tree did not see, or all."
     )
     low: float = setting(default=0.02, help="The shortest step.", above=0)
     high: float = setting(default=1.0, help="The longest step.", above=0)
     learning_rate: float = setting(
         default=0.05,
-        help="What the first tree would weigh without a search; smoothing=1 needs none.",
+        help="Weight of the first tree before the search; not used with smoothing=1.",
         above=0,
         at_most=1,
         search=Range(0.02, 0.3, log=True),
     )
     smoothing: float = setting(
         default=0.01,
-        help="How far the step that was found moves the weight from that of the tree before; 1 takes the step itself.",
+        help="How far the step found moves the weight away from that of the tree before; 1 takes the step itself.",
         above=0,
         at_most=1,
         search=Range(0.003, 0.1, log=True),
     )
     leverage: int = setting(
         default=0,
-        help="When all trees have grown, set their weights anew, as a mean over this number of bootstrap samples of the queries; 0 leaves"
+        help="When all trees have grown, refit their weights as a mean over this number of bootstrap samples of the queries; 0 leaves"
         " them.",
         at_least=0,
         at_most=1 << 20,
@@ -110,7 +110,7 @@ class DirectRankTrees(LambdaMART):
         found = super().idle(data, validated)
         if self.smoothing == 1 and not self.settings["learning_rate"].is_default(self.learning_rate):
             found["learning_rate"] = (
-                f"learning_rate={self.learning_rate} has no effect with smoothing=1; leave it out, or give less smoothing"
+                f"learning_rate={self.learning_rate} has no effect with smoothing=1; leave it out, or set smoothing below 1"
             )
         return found
 
@@ -118,7 +118,7 @@ class DirectRankTrees(LambdaMART):
         """Raise also where steps cannot be searched."""
         super().check_effects(data, validated)
         if self.low > self.high:
-            raise SettingError(f"DirectRankTrees: low={self.low} is above high={self.high}; give the shortest step, then the longest")
+            raise SettingError(f"DirectRankTrees: low={self.low} is above high={self.high}; low is the shortest step, high the longest")
         if self.search == "unseen" and self.query_fraction == 1:
             raise SettingError(
                 'DirectRankTrees: search="unseen" needs queries that a tree does not see; give a query_fraction below 1, or search="all"'
@@ -166,7 +166,7 @@ def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: 
     outputs, bound = np.empty((data.n_documents, scorer.n_trees), np.float32), measure.on(data, threads=threads)
     for number, tree in enumerate(scorer.single_trees()):
         outputs[:, number] = tree.score(data.X, threads)
-    trees = replace(data, X=outputs, feature_names=tuple(f"tree {t}" for t in range(scorer.n_trees)), offset=None)
+    trees = replace(data, X=outputs, feature_names=tuple(f"tree {t}" for t in range(scorer.n_trees)), offset=None, levels={})
     ones = np.ones(scorer.n_trees)
     again = DirectRank(measure, bags=bags, start=ones.tolist(), low=0.0, high=MOST, share=SHARE, seed=seed, threads=threads)
     found = recorder.remembered("leverage", lambda: again._trained(Task(measure, trees, threads=threads), Recorder()).iterate)

@@ -18,6 +18,8 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.composed import AnyOptimizer, Composition
 from exactrank.scorers.architecture import HIDDEN, form_of
 from exactrank.scorers.base import Scorer
+from exactrank.scorers.linear import Linear
+from exactrank.scorers.network import Network
 from exactrank.settings import SOME, VALID, Range, setting
 from exactrank.training.combinators import Phase, phases, seen, trials
 from exactrank.training.judge import Task
@@ -32,13 +34,18 @@ RATES = {"sgd": tuple(10.0**e for e in range(-7, -1)), "adam": (0.001, 0.01, 0.1
 class GradientRanker(Ranker):
     """The base of rankers that follow a slope."""
 
+    goes_on_from = (Linear, Network)
     #: Has the objective several maxima? Then a linear model starts from ridge regression.
     rugged: ClassVar[bool] = False
     #: What solver="auto" is.
     preferred: ClassVar[Solver] = "lbfgs"
 
     hidden: int | None = setting(
-        default=None, help="Units of a network's hidden layer; none for a linear model.", at_least=1, at_most=HIDDEN, search=(None, 10, 30)
+        default=None,
+        help="Number of units in a network's hidden layer; by default a linear model.",
+        at_least=1,
+        at_most=HIDDEN,
+        search=(None, 10, 30),
     )
     solver: Solver = setting(
         default="auto",
@@ -46,34 +53,34 @@ class GradientRanker(Ranker):
     )
     learning_rate: float | None = setting(
         default=None,
-        help="Learning rate; by default several are tried, and the best by validation is kept.",
+        help="Learning rate; by default several are tried, and the best on validation data is kept.",
         above=0,
         only={"solver": ("sgd", "adam")},
     )
     max_iter: int = setting(default=300, help="Maximum number of epochs, or of steps of L-BFGS.", at_least=1)
     trial_iter: int = setting(
         default=10,
-        help="Epochs for each learning rate that is tried; 0 gives each all epochs.",
+        help="Number of epochs for each learning rate that is tried; 0 gives each the maximum.",
         at_least=0,
         only={"solver": ("sgd", "adam"), "learning_rate": (None,)},
     )
     patience: int = setting(
         default=50,
-        help="With validation data: stop when it has not improved for this number of epochs.",
+        help="Stop when the measure on validation data has not improved for this number of epochs.",
         at_least=1,
         only={VALID: SOME},
     )
-    batch_size: int = setting(default=32, help="Queries in a batch.", at_least=1, only={"solver": ("adam",)})
+    batch_size: int = setting(default=32, help="Number of queries in a batch.", at_least=1, only={"solver": ("adam",)})
     l2: float = setting(
         default=0.01,
-        help="Penalty on half the squared size of the parameters, against the mean over queries.",
+        help="L2 penalty on the parameters, relative to the mean over queries.",
         at_least=0,
         search=Range(1e-5, 1.0, log=True),
     )
 
     @abstractmethod
     def _objective(self, measure: Measure) -> Objective:
-        """What is made large."""
+        """What is maximised."""
 
     def _comes_to(self, data: RankingData) -> Mapping[str, object]:
         return {"solver": self.preferred} if self.solver == "auto" else {}

@@ -23,51 +23,50 @@ class LambdaFunction(Configured):
 
     lambdas: LambdaChoice = setting(
         default="logistic",
-        help="Lambda function: how a pair's force depends on its scores, the same in rankings drawn at random, or the measure's finite"
+        help="Lambda function: how a pair's force depends on its scores, the same over random rankings, or the measure's finite"
         " differences; in Python also a function of pairs, or any objective of scores.",
     )
     weighted_by: str | Measure | None = setting(
         default=None,
-        help="Measure whose changes weigh the pairs; by default the one that is trained on, without its cutoff (but P, R and Success keep"
-        " theirs).",
+        help="Measure whose changes weigh the pairs; by default the one trained on, without its cutoff (P, R and Success keep theirs).",
         only={"lambdas": (*OF_PAIRS, "sampled", "finite-difference", A_FUNCTION)},
     )
     margin: float = setting(
         default=1.0,
-        help="Step and spring forces act until a pair's scores are this far apart; finite differences move a score by it.",
+        help="Step and spring forces act until a pair's scores are this far apart; finite differences move a score by this.",
         at_least=0,
         only={"lambdas": ("step", "spring", "finite-difference")},
     )
     neighbours: int | None = setting(
         default=None,
-        help="Only documents at most this number of ranks apart push each other; by default all do.",
+        help="Only documents at most this many ranks apart push each other; by default all do.",
         at_least=1,
         at_most=NO_CUTOFF - 1,
         only={"lambdas": (*OF_PAIRS, "sampled")},
     )
     truncation: int | None = setting(
         default=None,
-        help="One of a pair must be among this number of first ranks; by default there is no limit.",
+        help="Only pairs with at least one document in this many top ranks count; by default all do.",
         at_least=1,
         at_most=NO_CUTOFF - 1,
         only={"lambdas": (*OF_PAIRS, "sampled")},
     )
     near: float = setting(
         default=0.0,
-        help="A pair's weight is divided by this plus the distance of its scores; 0 leaves it as it is.",
+        help="Divide a pair's weight by this plus the distance of its scores; 0 leaves it as it is.",
         at_least=0,
         only={"lambdas": OF_PAIRS},
     )
     normalise: bool = setting(
         default=False,
-        help="Scale the forces of each query by log2(1 + S) / S, S the sum of their sizes, so that no query outweighs all others.",
+        help="Scale the forces of each query by log2(1 + S) / S, where S is the sum of their sizes, so that no query outweighs all others.",
         only={"lambdas": (*OF_PAIRS, "sampled")},
     )
     samples: int = setting(
-        default=10, help="Rankings that are drawn at random for each step.", at_least=1, at_most=NO_CUTOFF, only={"lambdas": ("sampled",)}
+        default=10, help="Number of random rankings drawn for each step.", at_least=1, at_most=NO_CUTOFF, only={"lambdas": ("sampled",)}
     )
     noise: float = setting(
-        default=1.0, help="Spread of what is added to the scores for rankings drawn at random.", at_least=0, only={"lambdas": ("sampled",)}
+        default=1.0, help="Spread of the noise added to the scores to draw random rankings.", at_least=0, only={"lambdas": ("sampled",)}
     )
 
     def _comes_to(self, data: RankingData) -> Mapping[str, Any]:

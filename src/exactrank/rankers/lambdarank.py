@@ -3,8 +3,8 @@
     lambda_ij = |delta measure_ij| / (1 + e^(s_i - s_j))                                                        (1)
 
 for documents i and j whose exchange of ranks changes the measure by delta: of any measure, and with any lambda function or other
-objective of scores in the place of (1), see `exactrank.objectives.lambdas` and `exactrank.objectives.own_lambdas`. Training goes on where
-RankNet ends, unless it is told to start at random: which pairs weigh most depends on the ranking, and a random one says little.
+objective of scores instead of (1), see `exactrank.objectives.lambdas` and `exactrank.objectives.own_lambdas`. Training goes on where
+RankNet ends, unless ``start`` is random: which pairs weigh most depends on the ranking, and a random one says little.
 
 Polishing is exact steps on the measure from there. A linear model's scores are linear in its weights, a network's in the weights of its
 output, so the measure along any line of those is an exact step function (`exactrank.objectives.linear_profile`). Each round takes the best
@@ -61,13 +61,13 @@ class LambdaRank(LambdaFunction, GradientRanker):
         help="Finish with exact steps along the lambda direction and along each weight (of a network's output).",
         search=(None, "directrank"),
     )
-    polish_iter: int = setting(default=10, help="Maximum number of rounds of them.", at_least=1, only={"polish": SOME})
+    polish_iter: int = setting(default=10, help="Maximum number of rounds of polishing.", at_least=1, only={"polish": SOME})
     l2: float = 0.02
 
     def _phases(self, made: Composition) -> list[Phase[Theta]]:
         objective = self._objective(made.task.measure)
         runs = [self._climb(made, objective)]
-        if self.start == "ranknet":
+        if self.start == "ranknet" and made.task.start is None:
             runs.insert(0, made.phase(made.problem(Lambdas()), LBFGS(), START_STEPS))
         if self.polish is not None:
             runs.append(polish(made, objective, self.polish_iter))

@@ -1,4 +1,4 @@
-"""What large-margin rankers share: a loss, a regulariser whose strength the data may choose, and a solver that knows how far it is.
+"""What large-margin rankers share: a loss, a penalty whose strength the data may choose, and a solver that knows its gap to the optimum.
 
     least over theta of  J(theta) = l2/2 |theta - theta0|^2 + mean over queries of loss_q(theta)                (1)
 
@@ -7,7 +7,7 @@ with theta in units of standardised features. With ``l2="auto"`` the strengths
     l2_i = 10^(-i/2) l2_0,    l2_0 = |g|^2 / loss,    g the slope of the mean loss at 0                     (2)
 
 are solved from the largest to the smallest, each from where the one before ended if the loss is convex or one convex function less
-another, else from the same start, and the best by validation data is kept. Without validation data the queries are dealt into folds,
+another, else from the same start, and the best on validation data is kept. Without validation data the queries are divided into folds,
 each of which judges the models of the others.
 """
 
@@ -51,22 +51,20 @@ class LargeMarginRanker(Ranker):
 
     l2: float | Literal["auto"] = setting(
         default="auto",
-        help='Strength of the regulariser, against the mean loss of a query; "auto" lets validation data choose, or folds.',
+        help='Strength of the L2 penalty, relative to the mean loss of a query; "auto" lets validation data choose, or folds.',
         above=0,
         search=Range(1e-3, 100.0, log=True),
     )
-    tolerance: float = setting(
-        default=1e-4, help="Training ends at this gap between primal and dual, relative to the primal.", above=0, below=1
-    )
+    tolerance: float = setting(default=1e-4, help="Stop at this gap between primal and dual, relative to the primal.", above=0, below=1)
     max_iter: int = setting(default=500, help="Maximum number of steps of the solver for each strength.", at_least=1)
     patience: int | None = setting(
         default=None,
-        help="With validation data: end after this number of strengths in turn that do not improve on the best; by default all are tried.",
+        help="With validation data: stop after this many strengths in a row without improvement; by default all are tried.",
         at_least=1,
         only={VALID: SOME, "l2": ("auto",)},
     )
     folds: int = setting(
-        default=5, help="Without validation data: number of folds of queries that choose what is left to the data.", at_least=2
+        default=5, help="Without validation data: number of folds of the queries that choose what is left to the data.", at_least=2
     )
 
     @abstractmethod
@@ -106,7 +104,7 @@ class LargeMarginRanker(Ranker):
         choices = self.l2 == "auto" or len(problems) > 1
         if not self.settings["folds"].is_default(self.folds) and (valid is not None or not choices):
             who = "nothing is left to choose" if valid is None else "validation data chooses"
-            raise SettingError(f"{type(self).__name__}: folds={self.folds} has no effect where {who}; leave it out")
+            raise SettingError(f"{type(self).__name__}: folds={self.folds} has no effect if {who}; leave it out")
         paths = [self._path(f"path {number}", chosen, problem, task.data) for number, (chosen, problem) in enumerate(problems)]
         judge: Judge[Theta] = Judge(task, lambda theta, data: architecture.scores(theta, data.X, task.threads), by_objective=True)
         whole: Recorder[Theta] = recorder.part(view=architecture.at)

@@ -1,6 +1,6 @@
 """ListMLE: the likelihood of the ideal ranking (Xia, Liu, Wang, Zhang & Li 2008).
 
-The loss is that of `exactrank.objectives.losses`; it is convex in the scores, so a linear model has one best.
+The loss is that of `exactrank.objectives.losses`; it is convex in the scores, so a linear model has one optimum.
 """
 
 from exactrank.measures.base import NO_CUTOFF, Measure
@@ -22,7 +22,7 @@ class ListMLE(GradientRanker):
     name = "listmle"
     top: int | None = setting(
         default=None,
-        help="Only this number of first ranks of the ideal ranking counts; by default all do.",
+        help="Only this many top ranks of the ideal ranking count; by default all do.",
         at_least=1,
         below=NO_CUTOFF,
         search=(None, 5, 10, 30),

@@ -1,6 +1,6 @@
-"""ListNet: cross entropy between the chances that scores and grades give each document to come first (Cao et al. 2007).
+"""ListNet: cross entropy between the top-one probabilities of the scores and of the grades (Cao et al. 2007).
 
-The loss is that of `exactrank.objectives.losses`; it is convex in the scores, so a linear model has one best.
+The loss is that of `exactrank.objectives.losses`; it is convex in the scores, so a linear model has one optimum.
 """
 
 from typing import Literal
@@ -13,7 +13,7 @@ from exactrank.settings import setting
 
 
 class ListNet(GradientRanker):
-    """A linear model or a network by ListNet's cross entropy of top-one chances (Cao et al. 2007).
+    """A linear model or a network by ListNet's cross entropy of top-one probabilities (Cao et al. 2007).
 
     >>> from exactrank import RankingData
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
@@ -24,7 +24,7 @@ class ListNet(GradientRanker):
     name = "listnet"
     target: Literal["softmax", "gain"] = setting(
         default="softmax",
-        help="Chances to be met: the softmax of the grades, as published, or shares of the gain 2^grade - 1.",
+        help="Target probabilities: the softmax of the grades, as published, or proportional to the gain 2^grade - 1.",
         search=("softmax", "gain"),
     )
     l2: float = 0.001

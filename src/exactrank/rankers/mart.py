@@ -1,6 +1,6 @@
 """MART: gradient boosted regression trees on the grades (Friedman 2001).
 
-Every tree is fitted to what the ones before leave of the grades, in least squares; the measure is reported and, on validation
+Every tree is fitted by least squares to the residuals of the ones before; the measure is reported and, on validation
 data, says how many trees to keep.
 """
 
@@ -24,7 +24,7 @@ class MART(BoostedRanker):
 
     within: bool = setting(
         default=False,
-        help="Fit the grades up to a constant for each query, which ranks nothing (as CatBoost's QueryRMSE).",
+        help="Fit the grades up to a constant per query, which does not affect the ranking (like CatBoost's QueryRMSE).",
         search=(False, True),
     )
 

@@ -1,7 +1,7 @@
 """How methods are written, on the command line and in lists of them.
 
 ``lambdamart``, ``lambdamart(trees=100, leaves=15)``, ``small=lambdamart(leaves=7)``, ``package.module:Class``. Settings are Python
-literals, as in the notation of measures. The part before ``=`` is a label for tables; without one a method is called as it is written.
+literals, as in the notation of measures. The part before ``=`` is a label for tables; without one, tables show the method as written.
 """
 
 import re
@@ -73,8 +73,8 @@ def split_methods(text: str) -> list[str]:
             start = at + 1
         at += 1
     if depth or quote:
-        raise DataError(f"{text!r}: {'a quote' if quote else 'a bracket'} has no counterpart; {EXAMPLE}")
+        raise DataError(f"{text!r}: {'a quote' if quote else 'a bracket'} is not closed; {EXAMPLE}")
     found.append(text[start:].strip())
     if not all(found):
-        raise DataError(f"{text!r} has nothing where a method should be; write methods with one comma between any two")
+        raise DataError(f"{text!r} has an empty place where a method should be; separate methods with a single comma")
     return found

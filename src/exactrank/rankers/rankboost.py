@@ -36,7 +36,7 @@ class RankBoost(Ranker):
     max_iter: int = setting(default=300, help="Maximum number of steps.", at_least=1, search=Range(100, 1000, log=True), free=True)
     thresholds: int = setting(
         default=30,
-        help="Maximum number of places where a feature may step, with about as many documents between one and the next;"
+        help="Maximum number of thresholds per feature, with about equally many documents between neighbours;"
         " 0 allows one between any two of its values.",
         at_least=0,
         at_most=MOST_THRESHOLDS,
@@ -44,7 +44,7 @@ class RankBoost(Ranker):
     )
     patience: int | None = setting(
         default=None,
-        help="Stop after this number of rounds without a better measure on validation data; by default all are made.",
+        help="Stop after this number of rounds without improvement on validation data; by default all rounds are run.",
         at_least=1,
         only={VALID: SOME},
     )

@@ -28,7 +28,7 @@ class RankCosine(GradientRanker):
 
     consistent: bool = setting(
         default=False,
-        help="Take gains over the ideal DCG in place of grades: consistent with NDCG (Ravikumar, Tewari & Yang 2011).",
+        help="Use gains divided by the ideal DCG instead of grades: consistent with NDCG (Ravikumar, Tewari & Yang 2011).",
         search=(False, True),
     )
     l2: float = 0.001

@@ -31,9 +31,9 @@ class RankSVM(LargeMarginRanker):
 
     name = "ranksvm"
 
-    loss: Loss = setting(default="squared-hinge", help="The hinge of a pair, plain or squared.", search=("hinge", "squared-hinge"))
+    loss: Loss = setting(default="squared-hinge", help="Hinge loss of a pair, plain or squared.", search=("hinge", "squared-hinge"))
     normalise: Normalise = setting(
-        default="query", help="What weighs alike: all queries, or all pairs whatever their query.", search=("query", "pairs")
+        default="query", help="What has equal weight: each query, or each pair whatever its query.", search=("query", "pairs")
     )
 
     def _problems(self, measure: Measure, architecture: Architecture) -> Sequence[tuple[Mapping[str, object], Problem]]:

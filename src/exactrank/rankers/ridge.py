@@ -5,7 +5,7 @@ The weights are those of `exactrank.objectives.ridge`, in closed form. The measu
     l2_i = 10^(2 - i/2),    i = 0 ... 10                                                                        (1)
 
 by validation data or, without it, by folds of the queries, each of which is scored by the models of the others. The best strength on few
-queries is partly luck. So it is asked for in bootstrap samples of the queries that judge, and the geometric mean of the answers is taken.
+queries is partly luck. So it is found on bootstrap samples of the queries that judge, and the geometric mean of the results is taken.
 """
 
 from typing import Literal

@@ -36,9 +36,9 @@ class SmoothRank(GradientRanker):
     name = "smoothrank"
     rugged: ClassVar[bool] = True
 
-    first: float = setting(default=16.0, help="Largest sigma, at which training begins.", at_least=1e-6, at_most=1e6)
+    first: float = setting(default=16.0, help="Largest sigma, with which training begins.", at_least=1e-6, at_most=1e6)
     last: float = setting(
-        default=0.0625, help="Smallest sigma, at which it ends.", at_least=1e-6, at_most=1e6, search=(0.25, 0.0625, 0.015625)
+        default=0.0625, help="Smallest sigma, with which training ends.", at_least=1e-6, at_most=1e6, search=(0.25, 0.0625, 0.015625)
     )
     l2: float = 0.0001
 
@@ -46,7 +46,7 @@ class SmoothRank(GradientRanker):
         """Raise where a setting has no effect beside the others, or sigma would rise."""
         super().check_effects(data, validated)
         if self.last > self.first:
-            raise SettingError(f"SmoothRank: sigma must fall, but first={self.first:g} is below last={self.last:g}; exchange them")
+            raise SettingError(f"SmoothRank: sigma must fall, but first={self.first:g} is below last={self.last:g}; swap them")
 
     def _objective(self, measure: Measure) -> Objective:
         return SmoothMeasure(measure, self.first)
@@ -54,7 +54,7 @@ class SmoothRank(GradientRanker):
     def _start(self, made: Composition) -> Theta:
         """Where scores have unit deviation within queries."""
         theta, data, architecture = super()._start(made), made.task.data, made.architecture
-        if architecture.linear:  # from ridge regression, and so already
+        if architecture.linear and made.task.start is None:  # from ridge regression, and so already
             return theta
         size = deviation(made.scores(theta, data), data.indptr)
         return architecture.with_linear_weights(theta, architecture.linear_weights(theta) / size)

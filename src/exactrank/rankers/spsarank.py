@@ -2,7 +2,7 @@
 
 A linear model or a network (`exactrank.scorers.architecture`), the measure as a function of its parameters
 (`exactrank.objectives.measured`), and slopes estimated from a few of its values (`exactrank.optimizers.approximation`), or from two
-values per parameter. The steps of a measure are seen past only where there are many queries. In training
+values per parameter. Only with many queries are a measure's steps small enough for that. In training,
 ties count severely (`exactrank.training.judge`).
 """
 
@@ -18,6 +18,8 @@ from exactrank.optimizers.base import Theta
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.architecture import HIDDEN, form_of
 from exactrank.scorers.base import Scorer
+from exactrank.scorers.linear import Linear
+from exactrank.scorers.network import Network
 from exactrank.settings import Range, setting
 from exactrank.training.combinators import Part, restarts, seen
 from exactrank.training.judge import Judge, Task, severe
@@ -38,8 +40,9 @@ class SPSARank(Ranker):
     """
 
     name = "spsarank"
+    goes_on_from = (Linear, Network)
     hidden: int | None = setting(
-        default=None, help="Units of a network's hidden layer; none for a linear model.", at_least=1, at_most=HIDDEN
+        default=None, help="Number of units in a network's hidden layer; by default a linear model.", at_least=1, at_most=HIDDEN
     )
     solver: Literal["spsa", "fdsa"] = setting(
         default="spsa",
@@ -47,26 +50,29 @@ class SPSARank(Ranker):
     )
     evaluations: int = setting(
         default=4,
-        help="Number of evaluations of the measure for each slope; it must be even.",
+        help="Number of evaluations of the measure for each estimate of the slope; must be even.",
         at_least=2,
         only={"solver": ("spsa",)},
         search=(2, 4, 8),
     )
     max_iter: int | None = setting(
-        default=None, help="Number of steps; by default 1000 of spsa, 50 of fdsa.", at_least=1, search=Range(300, 3000, log=True)
+        default=None, help="Number of steps; by default 1000 for spsa and 50 for fdsa.", at_least=1, search=Range(300, 3000, log=True)
     )
-    a0: float | None = setting(default=None, help="The gain of the steps; by default it is chosen by values around the start.", above=0)
+    a0: float | None = setting(default=None, help="Gain of the steps; by default chosen from values around the start.", above=0)
     c0: float | None = setting(
-        default=None, help="How far to perturb each parameter at first; by default it is chosen by values around the start.", above=0
+        default=None, help="How far to perturb each parameter at first; by default chosen from values around the start.", above=0
     )
     start: Literal["random", "ridge"] = setting(
         default="random",
-        help="Where to start: random parameters, or those of the ridge regression.",
+        help="Where to start: from random parameters, or from ridge regression.",
         only={"hidden": (None,)},
         search=("random", "ridge"),
     )
     restarts: int = setting(
-        default=1, help="Number of starts, the first as said and the others random; the best model is kept.", at_least=1, search=Range(1, 4)
+        default=1,
+        help="Number of starts, the first as given by start and the others random; the best model is kept.",
+        at_least=1,
+        search=Range(1, 4),
     )
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
@@ -82,6 +88,8 @@ class SPSARank(Ranker):
             rng = np.random.default_rng([self.seed, number])
             ridge = self.start == "ridge" and number == 0
             theta = architecture.theta_of(ridge_weights(task.data)) if ridge else architecture.initial(rng)
+            if task.start is not None and number == 0:
+                theta = architecture.theta_from(task.start)
             return Run(solver, problem, theta, judge, self.max_iter or STEPS[self.solver], rng)
 
         return seen(partial(restarts, [run(number) for number in range(self.restarts)]), architecture.at, recorder)

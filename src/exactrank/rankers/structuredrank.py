@@ -1,12 +1,12 @@
-"""Large-margin structured ranking: a bound on the measure, made small (Chapelle, Le & Smola).
+"""Large-margin structured ranking: minimises an upper bound on the loss of the measure (Chapelle, Le & Smola).
 
     least over theta of  l2/2 |theta - theta0|^2 + mean over queries of xi_q                                    (1)
     convex:  xi = max_y [delta(y) + w.psi(y)] - w.psi(y*)            y* a perfect ranking, theta0 = 0           (2)
     ramp:    xi = max_y [delta(y) + w.psi(y)] - max_y w.psi(y)       theta0: regression on grades, over A(1)     (3)
 
 delta is what a ranking loses of the measure; see `exactrank.objectives.structured`. Both xi bound the loss of the ranking that
-the model predicts. (3) is the tighter bound and not convex: by subgradients, or step by step as a convex problem (cutting planes
-and bundles). The optimum of (2) may be w = 0 at every l2 where perfect rankings are out of reach: then (3) is the remedy.
+the model predicts. (3) is the tighter bound and not convex: it is solved by subgradients, or as a series of convex problems (cutting
+planes and bundles). The optimum of (2) may be w = 0 at every l2 where perfect rankings are out of reach: then (3) is the remedy.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,21 +49,21 @@ class StructuredRanker(LargeMarginRanker):
     tolerance: float = setting(default=1e-4, help=LargeMarginRanker.settings["tolerance"].help, above=0, below=1, only={"hidden": (None,)})
     bound: Literal["auto", "convex", "ramp"] = setting(
         default="auto",
-        help='The convex bound, or the tighter ramp that starts from regression on the grades; "auto" lets the data choose.',
+        help='The convex bound, or the tighter ramp, which starts from regression on the grades; "auto" lets the data choose.',
         search=("convex", "ramp"),
     )
     slack: Slack = setting(
         default="margin",
-        help="What a worse ranking asks more of: a margin, or a share of the slack (by a heuristic: the gap is then no certificate).",
+        help="How a worse ranking counts more: by its margin, or by its slack (a heuristic: the gap is then no certificate).",
         only={"bound": ("convex",)},
     )
     solver: Solver = setting(
         default="cutting-plane",
-        help="Cutting planes per query, a bundle of planes for all, or (conjugate) subgradients with a line search.",
+        help="Cutting planes for each query, one bundle of planes for all, or (conjugate) subgradients with a line search.",
     )
     hidden: int | None = setting(
         default=None,
-        help="Units of a network's hidden layer, which is trained in batches, by Adam; none for a linear model.",
+        help="Number of units in a network's hidden layer, trained in batches by Adam; by default a linear model.",
         at_least=1,
         at_most=HIDDEN,
         only={"solver": ("subgradient",), "bound": ("convex",)},
@@ -76,7 +76,7 @@ class StructuredRanker(LargeMarginRanker):
 
     @property
     def _bounds(self) -> Sequence[Bound]:
-        """What is made small; several where the data is to choose. Neither networks nor rescaled slacks have a ramp."""
+        """What is minimised; several where the data is to choose. Neither networks nor rescaled slacks have a ramp."""
         if self.bound != "auto":
             return (self.bound,)
         return ("convex", "ramp") if self.hidden is None and self.slack == "margin" else ("convex",)

@@ -2,7 +2,7 @@
 
 Weights have mean 1: no model depends on the unit in which they were given. Nor does it depend on where a row stood. Training meets ties:
 documents of equal grade in ListMLE's ideal ranking, of equal score before the first tree has grown. Whatever breaks them by the row's
-place would give another model for the same documents listed otherwise. So the documents of each query are sorted by a hash of features,
+place would give another model for the same documents in another order. So the documents of each query are sorted by a hash of features,
 grade and weight,
 
     h(i) = xxh3(x_i, y_i, w_i),    64 bits                                                                      (1)
@@ -13,34 +13,38 @@ does not matter which of them comes first. So all that follows, sums of floating
 order of the rows.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64_intdigest, xxh3_128_hexdigest
 
 from exactrank import _core
 from exactrank.arrays import PerDocument, Rows, Table
 from exactrank.data.alignment import aligned
 from exactrank.data.folds import deal_folds
+from exactrank.data.frame import table_of
 from exactrank.data.given import check_numbers
 from exactrank.data.immutable import sealed
 from exactrank.data.ranking_data import RankingData, checksum
 from exactrank.data.text_column import TextColumn
-from exactrank.errors import DataError
+from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
+from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import PerFeature, TreeMissing, fill_values, filled, refuse_missing
 from exactrank.threads import thread_count
 
 LARGEST_GRADE = 2.0**53
 ROWS_PER_BLOCK = 1 << 12
+QID = "qid"  #: the column of a frame that holds query ids, as XGBoost's ranker takes it
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """What a ranker trains on and, where there is validation data, chooses by."""
+    """What a ranker trains on and, if there is validation data, selects by."""
 
     data: RankingData
     learnt: RankingData  #: `data`, and the validation data too where parts of both choose
@@ -48,7 +52,8 @@ class TrainingData:
     fill: PerFeature | None  #: what stands for missing values in both
     given: RankingData  #: what `data` was, in the caller's order
     given_valid: RankingData | None
-    facts: Mapping[str, Any]  #: of the data as it was given
+    facts: Mapping[str, Any]  #: of the data as it was given, and of the model to go on from
+    start: Scorer | None = None  #: that model's scorer, for the features of `data`
 
     def as_given(self, scores: PerDocument) -> tuple[RankingData, PerDocument]:
         """The data learnt from in the order in which they were given, by which ties may go, with ``scores`` of what is learnt from."""
@@ -68,43 +73,123 @@ def judged(
     sample_weight: npt.ArrayLike | None = None,
     query_weight: npt.ArrayLike | None = None,
 ) -> RankingData:
-    """``X`` itself where it is a `RankingData`, else its rows with grades ``y`` and ``qid`` or ``group``."""
+    """``X`` itself where it is a `RankingData`, else its rows with grades ``y`` and ``qid``, ``group`` or a frame's column ``qid``."""
     if isinstance(X, RankingData):
         given = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight, "query_weight": query_weight}
         besides = [name for name, value in given.items() if value is not None]
         if besides:
-            raise DataError(f"RankingData holds {', '.join(besides)} already; leave out {'them' if len(besides) > 1 else 'it'}")
+            raise DataError(f"RankingData holds {', '.join(besides)} already; leave {'them' if len(besides) > 1 else 'it'} out")
         return X
     if y is None:
         raise DataError("there are no grades; give y and qid (or group), or a RankingData")
+    X, own = parted(X)
+    if own is not None and (qid is not None or group is not None):
+        raise DataError(f"X has a column {QID!r}, and {'group' if qid is None else 'qid'} is given too; leave out one of them")
+    qid = own if qid is None else qid
+    if qid is None and group is None:
+        raise DataError(_no_queries(X))
     return RankingData.from_arrays(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
 
 
+def held_out(
+    eval_set: Sequence[tuple[Table, npt.ArrayLike]] | tuple[Table, npt.ArrayLike] | None,
+    eval_group: Sequence[npt.ArrayLike] | None,
+    eval_qid: Sequence[npt.ArrayLike] | None,
+) -> tuple[Table, npt.ArrayLike, npt.ArrayLike] | None:
+    """What LightGBM's and XGBoost's rankers call ``eval_set``, as ``(X, y, qid)``; None where it is not given.
+
+    >>> held_out([([[1.0], [2.0], [3.0]], [0, 1, 0])], [[2, 1]], None)[2].tolist()
+    [0, 0, 1]
+    """
+    if eval_set is None:
+        if eval_group is not None or eval_qid is not None:
+            raise DataError(f"{'eval_qid' if eval_group is None else 'eval_group'} is given without eval_set; give both, or neither")
+        return None
+    sets = [eval_set] if isinstance(eval_set, tuple) else list(eval_set)
+    if len(sets) != 1 or len(sets[0]) != 2:
+        what = "pairs (X, y)" if len(sets) == 1 else f"{len(sets)} sets"
+        raise DataError(
+            f"eval_set must hold one pair, as [(X, y)], got {what}; one set chooses the iterate to keep, so give the validation set alone"
+        )
+    X, y = sets[0]
+    for name, given in (("eval_group", eval_group), ("eval_qid", eval_qid)):
+        if given is not None and len(given) != 1:
+            raise DataError(f"{name} must hold one list, as eval_set does, got {len(given)}; give e.g. {name}=[...]")
+    data = judged(X, y, qid=None if eval_qid is None else eval_qid[0], group=None if eval_group is None else eval_group[0])
+    return parted(X)[0], y, data.ungrouped(np.repeat(np.arange(data.n_queries), data.sizes))
+
+
+def parted(X: Table) -> tuple[Table, npt.NDArray[Any] | None]:
+    """A frame without its column of query ids, and those ids; what has no such column is as it was, without ids."""
+    if not hasattr(X, "columns") or QID not in list(X.columns):
+        return X, None
+    table = table_of(X, "X")
+    return table.drop(QID).to_native(), table.get_column(QID).to_numpy()
+
+
+def _no_queries(X: Table) -> str:
+    """What to do where nothing says which row belongs to which query."""
+    needed = "give either qid (one query id per row) or group (the size of each query)"
+    renamed = [str(name) for name in getattr(X, "columns", ()) if str(name).endswith(f"__{QID}")]
+    if renamed:
+        return f"{needed}; the column {renamed[0]!r} is taken for a feature: give the ColumnTransformer verbose_feature_names_out=False"
+    return (
+        f"{needed}, or a frame with a column {QID!r}; scikit-learn passes qid through pipelines and cross-validation only after"
+        " sklearn.set_config(enable_metadata_routing=True), and such a column always"
+    )
+
+
 def training_data(
-    data: RankingData, valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None, missing: TreeMissing, threads: int | None
+    data: RankingData,
+    valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None,
+    missing: TreeMissing,
+    threads: int | None,
+    start: Scorer | None = None,
 ) -> TrainingData:
-    """``data`` and ``valid``, a `RankingData` or ``(X, y, qid)``, checked and with missing values filled, unless they are kept."""
-    held_out = None if valid is None else _validation(valid, data)
+    """``data`` and ``valid``, a `RankingData` or ``(X, y, qid)``, checked and with missing values filled, unless they are kept.
+
+    Where there is a scorer to ``start`` from, what it fills in stands for missing values.
+    """
+    given_valid = None if valid is None else _validation(valid, data)
     mixed = mixed_queries(data)
-    if held_out is not None and missing == "error":
-        refuse_missing(held_out.X, held_out.feature_names, threads)
+    if given_valid is not None and missing == "error":
+        refuse_missing(given_valid.X, given_valid.feature_names, threads)
     summed = in_content_order(data) if missing == "mean" else data  # a sum of floating-point numbers depends on their order
     fill = None if missing == "keep" else fill_values(summed.X, data.feature_names, missing, threads, data.offset)
+    fill = fill if start is None else start.fill
     whole = _prepared(data, fill)
     if not any(np.any(rows != rows[0]) for rows in (whole.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed)):
         raise DataError(
-            f"nothing to learn: all {data.n_features:,} features are constant within each query, so no model can tell documents apart;"
+            f"nothing to learn: all {data.n_features:,} features are constant within each query, so no model can distinguish documents;"
             " give features that differ between the documents of a query"
         )
     return TrainingData(
         data=whole,
         learnt=whole,
-        valid=None if held_out is None else _prepared(held_out, fill),
+        valid=None if given_valid is None else _prepared(given_valid, fill),
         fill=fill,
         given=data,
-        given_valid=held_out,
-        facts={"queries": data.n_queries, "documents": data.n_documents, "checksum": checksum(data)},
+        given_valid=given_valid,
+        facts={"queries": data.n_queries, "documents": data.n_documents, "checksum": checksum(data)}
+        | ({} if start is None else {"start": xxh3_128_hexdigest(json.dumps(start.to_record()).encode())}),
+        start=None if start is None else start.relative_to(data.offset, data.feature_names),
     )
+
+
+def with_features_of(start: Scorer, X: Table, data: RankingData, valid: object) -> RankingData:
+    """``data`` with the features of the model to go on from: by name where both have names, else by position; with its levels."""
+    names = start.feature_names
+    if data.n_features != start.n_features:
+        raise IncompatibleError(
+            f"the data has {data.n_features:,} features, and the model to start from has {start.n_features:,}; give the same ones"
+        )
+    if (not names or names == data.feature_names) and start.levels == data.levels:
+        return data
+    if not isinstance(X, RankingData) and not hasattr(X, "columns"):
+        return replace(data, feature_names=names, levels=start.levels)
+    if isinstance(valid, tuple) and not hasattr(valid[0], "columns"):
+        raise IncompatibleError("the model to start from has its features in another order; give valid as a RankingData or a frame too")
+    return aligned(data, names or data.feature_names, "the model to start from", start.levels)
 
 
 def _validation(valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike], data: RankingData) -> RankingData:
@@ -117,7 +202,7 @@ def _validation(valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike],
             offset = np.zeros(data.n_features) if data.offset is None else data.offset
             return RankingData.from_arrays(X, y, qid=qid, feature_names=data.feature_names, offset=offset)
         valid = RankingData.from_arrays(X, y, qid=qid)
-    return aligned(valid, data.feature_names, "the training data").relative_to(data.offset)
+    return aligned(valid, data.feature_names, "the training data", data.levels).relative_to(data.offset)
 
 
 def mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
@@ -127,7 +212,7 @@ def mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
         row = huge[0] if data.order is None else data.order[huge[0]]
         raise DataError(
             f"grade of row {row} is {data.y[huge[0]]:g}; training takes grades of at most 2^53 in size, beyond which whole numbers are"
-            " not told apart; scale them down"
+            " no longer exact; scale them down"
         )
     if data.n_features == 0:
         raise DataError("nothing to learn: the data has no features; give X, or runs that become features")
@@ -186,7 +271,7 @@ def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int 
 
 
 def _prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
-    """``data`` with ``fill`` in the place of missing values, the documents of each query in content order, and weights of mean 1.
+    """``data`` with ``fill`` instead of missing values, the documents of each query in content order, and weights of mean 1.
 
     The order goes by weights that are near 1 by a power of two, the largest from 1/2 to 1: so no sum overflows, and no quotient loses
     digits. Their sum, which rounds, is taken in that order.

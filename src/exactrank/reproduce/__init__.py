@@ -1,4 +1,4 @@
-"""Published experiments, run again: one file per experiment, or for a few that share their methods.
+"""Published experiments, rerun: one file per experiment, or for a few that share their methods.
 
 An experiment is one class and one line in `EXPERIMENTS`; ``exactrank reproduce NAME --out FOLDER`` runs it and writes the table, the
 figure, what was published, what was found, and whether the published finding holds.
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from exactrank.reproduce.experiment import Experiment
 
 _HERE = "exactrank.reproduce"
-#: Where each experiment is, by its name and paper after paper; imported when asked for.
+#: Where each experiment is, by name, in the order of the papers; imported on demand.
 EXPERIMENTS: "Registry[type[Experiment]]" = Registry("experiment", {
     "ranknet-speedup": f"{_HERE}.ranknet_speedup:RankNetSpeedup",
     "lambdarank-ranknet": f"{_HERE}.lambdarank_duels:LambdaRankOverRankNet",

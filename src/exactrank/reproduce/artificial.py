@@ -1,19 +1,19 @@
 """The data of the experiments: cubic polynomials of Gaussian vectors (`exactrank.data.synthetic`).
 
-The web data of the papers is not public. Its features are correlated, those of the artificial data are not, and methods
-that estimate slopes from values feel the difference. So there is a second kind of data, whose features are mixed,
+The web data of the papers is not public. Its features are correlated, those of the artificial data are not, which matters to methods
+that estimate gradients from values. So there is a second kind of data, with mixed features,
 
     x' = Q diag(1, 1/sqrt 2, ..., 1/sqrt d) Q^T x,    Q a random rotation                                       (1)
 
-(1) can be undone, so linear rankers can do as well as before; but the variance along one direction is d times that along another.
+(1) can be inverted, so linear rankers can do as well as before; but the variance along one direction is d times that along another.
 
-Both papers with nets follow the prescription of Burges et al. (2005) for their artificial data: features are even in [-1, 1], and with
+Both papers with nets follow the prescription of Burges et al. (2005) for their artificial data: features are uniform in [-1, 1], and with
 random permutations p, q and r
 
-    f(x) = sum_i a_i x_i + sum_i x_i x_p(i) + sum_i x_i x_q(i) x_r(i),    a even in [-1, 1]                     (2)
+    f(x) = sum_i a_i x_i + sum_i x_i x_p(i) + sum_i x_i x_q(i) x_r(i),    a uniform in [-1, 1]                  (2)
 
-each of the three sums of mean 0 and deviation 1. That is d terms a degree, where `CubicPolynomial` has all of them, about d^3 / 6 of the
-third.
+each of the three sums scaled to mean 0 and deviation 1. That is d terms per degree, where `CubicPolynomial` has all of them, about
+d^3 / 6 of the third degree.
 """
 
 from dataclasses import dataclass, replace

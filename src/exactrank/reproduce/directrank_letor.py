@@ -1,9 +1,9 @@
 """DirectRank on the nine LETOR sets (Tan, Xia, Guo & Wang 2013, section 3.1.1, Figure 2, Tables 3, 4 and 11).
 
-Linear models (and RankBoost) trained for NDCG@5, or for MAP where the name says so, and looked at by NDCG@1 to NDCG@10, mean over five
-folds. DirectRank takes the likeliest point of the best interval (section 2.3) and begins several times; the start with the best MAP on
-validation data is kept, as published. Which iterate of a start, and the settings of the others, validation data chooses by the measure that
-each is trained on (in the paper by MAP). Over n sets, the winning number of method i counts the methods that it beats,
+Linear models (and RankBoost) trained for NDCG@5, or for MAP where the name says so, and compared by NDCG@1 to NDCG@10, mean over five
+folds. DirectRank takes the most likely point of the best interval (section 2.3) and starts several times; the start with the best MAP on
+validation data is kept, as published. The iterate of a start, and the settings of the others, are chosen on validation data by the measure
+that each is trained on (in the paper by MAP). Over n sets, the winning number of method i counts the methods that it beats,
 
     W_i = sum_j sum_k [NDCG_i(j) > NDCG_k(j)]                                                                   (1)
 
@@ -11,9 +11,9 @@ each is trained on (in the paper by MAP). Over n sets, the winning number of met
 is the largest of all. On six of the nine sets it "generally gives the best results", here: by the mean of NDCG@1 to NDCG@10 it is the
 best on more than half. "DirectRank often achieves better training NDCG" (Table 11): NDCG@5 on training data is above that of the others.
 
-The sets are published, but not with this package. Without ``data``, folders with Fold1, Fold2, ... as LETOR has them, there are nine
-artificial sets with their numbers of grades, and of queries, documents and features as far as ``queries``, ``documents`` and ``features``
-allow, as much noise as signal, and features that are not mixed. NDCG is LETOR's: ranks 1 and 2 count alike.
+The sets are public, but do not come with this package. Without ``data``, folders with Fold1, Fold2, ... as in LETOR, there are nine
+artificial sets with the same numbers of grades, and of queries, documents and features up to ``queries``, ``documents`` and ``features``,
+with as much noise as signal, and features that are not mixed. NDCG is LETOR's: ranks 1 and 2 count equally.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ TRAINING: Mapping[str, Mapping[str, float]] = {
     "HP2003": {OURS: 0.916, "SmoothRank": 0.848, "AdaRank-NDCG": 0.813, "ListNet": 0.847, "RankBoost": 0.914},
     "MQ2007": {OURS: 0.446, "AdaRank-NDCG": 0.409, "ListNet": 0.420, "RankBoost": 0.442},
 }
-#: By set: its group, queries, documents a query (about), features and grades.
+#: By set: its group, queries, documents per query (about), features and grades.
 SETS: Mapping[str, tuple[str, int, int, int, int]] = {
     "TD2003": (OLD, 50, 1000, 64, 2),
     "TD2004": (OLD, 75, 1000, 64, 2),
@@ -107,20 +107,20 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class DirectRankLETOR(OnFolds, name="directrank-letor", full={"documents": 1_000, "queries": 2_000, "folds": 5, "starts": 50}):
-    """The sets called ``sets``, the first ``folds`` of five folds each; or those in ``data``, with all theirs."""
+    """The sets called ``sets``, the first ``folds`` of five folds each; or those in ``data``, with all their folds."""
 
     paper = "Tan, Xia, Guo & Wang 2013"
     where = "Figure 2, Tables 3, 4 and 11"
     published = (
-        "On LETOR's sets DirectRank has the largest winning numbers of all methods, but for NDCG@1 on LETOR 4.0. It is the best on six of"
-        " nine sets, and by NDCG@5 above the others on training data."
+        "On LETOR's sets DirectRank has the largest winning numbers of all methods, except for NDCG@1 on LETOR 4.0. It is the best on six"
+        " of nine sets, and its NDCG@5 on training data is above that of the others."
     )
 
-    features: int = 64  #: at most, of a set
-    documents: int = 40  #: at most, of a query
+    features: int = 64  #: maximum number per set
+    documents: int = 40  #: maximum number per query
     noise: float = 1.0
     sets: tuple[str, ...] = tuple(SETS)
-    queries: int = 300  #: at most, of a set
+    queries: int = 300  #: maximum number per set
     folds: int = 5
     starts: int = 5
 
@@ -178,7 +178,7 @@ class DirectRankLETOR(OnFolds, name="directrank-letor", full={"documents": 1_000
         return Trial(name, group, tested, trained)
 
     def _trained(self, method: str, fold: Fold) -> Ranker:
-        """DirectRank from each start, the best of which MAP chooses; the others from the only one that they have."""
+        """DirectRank from each start, of which MAP chooses the best; the others from their only start."""
         first, starts = (self.seed * self.starts, self.starts) if method == OURS else (self.seed, 1)
         return chosen((METHODS[method](seed=first + number, threads=self.threads) for number in range(starts)), fold, by=MAP)
 

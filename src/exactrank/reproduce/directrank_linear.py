@@ -1,12 +1,12 @@
 """Linear DirectRank against other linear methods on large sets (Tan, Xia, Guo & Wang 2013, sections 3.1.2 and 3.3, Tables 5 to 8 and 13).
 
-DirectRank is theirs: one weight after the other, from random starts, the middle of the best interval, the best iterate of all starts by
-validation data. SmoothGrad (Le & Smola 2007) is the convex bound on the measure, solved by a bundle, with the strength and A(r) that are
-best on validation data. AdaRank is as published but for one thing: features may be taken upside down, since those of artificial
-data have no right side up. Coordinate ascent and RankBoost are RankLib's, RankCosine is the variant that is consistent with NDCG.
+DirectRank is as published: one weight after another, from random starts, the middle of the best interval, the best iterate of all starts
+by validation data. SmoothGrad (Le & Smola 2007) is the convex bound on the measure, solved by a bundle, with the strength and A(r) that
+are best on validation data. AdaRank is as published with one exception: features may be taken with a negative sign, since those of
+artificial data have no natural direction. Coordinate ascent and RankBoost are RankLib's, RankCosine is the variant consistent with NDCG.
 
-Their sets are too large to come along (Table 5). Here they are noisy cubic polynomials with as many documents a query, whose features are
-not mixed, since half of the methods move one weight at a time; or ``data``: folders with Fold1, Fold2, ... as Microsoft's set has them,
+Their sets are too large to include (Table 5). Here they are noisy cubic polynomials with as many documents per query and features that are
+not mixed, since half of the methods move one weight at a time; or ``data``: folders with Fold1, Fold2, ... as in Microsoft's set,
 whose test queries are pooled.
 """
 
@@ -51,7 +51,7 @@ LARGE: Mapping[str, Mapping[str, tuple[float, ...]]] = {
         "RankCosine": (0.451, 0.439, 0.437),
     },
 }
-#: By set: features, training queries, documents, documents a query.
+#: By set: features, training queries, documents, documents per query.
 STATISTICS: Mapping[str, str] = {YAHOO: "519, 19k, 473k, about 23", MICROSOFT: "136, 31k, 2M, about 72"}
 #: By measure and method, on test data.
 ERR_MAP: Mapping[str, Mapping[str, float]] = {
@@ -87,7 +87,7 @@ Entries = Mapping[str, Entry]  #: by method
 
 
 def entries(name: str, folds: Sequence[Fold], methods: Iterable[str], measure: str, tell: Tell, **settings: Any) -> Entries:
-    """All ``methods`` on the set called ``name``; a number after ``@`` is a cutoff of the measure, in training alone."""
+    """All ``methods`` on the set called ``name``; a number after ``@`` is a cutoff of the measure, in training only."""
     found = {}
     for method in methods:
         tell(f"{name}, {measure}, {method}")
@@ -104,7 +104,7 @@ def entries(name: str, folds: Sequence[Fold], methods: Iterable[str], measure: s
 
 
 def shown(name: str, measure: str, found: Entries) -> Iterator[Piece]:
-    """Which method is best on test data, and which come after it, in a sentence; and each method on each of `PARTS`."""
+    """The methods from the best to the worst on test data, in a sentence; and each method on each of `PARTS`."""
     order = sorted(found, key=lambda method: -found[method].means[-1])
     yield f"{name}, test data, from the best to the worst: " + ", ".join(f"{m} {found[m].means[-1]:.4f}" for m in order) + "."
     drawn = curves({method: entry.means for method, entry in found.items()}, (1.0, 2.0, 3.0))
@@ -117,12 +117,12 @@ class DirectRankLarge(AsYahooAndMicrosoft, name="directrank-large", full=SIZES |
 
     "DirectRank yields a general best performance", on training, validation and test data; "consistent-RankCosine has a performance close
     to DirectRank on Yahoo data, and DirectRank's advantage looks better on Microsoft data". Where a published mean of DirectRank is above
-    that of another method, ours must be; and
+    that of another method, ours must be too; and
 
         | nDCG@10 of DirectRank - nDCG@10 of RankCosine | < 1/200   on Yahoo's test data                        (1)
 
-    Nothing is checked of `BAGS`, the mean of 20 models of bootstrap samples that `exactrank.rankers.directrank` is by default on little
-    data.
+    Nothing is checked about `BAGS`, the mean of 20 models of bootstrap samples, which is the default of `exactrank.rankers.directrank` on
+    little data.
     """
 
     where = "Tables 5, 6 and 7"
@@ -149,15 +149,15 @@ class DirectRankLarge(AsYahooAndMicrosoft, name="directrank-large", full=SIZES |
                 p = "" if method == OURS else f"{signed_rank(found[OURS].test, entry.test):.2g}"
                 theirs = LARGE.get(name, {}).get(method, (NONE,) * 3)
                 rows.append([method, *entry.means, p, *("" if value != value else value for value in theirs)])
-            yield Table(f"{name}, {MEASURE}", ("method", *PARTS, f"p, {OURS} ahead", *(f"{part}, published" for part in PARTS)), rows)
+            yield Table(f"{name}, {MEASURE}", ("method", *PARTS, f"p, {OURS} better", *(f"{part}, published" for part in PARTS)), rows)
             train = folds[0].train
             counts = train.n_features, train.n_queries, train.n_documents, train.n_documents / train.n_queries
             sizes.append([name, *counts, STATISTICS.get(name, "")])
-        yield Table("The sets", ("set", "features", "training queries", "documents", "documents a query", "published"), sizes)
+        yield Table("The sets", ("set", "features", "training queries", "documents", "documents per query", "published"), sizes)
 
 
 def large_checks(name: str, found: Entries) -> Iterator[Check]:
-    """What the tables say: of other sets, what they say of Microsoft's."""
+    """What the tables say; other sets are checked like Microsoft's."""
     tables = LARGE.get(name, LARGE[MICROSOFT])
     for i, part in enumerate(PARTS):
         for method, means in tables.items():
@@ -170,7 +170,7 @@ def large_checks(name: str, found: Entries) -> Iterator[Check]:
 
 @dataclass(frozen=True, kw_only=True)
 class AsYahoo(OnFolds):
-    """Noisy data as Yahoo's, of ``queries`` queries for training, validation and test; or the folds in ``data``."""
+    """Noisy data like Yahoo's, with ``queries`` queries for training, validation and test; or the folds in ``data``."""
 
     paper = "Tan, Xia, Guo & Wang 2013"
 
@@ -186,8 +186,8 @@ class AsYahoo(OnFolds):
 class DirectRankERRMAP(AsYahoo, name="directrank-err-map", full={"features": 136, "queries": SIZES["yahoo"], "starts": 20}):
     """Measures that count every rank: ERR and MAP.
 
-    The methods of their table are trained on ERR and on average precision, on data as Yahoo's. They replaced Algorithm 2 by a brute force
-    search there, which here is not needed, or cut the measure at rank 10 in training (DirectRank@10). "A competitive performance compared
+    The methods of their table are trained on ERR and on average precision, on data like Yahoo's. There they replaced Algorithm 2 by a brute
+    force search, which is not needed here, or cut the measure at rank 10 in training (DirectRank@10). "A competitive performance compared
     to LambdaRank and better performance than other baselines"; with the cut "a performance moderately better than coordinate ascent".
     Level with LambdaRank is
 
@@ -221,7 +221,7 @@ class DirectRankERRMAP(AsYahoo, name="directrank-err-map", full={"features": 136
 
 
 def err_map_checks(name: str, measure: str, found: Entries) -> Iterator[Check]:
-    """Above all but LambdaRank, and level with that; cut at rank 10, above coordinate ascent."""
+    """Above all except LambdaRank, and level with that; cut at rank 10, above coordinate ascent."""
     test = {method: entry.means[-1] for method, entry in found.items()}
     for ours, rival in ((OURS, "AdaRank"), (OURS, CLIMBER), (OURS, "RankBoost"), (CUT, CLIMBER)):
         yield Check(f"{name}: {ours} is above {rival} ({measure}, test data)", test[rival], test[ours])
@@ -234,10 +234,9 @@ def err_map_checks(name: str, measure: str, found: Entries) -> Iterator[Check]:
 class DirectRankTimes(AsYahoo, name="directrank-times", full={"features": 136, "queries": SIZES["yahoo"]}):
     """How long the methods train.
 
-    On one thread, from one start. Their programs were of many hands: DirectRank and SmoothGrad in C++, AdaRank,
-    coordinate ascent and RankBoost in Java, RankCosine in MATLAB. Here all are of one hand, so that what the order of the times says of
-    the methods is not what it says of the programs. It is their order that is checked: SmoothGrad is faster than DirectRank, and the
-    others are slower.
+    On one thread, from one start. Their programs came from many authors: DirectRank and SmoothGrad in C++, AdaRank, coordinate ascent and
+    RankBoost in Java, RankCosine in MATLAB. Here all share one implementation, so the order of the times reflects the methods rather than
+    the programs. What is checked is this order: SmoothGrad is faster than DirectRank, and the others are slower.
     """
 
     where = "Table 13"
@@ -260,9 +259,9 @@ class DirectRankTimes(AsYahoo, name="directrank-times", full={"features": 136, "
             order = sorted(seconds, key=lambda method: seconds[method])
             yield f"{name}, from the fastest to the slowest: " + ", ".join(f"{m} {seconds[m]:.2g} s" for m in order) + "."
             rows = [(m, t, t / seconds[OURS], HOURS[m] / HOURS[OURS], found[m].means[-1]) for m, t in seconds.items()]
-            columns = ("method", "seconds", f"times {OURS}'s", f"times {OURS}'s, published", f"{MEASURE}, test data")
+            columns = ("method", "seconds", f"relative to {OURS}", "relative, published", f"{MEASURE}, test data")
             yield Table(f"{name}, one thread", columns, rows)
-            # a point a method: what its time buys
+            # one line per method: what its time buys
             drawn = [Curve(method, (entry.seconds,) * 2, entry.means[::2]) for method, entry in found.items()]
             yield Panel(name, "seconds of training", f"{MEASURE}, training and test data", drawn, log="x")
 

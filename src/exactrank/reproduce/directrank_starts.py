@@ -1,11 +1,11 @@
-"""How much hangs on where DirectRank starts (Tan, Xia, Guo & Wang 2013, section 3.3).
+"""How much depends on where DirectRank starts (Tan, Xia, Guo & Wang 2013, section 3.3).
 
 They trained from 100 random points, and give the mean and the standard deviation of nDCG@10: 0.756 +- 0.0023 on Yahoo's data and
 0.457 +- 0.0026 on Microsoft's. "Our algorithm might not be that sensitive to the initial point, when the data is large enough":
 
     standard deviation / mean < 1/100,    and less than with a tenth of the training queries                    (1)
 
-of test data, one model per start. The sets are those of `exactrank.reproduce.directrank_linear`.
+on test data, one model per start. The sets are those of `exactrank.reproduce.directrank_linear`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ PUBLISHED: Mapping[str, tuple[float, float]] = {YAHOO: (0.756, 0.0023), MICROSOF
 
 
 def checks_of(name: str, every: Sequence[float], few: Sequence[float]) -> list[Check]:
-    """(1), of models of different starts that were trained on all queries and on few."""
+    """(1), for models from different starts, trained on all queries and on few."""
     spread, wider = (float(np.std(values) / np.mean(values)) for values in (every, few))
     return [
         Check(f"{name}: the start matters little (standard deviation / mean < {STABLE:g})", spread, STABLE),
@@ -41,7 +41,7 @@ class DirectRankStarts(AsYahooAndMicrosoft, name="directrank-starts", full=SIZES
 
     where = "section 3.3 (standard deviations)"
     published = (
-        "DirectRank is not that sensitive to where it starts, when the data is large enough. Of 100 starts nDCG@10 is 0.756 +- 0.0023 on"
+        "DirectRank is not that sensitive to where it starts, when the data is large enough. Over 100 starts nDCG@10 is 0.756 +- 0.0023 on"
         " Yahoo's data and 0.457 +- 0.0026 on Microsoft's."
     )
 
@@ -68,7 +68,7 @@ class DirectRankStarts(AsYahooAndMicrosoft, name="directrank-starts", full=SIZES
             every, some, rounds = zip(*found, strict=True)
             yield from checks_of(name, every, some)
             ours, theirs = (f"{np.mean(each):.4f} +- {np.std(each):.4f}" for each in (every, some))
-            yield f"{name}: {ours} with all training queries, {theirs} with a tenth; {np.mean(rounds):.0f} rounds in the mean."
+            yield f"{name}: {ours} with all training queries, {theirs} with a tenth; {np.mean(rounds):.0f} rounds on average."
             for which, each, published in (("all", every, PUBLISHED.get(name, ("", ""))), ("a tenth", some, ("", ""))):
                 rows.append([name, which, len(each), float(np.mean(each)), float(np.std(each)), min(each), max(each), *published])
             drawn = curves({"all training queries": sorted(every), "a tenth": sorted(some)})

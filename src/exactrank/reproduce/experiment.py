@@ -1,4 +1,4 @@
-"""What all experiments share: a value that says what to run, a run that says whether a published finding holds, and training."""
+"""What all experiments share: a description of what to run, a run that says whether a published finding holds, and training."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -33,28 +33,28 @@ NETS_MEASURES = tuple(replace(NETS_NDCG, k=k) for k in RANKS)
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Ranker)
-Values = npt.NDArray[np.float64]  #: of test queries, mostly: a row a measure
-Tell = Callable[[str], None]  #: is told what is done next
+Values = npt.NDArray[np.float64]  #: mostly of test queries: one row per measure
+Tell = Callable[[str], None]  #: called with what is done next
 Piece = str | Check | Table | Panel  #: of a finding: a sentence, an inequality, a table, a part of the figure
 
 
 def silent(line: str) -> None:
-    """Tells nobody."""
+    """Report nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(ABC):
-    """A published experiment; by default on a reduced scale. The data is as large as ``features`` and ``documents`` per query say.
+    """A published experiment, by default on a reduced scale. The data has ``features`` features and ``documents`` documents per query.
 
-    The keyword ``name`` of a class is its name, and ``full`` holds what the scale of the paper sets.
+    The class keyword ``name`` is its name, and ``full`` holds the settings of the paper's scale.
     """
 
     name: ClassVar[str]
     paper: ClassVar[str]  #: who published it
-    where: ClassVar[str]  #: the figures and tables that it runs again
-    published: ClassVar[str]  #: what they found; the first sentence is the finding in short
+    where: ClassVar[str]  #: the figures and tables that it reproduces
+    published: ClassVar[str]  #: what they found; the first sentence is a summary
     _full: ClassVar[Mapping[str, Any]]
-    polynomial: ClassVar[type[CubicPolynomial]] = CubicPolynomial  #: which artificial data is
+    polynomial: ClassVar[type[CubicPolynomial]] = CubicPolynomial  #: the artificial data
 
     features: int = 50
     documents: int = 50
@@ -72,10 +72,10 @@ class Experiment(ABC):
     @property
     @abstractmethod
     def stages(self) -> int:
-        """How often `run` tells what is done next."""
+        """How often `run` reports what is done next."""
 
     def run(self, tell: Tell = silent) -> Finding:
-        """Do it all again."""
+        """Run the experiment."""
         pieces = list(self._found(tell))
 
         def every(kind: type[T]) -> tuple[T, ...]:
@@ -86,15 +86,15 @@ class Experiment(ABC):
 
     @abstractmethod
     def _found(self, tell: Tell) -> Iterator[Piece]:
-        """What is found, piece by piece; those of one kind stay in their order."""
+        """What is found, piece by piece; pieces of one kind keep their order."""
 
     def _source(self, **other: Any) -> CubicPolynomial:
-        """Of the artificial data."""
+        """The source of the artificial data."""
         own = {"features": self.features, "documents": self.documents, "seed": self.seed, "threads": self.threads}
         return self.polynomial(**own | other)
 
     def _fold(self, sizes: Sizes, *, mixed: bool = False, **other: Any) -> Fold:
-        """Artificial data, with mixed features or as it is drawn."""
+        """Artificial data, with mixed features or as drawn."""
         fold = three_parts(self._source(**other), sizes)
         parts = (fold.train, fold.valid, fold.test)
         return Fold(fold.name, *(correlated(part, self.seed) for part in parts)) if mixed else fold
@@ -102,7 +102,7 @@ class Experiment(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class OnFolds(Experiment):
-    """An experiment that takes the folders in ``data``, each with Fold1, Fold2, ... as LETOR has them, in place of artificial data."""
+    """An experiment that takes the folders in ``data``, each with Fold1, Fold2, ... as in LETOR, instead of artificial data."""
 
     data: tuple[str, ...] = ()
 
@@ -114,7 +114,7 @@ class OnFolds(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class AsYahooAndMicrosoft(OnFolds):
-    """Noisy data with ``documents`` per query as Microsoft's set has, and a third as many as Yahoo's; or the folds in ``data``."""
+    """Noisy data: like Microsoft's with ``documents`` per query, and like Yahoo's with a third as many; or the folds in ``data``."""
 
     paper = "Tan, Xia, Guo & Wang 2013"
 
@@ -130,9 +130,9 @@ class AsYahooAndMicrosoft(OnFolds):
 
 
 class WithNets(Experiment):
-    """An experiment with nets, trained as both papers did: one update per query, no penalty on weights, random parameters to start from.
+    """An experiment with nets, trained as in both papers: one update per query, no penalty on weights, random starts.
 
-    Training goes on for all epochs, with new random parameters where the training cost has not fallen for 50 of them (`SGD`).
+    Training continues for all epochs, with new random parameters when the training cost has not fallen for 50 of them (`SGD`).
     """
 
     polynomial = PermutedPolynomial
@@ -147,11 +147,11 @@ class WithNets(Experiment):
         return chosen((kind(learning_rate=rate, **given) for rate in self.rates), fold, tell)
 
 
-def fitted(ranker: R, train: RankingData, valid: RankingData | None = None, listener: Listener | None = None) -> R:
-    """``ranker``, trained. Ctrl-C, which ends a training with the best model so far, ends the experiment."""
+def fitted(ranker: R, train: RankingData, valid: RankingData | None = None, progress: bool | Listener = False) -> R:
+    """``ranker``, trained. Ctrl-C, which ends training with the best model so far, ends the experiment."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # what a method comes to is what is looked for
-        ranker.fit(train, valid=valid, listener=listener)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the experiment is about what a method reaches
+        ranker.fit(train, valid=valid, progress=progress)
     if ranker.model_.training["interrupted"]:
         raise KeyboardInterrupt
     return ranker
@@ -168,12 +168,12 @@ def chosen(rankers: Iterable[Ranker], fold: Fold, tell: Tell = silent, by: Measu
 
 
 def judged(ranker: Ranker, data: RankingData, measures: str | Measure | Sequence[str | Measure] = MEASURES) -> Values:
-    """Each of ``measures`` of each query, a row a measure; nDCG at ranks 1 to 10 where nothing else is said."""
+    """The values of ``measures`` for each query, one row per measure; by default nDCG at ranks 1 to 10."""
     return evaluate(measures, data, ranker.predict(data), threads=ranker.threads).per_query
 
 
 def signed_rank(ours: PerQuery, theirs: PerQuery) -> float:
-    """The two-sided p-value of Wilcoxon's signed-rank test where ``ours`` are ahead, and 1 where they are behind.
+    """The two-sided p-value of Wilcoxon's signed-rank test where ``ours`` are better, and 1 where they are worse.
 
     >>> signed_rank(np.arange(1.0, 7.0), np.zeros(6)), signed_rank(np.zeros(6), np.arange(1.0, 7.0)), signed_rank(np.ones(6), np.ones(6))
     (0.03125, 1.0, 1.0)
@@ -184,7 +184,7 @@ def signed_rank(ours: PerQuery, theirs: PerQuery) -> float:
 
 
 def net(hidden: int | None) -> str:
-    """What nets with that number of hidden units are called.
+    """The name of nets with that number of hidden units.
 
     >>> net(None), net(10)
     ('linear nets', 'two-layer nets (10 hidden units)')

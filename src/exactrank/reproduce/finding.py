@@ -1,6 +1,6 @@
-"""What an experiment leaves behind: what was published, what was found, and inequalities that say whether they agree.
+"""The result of an experiment: what was published, what was found, and inequalities that say whether they agree.
 
-Numbers of other data and other machines are never equal to the published ones; a finding is reproduced where the inequalities
+On other data and other machines the numbers never equal the published ones; a finding is reproduced if the inequalities
 that it comes down to hold again.
 """
 
@@ -24,7 +24,7 @@ ACROSS = 3  #: panels in a row
 
 @dataclass(frozen=True)
 class Check:
-    """An inequality, ``less < more``, and in words what it says."""
+    """An inequality, ``less < more``, and what it says in words."""
 
     says: str
     less: float
@@ -32,7 +32,7 @@ class Check:
 
     @property
     def holds(self) -> bool:
-        """Is it so?"""
+        """Does it hold?"""
         return bool(self.less < self.more)
 
 
@@ -43,7 +43,7 @@ class Curve:
     label: str
     x: Sequence[float]
     y: Sequence[float]
-    low: Sequence[float] | None = None  #: where an interval around each y ends
+    low: Sequence[float] | None = None  #: the ends of an interval around each y
     high: Sequence[float] | None = None
 
 
@@ -56,11 +56,11 @@ class Panel:
     y: str
     curves: Sequence[Curve]
     log: str = ""  #: which axes are logarithmic: "x", "y" or "xy"
-    mark: float | None = None  #: a line across, at this x
+    mark: float | None = None  #: a vertical line at this x
 
 
 def curves(by_label: Mapping[str, Iterable[float]], x: Iterable[float] | None = None) -> list[Curve]:
-    """Curves over the same ``x``; without one, over the numbers of their points, from 1."""
+    """Curves over the same ``x``; without it, over the numbers of their points, from 1."""
     drawn = {label: tuple(y) for label, y in by_label.items()}
     shared = None if x is None else tuple(x)
     return [Curve(label, shared or tuple(range(1, len(y) + 1)), y) for label, y in drawn.items()]
@@ -68,7 +68,7 @@ def curves(by_label: Mapping[str, Iterable[float]], x: Iterable[float] | None = 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was published, what was found, and whether the one holds in the other."""
+    """What was published, what was found, and whether the published finding holds."""
 
     name: str
     paper: str
@@ -86,10 +86,10 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """What became of the published finding, which ..."""
+        """Whether the published finding holds, as the end of a sentence."""
         held = sum(check.holds for check in self.checks)
         if 0 < held < len(self.checks):
-            return f"holds in part: {held} of {len(self.checks)} inequalities do"
+            return f"holds in part: {held} of {len(self.checks)} inequalities hold"
         return "holds" if held else "does not hold"
 
     def to_json(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Finding:
         return asdict(self) | {"holds": self.holds, "checks": [asdict(check) | {"holds": check.holds} for check in self.checks]}
 
     def to_markdown(self) -> str:
-        """All of it but the curves."""
+        """Everything except the curves."""
         rows = [(check.says, check.less, check.more, "yes" if check.holds else "no") for check in self.checks]
         checked = Table(f"The published finding {self.verdict}", ("checked", "less", "more", "less < more"), rows)
         parts = [f"# {self.name}", self.paper, f"**Published:** {self.published}", f"**Found:** {self.found}", f"`{self.configuration}`"]
@@ -105,14 +105,14 @@ class Finding:
         return "\n\n".join([*parts, *tables, f"![{self.name}]({self.name}.png)"]) + "\n"
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> tuple[Path, ...]:
-        """NAME.md, NAME.json and NAME.png in ``folder``, which is made if it is not there: all of them or none."""
+        """Write NAME.md, NAME.json and NAME.png to ``folder``, which is created if needed: all of them or none."""
         with finding_files(self.name, Path(folder), force=force) as write:
             return write(self)
 
 
 @contextmanager
 def finding_files(name: str, folder: Path, *, force: bool) -> Iterator[Callable[[Finding], tuple[Path, ...]]]:
-    """What writes the finding of an experiment and says where, to files that are opened before the work."""
+    """A function that writes the finding of an experiment and returns the paths; the files are opened before the work starts."""
     targets = tuple(folder / f"{name}{suffix}" for suffix in SUFFIXES)
     check_picture(targets[-1])
     with made_folder(folder), whole_files(*targets, force=force) as (report, record, picture):

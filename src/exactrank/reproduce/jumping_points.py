@@ -7,11 +7,11 @@ weight. Each document is a line
 
 and where the order of the first three changes there is a jumping point: p_1 .. p_5 of the first query, p_6 .. p_12 of the second.
 The figure gives no numbers for its lines. `LINES` are some that cross in the order of both tables, with p_3 and p_10 next to each
-other and NDCG@3 largest between p_3 and p_5, as the text says. Everything else follows: the tables show who is ahead between
+other and NDCG@3 largest between p_3 and p_5, as the text says. Everything else follows: the tables show the order between
 jumping points, and for the first query the text gives NDCG@3 before p_3, 0.889, and after it, 1. Ranks there begin at 0, with
-a discount of 1 / log2(1 + rank), so the first two count alike, as LETOR has it.
+a discount of 1 / log2(1 + rank), so the first two count equally, as in LETOR.
 
-Tables 1 and 2 list the documents behind the first three in no order: where one of them comes in, it changes places with the one
+Tables 1 and 2 list the documents after the first three in no order: where one of them comes in, it changes places with the one
 that goes out.
 
 On HP2003 and HP2004, whose queries have about 1,000 documents, they counted the points where the first 5 documents change along the
@@ -19,9 +19,9 @@ weight of the first feature, with the first m documents of each query (Table 12;
 
     the mean number rises by less than a factor of 2,    and from 500 to 1,000 by less than 1/10                (2)
 
-where the number of documents rises by factors of 20 and 2: "mildly increase, and converge after the document size is larger than
-500". They do not say at which weights. Here all other weights are random, several times; data is artificial, independent and mixed
-(`artificial.correlated`), or ``data``, of which queries with fewer documents than the largest m are left out.
+while the number of documents rises by factors of 20 and 2: "mildly increase, and converge after the document size is larger than
+500". They do not say at which weights. Here all other weights are random, several times; the data is artificial, independent and mixed
+(`artificial.correlated`), or ``data``, without the queries that have fewer documents than the largest m.
 """
 
 from collections.abc import Iterator, Mapping
@@ -144,7 +144,7 @@ class LineSearchExample(Experiment, name="line-search-example"):
 
 
 def checks_of(queries: Mapping[str, Lines]) -> Iterator[Check]:
-    """All that the paper says of the example."""
+    """Everything the paper says about the example."""
     for name, lines in queries.items():
         count = int(jumping_points(MEASURE, lines.data, lines.b, lines.a)[0])
         yield Check(f"{name}: as many jumping points as published (difference < 1)", abs(count - len(lines.published) + 1), 1)
@@ -168,7 +168,7 @@ class JumpingPointsTable(OnFolds, name="jumping-points", full={"queries": 150, "
     paper = "Tan, Xia, Guo & Wang 2013"
     where = "Table 12"
     published = (
-        "With the cutoff 5 the number of jumping points of a query rises mildly with its documents, and converges. From 50 to 1,000"
+        "With a cutoff of 5 the number of jumping points of a query rises mildly with its documents, and converges. From 50 to 1,000"
         " documents it is 44 to 66 on HP2003 and 41 to 65 on HP2004."
     )
 
@@ -189,12 +189,12 @@ class JumpingPointsTable(OnFolds, name="jumping-points", full={"queries": 150, "
             rise, end = counts[-1] / counts[0], counts[-1] / counts[-2]
             yield Check(f"{name}: from {few} to {last:,} documents the number rises mildly (factor < {MILD:g})", rise, MILD)
             yield Check(f"{name}: from {half} to {last:,} documents it has converged (factor < {CONVERGED:g})", end, CONVERGED)
-        yield f"With {', '.join(map(str, self.sizes))} documents a query the mean numbers of jumping points are:"
+        yield f"With {', '.join(map(str, self.sizes))} documents per query the mean numbers of jumping points are:"
         yield from (f"{name}: {', '.join(f'{count:.1f}' for count in counts)}." for name, counts in counted.items())
         beside = {**counted, **(PUBLISHED if self.sizes == SIZES else {})}
         columns = ("set", *(f"m = {size:,}" for size in self.sizes))
-        yield Table(f"Jumping points a query, {COUNTED}", columns, [[name, *counts] for name, counts in beside.items()])
-        yield Panel(COUNTED, "documents a query", "jumping points a query", curves(beside, self.sizes), log="x")
+        yield Table(f"Jumping points per query, {COUNTED}", columns, [[name, *counts] for name, counts in beside.items()])
+        yield Panel(COUNTED, "documents per query", "jumping points per query", curves(beside, self.sizes), log="x")
 
     def _sets(self) -> Iterator[tuple[str, RankingData]]:
         for name, (fold, *_) in self.given:
@@ -208,7 +208,7 @@ class JumpingPointsTable(OnFolds, name="jumping-points", full={"queries": 150, "
 
     def _counted(self, name: str, data: RankingData, size: int, tell: Tell) -> float:
         """The mean over queries and random weights."""
-        tell(f"{name}, {size} documents a query")
+        tell(f"{name}, {size} documents per query")
         rows = np.concatenate([np.arange(start, start + size) for start in data.indptr[:-1]])
         X, cut = data.X[rows], RankingData.from_arrays(None, data.y[rows], group=[size] * data.n_queries)
         spread = X.std(axis=0)

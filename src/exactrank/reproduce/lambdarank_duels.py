@@ -1,13 +1,13 @@
 """Three comparisons of LambdaRank with RankNet (Burges, Ragno & Le 2006, sections 6.3 and 6.4, Figures 2 and 3).
 
-Both are trained alike, as they published it: one update per query, a learning rate that falls when the training cost rises, the rate
+Both are trained in the same way, as published: one update per query, a learning rate that falls when the training cost rises, the rate
 and the epoch that are best on validation data, no penalty on weights, new random weights when the cost has not fallen for 50 epochs, and
-gains of 0, 3, 7, 15 and 31 (section 6.3). Compared is nDCG@k on test data, for k from 1 to 10:
+gains of 0, 3, 7, 15 and 31 (section 6.3). They are compared by nDCG@k on test data, for k from 1 to 10:
 
     gap_k = mean over test queries of  nDCG@k by LambdaRank - nDCG@k by RankNet                                 (1)
 
-with its 95% interval by bootstrap over queries. Test queries of several folds are pooled. The data of the second and the third
-comparison is not public: here it is artificial data of mixed features (`artificial.correlated`).
+with its 95% bootstrap interval over queries. Test queries of several folds are pooled. The data of the second and the third
+comparison is not public: here it is artificial data with mixed features (`artificial.correlated`).
 """
 
 from abc import abstractmethod
@@ -42,7 +42,7 @@ class Duel:
 
     @property
     def means(self) -> Values:
-        """Over test queries, a row a ranker."""
+        """Over test queries, one row per ranker."""
         return np.stack([each.mean(axis=1) for each in self.values])
 
     @property
@@ -52,18 +52,18 @@ class Duel:
 
     @property
     def gap_intervals(self) -> Values:
-        """The ends of the 95% interval of (1), a row a rank."""
+        """The ends of the 95% interval of (1), one row per rank."""
         return _intervals(self.values[0] - self.values[1])
 
     def ahead(self) -> Check:
-        """LambdaRank is ahead, and not by chance."""
-        says = f"{self.net}: LambdaRank is ahead at every rank (0 < the least lower end of the gaps' intervals)"
+        """LambdaRank is significantly better."""
+        says = f"{self.net}: LambdaRank is better at every rank (0 < the smallest lower end of the gaps' intervals)"
         return Check(says, 0.0, self.gap_intervals[:, 0].min())
 
     def shown(self) -> Iterator[Piece]:
-        """All but the inequalities."""
+        """Everything except the inequalities."""
         gaps, intervals = self.gaps, self.gap_intervals
-        words = f"With {self.net}, LambdaRank less RankNet is {gaps[0]:+.4f} at rank 1 and {gaps[-1]:+.4f} at rank 10"
+        words = f"With {self.net}, LambdaRank minus RankNet is {gaps[0]:+.4f} at rank 1 and {gaps[-1]:+.4f} at rank 10"
         yield f"{words}; its 95% interval is above 0 at {np.sum(intervals[:, 0] > 0)} of {len(RANKS)} ranks."
         names, curves = [], []
         for kind, rates, values, means in zip(RIVALS, self.rates, self.values, self.means.tolist(), strict=True):
@@ -97,7 +97,7 @@ class Duels(WithNets):
 
     @abstractmethod
     def checks(self, duels: Sequence[Duel]) -> Iterator[Check]:
-        """What was published of the duels on one set, one a kind of net."""
+        """What was published about the duels on one set, one per kind of net."""
 
     @property
     def stages(self) -> int:
@@ -127,7 +127,7 @@ class LambdaRankOverRankNet(Duels, name="lambdarank-ranknet", full={"queries": (
     """
 
     where = "Figure 2 (left)"
-    published = "LambdaRank is clearly ahead of RankNet at NDCG@1 to NDCG@10, by more at the top ranks."
+    published = "LambdaRank is clearly better than RankNet at NDCG@1 to NDCG@10, by more at the top ranks."
 
     queries: Sizes = (4_000, 2_000, 4_000)
 
@@ -147,9 +147,9 @@ class LambdaRankOnIntranet(Duels, OnFolds, name="lambdarank-intranet", full={"ra
     """On ``queries`` queries in five folds; or the folds in ``data`` (section 6.3.2).
 
     Their 400 queries of intranet search have 59 documents with 87 features and 4 grades, in five folds of which two train, two validate
-    and one tests. Here the data is as much, with noise. "Although LambdaRank gave uniformly better mean NDCGs, [...] LambdaRank does not
-    give statistically significantly better results": with linear nets every gap is above 0, but for no k is all of its interval. "For
-    the two layer nets the NDCG means are even closer".
+    and one tests. Here the data has the same size, with noise. "Although LambdaRank gave uniformly better mean NDCGs, [...] LambdaRank does
+    not give statistically significantly better results": with linear nets every gap is above 0, but its interval includes 0 for every k.
+    "For the two layer nets the NDCG means are even closer".
     """
 
     where = "Figure 2 (right)"
@@ -174,7 +174,7 @@ class LambdaRankOnIntranet(Duels, OnFolds, name="lambdarank-intranet", full={"ra
     def checks(self, duels: Sequence[Duel]) -> Iterator[Check]:
         linear, *more = duels
         low = linear.gap_intervals[:, 0].max()
-        yield Check(f"{linear.net}: LambdaRank is ahead at every rank (0 < the least gap)", 0.0, linear.gaps.min())
+        yield Check(f"{linear.net}: LambdaRank is better at every rank (0 < the smallest gap)", 0.0, linear.gaps.min())
         yield Check(f"{linear.net}: but not significantly (the largest lower end of the gaps' intervals < 0)", low, 0.0)
         for duel in more:
             says = f"{duel.net}: the two are closer than with linear nets (mean size of the gaps)"
@@ -187,7 +187,7 @@ class LambdaRankOnWeb(
 ):
     """On ``queries`` queries for training, validation and test (section 6.4).
 
-    Their 25,000 queries of web search have 26 documents with 367 features. With linear nets and with two layers LambdaRank is ahead, and
+    Their 25,000 queries of web search have 26 documents with 367 features. With linear nets and with two layers LambdaRank is better, and
 
         | nDCG@10 of LambdaRank with linear nets - nDCG@10 of RankNet with two layers | < 1/100                 (2)
 
@@ -196,8 +196,8 @@ class LambdaRankOnWeb(
 
     where = "Figure 3"
     published = (
-        "On web data LambdaRank is ahead of RankNet, with linear and with two-layer nets. At the larger k linear LambdaRank is level with"
-        " two-layer RankNet."
+        "On web data LambdaRank is better than RankNet, with linear and with two-layer nets. At the larger k linear LambdaRank is level"
+        " with two-layer RankNet."
     )
 
     documents: int = 26

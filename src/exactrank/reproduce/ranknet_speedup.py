@@ -1,15 +1,15 @@
-"""How much faster RankNet trains when slopes are summed before they go back through the net (Burges, Ragno & Le 2006, section 6.1).
+"""How much faster RankNet trains when gradients are summed before backpropagation (Burges, Ragno & Le 2006, section 6.1).
 
 With P pairs among the n documents of a query,
 
     V1   dC/dw = sum over pairs of  dC/ds_i ds_i/dw + dC/ds_j ds_j/dw        2 P passes through the net         (1)
     V2   dC/dw = sum over documents of  lambda_i ds_i/dw                     n passes, after P cheap sums       (2)
 
-Both update the weights once a query, and both come to the same weights. Timed is one epoch, the best of several, on one
+Both update the weights once per query, and both reach the same weights. The time is that of one epoch, the best of several, on one
 thread. P grows with n^2: the time T of an epoch, on a fixed number of queries, goes as T ~ n^slope with a slope near 2 for V1, and
-near 1 for V2, as long as the sums of (2) cost little beside the passes. They varied the documents in all from 4,000 to 512,000:
-here 4 to 512 a query for 1,000 queries (the right of their figure). The left follows both over some epochs, by the largest nDCG on
-validation data so far: since both make the same steps, V2 has it sooner.
+near 1 for V2, as long as the sums of (2) cost little compared with the passes. They varied the total number of documents from 4,000 to
+512,000: here 4 to 512 per query for 1,000 queries (the right of their figure). The left follows both over some epochs, by the largest
+nDCG on validation data so far: since both make the same steps, V2 reaches it sooner.
 """
 
 import time
@@ -28,7 +28,7 @@ from exactrank.scorers.architecture import form_of
 from exactrank.table import Table
 
 V1, V2 = "V1, by pairs", "V2, by documents"
-BETWEEN = 1.5  #: a slope below is nearer to 1 than to 2
+BETWEEN = 1.5  #: a slope below this is nearer to 1 than to 2
 CLIMBED = "nDCG@10"
 AGREE = 1e-6  #: how far apart parameters may be, relative to how far they moved
 
@@ -46,10 +46,10 @@ class Epochs:
     """An epoch of V1 and of V2 on the same data."""
 
     net: str
-    documents: int  #: a query
+    documents: int  #: per query
     v1: float  #: seconds
     v2: float
-    apart: float  #: the largest difference of the parameters that they came to, relative to how far the first moved any
+    apart: float  #: the largest difference between the parameters that they reached, relative to the first's largest move
 
     @property
     def speedup(self) -> float:
@@ -59,7 +59,7 @@ class Epochs:
 
 @dataclass(frozen=True, kw_only=True)
 class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000, "lists": (4, 8, 16, 32, 64, 128, 256, 512)}):
-    """Epochs on ``queries`` queries, with ``documents`` documents each, and with as many as ``lists`` says in turn."""
+    """Epochs on ``queries`` queries, with ``documents`` documents each, and with each of the numbers in ``lists``."""
 
     paper = "Burges, Ragno & Le 2006"
     where = "Figure 1"
@@ -69,7 +69,7 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
     )
 
     queries: int = 100
-    lists: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)  #: documents a query, for the slopes
+    lists: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)  #: documents per query, for the slopes
     hidden: tuple[int | None, ...] = (None, 10)
     rate: float = 1e-5
     repeats: int = 5
@@ -94,19 +94,19 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
             typical.append((*rows[timed.index(own)], *slopes))
             yield from checks_of(own, slopes)
             yield (
-                f"With {kind} and {own.documents} documents a query, V2 is {own.speedup:.1f} times as fast as V1;"
+                f"With {kind} and {own.documents} documents per query, V2 is {own.speedup:.1f} times as fast as V1;"
                 f" the slopes are {slopes[0]:.2f} for V1 and {slopes[1]:.2f} for V2."
             )
             drawn = curves({V1: [e.v1 for e in timed], V2: [e.v2 for e in timed]}, [float(e.documents) for e in timed])
-            yield Panel(kind, "documents a query", "seconds of an epoch", drawn, log="xy")
-        measured = ("net", "documents a query", "V1, ms", "V2, ms", "V1 / V2", "slope of V1", "slope of V2")
+            yield Panel(kind, "documents per query", "seconds per epoch", drawn, log="xy")
+        measured = ("net", "documents per query", "V1, ms", "V2, ms", "V1 / V2", "slope of V1", "slope of V2")
         yield Table("Speed-up and slopes", measured, typical)
-        yield Table("Milliseconds of an epoch", ("net", "documents a query", "V1", "V2", "V1 / V2"), every)
+        yield Table("Milliseconds per epoch", ("net", "documents per query", "V1", "V2", "V1 / V2"), every)
         yield from (self._climb(hidden, sets[self.documents], tell) for hidden in self.hidden)
 
     def _epochs(self, hidden: int | None, data: RankingData, tell: Tell) -> Epochs:
         kind, documents = net(hidden), data.n_documents // data.n_queries
-        tell(f"{kind}, {documents} documents a query")
+        tell(f"{kind}, {documents} documents per query")
         problem = RankNetTraining(Lambdas(), form_of(hidden).on(data), data, threads=1)
         rng = np.random.default_rng(self.seed)
         theta, order = problem.architecture.initial(rng), rng.permutation(data.n_queries)
@@ -116,7 +116,7 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
         return Epochs(kind, documents, v1, v2, float(np.abs(slow - fast).max()) / (moved or 1.0))
 
     def _climb(self, hidden: int | None, data: RankingData, tell: Tell) -> Panel:
-        """nDCG@10 on as many queries for validation, against the time of training."""
+        """nDCG@10 on the same number of validation queries, against the training time."""
         problem = RankNetTraining(Lambdas(), form_of(hidden).on(data), data, threads=1)
         valid = self._source().data(self.queries, self.queries + 1)
         judged = Measured(parse_measure(CLIMBED).on(valid, threads=1), problem.architecture).value
@@ -132,10 +132,10 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
                 seconds.append(seconds[-1] + time.perf_counter() - start)
                 best.append(max(best[-1], judged(theta)))
             drawn.append(Curve(label, seconds, best))
-        return Panel(f"{net(hidden)}, an epoch a point", "seconds of training", f"largest {CLIMBED} so far, validation data", drawn)
+        return Panel(f"{net(hidden)}, one point per epoch", "seconds of training", f"largest {CLIMBED} so far, validation data", drawn)
 
     def _timed(self, epoch: Callable[[], Theta]) -> tuple[float, Theta]:
-        """Seconds of the fastest of several epochs, and where they lead."""
+        """Seconds of the fastest of several epochs, and the parameters they reach."""
         best, spent = np.inf, 0.0
         for _ in range(self.repeats):
             start = time.perf_counter()
@@ -161,5 +161,5 @@ def checks_of(typical: Epochs, slopes: tuple[float, float]) -> tuple[Check, ...]
         Check(f"{kind}: V2 is faster (1 < speed-up)", 1.0, typical.speedup),
         Check(f"{kind}: the slope of V1 is near 2 ({BETWEEN} < slope)", BETWEEN, v1),
         Check(f"{kind}: the slope of V2 is well below (slope < {BETWEEN})", v2, BETWEEN),
-        Check(f"{kind}: both come to the same parameters (relative difference < {AGREE:g})", typical.apart, AGREE),
+        Check(f"{kind}: both reach the same parameters (relative difference < {AGREE:g})", typical.apart, AGREE),
     )

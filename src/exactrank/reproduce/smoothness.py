@@ -1,21 +1,21 @@
 """How nDCG changes around a trained LambdaRank net (Yue & Burges 2007, sections 5.3 and 5.4).
 
-Single weights move by up to 100% of their values, on samples of the training queries: the five weights with most say of a linear
+Single weights move by up to 100% of their values, on samples of the training queries: the five most influential weights of a linear
 net, and those from the hidden units to the output of a two-layer one (`exactrank.probe.smoothness`, which has the exact
-curves; Figures 2 and 3). With v the values of a curve in turn, on a grid of steps of 2%, its roughness is how far it goes up and
+curves; Figures 2 and 3). With v the successive values of a curve, on a grid of steps of 2%, its roughness is how far it goes up and
 down beyond what a single hill of its height would,
 
     roughness = (sum of |v_i+1 - v_i| - (max v - v_first) - (max v - v_last)) / (max v - min v)                 (1)
 
-"The curve consistently becomes smoother as the query sample increases": (1), of the curve in the middle, falls from each sample
+"The curve consistently becomes smoother as the query sample increases": (1), for the median curve, falls from each sample
 to the next larger one. "The local optimum found using the LambdaRank gradient corresponds very closely to a local optimum of
 NDCG": over all queries and for every weight
 
     (best value in the window - value of the trained net) / (best - worst value in the window) < 1/10           (2)
 
-On data as of web search the output weights of a two-layer net are looked at again, and a section of their curves is blown up (Figures
-4 and 5). "Relatively smooth on a macro scale. The inherent discontinuity of NDCG is observable only at a local scale": of the curve in
-the middle
+On data like that of web search the output weights of a two-layer net are examined again, with a section of their curves magnified
+(Figures 4 and 5). "Relatively smooth on a macro scale. The inherent discontinuity of NDCG is observable only at a local scale": for the
+median curve
 
     roughness on a grid of 2% < 1/10,    roughness of all steps within 2% of the weight > 1                     (3)
 
@@ -27,7 +27,7 @@ Whether a linear net is at a local optimum of NDCG has an exact answer: with all
 
     gain_j = largest nDCG for any value of weight j - nDCG of the net                                           (4)
 
-is known without sampling (`exactrank.probe.optimality`), on the training queries. "Very closely" is checked as
+is computed without sampling (`exactrank.probe.optimality`), on the training queries. "Very closely" is checked as
 
     largest gain_j < 1/1000 for LambdaRank,    and below that of RankNet                                        (5)
 
@@ -52,10 +52,10 @@ from exactrank.table import Cell, Table
 MOST = 5  #: weights of a linear net
 NEAR = 0.1  #: of (2) and (3)
 NUMEROUS = 10  #: maxima
-SECTION = 2.0  #: percent of the weight, in the section that is blown up
+SECTION = 2.0  #: percent of the weight, in the magnified section
 POINTS = 801  #: of a curve there
 CLOSE = 1e-3  #: of (5)
-LEAST = 1e-7  #: no gain is drawn smaller
+LEAST = 1e-7  #: the smallest gain that is drawn
 
 
 def roughness(values: Floats) -> float:
@@ -71,7 +71,7 @@ def roughness(values: Floats) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothWithQueries(WithNets, name="smoothness", full={"rates": (1e-4, 1e-3, 3e-3, 1e-2), "epochs": 300}):
-    """Nets trained on ``queries`` queries, looked at on these and on ``samples`` of them."""
+    """Nets trained on ``queries`` queries, examined on these and on ``samples`` of them."""
 
     paper = "Yue & Burges 2007"
     where = "Figures 2 and 3"
@@ -109,14 +109,14 @@ class SmoothWithQueries(WithNets, name="smoothness", full={"rates": (1e-4, 1e-3,
             first, last = sizes[0], sizes[-1]
             yield Check(f"{kind}: the trained net misses less than {NEAR:g} of the span of every curve, on all queries", missed[last], NEAR)
             yield (
-                f"With {kind} the roughness of the middle curve is {rough[first]:.2f} on {first:,} queries and"
+                f"With {kind} the roughness of the median curve is {rough[first]:.2f} on {first:,} queries and"
                 f" {rough[last]:.2f} on {last:,}, where the trained net is within {missed[last]:.1%} of the span of every top."
             )
-        columns = ("net", "queries", "roughness, middle curve", "largest step / span, middle curve", "missed / span, worst curve")
+        columns = ("net", "queries", "roughness, median curve", "largest step / span, median curve", "missed / span, worst curve")
         yield Table("Curves of single weights", columns, rows)
 
     def _around(self, hidden: int | None, tell: Tell, *, mixed: bool = False) -> Smoothness:
-        """What there is around a net with that number of hidden units."""
+        """The curves around a net with that number of hidden units."""
         fold = self._fold((self.queries, max(1, self.queries // 2), 1), mixed=mixed)
         model = self._net(LambdaRank, fold, tell, measure=self.measure, hidden=hidden)
         tell(f"curves of {net(hidden)}")
@@ -136,7 +136,7 @@ def _panel(kind: str, found: Smoothness, queries: int) -> Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothOnWeb(SmoothWithQueries, name="smoothness-web", full={"features": 367, "rates": (1e-4, 1e-3, 3e-3, 1e-2), "epochs": 300}):
-    """A net of ``hidden`` units, trained on ``queries`` queries and looked at on these."""
+    """A net of ``hidden`` units, trained and examined on ``queries`` queries."""
 
     where = "Figures 4 and 5 (workshop paper: Figure 3)"
     published = "On web data NDCG is relatively smooth on a macro scale, but has numerous small local optima, even with 10,000 queries."
@@ -160,7 +160,7 @@ class SmoothOnWeb(SmoothWithQueries, name="smoothness-web", full={"features": 36
         _, whole, section, maxima, _, largest = zip(*rows, strict=True)
         yield from section_checks(whole, section, maxima)
         yield (
-            f"The roughness of the middle curve is {np.median(whole):.3f} on the grid and {np.median(section):.1f} within {SECTION:g}% of"
+            f"The roughness of the median curve is {np.median(whole):.3f} on the grid and {np.median(section):.1f} within {SECTION:g}% of"
             f" the weight; curves have {min(maxima):,} maxima or more, and their largest steps are {np.median(largest):.2%} of the span."
         )
         columns = ("weight", "roughness, grid of 2%", f"roughness within {SECTION:g}%", "maxima", "steps", "largest step / span")
@@ -173,7 +173,7 @@ class SmoothOnWeb(SmoothWithQueries, name="smoothness-web", full={"features": 36
 def section_checks(whole: Sequence[float], section: Sequence[float], maxima: Sequence[int]) -> list[Check]:
     """(3) of the roughness of curves on the grid and within the section, and numerous maxima."""
     return [
-        Check(f"on a grid of 2% the middle curve is smooth (roughness < {NEAR:g})", float(np.median(whole)), NEAR),
+        Check(f"on a grid of 2% the median curve is smooth (roughness < {NEAR:g})", float(np.median(whole)), NEAR),
         Check(f"within {SECTION:g}% it is not (1 < roughness of all steps)", 1.0, float(np.median(section))),
         Check(f"every curve has numerous maxima (more than {NUMEROUS})", float(NUMEROUS), float(min(maxima))),
     ]
@@ -181,7 +181,7 @@ def section_checks(whole: Sequence[float], section: Sequence[float], maxima: Seq
 
 @dataclass(frozen=True, kw_only=True)
 class LambdaRankOptimality(WithNets, name="lambdarank-optimality", full={"queries": (10_000, 5_000, 1), "epochs": 300}):
-    """Linear nets, trained and looked at on the first of ``queries`` queries; the second choose rate and epoch."""
+    """Linear nets, trained and examined on the first of ``queries``; the second choose rate and epoch."""
 
     paper = "Yue & Burges 2007"
     where = "section 5.4, of Figures 2 to 4"

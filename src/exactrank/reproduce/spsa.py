@@ -1,27 +1,27 @@
-"""SPSA against FDSA on the pairwise cross entropy, and against LambdaRank and RankNet (Yue & Burges 2007, Figure 1 and Table 1).
+"""SPSA against FDSA on the pairwise cross-entropy, and against LambdaRank and RankNet (Yue & Burges 2007, Figure 1 and Table 1).
 
-SPSA and FDSA climb along slopes that are made of values. In d dimensions FDSA asks for 2 d values a step and has the slope; SPSA:F asks
-for F values and has a rough estimate. The function is RankNet's cost per pair, of a linear net: smooth, so that nothing but the
-number of values tells the methods apart. Which is ahead at equal numbers of values depends on the curvature H: steps along the
-slope itself must stay below a size of 1 / (largest eigenvalue of H), those along estimates of it below 1 / (trace of H), so
+SPSA and FDSA follow gradients estimated from values. In d dimensions FDSA needs 2 d values per step and has the gradient; SPSA:F needs
+F values and has a rough estimate. The function is RankNet's cost per pair, of a linear net: smooth, so that the methods differ only in the
+number of values. Which is better at equal numbers of values depends on the Hessian H: steps along the
+gradient itself must stay below a size of 1 / (largest eigenvalue of H), those along estimates of it below 1 / (trace of H), so
 
     values that FDSA needs / values that SPSA needs  ~  d (largest eigenvalue of H) / (trace of H)              (1)
 
-(1) is 1 where all directions curve alike, and d where one does all the curving. Their data, from the web, had 367 correlated
+(1) is 1 where all directions curve equally, and d where a single one curves. Their data, from the web, had 367 correlated
 features, and they found SPSA far ahead. Here it is artificial data with mixed features (`artificial.correlated`), for which
-(1) is about 9, where it is about 12 for the public web set MQ2008; the same data with independent features is run beside it. For
-"far ahead" stands
+(1) is about 9; for the public web set MQ2008 it is about 12. The same data with independent features is run for comparison. "Far ahead"
+is checked as
 
     SPSA:F after half of the values < FDSA after all of them                                                    (2)
 
-As in the paper, a0 is chosen by the best convergence, for each method by itself, and values spent on that do not count: the one
-of several whose cost is lowest on average over all values of a run. c0 is what the optimizers choose by themselves. The value at
-each state counts too. Curves are means over runs. The slope itself stands for FDSA's differences, which come to the same, and counts as
-the 2 d values that these would be, as it did in the paper.
+As in the paper, a0 is chosen by the best convergence, separately for each method, and values spent on that do not count: the one
+of several whose cost is lowest on average over all values of a run. The optimizers choose c0 themselves. The value at
+each state counts too. Curves are means over runs. The gradient itself replaces FDSA's differences, which give the same, and counts as
+the 2 d values that these would need, as in the paper.
 
-In the table, of linear nets, SPSA climbs nDCG@10 itself, by slopes estimated from four of its values; RankNet and LambdaRank follow
-slopes of their own. Learning rates are chosen on validation data; SPSA's gains are those that the optimizer chooses by itself. The
-published table is of web data with 367 features; here it is of artificial data with mixed features.
+In the table, for linear nets, SPSA ascends nDCG@10 itself, by gradients estimated from four of its values; RankNet and LambdaRank follow
+gradients of their own. Learning rates are chosen on validation data; the optimizer chooses SPSA's gains itself. The
+published table is for web data with 367 features; here it is for artificial data with mixed features.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ from exactrank.reproduce.finding import Check, Curve, Panel, curves
 from exactrank.reproduce.lambdarank_duels import RIVALS
 from exactrank.table import Cell, Table
 
-SPSA_4, ESTIMATES = "SPSA:4", 4  #: and how many values a step of it takes
+SPSA_4, ESTIMATES = "SPSA:4", 4  #: and how many values one step takes
 METHODS: Mapping[str, StochasticApproximation] = {"SPSA:2": SPSA(2), SPSA_4: SPSA(4), "SPSA:8": SPSA(8), "FDSA": FDSA()}
 PARTS = (16, 8, 4, 2, 1)  #: the table shows the cost after the budget divided by each
 POINTS = 200  #: of a curve in the figure
@@ -55,34 +55,34 @@ class Descent:
     costs: Values  #: after 1, 2, 3 ... values
 
     def after(self, evaluations: int) -> float:
-        """The cost after so many values."""
+        """The cost after this number of values."""
         return float(self.costs[evaluations - 1])
 
     def until(self, cost: float) -> float:
-        """After how many values the cost is as low, infinite where it never is."""
+        """The number of values after which the cost is this low; infinite if it never is."""
         low = np.flatnonzero(self.costs <= cost)
         return float(low[0]) + 1 if len(low) else np.inf
 
 
 class CrossEntropy(Parametric):
-    """RankNet's cost, whose slope stands for finite differences."""
+    """RankNet's cost, whose gradient replaces finite differences."""
 
     def differences(self, theta: Theta, c: float) -> Theta:
         """f(theta + c e_i) - f(theta - c e_i) for every coordinate i."""
         return np.asarray(2 * c * self.value_and_slope(theta)[1])
 
 
-WEB = {"features": 367, "queries": 10_000}  #: with 26 documents a query
+WEB = {"features": 367, "queries": 10_000}  #: with 26 documents per query
 
 
 @dataclass(frozen=True, kw_only=True)
 class SPSAConvergence(Experiment, name="spsa-convergence", full=WEB | {"evaluations": 5_000, "runs": 10}):
-    """``runs`` of each method from different starts, until ``evaluations`` values were asked for."""
+    """``runs`` of each method from different starts, until ``evaluations`` values have been used."""
 
     paper = "Yue & Burges 2007"
     where = "Figure 1"
     published = (
-        "On web data all variants of SPSA lower the cross entropy much faster than FDSA, by number of function evaluations."
+        "On web data all variants of SPSA lower the cross-entropy much faster than FDSA, by number of function evaluations."
         " Averaging more estimates (SPSA:4, SPSA:8) neither helps nor hurts."
     )
     polynomial = PermutedPolynomial
@@ -119,9 +119,9 @@ class SPSAConvergence(Experiment, name="spsa-convergence", full=WEB | {"evaluati
                 count = f"{needed:,.0f}" if np.isfinite(needed) else f"more than {self.evaluations:,}"
                 rows.append([name, each.a0, *(each.after(mark) for mark in marks), count])
             columns = ("method", "a0", *(f"after {mark:,} values" for mark in marks), "values to where FDSA ends")
-            yield Table(f"Cross entropy a pair, {kind}", columns, rows)
+            yield Table(f"Cross-entropy per pair, {kind}", columns, rows)
             shown = curves({name: each.costs[at - 1] for name, each in descents.items()}, at.tolist())
-            yield Panel(kind, "function evaluations", "cross entropy a pair", shown, log="x")
+            yield Panel(kind, "function evaluations", "cross-entropy per pair", shown, log="x")
 
     def _descents(self, data: RankingData, tell: Tell) -> dict[str, Descent]:
         problem = CrossEntropy(Lambdas(), LinearModel().on(data), data, threads=self.threads)
@@ -187,8 +187,8 @@ class SPSATable(WithNets, name="spsa-table", full=WEB | {"queries": (10_000, 5_0
         parts = ("training", "validation", "test")
         columns = ("method", *parts, *(f"{part}, published" for part in parts))
         yield Table("nDCG@10, linear nets", columns, [[name, *means[name], *theirs] for name, theirs in PUBLISHED.items()])
-        # how SPSA rises, and how high the others are
+        # how SPSA improves, and the levels of the others
         x = [float(asked) for asked, _ in risen]
         levels = (Curve(name, (x[0], x[-1]), (means[name][1],) * 2) for name in ("RankNet", "LambdaRank"))
         drawn = [Curve(SPSA_4, tuple(x), [value for _, value in risen]), *levels]
-        yield Panel("linear nets, correlated features", "evaluations of nDCG@10 for slopes", "nDCG@10, validation data", drawn)
+        yield Panel("linear nets, correlated features", "evaluations of nDCG@10 for gradients", "nDCG@10, validation data", drawn)

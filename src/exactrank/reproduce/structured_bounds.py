@@ -8,18 +8,18 @@ solver that closes its gap proves it: no weights have a J below its dual bound,
 
     dual <= J(w) for all w,    so dual = J(0) says that w = 0 is best                                           (3)
 
-(2), started from regression on the grades, is their remedy; NDCG_10 is optimised whatever the rank that is looked at. Their set
+(2), started from regression on the grades, is their remedy; NDCG_10 is optimised whatever rank is reported. Their set
 has 106 queries of about 150 documents, 25 features and five splits into training, validation and test. Here it is artificial data
 of this size: without noise, as in the other experiments, and with as much noise in the grades as there is signal.
 
-How long the solvers of (1) take is told by
+The solvers of (1) are timed by
 
     gap = (J(w) - dual) / J(w)                                                                                  (4)
 
 Cutting planes for each query, a bundle of planes for all, and steepest subgradients, to which conjugate ones are added: each is
-timed until its gap is 1/1000, for NDCG_10 with A(r) = max(11 - r, 0), on one thread, at some strengths l2. Their set had about
-1,500 queries, 50,000 documents and several hundred features, and each of the three took about 15 minutes. The time of the fastest
-of several trainings is taken.
+timed until its gap is 1/1000, for NDCG_10 with A(r) = max(11 - r, 0), on one thread, at several strengths l2. Their set had about
+1,500 queries, 50,000 documents and several hundred features, and each of the three took about 15 minutes. The time is that of the fastest
+of several runs.
 """
 
 import time
@@ -44,14 +44,14 @@ from exactrank.training.progress import Progress
 
 MEASURE = NDCG(k=10)
 BOUNDS: tuple[Bound, ...] = ("convex", "ramp")
-NEAR = 1e-3  #: so little, relatively, is the least J below J(0) where the convex bound has collapsed
+NEAR = 1e-3  #: where the convex bound has collapsed, the smallest J is below J(0) by less than this, relatively
 OURS, RIVALS = "ramp", ("convex", "regression", "RankSVM", "RankBoost")
 METHODS = (OURS, *RIVALS)
 FACTORS = tuple(10 ** (i / 4) for i in range(-8, 5))  #: of the ramp's weights, in the figure
 GAP = 1e-3
-AGREE = 1e-3  #: how far apart the values that solvers come to may be, relatively
-MINUTES = 15.0  #: that it took them
-LEAST = 1e-6  #: no gap is drawn smaller
+AGREE = 1e-3  #: how far apart the values that solvers reach may be, relatively
+MINUTES = 15.0  #: that the paper's solvers took
+LEAST = 1e-6  #: the smallest gap that is drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +60,14 @@ class Bounds:
 
     name: str
     strengths: tuple[float, ...]
-    nothing: Values  #: J(0) on training data, one a split
-    duals: Values  #: (3), a row a split, a column a l2
-    values: Mapping[str, Values]  #: by method: nDCG@k of all test queries, a row a k
+    nothing: Values  #: J(0) on training data, one per split
+    duals: Values  #: (3), one row per split, one column per l2
+    values: Mapping[str, Values]  #: by method: nDCG@k of all test queries, one row per k
     losses: Values  #: mean on training data, at each of `FACTORS` times the ramp's weights: xi, the ramp, and what they bound
 
     @property
     def shares(self) -> Values:
-        """dual / J(0), a row a split, a column a l2."""
+        """dual / J(0), one row per split, one column per l2."""
         return np.asarray(self.duals / self.nothing[:, None])
 
     def mean(self, method: str, k: int = 10) -> float:
@@ -89,7 +89,7 @@ class Bounds:
         yield Check(f"{self.name}: the ramp is below the convex bound (training data, at the ramp's weights)", ramp, convex)
 
     def p(self, method: str) -> str:
-        """Of the signed-rank test by nDCG@10 where the ramp is ahead of another method."""
+        """The p-value of the signed-rank test by nDCG@10 where the ramp is better than another method."""
         return "" if method == OURS else f"{signed_rank(self.values[OURS][-1], self.values[method][-1]):.2g}"
 
     def shown(self) -> Iterator[Piece]:
@@ -110,8 +110,8 @@ class StructuredBounds(OnFolds, name="structured-bounds", full={"sets": 10}):
     paper = "Chapelle, Le & Smola 2007"
     where = "Figure 2 (right), and what Figure 1 sketches"
     published = (
-        "On Ohsumed the best weights for the convex bound are 0 even for very small l2. The ramp, from regression, gains about 2% of NDCG"
-        " on RankBoost and RankSVM, which is not significant with 106 queries."
+        "On Ohsumed the best weights for the convex bound are 0 even for very small l2. The ramp, started from regression, gains about 2%"
+        " of NDCG over RankBoost and RankSVM, which is not significant with 106 queries."
     )
 
     features: int = 25
@@ -152,7 +152,7 @@ class StructuredBounds(OnFolds, name="structured-bounds", full={"sets": 10}):
         tested: list[list[Cell]] = [
             [kind.name, method, *(kind.mean(method, k) for k in (1, 3, 5, 10)), kind.p(method)] for kind in found for method in METHODS
         ]
-        yield Table("Test data", ("data", "method", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "p, the ramp ahead of it at 10"), tested)
+        yield Table("Test data", ("data", "method", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "p, the ramp better at 10"), tested)
         bounds = ("data", "convex bound", "ramp", "lost nDCG@10")
         yield Table("Training data, at the ramp's weights", bounds, [[kind.name, *kind.at_ramp] for kind in found])
 
@@ -183,7 +183,7 @@ class StructuredBounds(OnFolds, name="structured-bounds", full={"sets": 10}):
 
 @dataclass(frozen=True)
 class Solved:
-    """One solver's way to the gap."""
+    """How one solver closes the gap."""
 
     solver: str
     l2: float
@@ -197,7 +197,7 @@ class Solved:
 
     @property
     def reached(self) -> Duality:
-        """What it came to."""
+        """What it reached."""
         return self.dualities[-1]
 
 
@@ -252,21 +252,21 @@ class StructuredTimes(Experiment, name="structured-times", full={"features": 300
 
         ranker = StructuredRank(bound="convex", solver=solver, l2=l2, tolerance=GAP, seed=self.seed, threads=self.threads)
         start = time.perf_counter()
-        fitted(ranker, data, listener=heard)
+        fitted(ranker, data, progress=heard)
         return Solved(solver, l2, tuple(seconds), tuple(dualities))
 
 
 def arrives(solved: Sequence[Solved]) -> list[Check]:
-    """Whether a solver comes to the gap with every l2, and in less time than theirs."""
+    """Whether a solver reaches the gap with every l2, and in less time than theirs."""
     solver, gap, taken = solved[0].solver, max(one.reached.gap for one in solved), max(one.taken for one in solved)
     return [
-        Check(f"{solver}: comes to the gap with every l2 (largest gap < {GAP:g})", gap, GAP),
+        Check(f"{solver}: reaches the gap with every l2 (largest gap < {GAP:g})", gap, GAP),
         Check(f"{solver}: takes less than {MINUTES:g} minutes with every l2 (most seconds)", taken, 60 * MINUTES),
     ]
 
 
 def agree(solved: Sequence[Solved]) -> Check:
-    """Whether all solvers came to the same J."""
+    """Whether all solvers reached the same J."""
     values = [one.reached.primal for one in solved]
-    says = f"l2 = {solved[0].l2:g}: all come to the same J (largest / least - 1 < {AGREE:g})"
+    says = f"l2 = {solved[0].l2:g}: all reach the same J (largest / smallest - 1 < {AGREE:g})"
     return Check(says, max(values) / min(values) - 1, AGREE)

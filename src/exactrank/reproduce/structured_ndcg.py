@@ -6,12 +6,12 @@ its strength, and the convex bound or the ramp; regression on the grades its rid
     S_q = nDCG@1 + ... + nDCG@10                                                                                (1)
     p   = 2 P(rank sum of S_q - S'_q is as large by chance), at most 1                                          (2)
 
-(2) is the two-sided p-value of Wilcoxon's signed-rank test where structured NDCG is ahead of the other, and 1 where it is behind.
+(2) is the two-sided p-value of Wilcoxon's signed-rank test where structured NDCG is better than the other, and 1 where it is worse.
 
-Their sets are of web search: about 1,500 queries with 33 documents each, split 3:1:1, with A(r) = max(k + 1 - r, 0); and 1,000
-queries each for training, validation and test, of 50 documents, with A(r) = 1/sqrt(r). Neither is public. Here they are artificial
-data of these sizes with mixed features (`artificial.correlated`), or ``data``: folders with Fold1, Fold2, ... as LETOR has them, of
-which the test queries are pooled.
+Their sets are from web search: about 1,500 queries with 33 documents each, split 3:1:1, with A(r) = max(k + 1 - r, 0); and 1,000
+queries each for training, validation and test, with 50 documents, with A(r) = 1/sqrt(r). Neither is public. Here they are artificial
+data of these sizes with mixed features (`artificial.correlated`), or ``data``: folders with Fold1, Fold2, ... as in LETOR, whose
+test queries are pooled.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from exactrank.table import Cell, Table
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SIGNIFICANT = 0.05
 OURS, RIVALS = "structured NDCG", ("regression", "RankSVM")
-ONE = "structured NDCG@10"  #: the model for k = 10, looked at by all k
+ONE = "structured NDCG@10"  #: the model for k = 10, evaluated at all k
 METHODS = (OURS, *RIVALS, ONE)
 
 Shape = Literal["linear", "sqrt"]
@@ -41,7 +41,7 @@ class Contest:
     """The three methods on one set."""
 
     name: str
-    values: Mapping[str, Values]  #: by method: nDCG@k of each test query, a row a k
+    values: Mapping[str, Values]  #: by method: nDCG@k of each test query, one row per k
 
     def mean(self, method: str) -> float:
         """Over k and test queries."""
@@ -52,31 +52,31 @@ class Contest:
         return signed_rank(self.values[OURS].sum(axis=0), self.values[rival].sum(axis=0))
 
     def checks(self) -> list[Check]:
-        """Ahead of each rival, and not by chance."""
-        ahead, surely = f"{self.name}: {OURS} is above {{}} (mean of nDCG@1 to 10)", f"{self.name}: not by chance, against {{}} (p)"
+        """Significantly better than each rival."""
+        ahead, surely = f"{self.name}: {OURS} is above {{}} (mean of nDCG@1 to 10)", f"{self.name}: significantly above {{}} (p)"
         means = [Check(ahead.format(rival), self.mean(rival), self.mean(OURS)) for rival in RIVALS]
         return means + [Check(surely.format(rival), self.p(rival), SIGNIFICANT) for rival in RIVALS]
 
     def shown(self, bounds: Sequence[str]) -> Iterator[Piece]:
-        """All but the inequalities; ``bounds`` are those that validation chose, one a k."""
+        """Everything except the inequalities; ``bounds`` are those that validation chose, one per k."""
         p = {rival: f"p = {self.p(rival):.2g}" for rival in RIVALS}
-        gains = (f"{self.mean(OURS) / self.mean(rival) - 1:+.1%} on {rival} ({p[rival]})" for rival in RIVALS)
+        gains = (f"{self.mean(OURS) / self.mean(rival) - 1:+.1%} over {rival} ({p[rival]})" for rival in RIVALS)
         yield f"{self.name}: over all k {OURS} gains {' and '.join(gains)}."
         by_k = {method: self.values[method].mean(axis=1).tolist() for method in METHODS}
         rows: list[list[Cell]] = [list(row) for row in zip(MEASURES, *by_k.values(), bounds, strict=True)]
-        rows += [["mean", *map(self.mean, METHODS), ""], ["ahead of it", "", *p.values(), "", ""]]
+        rows += [["mean", *map(self.mean, METHODS), ""], [f"{OURS} better", "", *p.values(), "", ""]]
         yield Table(f"{self.name}, test data", ("measure", *METHODS, "bound"), rows)
         yield Panel(self.name, "k", "nDCG@k, test data", curves(by_k))
 
 
 @dataclass(frozen=True, kw_only=True)
 class StructuredNDCG(OnFolds, name="structured-ndcg", full={"features": 300, "web_1": (900, 300, 300), "web_2": (1_000, 1_000, 1_000)}):
-    """Both web search sets, of ``documents`` a query in the second and two thirds as many in the first; or the folds in ``data``."""
+    """Both web search sets, with ``documents`` per query in the second and two thirds as many in the first; or the folds in ``data``."""
 
     paper = "Chapelle, Le & Smola 2007"
     where = "Figure 2 (left and centre)"
     published = (
-        "On two sets from web search structured NDCG gains about 2% of NDCG@1 to NDCG@10 on regression and on RankSVM."
+        "On two sets from web search structured NDCG gains about 2% of NDCG@1 to NDCG@10 over regression and RankSVM."
         " P-values are 3% and 7% on the first set, below 1% on the second."
     )
 

@@ -1,16 +1,16 @@
 """DirectRank with regression trees against MART and LambdaMART (Tan, Xia, Guo & Wang 2013, sections 2.4 and 3.2, Tables 9 and 10).
 
-All three grow up to 1000 trees of as many leaves; validation data says how many are kept. DirectRank's are MART's, fitted to what is
-left of the grades in least squares, each with a weight that the exact line search chooses,
+All three grow up to 1000 trees with the same number of leaves; validation data decides how many are kept. DirectRank's are MART's, fitted
+to the residuals of the grades by least squares, each with a weight that the exact line search chooses,
 
     s <- s + alpha_t tree_t,    alpha_t = argmax of  nDCG@k(s + alpha tree_t)  in [0.1, 0.5]                    (1)
 
-MART and LambdaMART take alpha_t = 0.1 (the paper does not say its rate). A constant alpha_t = 0.5, the longest step of (1), is the
-control: what it gains as well is gained by longer steps, not by searching them.
+MART and LambdaMART take alpha_t = 0.1 (the paper does not state its rate). A constant alpha_t = 0.5, the longest step of (1), is the
+control: what it gains as well comes from longer steps, not from searching them.
 
-Their sets, 19 thousand queries of Yahoo with 23 documents each and 31 thousand of Microsoft with 72, are too large to come along.
-Here they are noisy cubic polynomials with as many documents a query, whose features are not mixed, because trees split one feature at
-a time; or ``data``: folders with Fold1, Fold2, ... as Microsoft's set has them, of which the test queries are pooled.
+Their sets, 19 thousand queries of Yahoo with 23 documents each and 31 thousand of Microsoft with 72, are too large to include.
+Here they are noisy cubic polynomials with as many documents per query and features that are not mixed, because trees split one feature at
+a time; or ``data``: folders with Fold1, Fold2, ... as in Microsoft's set, whose test queries are pooled.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,9 +52,9 @@ PUBLISHED: Mapping[tuple[str, int, str], tuple[float, float]] = {
 class Grown:
     """One method with one number of leaves, trained on each of `MEASURES`."""
 
-    values: Values  #: the measure of each test query, a row a measure
+    values: Values  #: the measure of each test query, one row per measure
     trees: float  #: kept for nDCG@10, mean over folds
-    climb: tuple[float, ...]  #: nDCG@10 of the first fold's validation data, after each tree
+    climb: tuple[float, ...]  #: nDCG@10 on the first fold's validation data, after each tree
     weights: tuple[float, ...]  #: alpha_t of (1), of the trees that the first fold kept for nDCG@10
 
 
@@ -67,11 +67,11 @@ class Contest:
 
     @property
     def leaves(self) -> tuple[int, ...]:
-        """How many there may be, from the fewest to the most."""
+        """The maximum numbers of leaves, in ascending order."""
         return tuple(sorted({leaves for leaves, _ in self.grown}))
 
     def means(self, method: str) -> Values:
-        """A row a measure, a column a number of leaves."""
+        """One row per measure, one column per number of leaves."""
         return np.stack([self.grown[leaves, method].values.mean(axis=1) for leaves in self.leaves], axis=1)
 
     @property
@@ -80,13 +80,13 @@ class Contest:
         return np.asarray(np.max([self.means(rival) for rival in RIVALS], axis=0))
 
     def checks(self) -> Iterator[Check]:
-        """What the paper says of its tables, and of the control what it does not."""
+        """What the paper says about its tables, and a check against the control, which the paper does not have."""
         ours, rivals, control = self.means(OURS), self.rivals, self.means(CONTROL)
         for i, measure in enumerate(MEASURES):
             for j, leaves in enumerate(self.leaves):
                 says = f"{self.name}, {leaves} leaves: {OURS} is above {' and '.join(RIVALS)} ({measure})"
                 yield Check(says, rivals[i, j], ours[i, j])
-            says = f"{self.name}, control: it is above {CONTROL}, as well ({measure}, mean over leaves)"
+            says = f"{self.name}, control: it is above {CONTROL} too ({measure}, mean over leaves)"
             yield Check(says, control[i].mean(), ours[i].mean())
         if len(self.leaves) == 1:
             return
@@ -107,7 +107,7 @@ class Contest:
             for ours, theirs in zip(self.grown[leaves, OURS].values, grown.values, strict=True):
                 cells += [theirs.mean(), "" if method == OURS else f"{signed_rank(ours, theirs):.2g}"]
             rows.append([leaves, method, *cells, round(grown.trees), *PUBLISHED.get((self.name, leaves, method), ("", ""))])
-        shown = [column for measure in MEASURES for column in (measure, "p, DirectRank ahead")]
+        shown = [column for measure in MEASURES for column in (measure, "p, DirectRank better")]
         columns = ("leaves", "method", *shown, "trees", *(f"{measure}, published" for measure in MEASURES))
         return Table(f"{self.name}, test data", columns, rows)
 
@@ -130,7 +130,7 @@ class Contest:
         grown, mart = self.grown[few, OURS], self.grown[few, RIVALS[0]]
         return (
             f"{self.name}: {OURS} against the better of {' and '.join(RIVALS)}, and against {CONTROL}, mean over leaves: {leads}."
-            f" With {few} leaves, for {MEASURES[-1]}, the mean of its weights is {np.mean(grown.weights):.2f},"
+            f" With {few} leaves, for {MEASURES[-1]}, its mean weight is {np.mean(grown.weights):.2f},"
             f" and {_passing(mart.climb, grown.climb)}."
         )
 
@@ -141,8 +141,8 @@ class TreeTables(AsYahooAndMicrosoft, name="tree-tables", full=SIZES | {"trees":
 
     where = "Tables 9 and 10"
     published = (
-        "With trees DirectRank is above MART and LambdaMART on Yahoo's and on Microsoft's data, by NDCG@1 most where leaves are few. With"
-        " more leaves the other two improve in NDCG@1; DirectRank is more stable."
+        "With trees DirectRank is above MART and LambdaMART on Yahoo's and on Microsoft's data, in NDCG@1 most clearly with few leaves."
+        " With more leaves the other two improve in NDCG@1; DirectRank is more stable."
     )
 
     features: int = 20
@@ -190,12 +190,12 @@ class TreeTables(AsYahooAndMicrosoft, name="tree-tables", full=SIZES | {"trees":
 
 
 def _passing(mart: Sequence[float], ours: Sequence[float]) -> str:
-    """From how many trees on MART, at its best so far, is above DirectRank on validation data.
+    """The number of trees from which MART, at its best so far, is above DirectRank on validation data.
 
     >>> _passing([0.1, 0.3, 0.2, 0.5], [0.2, 0.2, 0.4, 0.1]), _passing([0.1, 0.2], [0.3])
-    ('MART passes it at 4 trees (validation data)', 'MART does not pass it (validation data)')
+    ('MART overtakes it at 4 trees (validation data)', 'MART does not overtake it (validation data)')
     """
     length = min(len(mart), len(ours))
     behind = np.flatnonzero(np.maximum.accumulate(mart[:length]) <= np.maximum.accumulate(ours[:length]))
     first = behind[-1] + 2 if behind.size else 1
-    return f"MART {f'passes it at {first} trees' if first <= length else 'does not pass it'} (validation data)"
+    return f"MART {f'overtakes it at {first} trees' if first <= length else 'does not overtake it'} (validation data)"

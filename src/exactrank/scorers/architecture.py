@@ -1,14 +1,14 @@
 """Scorers whose parameters are one flat vector theta: what gradient methods train.
 
-`LinearModel` and `NetworkModel` say the form of a scorer; ``on(data)`` gives its `Architecture`, the scorers of that form as
+`LinearModel` and `NetworkModel` describe the form of a scorer; ``on(data)`` gives its `Architecture`, the scorers of that form as
 functions of theta. Theta is in units of standardised features,
 
     z_j = (x_j - mean_j) / scale_j                                                                              (1)
 
-so that one learning rate suits all of them; `Architecture.at` gives the scorer, which takes features as they come.
+so that one learning rate suits all of them; `Architecture.at` gives the scorer, which takes raw features.
 
 Scores are linear in some of the parameters: in all of a linear model's, in a network's output weights. Those are the weights of
-other features, what the hidden units say, so that whatever trains linear models trains them.
+other features, the outputs of the hidden units, so that whatever trains linear models can train them.
 """
 
 from collections.abc import Iterator
@@ -78,7 +78,18 @@ class Architecture:
         """The parameters of the linear scorer with ``weights``."""
         if self.linear:
             return np.asarray(weights * self.scale)
-        raise IncompatibleError(f"one weight per feature makes a linear model, not a network of {self.hidden} units; start at random")
+        raise IncompatibleError(f"weights of a linear model cannot start a network of {self.hidden} units; start at random")
+
+    def theta_from(self, scorer: Scorer) -> Theta:
+        """The parameters of ``scorer``, which is of the same form and reads the same features, to begin from."""
+        if self.linear and isinstance(scorer, Linear):
+            return self.theta_of(scorer.weights)
+        if isinstance(scorer, Network) and scorer.n_hidden == self.hidden:
+            return scorer.on_scale(self.mean, self.scale).theta
+        found = f"a network of {scorer.n_hidden} units" if isinstance(scorer, Network) else f"a {scorer.kind} model"
+        ours = f"a network of {self.hidden} units" if self.hidden else "a linear model"
+        remedy = f"hidden={scorer.n_hidden if isinstance(scorer, Network) else None}"
+        raise IncompatibleError(f"the model to start from is {found}, and {ours} is to be trained; give {remedy}, or another start")
 
     def linear_features(self, theta: Theta, data: RankingData) -> RankingData:
         """``data`` with the features in whose weights the scores at ``theta`` are linear: its own, or what the hidden units say."""

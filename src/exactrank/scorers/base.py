@@ -2,7 +2,7 @@
 
 import reprlib
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
@@ -12,17 +12,20 @@ import numpy.typing as npt
 
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.alignment import first_repeated
+from exactrank.data.levels import NO_LEVELS, Levels
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.scorers.missing import ROWS_PER_BLOCK, PerFeature, TreeMissing, filled, refuse_missing
+from exactrank.table import ROWS, Shown, Table, Values, small_table
 from exactrank.threads import thread_count
 
 
-class Scorer(ABC):
+class Scorer(Shown):
     """An immutable function from features to scores that can be written as JSON and read back.
 
-    A kind of scorer is a frozen dataclass with the fields below; its ``__post_init__`` calls `_settle`. Missing values are filled by
-    the policy ``missing``. One that computes with NaN itself has ``"keep"`` among its `policies`, else its kernel makes a row with NaN NaN.
+    A kind of scorer is a frozen dataclass with the fields below and no ``repr`` of its own; its ``__post_init__`` calls `_settle`.
+    Missing values are filled by the policy ``missing``. One that computes with NaN itself has ``"keep"`` among its `policies`, else its
+    kernel makes a row with NaN NaN.
     """
 
     kind: ClassVar[str]  #: its key in `exactrank.scorers.KINDS`
@@ -33,6 +36,7 @@ class Scorer(ABC):
     feature_names: tuple[str, ...]  #: the features that it reads, in order; none where they are known by position alone
     missing: TreeMissing
     fill: PerFeature | None
+    levels: Levels = NO_LEVELS  #: of the features that are categories, whose codes it reads
     offset: (
         Offset | None
     )  #: what rows in double precision are kept as differences from before they are scored; none where float32 holds them
@@ -63,9 +67,38 @@ class Scorer(ABC):
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
 
+    @property
+    def size(self) -> str:
+        """What it is made of besides features, in few words."""
+        return ""
+
+    def _columns(self) -> dict[str, Values]:
+        from exactrank.scorers.card import per_feature
+
+        names = self.feature_names or tuple(f"column {j}" for j in range(self.n_features))
+        columns, rows = per_feature(self)
+        return {"feature": names} | dict(zip(columns, zip(*rows, strict=True), strict=True))
+
+    def _glance(self) -> Table:
+        return self.features_first(repr(self))
+
+    def features_first(self, title: str) -> Table:
+        """The features that count most, as a small table."""
+        columns = self._columns()
+        by = next((values for name, values in columns.items() if name != "feature"), ())
+        order = sorted(range(len(by)), key=lambda j: -abs(by[j]))[:ROWS]
+        return small_table(title, [(name, [values[j] for j in order]) for name, values in columns.items()], self.n_features)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(filter(None, [self.size, f'{self.n_features:,} features']))})"
+
     def anchored(self, offset: Offset | None) -> Self:
         """The scorer of whole features that scores as this one does their differences from ``offset``."""
         return replace(cast(Any, self), offset=offset)  # type: ignore[no-any-return]
+
+    def relative_to(self, offset: Offset | None, names: tuple[str, ...]) -> Self:
+        """The scorer that ranks differences from ``offset`` of features called ``names`` as this one does whole features."""
+        return replace(cast(Any, self), offset=None, feature_names=names)  # type: ignore[no-any-return]
 
     def score(self, X: Matrix, threads: int | None = None, offset: Offset | None = None) -> PerDocument:
         """The score of each row of features, which are ``X`` plus ``offset``."""
@@ -85,7 +118,7 @@ class Scorer(ABC):
         """``X`` as a matrix of the right width, filled where no score would tell that there are missing values."""
         shape = np.shape(X)
         if len(shape) != 2 or shape[1] != self.n_features:
-            raise IncompatibleError(f"X has shape {shape} but there are {self.n_features} weights; give one column a weight")
+            raise IncompatibleError(f"X has shape {shape} but there are {self.n_features} weights; give one column per weight")
         rows = np.ascontiguousarray(X, np.float32)
         if "keep" not in self.policies:
             return rows
@@ -97,7 +130,7 @@ class Scorer(ABC):
         """Check and keep what all scorers have, once it is known how many features this one reads."""
         names = tuple(self.feature_names)
         if names and len(names) != n_features:
-            raise DataError(f"there are {n_features} weights for {len(names)} features; give one a feature")
+            raise DataError(f"there are {n_features} weights for {len(names)} features; give one per feature")
         twice = first_repeated(names)
         if twice is not None:
             raise DataError(f"two features are called {twice!r}; weights are matched by name, so give each its own")
@@ -106,7 +139,7 @@ class Scorer(ABC):
             raise DataError(f"missing={self.missing!r} is not a policy; use {', '.join(most)} or {last}")
         fill = np.zeros(n_features) if self.missing == "zero" else self.fill
         if (fill is None) != (self.missing in ("keep", "error")):
-            raise DataError(f'missing="{self.missing}" {"needs" if fill is None else "has no"} fill values, one a feature')
+            raise DataError(f'missing="{self.missing}" {"needs" if fill is None else "has no"} fill values, one per feature')
         vars(self).update(n_features=n_features, feature_names=names)
         for name, given in (("fill", fill), ("offset", self.offset)):
             values = None if given is None else numbers(name, given)
@@ -140,7 +173,7 @@ def numbers(name: str, values: npt.ArrayLike) -> PerFeature:
 
 
 def sum_rounded_down(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The largest doubles that are at most ``first + second``: a threshold that moves so stays below all values above it (Knuth 1969).
+    """The largest doubles that are at most ``first + second``: so a moved threshold stays below all values above it (Knuth 1969).
 
     >>> sum_rounded_down(np.array([0.75]), np.array([2.0**52])) - 2.0**52
     array([0.])
@@ -176,5 +209,5 @@ def read_common(record: Mapping[str, Any], names: tuple[str, ...], missing: str 
         if record.get(key) is not None:
             own_names, found[key] = read_numbers(record, key)
             if own_names != names:
-                raise DataError(f"weights and {key} are of different features; write the model again")
+                raise DataError(f"weights and {key} name different features; write the model again")
     return found

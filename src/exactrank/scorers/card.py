@@ -1,6 +1,6 @@
 """A model's card: what people should know before they use it, in Markdown.
 
-All words of the model (names, settings) come from anywhere; they stand in cells of tables, which escape what would be markup.
+The words of the model (names, settings) may come from anywhere; they are put into cells of tables, which escape markup.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactrank.data.alignment import listed
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.network import Network
@@ -30,7 +31,7 @@ _KINDS = {
 }
 _MISSING = {
     "error": "refused",
-    "zero": "taken for 0",
+    "zero": "treated as 0",
     "mean": "replaced by the feature's mean over the training data",
     "keep": "left to the model",
 }
@@ -47,8 +48,8 @@ scores = model.predict(data)  # a frame, a matrix or RankingData: a row is a doc
 $ exactrank predict model.json data.txt
 ```"""
 _LIMITS = (
-    "Scores order the documents of one query. They are no probabilities, and scores of different queries cannot be compared.",
-    "Features must be computed as they were for the training data; they are matched by name where they have names, else by position.",
+    "Scores order the documents of one query. They are not probabilities, and scores of different queries cannot be compared.",
+    "Features must be computed as they were for the training data; they are matched by name if they have names, else by position.",
     "The numbers above hold for queries like those of the data; on other data, evaluate before use.",
 )
 
@@ -63,6 +64,7 @@ def _sections(model: "Model") -> Iterator[str]:
     made: dict[str, Any] = {
         "kind": _KINDS.get(type(scorer), scorer.kind) + (f" ({scorer.n_trees:,} trees)" if isinstance(scorer, TreeEnsemble) else ""),
         "features": scorer.n_features,
+        "categories": listed([f"{name} ({len(own):,} levels)" for name, own in scorer.levels.items()]) if scorer.levels else None,
         "missing values": _MISSING[scorer.missing],
         "trained by": model.ranker,
         "trained on": model.measure,
@@ -75,16 +77,16 @@ def _sections(model: "Model") -> Iterator[str]:
     yield "# Model card"
     yield _table("What it is", ("what", "value"), made)
     quality: dict[str, Any] = {
-        "on training data, which flatters": reached.get("value"),
-        "on validation data, which chose": reached.get("valid"),
+        "on training data (optimistic)": reached.get("value"),
+        "on validation data, which chose the model": reached.get("valid"),
     }
     if reached.get("estimate") is not None:
-        quality["on queries that no model had met"] = reached["estimate"]
+        quality["on queries that the models had not seen"] = reached["estimate"]
         quality["95% interval of that"] = " .. ".join(_cell(end, 4) for end in reached.get("interval", ()))
     if any(value is not None for value in quality.values()):
         yield _table("Quality", ("mean of the measure", "value"), quality)
     if reached.get("interrupted"):
-        yield "Training was interrupted: this is the best model until then."
+        yield "Training was interrupted: this is the best model up to then."
     if model.params or reached.get("chosen"):
         yield _table("Settings", ("setting", "value"), dict(model.params) | dict(reached.get("chosen", {})))
     yield _features(scorer)
@@ -101,19 +103,19 @@ def _cell(value: Any, digits: int = 6) -> str:
 
 
 def _features(scorer: Scorer) -> str:
-    columns, values = _of_each(scorer)
+    columns, values = per_feature(scorer)
     size = [abs(row[0]) if isinstance(row[0], float) else 0.0 for row in values]
     order = sorted(range(scorer.n_features), key=lambda j: -size[j])[:FEATURES]
     rows: list[list[Cell]] = [[scorer.feature_names[j] if scorer.feature_names else f"column {j}", *map(_cell, values[j])] for j in order]
     more = scorer.n_features - len(rows)
     note = (f"The first {FEATURES} of {scorer.n_features:,} features. " if more else "") + (
-        "What a feature is worth to the measure is said by `exactrank probe importance`."
+        "`exactrank probe importance` measures how much each feature matters."
     )
     return Table("Features", ("feature", *columns), rows).section() + f"\n\n{note}"
 
 
-def _of_each(scorer: Scorer) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """What is said of every feature, by what it is sorted first."""
+def per_feature(scorer: Scorer) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """What is known of every feature: names of columns, and a row per feature. The first column says how much the feature counts."""
     match scorer:
         case Linear():
             return ("weight",), [(weight,) for weight in scorer.weights.tolist()]
@@ -127,7 +129,7 @@ def _of_each(scorer: Scorer) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
             slope = np.abs(scorer.output) @ np.abs(scorer.weights / scorer.scale)
             return ("largest slope",), [(float(own),) for own in slope]
         case Sum():
-            parts = [(part.kind, *_of_each(part)) for part in scorer.parts]
+            parts = [(part.kind, *per_feature(part)) for part in scorer.parts]
             columns = tuple(f"{kind}, part {number}: {own[0]}" for number, (kind, own, _) in enumerate(parts, 1))
             return columns, list(zip(*([row[0] for row in values] for _, _, values in parts), strict=True))
     return ("",), [("",)] * scorer.n_features

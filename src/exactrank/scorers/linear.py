@@ -1,10 +1,10 @@
-"""The linear scorer: a weight a feature.
+"""The linear scorer: one weight per feature.
 
     s(x) = sum_j w_j x_j                                                                                        (1)
 
 A ranking does not change when all weights are multiplied by one positive number, and there is no intercept: adding the
-same number to all scores would not change it either. So a model of features that were kept as differences from an offset goes on
-reading them so, and adds up small numbers: x_j in (1) is the feature less ``offset[j]``.
+same number to all scores would not change it either. So a model of features that were kept as differences from an offset continues
+to read them so, and adds up small numbers: x_j in (1) is the feature less ``offset[j]``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ from exactrank.stored import storable
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linear(Scorer):
-    """A weight a feature, (1); ``feature_names=()`` knows the features by position.
+    """One weight per feature, (1); with ``feature_names=()`` features are known by position.
 
-    ``missing`` says what NaN is worth: an error, 0, or the value in ``fill``, the feature's mean over the training data.
+    ``missing`` says how NaN is treated: as an error, as 0, or as the value in ``fill``, the feature's mean over the training data.
 
     >>> Linear(np.array([2.0, -1.0]), ("bm25", "length")).score(np.array([[3.0, 1.0]], np.float32))
     array([5.])
@@ -48,7 +48,7 @@ class Linear(Scorer):
 
     @classmethod
     def for_data(cls, data: RankingData, weights: npt.ArrayLike, missing: Missing = "error") -> "Linear":
-        """Weights for the features of ``data``, whose means stand for missing values under ``missing="mean"``."""
+        """Weights for the features of ``data``, whose means replace missing values with ``missing="mean"``."""
         fill = fill_values(data.X, data.feature_names, missing, offset=data.offset)
         return cls(np.asarray(weights), data.feature_names, missing, fill, data.offset)
 

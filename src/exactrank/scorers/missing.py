@@ -1,6 +1,6 @@
-"""What stands for a missing value: nothing (an error), 0, or the feature's mean over the training data.
+"""What replaces a missing value: nothing (an error), 0, or the feature's mean over the training data.
 
-A scorer that computes with NaN would rank by it; so a model keeps the values that stood for NaN when it was trained, and
+A scorer that computes with NaN would rank by it; so a model keeps the values that replaced NaN when it was trained, and
 puts the same ones into the data that it scores.
 """
 
@@ -19,7 +19,7 @@ from exactrank.threads import thread_count
 
 Missing: TypeAlias = Literal["error", "zero", "mean"]
 TreeMissing: TypeAlias = Literal["keep", "error", "zero", "mean"]  #: trees may send missing values down a side of their own
-PerFeature: TypeAlias = npt.NDArray[np.float64]  #: one number a feature
+PerFeature: TypeAlias = npt.NDArray[np.float64]  #: one number per feature
 ROWS_PER_BLOCK = 1 << 14
 
 
@@ -53,7 +53,7 @@ def fill_values(
 
 
 def refuse_missing(X: Matrix, names: tuple[str, ...], threads: int | None = None) -> None:
-    """Raise where ``X`` has NaN, naming the columns."""
+    """Raise if ``X`` has NaN, naming the columns."""
     counts = _core.summarise_columns(X, thread_count(threads))[2]
     if np.any(counts):
         columns = [f"{names[j] if names else f'column {j}'}: {counts[j]:,}" for j in np.flatnonzero(counts)]
@@ -62,7 +62,7 @@ def refuse_missing(X: Matrix, names: tuple[str, ...], threads: int | None = None
 
 
 def filled(X: Matrix, fill: PerFeature | None, offset: Offset | None = None) -> Matrix:
-    """``X`` with ``fill`` in the place of NaN; ``X`` itself where there is none. Features are ``X`` plus ``offset``."""
+    """``X`` with ``fill`` instead of NaN; ``X`` itself if there is none. Features are ``X`` plus ``offset``."""
     if fill is None:
         return X
     stands = (fill if offset is None else fill - offset).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Models: a scorer with where it came from, in a file that people and other programs can read.
+"""Models: a scorer and its provenance, in a file that people and other programs can read.
 
 The file is JSON, described in ``docs/model-file.md``. Numbers are written with all the digits that they need, so a model
 scores to the bit as it did before it was saved. Nothing in a file is ever run. `exactrank.imports` reads it, and models of other libraries.
@@ -9,8 +9,8 @@ import math
 import os
 import re
 import reprlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,19 @@ import numpy.typing as npt
 
 from exactrank import __version__
 from exactrank.arrays import PerDocument
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import aligned, listed
+from exactrank.data.format import Columns
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.files import whole_file
+from exactrank.measures.base import Measure
+from exactrank.measures.evaluate import Evaluation, evaluate
+from exactrank.measures.parse import parse_measure
+from exactrank.reasons import clipped
 from exactrank.scorers import read_scorer
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
+from exactrank.table import Shown, Table, Values
 
 FORMAT = "exactrank-model"
 VERSION = 1
@@ -65,8 +71,8 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
+@dataclass(frozen=True, eq=False, repr=False)
+class Model(Shown):
     """A scorer, and how it was made; [`xr.load`][exactrank.load] reads one from a file."""
 
     scorer: Scorer
@@ -82,7 +88,8 @@ class Model:
     def predict(self, data: Any, threads: int | None = None) -> PerDocument:
         """The score of each row of a `RankingData`, a frame or a matrix, in the caller's row order.
 
-        Features are matched by name where both sides have names, whatever their order; else there must be as many.
+        Features are matched by name if both sides have names, in any order; otherwise there must be equally many. A frame may have other
+        columns too. Categories are text in a frame; in a matrix they are the codes of the model's levels.
 
         >>> from exactrank import Linear
         >>> model = Model(Linear(np.array([2.0, -1.0]), ("bm25", "length")))
@@ -90,17 +97,18 @@ class Model:
         >>> model.predict(data), model.predict([[3.0, 1.0]])
         (array([5.]), array([5.]))
         """
+        if hasattr(data, "columns") and self.scorer.feature_names:
+            data = self._own_columns(data)
+        by_name = isinstance(data, RankingData) and self.scorer.feature_names
         if isinstance(data, np.ndarray) and (scores := self._at_once(data, threads)) is not None:
             return scores
-        named = isinstance(data, RankingData) or hasattr(data, "columns")
-        by_name = named and self.scorer.feature_names
         rows = data if isinstance(data, RankingData) else self._unjudged(data)
         if rows.n_features != self.scorer.n_features and not by_name:
             raise IncompatibleError(
                 f"the data has {rows.n_features:,} features but the model has {self.scorer.n_features:,}; give those it was trained on"
             )
         if by_name:
-            rows = aligned(rows, self.scorer.feature_names)
+            rows = aligned(rows, self.scorer.feature_names, levels=self.scorer.levels)
         return rows.ungrouped(self.scorer.score(rows.X, threads, rows.offset))
 
     def _at_once(self, X: npt.NDArray[Any], threads: int | None) -> PerDocument | None:
@@ -120,17 +128,88 @@ class Model:
         except DataError:
             return None
 
+    def _own_columns(self, frame: Any) -> npt.NDArray[Any] | RankingData:
+        """The features of the model, in its order, out of a frame that may have others; with their names where some are categories."""
+        from exactrank.data.frame import numbers_in, table_of, with_codes
+
+        names, has_levels = self.scorer.feature_names, bool(self.scorer.levels)
+        if list(map(str, frame.columns)) == list(names) and not has_levels and (whole := np.asarray(frame)).dtype.kind in "fiub":
+            return whole
+        table = table_of(frame, "frame")
+        labels = {str(label): label for label in table.columns}
+        missing = [name for name in names if name not in labels]
+        if missing:
+            raise IncompatibleError(
+                f"the frame lacks {len(missing):,} of the {len(names):,} features of the model: {listed(missing)};"
+                f" it has {listed(list(labels))}; give a column for each feature, by the same name"
+            )
+        own = table[:, [table.columns.index(labels[name]) for name in names]].to_native()
+        if with_codes(own)[1]:
+            return self._unjudged(own)
+        numbers = np.column_stack([numbers_in(own, labels[name]) for name in names])
+        return replace(self._unjudged(numbers), feature_names=names) if has_levels else numbers
+
     def _unjudged(self, X: Any) -> RankingData:
         """Rows without grades, as one query, kept as differences from the scorer's offset: so no row's score depends on the others."""
         table = X if hasattr(X, "shape") else np.asarray(X)
         rows, width = table.shape[0], table.shape[1] if len(table.shape) == 2 else 0
         own = np.zeros(self.scorer.n_features) if self.scorer.offset is None else self.scorer.offset
-        if self.scorer.feature_names and hasattr(X, "columns"):
-            known = dict(zip(self.scorer.feature_names, own.tolist(), strict=True))
-            offset = np.array([known.get(str(name), 0.0) for name in X.columns])
-        else:
-            offset = own if len(own) == width else np.zeros(width)
+        offset = own if len(own) == width else np.zeros(width)
         return RankingData.from_arrays(table, np.zeros(rows), group=[rows], offset=offset)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features that it reads, in order; none where they are known by position alone."""
+        return self.scorer.feature_names
+
+    def evaluate(
+        self,
+        X: Any,
+        measures: str | Measure | Sequence[str | Measure] | None = None,
+        *,
+        y: npt.ArrayLike | None = None,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        threads: int | None = None,
+    ) -> Evaluation:
+        """What the model is worth on judged documents: its scores by each of ``measures``, by default the one that it was trained on.
+
+        ``X`` is a `RankingData`, a frame with the columns ``query_id`` and ``relevance``, or a frame or a matrix of features beside its
+        grades ``y`` and ``qid`` or ``group``.
+
+        >>> from exactrank import Linear
+        >>> model = Model(Linear(np.array([2.0, -1.0])))
+        >>> model.evaluate([[3.0, 1.0], [1.0, 2.0], [4.0, 0.0]], ["nDCG@10", "RR"], y=[0, 0, 1], qid=[1, 1, 1])
+        Evaluation(nDCG@10=1.0000, RR=1.0000)
+        """
+        asked = self.measure if measures is None else measures
+        if asked is None:
+            raise IncompatibleError("the model does not say what measure it was trained on; name one, e.g. measures='nDCG@10'")
+        return evaluate(asked, _graded(X, y, qid, group), self.predict(X, threads), threads=threads)
+
+    def score(
+        self,
+        X: Any,
+        y: npt.ArrayLike | None = None,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        measure: str | Measure | None = None,
+    ) -> float:
+        """The mean of ``measure``, by default of the one that it was trained on; see `evaluate`."""
+        (mean,) = self.evaluate(X, measure, y=y, qid=qid, group=group).means.values()
+        return mean
+
+    def __repr__(self) -> str:
+        by, on, queries = self.ranker, self.measure, self.data.get("queries")
+        made = [f"trained by {by}" if by else "", f"on {_notation(on)}" if on else "", f"of {queries:,} queries" if queries else ""]
+        return f"Model({', '.join(filter(None, [repr(self.scorer), ' '.join(filter(None, made))]))})"
+
+    def _columns(self) -> Mapping[str, Values]:
+        return self.scorer._columns()
+
+    def _glance(self) -> Table:
+        return self.scorer.features_first(repr(self))
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the model; an existing file is replaced only with ``force``, and stays whole if writing fails."""
@@ -174,6 +253,28 @@ class Model:
         }
         record |= {} if self.run is None else {"run": self.run}
         return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _graded(X: Any, y: npt.ArrayLike | None, qid: npt.ArrayLike | None, group: npt.ArrayLike | None) -> RankingData:
+    """The grades and queries of the rows of ``X``; features are left out."""
+    besides = [name for name, value in (("y", y), ("qid", qid), ("group", group)) if value is not None]
+    if isinstance(X, RankingData):
+        if besides:
+            raise DataError(f"RankingData holds {', '.join(besides)} already; leave out {'them' if len(besides) > 1 else 'it'}")
+        return X
+    if y is not None:
+        return RankingData.from_arrays(None, y, qid=qid, group=group)
+    if not hasattr(X, "columns") or besides:
+        raise DataError("there are no grades; give y and qid (or group), a frame with the columns query_id and relevance, or a RankingData")
+    return RankingData.from_frame(X, Columns(features=()))
+
+
+def _notation(measure: str) -> str:
+    """A measure of a file as short as it can be written; as it stands where it is not known here."""
+    try:
+        return str(parse_measure(measure))
+    except MeasureError:
+        return clipped(measure, 60)
 
 
 def plain(value: Any) -> Any:

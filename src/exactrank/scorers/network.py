@@ -2,7 +2,7 @@
 
     s(x) = sum_u v_u tanh(b_u + sum_j w_uj z_j),    z_j = (x_j - mean_j) / scale_j                              (1)
 
-The standardisation is part of the model, which so takes features as they come; x_j is the feature less ``offset[j]`` where it was
+The standardisation is part of the model, which therefore takes raw features; x_j is the feature less ``offset[j]`` if it was
 kept as a difference from that. There is no constant at the end: adding the
 same number to all scores would not change a ranking.
 """
@@ -28,9 +28,9 @@ PerUnit = npt.NDArray[np.float64]  #: one number a hidden unit
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Network(Scorer):
-    """(1): ``weights`` has a row a hidden unit; ``feature_names=()`` knows the features by position.
+    """(1): ``weights`` has one row per hidden unit; with ``feature_names=()`` features are known by position.
 
     >>> net = Network(np.array([[1.0, 0.0]]), np.array([0.0]), np.array([2.0]), np.array([0.5, 0.0]), np.array([1.0, 1.0]))
     >>> net.score(np.array([[0.5, 3.0], [1.5, 3.0]], np.float32)).round(4)
@@ -57,21 +57,34 @@ class Network(Scorer):
         if weights.shape != (units, features) or len(self.bias) != units or len(self.scale) != features:
             raise DataError(
                 f"the weights have shape {weights.shape} for {units} outputs, {len(self.bias)} biases, {features} means"
-                f" and {len(self.scale)} scales; give a row a unit and a column a feature"
+                f" and {len(self.scale)} scales; give one row per unit and one column per feature"
             )
         vars(self).update(n_hidden=units, weights=numbers("weights", weights.ravel()).reshape(weights.shape))
         if not np.all(self.scale > 0):
             raise DataError(f"scale[{np.argmin(self.scale > 0)}] is {self.scale.min()}; scales are above 0")
         self._settle(features)
 
+    @property
+    def size(self) -> str:
+        return f"{len(self.output):,} hidden units"
+
     @classmethod
     def added(cls, scorers: "Sequence[Network]", weights: Sequence[float]) -> "Network":
         """The network of all hidden units, which reads features as the first standardises them."""
-        first = scorers[0]
-        hidden = np.concatenate([one.weights * (first.scale / one.scale) for one in scorers])
-        bias = np.concatenate([one.bias + one.weights @ ((first.mean - one.mean) / one.scale) for one in scorers])
+        alike = [one.on_scale(scorers[0].mean, scorers[0].scale) for one in scorers]
+        hidden, bias = np.concatenate([one.weights for one in alike]), np.concatenate([one.bias for one in alike])
         output = np.concatenate([weight * one.output for one, weight in zip(scorers, weights, strict=True)])
-        return replace(first, weights=hidden, bias=bias, output=output)
+        return replace(scorers[0], weights=hidden, bias=bias, output=output)
+
+    def relative_to(self, offset: Offset | None, names: tuple[str, ...]) -> "Network":
+        """The scorer that scores differences from ``offset`` of features called ``names`` as this one does whole features."""
+        shift = self._shift(offset)
+        return replace(self, mean=self.mean if shift is None else self.mean - shift, offset=None, feature_names=names)
+
+    def on_scale(self, mean: PerFeature, scale: PerFeature) -> "Network":
+        """The same scores of features that are standardised by other means and scales."""
+        weights, bias = self.weights * (scale / self.scale), self.bias + self.weights @ ((mean - self.mean) / self.scale)
+        return replace(self, weights=weights, bias=bias, mean=mean, scale=scale)
 
     @cached_property
     def theta(self) -> npt.NDArray[np.float64]:
@@ -79,7 +92,7 @@ class Network(Scorer):
         return np.concatenate([self.weights.T.ravel(), self.bias, self.output])
 
     def activations(self, X: Matrix, threads: int | None = None, offset: Offset | None = None) -> npt.NDArray[np.float64]:
-        """What the hidden units say of each row, which has no missing values: scores are ``activations @ output``."""
+        """The outputs of the hidden units for each row, which has no missing values: scores are ``activations @ output``."""
         rows, net = self._rows(X, threads, offset), self._native(offset)
         return net.activations(self.theta, rows, thread_count(threads)).reshape(-1, self.n_hidden)
 
@@ -92,7 +105,7 @@ class Network(Scorer):
     def _read(cls, record: Mapping[str, Any]) -> "Network":
         (names, mean), (scale_names, scale) = (read_numbers(record, key) for key in ("mean", "scale"))
         if scale_names != names:
-            raise DataError("mean and scale are of different features; write the model again")
+            raise DataError("mean and scale name different features; write the model again")
         rows = record.get("weights")
         if not isinstance(rows, list) or not rows:
             raise DataError("weights: expected a list of numbers for each hidden unit")

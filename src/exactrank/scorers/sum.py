@@ -2,7 +2,7 @@
 
     s(x) = sum_i weight_i s_i(x)                                                                                (1)
 
-It is what a sum of several models is where they are of different kinds, as a linear model and trees; those of one kind become one model.
+A sum of several models of different kinds, such as a linear model and trees, becomes one of these; those of one kind become one model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Matrix, PerDocument
+from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError
 from exactrank.scorers import read_scorer
@@ -21,15 +22,15 @@ from exactrank.scorers.missing import PerFeature, TreeMissing
 from exactrank.stored import storable
 
 #: What scorers of one kind have in common where their sum is of the same kind.
-_COMMON = ("n_features", "feature_names", "missing", "fill", "offset")
+_COMMON = ("n_features", "feature_names", "missing", "fill", "offset", "levels")
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sum(Scorer):
-    """(1): ``parts``, which read the same features and are no sums, with one of the ``weights`` each.
+    """(1): ``parts``, which read the same features and are not sums, with one of the ``weights`` each.
 
-    ``missing`` says what NaN is: ``"keep"`` leaves it to the parts, else as in [`Linear`][exactrank.Linear].
+    ``missing`` says how NaN is treated: ``"keep"`` leaves it to the parts, else as in [`Linear`][exactrank.Linear].
 
     >>> from exactrank import Linear
     >>> both = Sum((Linear(np.array([2.0])), Linear(np.array([1.0]))), np.array([0.5, 3.0]))
@@ -42,6 +43,7 @@ class Sum(Scorer):
     missing: TreeMissing = "keep"
     fill: PerFeature | None = None
     feature_names: tuple[str, ...] = field(init=False, repr=False)
+    levels: Levels = field(init=False, repr=False)  #: those of all parts
     offset: Offset | None = field(init=False, repr=False)  #: that of the first part that has one; each part sees to its own
 
     kind: ClassVar[str] = "sum"
@@ -53,12 +55,19 @@ class Sum(Scorer):
         if len(self.parts) != len(self.weights):
             raise DataError(f"there are {len(self.weights)} weights for {len(self.parts)} parts; give one per part")
         if any(isinstance(part, Sum) for part in self.parts):
-            raise DataError("a part is a sum itself; give its parts in its place, with their weights times its own")
+            raise DataError("a part is itself a sum; give its parts instead, with their weights times its own")
         if len({(part.n_features, part.feature_names) for part in self.parts}) > 1:
             raise DataError("the parts read different features; give scorers that were trained on the same ones")
         offset = next((part.offset for part in self.parts if part.offset is not None), None)
-        vars(self).update(feature_names=self.parts[0].feature_names, offset=offset)
+        levels = {name: own for part in self.parts for name, own in part.levels.items()}
+        if any(own != levels[name] for part in self.parts for name, own in part.levels.items()):
+            raise DataError("the parts read categories by different levels; give scorers that were trained on the same data")
+        vars(self).update(feature_names=self.parts[0].feature_names, offset=offset, levels=levels)
         self._settle(self.parts[0].n_features)
+
+    @property
+    def size(self) -> str:
+        return f"{len(self.parts):,} parts"
 
     def anchored(self, offset: Offset | None) -> "Sum":
         """The scorer of whole features that scores as this one does their differences from ``offset``."""

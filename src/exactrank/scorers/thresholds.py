@@ -1,9 +1,9 @@
-"""The threshold scorer: each feature adds by steps.
+"""The threshold scorer: a sum of step functions, one per feature.
 
     s(x) = sum_j sum_k jump_jk [x_j > t_jk]                                                                     (1)
 
 The steps of a feature make one step function, in whatever order they were found. A constant would not change a ranking, so below
-its first threshold a feature adds 0. x_j is the feature less ``offset[j]`` where it was kept as a difference from that.
+its first threshold a feature adds 0. x_j is the feature less ``offset[j]`` if it was kept as a difference from that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,14 @@ from exactrank.scorers.base import Scorer, numbers, read_common, read_numbers, s
 from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.stored import storable
 
-PerStep = npt.NDArray[np.float64]  #: one number a step
+PerStep = npt.NDArray[np.float64]  #: one number per step
 Flat = tuple[npt.NDArray[np.int64], PerStep, npt.NDArray[np.float64]]
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Thresholds(Scorer):
-    """(1): of each feature the ``thresholds``, which rise, and the ``jumps``; ``feature_names=()`` knows the features by position.
+    """(1): the rising ``thresholds`` and the ``jumps`` of each feature; with ``feature_names=()`` features are known by position.
 
     >>> steps = Thresholds((np.array([0.5, 2.0]), np.array([])), (np.array([1.0, -0.25]), np.array([])), ("bm25", "length"))
     >>> steps.score(np.array([[0.5, 3.0], [1.0, 3.0], [9.0, 3.0]], np.float32))
@@ -53,10 +53,14 @@ class Thresholds(Scorer):
             vars(self)[name] = tuple(numbers(f"{name}[{j}]", values) if np.size(values) else np.empty(0) for j, values in lists)
         for j, (thresholds, jumps) in enumerate(zip(self.thresholds, self.jumps, strict=True)):
             if len(thresholds) != len(jumps):
-                raise DataError(f"feature {j} has {len(thresholds)} thresholds for {len(jumps)} jumps; give one each")
+                raise DataError(f"feature {j} has {len(thresholds)} thresholds for {len(jumps)} jumps; give one jump per threshold")
             if np.any(np.diff(thresholds) <= 0):
-                raise DataError(f"the thresholds of feature {j} are {thresholds.tolist()}; sort them, each there once")
+                raise DataError(f"the thresholds of feature {j} are {thresholds.tolist()}; sort them and remove duplicates")
         self._settle(len(self.thresholds))
+
+    @property
+    def size(self) -> str:
+        return f"{sum(map(len, self.jumps)):,} steps"
 
     @classmethod
     def merged(cls, steps: npt.ArrayLike, n_features: int, feature_names: tuple[str, ...] = ()) -> "Thresholds":

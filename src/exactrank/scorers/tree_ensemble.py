@@ -2,8 +2,8 @@
 
     s(x) = sum over the trees of the value of the leaf that x falls into                                         (1)
 
-The text is all there is: LightGBM alone reads it, and its raw scores are the same to the bit. Its thresholds are of whole features,
-also where those are kept as differences from an offset: LightGBM takes doubles. Missing values are left to the
+The text is the whole model: LightGBM can read it by itself, and its raw scores are the same to the bit. Its thresholds are of whole
+features, even if those are kept as differences from an offset: LightGBM takes doubles. Missing values are left to the
 trees, which send them down the side that was better in training, unless a policy fills them. Scores need no LightGBM.
 """
 
@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Matrix, PerDocument
+from exactrank.data.levels import Levels, check_levels
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError
 from exactrank.scorers.base import Scorer, read_common
 from exactrank.scorers.missing import PerFeature, TreeMissing
-from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, joint_info, moved, scaled
+from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, joint_info, levels_of, moved, scaled, writable
 from exactrank.stored import storable
 
 if TYPE_CHECKING:
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TreeEnsemble(Scorer):
-    """(1) of the LightGBM model ``text``, as ``Booster.model_to_string`` gives it; ``feature_names=()`` knows features by position.
+    """(1) of the LightGBM model ``text``, from ``Booster.model_to_string``; with ``feature_names=()`` features are known by position.
 
-    ``missing`` says what NaN is: ``"keep"`` leaves it to the trees, else as in [`Linear`][exactrank.Linear].
+    ``missing`` says how NaN is treated: ``"keep"`` leaves it to the trees, else as in [`Linear`][exactrank.Linear]. ``levels`` maps the
+    name of a feature to the texts that the codes of a category stand for, from 0 on.
 
     >>> import lightgbm as lgb
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]], np.float32)
@@ -47,6 +49,7 @@ class TreeEnsemble(Scorer):
     missing: TreeMissing = "keep"
     fill: PerFeature | None = None
     offset: Offset | None = None
+    levels: Levels = field(default_factory=dict)
     n_trees: int = field(init=False, repr=False)
     #: What the values of each tree have been multiplied by: the learning rate, and a weight where it was given one.
     shrinkage: PerTree = field(init=False, repr=False)
@@ -57,13 +60,21 @@ class TreeEnsemble(Scorer):
 
     def __post_init__(self) -> None:
         self._settle(self.table.n_features)
+        vars(self)["levels"] = {name: tuple(own) for name, own in self.levels.items()}
+        check_levels(self.levels, self.feature_names)
         vars(self).update(n_trees=len(self.table.shrinkage), shrinkage=self.table.shrinkage)
+
+    @property
+    def size(self) -> str:
+        return f"{self.n_trees:,} trees"
 
     @classmethod
     def of_lightgbm(cls, text: str) -> "TreeEnsemble":
-        """The scorer of a model that LightGBM saved, with the names it knows, unless it only numbered the columns."""
+        """The scorer of a model that LightGBM saved, with the names it knows, unless it only numbered the columns, and levels."""
         names = ModelText.of(text).header["feature_names"].split(" ")
-        return cls(text, () if names == [f"Column_{j}" for j in range(len(names))] else tuple(names))
+        if names == [f"Column_{j}" for j in range(len(names))]:
+            return cls(text)
+        return cls(text, tuple(names), levels=levels_of(text))
 
     @classmethod
     def added(cls, scorers: "Sequence[TreeEnsemble]", weights: Sequence[float]) -> "TreeEnsemble":
@@ -84,12 +95,15 @@ class TreeEnsemble(Scorer):
         """The scorer of whole features that scores as this one does their differences from ``offset``."""
         return self if offset is None else replace(self, text=moved(self.text, offset), offset=offset)
 
-    def of_differences(self) -> "TreeEnsemble":
-        """The scorer that `anchored` made this one of."""
-        return self if self.offset is None else replace(self, text=moved(self.text, -self.offset), offset=None)
+    def relative_to(self, offset: Offset | None, names: tuple[str, ...]) -> "TreeEnsemble":
+        """The scorer that scores differences from ``offset`` of features called ``names`` as this one does whole features."""
+        model = ModelText.of(self.text if offset is None else moved(self.text, -offset))
+        called = names if writable(names) else [f"Column_{j}" for j in range(len(names))]  # as LightGBM numbers them
+        text = replace(model, header=model.header | {"feature_names": " ".join(called)}).written()
+        return replace(self, text=text, feature_names=names, offset=None)
 
     def importance(self, kind: Literal["gain", "split"] = "gain") -> PerFeature:
-        """Of each feature what its splits gained in training, in all, or how many they are."""
+        """The total gain of each feature's splits in training, or their number."""
         if kind not in ("gain", "split"):
             raise DataError(f'kind={kind!r} is not one of "gain", "split"')
         gained = np.maximum(self.table.gain.astype(np.float64), 0.0)
@@ -97,7 +111,7 @@ class TreeEnsemble(Scorer):
         return found.astype(np.float64)
 
     def contributions(self, X: Matrix, offset: Offset | None = None) -> npt.NDArray[np.float64]:
-        """What each feature adds to each row's score (SHAP, by LightGBM); the last column is what all rows have."""
+        """What each feature adds to each row's score (SHAP, by LightGBM); the last column is what all rows have in common."""
         rows = self._rows(X, None, offset)
         return np.asarray(self.booster.predict(rows if offset is None else rows + offset, pred_contrib=True), np.float64)
 
@@ -113,14 +127,18 @@ class TreeEnsemble(Scorer):
 
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values: the text by lines."""
-        return self._record(features=list(self.feature_names)) | {"lightgbm": self.text.split("\n")}
+        levels = {"levels": {name: list(own) for name, own in self.levels.items()}} if self.levels else {}
+        return self._record(features=list(self.feature_names)) | levels | {"lightgbm": self.text.split("\n")}
 
     @classmethod
     def _read(cls, record: Mapping[str, Any]) -> "TreeEnsemble":
         names, lines = record.get("features"), record.get("lightgbm")
         if not isinstance(lines, list) or not isinstance(names, list) or not all(isinstance(word, str) for word in [*lines, *names]):
             raise DataError("trees need the lines of a LightGBM model and names of features; train or copy the model again")
-        return cls("\n".join(lines), **read_common(record, tuple(names), "keep"))
+        levels = record.get("levels", {})
+        if not isinstance(levels, dict) or not all(isinstance(own, list) for own in levels.values()):
+            raise DataError("levels: expected lists of texts by the name of a feature; train or copy the model again")
+        return cls("\n".join(lines), **read_common(record, tuple(names), "keep"), levels=levels)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what is large or cannot be copied, and is made again."""

@@ -10,8 +10,9 @@ and ``decision_type`` says, by bits, whether the node is categorical (1), whethe
 (4: zero and NaN, 8: NaN, neither: nothing, NaN counts as 0).
 """
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import cached_property
@@ -26,7 +27,7 @@ from exactrank.scorers.base import sum_rounded_down
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-PerTree: TypeAlias = npt.NDArray[np.float64]  #: one number a tree
+PerTree: TypeAlias = npt.NDArray[np.float64]  #: one number per tree
 _DAMAGED = "the LightGBM text is damaged, so train or copy the model again"
 _END = "\nend of trees\n"
 _INTEGERS = re.compile(r"-?[0-9]{1,10}(?: -?[0-9]{1,10})*")
@@ -34,6 +35,7 @@ _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|inf)"
 _DECIMALS = re.compile(f"{_NUMBER}(?: {_NUMBER})*")
 _SAVED_IMPORTANCES = re.compile(r"^feature_importances:\n(?:[^\n]+\n)*", re.MULTILINE)
 CATEGORICAL, MISSING_LEFT, MISSING_IS_ZERO, MISSING_IS_NAN = 1, 2, 4, 8  # bits of decision_type
+_PANDAS = re.compile(r"^pandas_categorical:(null|\[.*\])$", re.MULTILINE)
 _RANGE = re.compile(rf"\[{_NUMBER}:{_NUMBER}\]")
 _MOST = 1 << 31
 _WRITABLE = re.compile(r"[\w.-]+", re.ASCII)
@@ -91,7 +93,7 @@ class ModelText:
             raise DataError(f"the LightGBM text has version {_start(header['version'])}; load and save it with LightGBM 4, which writes v4")
         scores = {header["num_class"], header["num_tree_per_iteration"]} - {"1"}
         if scores:
-            raise DataError(f"the trees give {_start(scores.pop())} scores a row; a ranking needs one, so train with num_class=1")
+            raise DataError(f"the trees give {_start(scores.pop())} scores per row; a ranking needs one, so train with num_class=1")
         features = header["max_feature_idx"]
         if not re.fullmatch("[0-9]{1,9}", features) or int(features) + 1 != len(header["feature_names"].split(" ")):
             raise DataError(f"max_feature_idx is {_start(features)}, which is not that of the last of the feature_names; {_DAMAGED}")
@@ -119,6 +121,24 @@ def for_ranking(text: str) -> str:
     if "\nobjective=" in header:
         return text
     return f"{header}\nobjective=lambdarank{names}{rest}".replace("\n[objective: custom]\n", "\n[objective: lambdarank]\n")
+
+
+def with_levels(text: str, levels: Mapping[str, Sequence[str]], names: Sequence[str]) -> str:
+    """The model with the levels of categories where LightGBM keeps those of pandas columns: in the order of the columns."""
+    known = [list(levels[name]) for name in names if name in levels]
+    return _PANDAS.sub(lambda _: f"pandas_categorical:{json.dumps(known)}", text) if known else text
+
+
+def levels_of(text: str) -> dict[str, tuple[str, ...]]:
+    """The levels that LightGBM kept of pandas columns, by the name of the feature; none where it is not plain which they belong to."""
+    header, found = ModelText.of(text).header, _PANDAS.search(text)
+    if found is None or not (known := json.loads(found[1])):
+        return {}
+    pairs = zip(header["feature_names"].split(" "), header["feature_infos"].split(" "), strict=True)
+    names = [name for name, info in pairs if info != "none" and not info.startswith("[")]
+    levels = {name: tuple(map(str, own)) for name, own in zip(names, known, strict=False)}
+    clear = len(names) == len(known) and all(all(own) and len(set(own)) == len(own) for own in levels.values())
+    return levels if clear else {}
 
 
 def writable(names: Sequence[str]) -> bool:
@@ -153,7 +173,7 @@ def scaled(text: str, weights: Sequence[float] | PerTree) -> str:
     model = ModelText.of(text)
     if len(weights) != len(model.trees) or not np.all(np.isfinite(weights)):
         raise DataError(
-            f"there are {len(weights)} weights, {_start(str(list(weights)))}, for {len(model.trees)} trees; give a finite one a tree"
+            f"there are {len(weights)} weights, {_start(str(list(weights)))}, for {len(model.trees)} trees; give one finite weight per tree"
         )
     lines, trees = _Lines(model.trees), model.trees
     for name in ("leaf_value", "internal_value", "shrinkage"):
@@ -171,11 +191,12 @@ def scaled(text: str, weights: Sequence[float] | PerTree) -> str:
 def joined(first: str, second: str) -> str:
     """The model with the trees of ``first`` and then those of ``second``, whose features must be the same."""
     ours, theirs = ModelText.of(first), ModelText.of(second)
-    for name in ("feature_names", "feature_infos"):
-        if ours.header[name] != theirs.header[name]:
-            found = f"{_start(ours.header[name])} and {_start(theirs.header[name])}"
-            raise IncompatibleError(f"the trees differ in {name}, {found}; join only models that were trained on the same data")
-    return replace(ours, trees=ours.trees + theirs.trees).written()
+    if ours.header["feature_names"] != theirs.header["feature_names"]:
+        found = f"{_start(ours.header['feature_names'])} and {_start(theirs.header['feature_names'])}"
+        raise IncompatibleError(f"the trees differ in feature_names, {found}; join only models of the same features")
+    infos = zip(*(model.header["feature_infos"].split(" ") for model in (ours, theirs)), strict=True)
+    header = ours.header | {"feature_infos": " ".join(joint_info(*each) for each in infos)}
+    return replace(ours, header=header, trees=ours.trees + theirs.trees).written()
 
 
 def moved(text: str, by: Floats) -> str:
@@ -356,13 +377,13 @@ class _Lines:
             raise DataError(f"tree {tree[np.argmin(holds)]}: {what}; {remedy}")
 
     def integers(self, name: str, counts: Ints, low: int, end: int) -> Ints:
-        """Of each tree so many integers, from ``low`` on and below ``end``."""
+        """The given number of integers of each tree, at least ``low`` and below ``end``."""
         found = np.array([int(word) for word in self._words(name, counts, _INTEGERS)], np.int64)
         self.require((found >= low) & (found < end), _owners(counts), f"{name} has numbers that are below {low} or not below {end}")
         return found
 
     def decimals(self, name: str, counts: Ints, finite: bool = True) -> Floats:
-        """Of each tree so many numbers."""
+        """The given number of numbers of each tree."""
         found = np.array([float(word) for word in self._words(name, counts, _DECIMALS)], np.float64)
         self.require(np.isfinite(found) | (not finite), _owners(counts), f"{name} has numbers that are not finite")
         return found
@@ -373,7 +394,7 @@ class _Lines:
             line = fields.get(name, "")
             own = line.split(" ") if line else []
             if len(own) != count or (line and not form.fullmatch(line)):
-                raise DataError(f"tree {number}: {name} has {_start(line)} where {count} numbers belong; {_DAMAGED}")
+                raise DataError(f"tree {number}: {name} has {_start(line)} instead of {count} numbers; {_DAMAGED}")
             words += own
         return words
 
@@ -410,7 +431,7 @@ def _line(name: str, values: npt.NDArray[Any]) -> str:
 
 
 def _owners(counts: Ints) -> Ints:
-    """The number of the tree that each thing belongs to, where each tree has so many of them."""
+    """The number of the tree that each thing belongs to, from how many each tree has."""
     return np.repeat(np.arange(len(counts)), counts)
 
 

@@ -1,7 +1,7 @@
-"""The answers of the service. FastAPI has the routes and OpenAPI; bodies are read by `exactrank.serve.documents`, since a hundred documents
-are thousands of numbers, which pydantic would take longer to check than it takes to score them.
+"""The answers of the service. FastAPI provides the routes and OpenAPI; bodies are read by `exactrank.serve.documents`, since a hundred
+documents are thousands of numbers, and pydantic would take longer to check them than the model takes to score them.
 
-Small bodies are answered where they arrive; large ones by a thread, so that others need not wait, and within the time that there is.
+Small bodies are answered where they arrive; large ones in a thread, so that others need not wait, and within the time limit.
 """
 
 import asyncio
@@ -28,27 +28,27 @@ from exactrank.serve.models import Models, Served
 from exactrank.serve.schema import REFUSALS, Described, Listing, Ranked, State, body_schema
 
 access = logging.getLogger("exactrank.access")
-AT_ONCE = 1 << 20  #: bytes of a body that is answered where it arrives: some milliseconds
-ABOUT = """Scores the documents of a query by models of exactrank, and ranks them.
+AT_ONCE = 1 << 20  #: bytes; a body up to this size is answered where it arrives, which takes some milliseconds
+ABOUT = """Scores the documents of a query with models of exactrank, and ranks them.
 
-Scores are those of `exactrank predict` to the bit. No request names a file, and nothing in one is run."""
+Scores equal those of `exactrank predict` bit for bit. No request names a file, and nothing in a request is executed."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a request may be, and how often files are looked at."""
+    """The limits of a request, and how often files are checked."""
 
     max_documents: int = 10_000
     max_bytes: int = 32 << 20
-    timeout: float = 10.0  #: seconds for a request, from its first line until its answer
-    unknown: Unknown = "refuse"  #: what becomes of features that a model does not have
-    watch: float = 1.0  #: seconds between two looks at the models' files; 0: never
+    timeout: float = 10.0  #: seconds for a request, from its first line to its answer
+    unknown: Unknown = "refuse"  #: what to do with features that a model does not have
+    watch: float = 1.0  #: seconds between two checks of the models' files; 0: never
     access_log: bool = False
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What answers with scores: by models that may change, within the rules; large bodies in a thread."""
+    """Answers with scores from models that may change, within the rules; large bodies in a thread."""
 
     models: Models
     rules: Rules
@@ -67,7 +67,7 @@ class Ranking:
         except TimeoutError:
             return _refusal(RequestError(408, f"the body did not arrive within {seconds:g} s; send it faster, or raise --timeout"))
         except ClientDisconnect:
-            return Response(status_code=400)  # which nobody reads
+            return Response(status_code=400)  # nobody reads it
         if len(body) <= AT_ONCE:
             return ranked(name, served, body, self.rules)
         try:
@@ -79,7 +79,7 @@ class Ranking:
 
     @asynccontextmanager
     async def running(self, _: FastAPI) -> AsyncIterator[None]:
-        """Look at the files while the service runs."""
+        """Watch the files while the service runs."""
         watching = asyncio.create_task(_watch(self.models, self.rules.watch)) if self.rules.watch else None
         yield
         if watching is not None:
@@ -95,15 +95,15 @@ def make_app(models: Models, rules: Rules) -> ASGIApp:
     told: dict[str, Any] = {
         "response_model": None,
         "responses": {200: {"model": Ranked, "description": "Scores and ranking."}} | REFUSALS,
-        "openapi_extra": body_schema(served.model.scorer.feature_names, served.model.scorer.n_features),
+        "openapi_extra": body_schema(served.model.scorer),
         "tags": ["rank"],
     }
 
-    @app.post("/rank", summary="Score and rank documents by the first model", **told)
+    @app.post("/rank", summary="Score and rank documents with the first model", **told)
     async def rank(request: Request) -> Response:
         return await ranking.answer(first, request)
 
-    @app.post("/models/{name}/rank", summary="Score and rank documents by a model", **told)
+    @app.post("/models/{name}/rank", summary="Score and rank documents with a model", **told)
     async def rank_by(name: str, request: Request) -> Response:
         return await ranking.answer(name, request)
 
@@ -120,7 +120,7 @@ def make_app(models: Models, rules: Rules) -> ASGIApp:
     async def health() -> State:
         return State(status="alive")
 
-    @app.get("/ready", tags=["state"], summary="Are all models there?")
+    @app.get("/ready", tags=["state"], summary="Are all models loaded?")
     async def ready() -> State:
         return State(status="ready", models=list(models.served))
 
@@ -129,7 +129,7 @@ def make_app(models: Models, rules: Rules) -> ASGIApp:
 
 
 def ranked(name: str, served: Served, body: bytes, rules: Rules) -> Response:
-    """The answer to a body, by the model as it is now."""
+    """The answer to a body, from the current model."""
     try:
         documents = read_documents(body, served.model.scorer, rules.unknown, rules.max_documents)
         try:
@@ -146,13 +146,13 @@ def ranked(name: str, served: Served, body: bytes, rules: Rules) -> Response:
 
 
 async def _body(request: Request, rules: Rules) -> bytes:
-    """The whole body, once it is of the right type and not too long."""
+    """The whole body, checked to be of the right type and not too long."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise RequestError(415, f"the body is of type {kind[:100]!r}; send JSON, with the header Content-Type: application/json")
     coding = request.headers.get("content-encoding", "identity")
     if coding.lower() != "identity":
-        raise RequestError(415, f"the body is encoded as {coding[:100]!r}; send it as it is")
+        raise RequestError(415, f"the body is encoded as {coding[:100]!r}; send it unencoded")
     too_long = RequestError(413, f"the body has more than {rules.max_bytes:,} bytes; send fewer documents, or raise --max-bytes")
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > rules.max_bytes:
@@ -172,7 +172,7 @@ def _refusal(refused: RequestError) -> Response:
 
 
 def _no_model(name: str) -> Response:
-    return _refusal(RequestError(404, f"there is no model {name[:200]!r}; GET /models has those that there are"))
+    return _refusal(RequestError(404, f"there is no model {name[:200]!r}; GET /models lists them"))
 
 
 async def _watch(models: Models, seconds: float) -> None:
@@ -183,7 +183,7 @@ async def _watch(models: Models, seconds: float) -> None:
 
 @dataclass(frozen=True)
 class _Straight:
-    """Documents for the models that there are go straight to their answer, which halves the time around it; all else goes by `app`."""
+    """Documents for known models go straight to their answer, which halves the overhead; everything else goes through `app`."""
 
     app: ASGIApp
     ranking: Ranking

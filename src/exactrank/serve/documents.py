@@ -3,8 +3,8 @@
     {"documents": [{"bm25": 12.5, "length": null}, ...]}                        by name, in any order
     {"features": [[12.5, null], ...], "names": ["bm25", "length"]}              rows; by position where there are no names
 
-null is a missing value, for which the model's policy stands. Bodies that begin with ``"features"`` are read by the native core, straight
-into the matrix; all others by orjson. Nothing in a request is a path, and nothing is run.
+null is a missing value, which is handled as the model says. A category is given by its text. Bodies that begin with ``"features"`` are
+read by the native core, straight into the matrix; all others by orjson. Nothing in a request is a path, and nothing is executed.
 """
 
 import re
@@ -27,7 +27,7 @@ from exactrank.scorers.base import Scorer
 from exactrank.text import encoded
 
 Doubles = npt.NDArray[np.float64]
-Unknown = Literal["refuse", "ignore"]  #: what becomes of features that a model does not have
+Unknown = Literal["refuse", "ignore"]  #: what to do with features that a model does not have
 Place = Callable[[int, int], str]  #: how a request names the cell of a document and a feature
 _BLANKS = b" \t\n\r"
 _OPENING = re.compile(rb'[ \t\n\r]*\{[ \t\n\r]*"features"[ \t\n\r]*:[ \t\n\r]*')
@@ -36,7 +36,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class RequestError(ExactRankError):
-    """A request that is not answered with scores: the HTTP status, why and what to do, and which part of the body it is about."""
+    """A request that is not answered with scores: the HTTP status, why and what to do, and the part of the body it refers to."""
 
     def __init__(self, status: int, detail: str, place: str | None = None) -> None:
         super().__init__(detail)
@@ -51,7 +51,7 @@ class Documents:
     place: Place
 
     def first_odd(self) -> str | None:
-        """The place of the first value that float32 cannot hold, or that is missing, where there is one."""
+        """The place of the first value that is missing or that float32 cannot hold, if there is one."""
         odd = np.argwhere(~(np.abs(self.rows) <= _LARGEST))
         return self.place(*map(int, odd[0])) if len(odd) else None
 
@@ -69,12 +69,12 @@ def read_documents(body: bytes, scorer: Scorer, unknown: Unknown = "refuse", mos
     given = _parsed(body)
     others = given.keys() - {"documents", "features", "names"}
     if others:
-        told = f"there is a key {reprlib.repr(min(others))}, which means nothing here; give documents, or features and perhaps names"
+        told = f"the key {reprlib.repr(min(others))} is unknown; give documents, or features and optionally names"
         raise RequestError(422, told, min(others)[:100])
     forms = [form for form in ("documents", "features") if form in given]
     if len(forms) != 1:
         told = f"the body has {' and '.join(forms) or 'neither documents nor features'}"
-        raise RequestError(422, f"{told}; give one of documents and features")
+        raise RequestError(422, f"{told}; give either documents or features")
     (form,) = forms
     listing = given[form]
     if not isinstance(listing, list | np.ndarray) or len(listing) == 0:
@@ -84,11 +84,15 @@ def read_documents(body: bytes, scorer: Scorer, unknown: Unknown = "refuse", mos
         raise RequestError(413, told, form)
     if form == "documents":
         return _by_name(list(listing), given, scorer, unknown)
-    return _by_position(listing if isinstance(listing, np.ndarray) else _table(listing), given.get("names"), scorer, unknown)
+    names = given.get("names")
+    if scorer.levels:
+        texts = listing.tolist() if isinstance(listing, np.ndarray) else listing
+        listing = [_coded(row, names or scorer.feature_names, scorer, f"features[{i}][{{0}}]") for i, row in enumerate(texts)]
+    return _by_position(listing if isinstance(listing, np.ndarray) else _table(listing), names, scorer, unknown)
 
 
 def _parsed(body: bytes) -> dict[str, Any]:
-    """What the body says; ``features`` are a matrix already where they come first and are as they must be."""
+    """The parsed body; ``features`` are already a matrix if they come first and are valid."""
     opening = _OPENING.match(body)
     found = None if opening is None else _core.json_matrix(body, opening.end())
     if found is not None:
@@ -96,25 +100,46 @@ def _parsed(body: bytes) -> dict[str, Any]:
         rest, behind = body[end:].strip(_BLANKS), dict[str, Any]()
         if rest == b"}":
             return {"features": cells.reshape(-1, width)}
-        with suppress(orjson.JSONDecodeError):  # which is told of the whole body, below
+        with suppress(orjson.JSONDecodeError):  # reported for the whole body, below
             behind = orjson.loads(b"{" + rest[1:]) if rest[:1] == b"," else {}
         if behind and "features" not in behind:
             return {"features": cells.reshape(-1, width)} | behind
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise RequestError(400, f"the body is not JSON: {error}; NaN and Infinity are none, a missing value is null") from None
+        raise RequestError(400, f"the body is not JSON: {error}; JSON has no NaN or Infinity, and a missing value is null") from None
     if not isinstance(given, dict):
         raise RequestError(422, f"the body is {reprlib.repr(given)}; give an object with documents or features")
     return given
+
+
+def _coded(row: Any, names: Any, scorer: Scorer, place: str) -> Any:
+    """A row of features called ``names`` with codes for its categories; ``place`` says where a value stands, by its number or its name.
+
+    What is no such row is left to the checks of all rows.
+    """
+    if not isinstance(row, list | tuple) or not isinstance(names, list | tuple):
+        return row
+    found = list(row)
+    for j, (name, value) in enumerate(zip(names, row, strict=False)):
+        levels = scorer.levels.get(name) if isinstance(name, str) else None
+        if levels is None or value is None or value != value:
+            continue
+        if not isinstance(value, str):
+            at = place.format(j, name)
+            raise RequestError(422, f"{at} is {reprlib.repr(value)}; {name!r} is a category, so give its text, or null", at)
+        found[j] = levels.index(value) if value in levels else None
+    return found
 
 
 def _table(given: Sequence[Any]) -> Doubles:
     """Lists of numbers of one length as a matrix."""
     for i, row in enumerate(given):
         if not isinstance(row, list) or not row or len(row) != len(given[0]):
-            what = f"{len(row)} values where features[0] has {len(given[0])}" if isinstance(row, list) and row else reprlib.repr(row)
-            raise RequestError(422, f"features[{i}] is {what}; give a list of as many numbers for each document", f"features[{i}]")
+            what = (
+                f"has {len(row)} values but features[0] has {len(given[0])}" if isinstance(row, list) and row else f"is {reprlib.repr(row)}"
+            )
+            raise RequestError(422, f"features[{i}] {what}; give a list of numbers of the same length for each document", f"features[{i}]")
     return _numbers(given, lambda i, j: f"features[{i}][{j}]")
 
 
@@ -128,26 +153,27 @@ def _numbers(rows: Sequence[Sequence[Any]], place: Place) -> Doubles:
 def _by_name(documents: Sequence[Any], given: dict[str, Any], scorer: Scorer, unknown: Unknown) -> Documents:
     names = scorer.feature_names
     if not names:
-        raise RequestError(
-            422, "the model knows its features by position alone; give rows under features instead of documents", "documents"
-        )
+        raise RequestError(422, "the model knows its features only by position; give rows under features instead of documents", "documents")
     if "names" in given:
-        raise RequestError(422, "names say what the columns of features are; leave them out beside documents", "names")
+        raise RequestError(422, "names are for the columns of features; leave them out with documents", "names")
     try:
         rows = list(map(itemgetter(*names), documents))
-    except (KeyError, TypeError):  # not all of them, or no object at all
+    except (KeyError, TypeError):  # some are missing, or it is not an object
         rows = []
     if not rows or (unknown == "refuse" and any(len(document) != len(names) for document in documents)):
         for i, document in enumerate(documents):
             if not isinstance(document, dict):
-                remedy = "give an object of numbers by feature name, or rows under features"
+                remedy = "give an object that maps feature names to numbers, or rows under features"
                 raise RequestError(422, f"documents[{i}] is {reprlib.repr(document)}; {remedy}", f"documents[{i}]")
             _refuse_other(document, names, unknown, f"documents[{i}]")
 
     def place(i: int, j: int) -> str:
         return f"documents[{i}].{names[j]}"
 
-    return Documents(_numbers([(value,) for value in rows] if len(names) == 1 else rows, place), place)
+    found: list[Any] = [(value,) for value in rows] if len(names) == 1 else rows
+    if scorer.levels:
+        found = [_coded(row, names, scorer, f"documents[{i}].{{1}}") for i, row in enumerate(found)]
+    return Documents(_numbers(found, place), place)
 
 
 def _by_position(rows: Doubles, names: object, scorer: Scorer, unknown: Unknown) -> Documents:
@@ -158,11 +184,13 @@ def _by_position(rows: Doubles, names: object, scorer: Scorer, unknown: Unknown)
         twice = first_repeated(names)
         if twice is not None or len(names) != rows.shape[1]:
             what = (
-                f"names {reprlib.repr(twice)} twice" if twice is not None else f"{len(names)} names for {rows.shape[1]} columns of features"
+                f"names has {reprlib.repr(twice)} twice"
+                if twice is not None
+                else f"there are {len(names)} names for {rows.shape[1]} columns of features"
             )
-            raise RequestError(422, f"there are {what}; give each column a name of its own", "names")
+            raise RequestError(422, f"{what}; give each column its own name", "names")
         if not scorer.feature_names:
-            raise RequestError(422, "the model knows its features by position alone; leave names out", "names")
+            raise RequestError(422, "the model knows its features only by position; leave names out", "names")
         _refuse_other(names, scorer.feature_names, unknown, "names")
         at = {name: j for j, name in enumerate(names)}
         columns = [at[name] for name in scorer.feature_names]
@@ -174,11 +202,11 @@ def _by_position(rows: Doubles, names: object, scorer: Scorer, unknown: Unknown)
 
 
 def _refuse_other(found: Iterable[str], names: Sequence[str], unknown: Unknown, where: str) -> None:
-    """Raise unless the features ``found`` are those of the model, in any order; those that it does not have may be ignored."""
+    """Raise unless the features ``found`` are those of the model, in any order; unknown ones may be ignored."""
     there = set(found)
     missing = [name for name in names if name not in there]
     extra = [reprlib.repr(name) for name in sorted(there - set(names))] if unknown == "refuse" else []
     if missing or extra:
-        told = "; ".join([f"it lacks {listed(missing)}"] * bool(missing) + [f"it has besides {listed(extra)}"] * bool(extra))
-        remedy = "give the features of the model, null where a value is missing" + "; --unknown ignore lets others pass" * bool(extra)
-        raise RequestError(422, f"{where} has other features than the model: {told}; {remedy}", where)
+        told = " and ".join([f"lacks {listed(missing)}"] * bool(missing) + [f"also has {listed(extra)}"] * bool(extra))
+        remedy = "give the features of the model, null where a value is missing" + ", or use --unknown ignore" * bool(extra)
+        raise RequestError(422, f"{where} does not match the features of the model: it {told}; {remedy}", where)

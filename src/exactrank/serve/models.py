@@ -1,7 +1,7 @@
-"""The models of a service by name, each with the file that it came from and is read from anew when that changes.
+"""The models of a service by name, each with the file it came from, which is read again when it changes.
 
-A new file is read whole, and has scored a row of zeros, before it takes the place of the old one, at once. One that cannot be
-read leaves the old model where it is; why is told in the log and by `Models.described`.
+A new file is read completely and scores a row of zeros before it replaces the old model in one step. If it cannot be
+read, the old model stays; the log and `Models.described` say why.
 """
 
 import logging
@@ -23,33 +23,33 @@ from exactrank.scorers.model import Model
 from exactrank.text import encoded
 
 log = logging.getLogger(__name__)
-Stamp = tuple[int, int, int] | None  #: of a file: number, size, time of its last change; None where there is none
+Stamp = tuple[int, int, int] | None  #: of a file: inode, size, time of its last change; None if there is no file
 
 
 @dataclass(frozen=True)
 class Served:
-    """A model that answers, and its file as it was when it was read."""
+    """A model that answers, and the state of its file when it was read."""
 
     path: Path
     stamp: Stamp
     model: Model
-    version: str  #: sixteen hexadecimal digits of a checksum of all that the model is
+    version: str  #: sixteen hexadecimal digits of a checksum of the whole model
     loaded: datetime
-    problem: str | None = None  #: why the file as it is now has not taken its place
+    problem: str | None = None  #: why the current file has not replaced it
 
     @classmethod
     def read(cls, path: Path) -> "Served":
-        """The model at ``path``, once it has scored."""
+        """The model at ``path``, after it has scored a row."""
         stamp, model = stamp_of(path), load(path)
         if not isinstance(model, Model):
-            raise IncompatibleError(f"{path} is a fusion of systems, not a model; exactrank fuse apply takes it")
+            raise IncompatibleError(f"{path} is a fusion of systems, not a model; use exactrank fuse apply")
         if stamp != stamp_of(path):
-            raise DataError(f"{path} changed while it was read; it is read again when it stays as it is")
+            raise DataError(f"{path} changed while it was read; it is read again once it stays the same")
         model.predict(np.zeros((1, model.scorer.n_features)), 1)
         return cls(path, stamp, model, xxhash.xxh3_64_hexdigest(model.to_bytes()), datetime.now(UTC))
 
     def described(self, name: str) -> dict[str, Any]:
-        """What a client may know of it."""
+        """What a client may know about it."""
         model, scorer = self.model, self.model.scorer
         return {
             "name": name,
@@ -70,7 +70,7 @@ class Served:
 
 @dataclass
 class Models:
-    """Models by name; the first is the one that is asked where a request names none."""
+    """Models by name; the first answers requests that name none."""
 
     served: dict[str, Served] = field(default_factory=dict)
 
@@ -80,23 +80,23 @@ class Models:
         return cls({name: Served.read(path) for name, path in paths.items()})
 
     def refresh(self) -> None:
-        """Read those files anew that have changed."""
+        """Read the files that have changed."""
         for name, old in list(self.served.items()):
             stamp = stamp_of(old.path)
             if stamp == old.stamp:
                 continue
             try:
                 new = Served.read(old.path)
-            except Exception as error:  # whatever is wrong with a file, the service goes on and says so
+            except Exception as error:  # whatever is wrong with a file, the service continues and reports it
                 new = replace(old, stamp=stamp, problem=reason_of(error).replace(str(old.path), old.path.name))
-                log.warning("%s: %s; version %s goes on answering", name, new.problem, old.version)
+                log.warning("%s: %s; version %s continues to answer", name, new.problem, old.version)
             else:
-                log.warning("%s: version %s has taken the place of %s", name, new.version, old.version)
+                log.warning("%s: version %s has replaced %s", name, new.version, old.version)
             self.served[name] = new
 
 
 def stamp_of(path: Path) -> Stamp:
-    """What tells the file at ``path`` from one that took its place."""
+    """What distinguishes the file at ``path`` from one that replaced it."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):

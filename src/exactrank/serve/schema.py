@@ -1,12 +1,17 @@
-"""What requests and answers look like, for OpenAPI. Requests are read by `exactrank.serve.documents`, which is the one that checks them."""
+"""What requests and answers look like, for OpenAPI. `exactrank.serve.documents` reads and checks requests."""
 
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-MOST_SHOWN = 20  #: features of a model for which there are examples
+from exactrank.scorers.base import Scorer
+
+MOST_SHOWN = 20  #: features; for a model with more there are no examples
 #: A value of a feature.
-_CELL = {"type": ["number", "null"], "description": "null is a missing value, for which the model's policy stands."}
+_CELL = {
+    "type": ["number", "string", "null"],
+    "description": "A number; the text of a category; null is a missing value, which is handled as the model says.",
+}
 _BY_NAME = {
     "type": "object",
     "title": "Documents by feature name",
@@ -17,7 +22,7 @@ _BY_NAME = {
             "type": "array",
             "minItems": 1,
             "items": {"type": "object", "additionalProperties": _CELL},
-            "description": "One object per document, with every feature of the model by its name.",
+            "description": "One object per document, with every feature of the model by name.",
         }
     },
 }
@@ -31,27 +36,29 @@ _ROWS = {
             "type": "array",
             "minItems": 1,
             "items": {"type": "array", "minItems": 1, "items": _CELL},
-            "description": "One row per document, one number per feature. Read fastest where it is the first key.",
+            "description": "One row per document, one number per feature. Reading is fastest if this is the first key.",
         },
         "names": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "What the columns are; without it they are the model's features, in its order.",
+            "description": "The names of the columns; by default they are the model's features, in its order.",
         },
     },
 }
 
 
-def body_schema(features: tuple[str, ...], width: int) -> dict[str, Any]:
-    """The body of a request, with examples for a model of these features."""
+def body_schema(scorer: Scorer) -> dict[str, Any]:
+    """The body of a request, with examples for a model."""
+    features, width = scorer.feature_names, scorer.n_features
+    two = [[(scorer.levels.get(name) or (number,))[0] for name in features] or [number] * width for number in (0.5, 1.0)]
     examples = {
         "by name": {
             "summary": "Two documents, the features by name",
-            "value": {"documents": [dict.fromkeys(features, x) for x in (0.5, 1.0)]},
+            "value": {"documents": [dict(zip(features, row, strict=False)) for row in two]},
         },
         "rows": {
             "summary": "Two documents as rows, in the order of the model's features",
-            "value": {"features": [[0.5] * width, [1.0] * width]},
+            "value": {"features": two},
         },
     }
     shown = {} if width > MOST_SHOWN else {"examples": {form: one for form, one in examples.items() if features or form == "rows"}}
@@ -68,9 +75,11 @@ class Ranked(BaseModel):
     """The scores of the documents, and their ranking."""
 
     model: str = Field(description="The name of the model that answered.")
-    version: str = Field(description="Which state of it answered: all scores of an answer are by this one.")
+    version: str = Field(description="The version of the model; all scores of an answer come from it.")
     scores: list[float] = Field(description="The score of each document, in the order of the request; higher is better.")
-    order: list[int] = Field(description="The documents from the best to the worst, by their place in the request from 0; ties keep it.")
+    order: list[int] = Field(
+        description="The documents from best to worst, by position in the request from 0; ties keep the request's order."
+    )
 
     model_config = {
         "json_schema_extra": {"example": {"model": "web", "version": "5f0c2a9d81b3e647", "scores": [0.2, 1.7], "order": [1, 0]}}
@@ -81,35 +90,35 @@ class Problem(BaseModel):
     """Why a request was refused."""
 
     detail: str = Field(description="What is wrong, and what to do.")
-    place: str | None = Field(None, description="The part of the body that it is about, such as documents[3].bm25.")
+    place: str | None = Field(None, description="The part of the body it refers to, such as documents[3].bm25.")
 
 
 class Described(BaseModel):
-    """A model: what it reads, and what it is worth."""
+    """A model: what it reads, and how good it is."""
 
     name: str
     version: str = Field(description="A checksum of the model; answers carry it.")
     kind: str = Field(description="linear, network, thresholds, trees or sum.")
     n_features: int
-    features: list[str] | None = Field(description="Names in order; null where features are known by position alone.")
-    missing: str = Field(description="What a missing value is: error, zero, mean or keep.")
+    features: list[str] | None = Field(description="Names in order; null if features are known only by position.")
+    missing: str = Field(description="How a missing value is handled: error, zero, mean or keep.")
     measure: str | None = Field(description="What it was trained on.")
     ranker: str | None
-    estimate: float | None = Field(description="The measure on queries that it has not met, estimated in training.")
+    estimate: float | None = Field(description="The measure on queries that it has not seen, estimated in training.")
     interval: list[float | None] | None = Field(description="The 95% interval of the estimate.")
     library: str = Field(description="The version of exactrank that wrote it.")
     loaded: str = Field(description="When it was read.")
-    problem: str | None = Field(description="Why its file, as it is now, has not taken its place.")
+    problem: str | None = Field(description="Why its current file has not replaced it.")
 
 
 class Listing(BaseModel):
-    """All models; the first answers where none is named."""
+    """All models; the first answers if none is named."""
 
     models: list[Described]
 
 
 class State(BaseModel):
-    """How the service is."""
+    """The state of the service."""
 
     status: str
     models: list[str] = []
@@ -123,8 +132,8 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         404: "There is no such model.",
         408: "The body did not arrive in time.",
         413: "The body is too large, or there are too many documents.",
-        415: "The body is of another type than JSON, or compressed.",
+        415: "The body is not JSON, or it is compressed.",
         422: "The documents are not as the model needs them.",
-        503: "There was no time to answer: other large requests came first.",
+        503: "There was no time to answer, because other large requests came first.",
     }.items()
 }

@@ -1,6 +1,6 @@
-"""The process of the service: one that answers, or one that starts several, which share its port, and starts those anew that end.
+"""The process of the service: it answers itself, or starts several workers that share its port and restarts those that end.
 
-SIGTERM and Ctrl-C end it: no new requests are taken, those that are under way are answered. A connection that does not send the head of a
+SIGTERM and Ctrl-C end it: no new requests are accepted, those in progress are answered. A connection that does not send the head of a
 request in time is closed.
 """
 
@@ -31,11 +31,11 @@ from exactrank.serve.models import Models
 
 log = logging.getLogger(__name__)
 WAITING = 2048  #: connections that nobody has accepted yet
-AT_ONCE_AGAIN = 2.0  #: seconds after its start within which a worker that ends has failed to start
+AT_ONCE_AGAIN = 2.0  #: seconds; a worker that ends sooner after its start has failed to start
 
 
 class Connection(HttpToolsProtocol):
-    """A connection on which the head of each request must arrive within some seconds."""
+    """A connection on which the head of each request must arrive within a time limit."""
 
     seconds = Rules.timeout
     _late: TimerHandle | None = None
@@ -74,7 +74,7 @@ class Service:
     rules: Rules
 
     def work(self, listener: socket.socket) -> None:
-        """Answer until a signal comes."""
+        """Answer until a signal arrives."""
         listener.setblocking(False)
         warnings.simplefilter("ignore", PrecisionWarning)  # of each request's own numbers
         app = make_app(self.models, self.rules)
@@ -83,7 +83,7 @@ class Service:
             app, http=protocol, ws="none", log_config=None, access_log=False, server_header=False, proxy_headers=False,
             timeout_graceful_shutdown=int(self.rules.timeout) + 1,
         )  # fmt: skip
-        with suppress(KeyboardInterrupt):  # which the server raises again, once it has ended
+        with suppress(KeyboardInterrupt):  # the server raises it again after it has ended
             uvicorn.Server(config).run([listener])
 
     def worker(self, listener: socket.socket) -> None:
@@ -94,7 +94,7 @@ class Service:
 
 
 def serve(paths: Mapping[str, Path], host: str, port: int, workers: int, rules: Rules) -> None:
-    """Serve the models at ``paths`` until a signal comes; port 0 is any that is free."""
+    """Serve the models at ``paths`` until a signal arrives; port 0 is any free port."""
     service = Service(Models.read(paths), rules)
     with ExitStack() as open_ones:
         listeners = [open_ones.enter_context(each) for each in listeners_at(host, port, workers)]
@@ -108,9 +108,9 @@ def serve(paths: Mapping[str, Path], host: str, port: int, workers: int, rules: 
 
 
 def listeners_at(host: str, port: int, count: int) -> list[socket.socket]:
-    """Sockets that listen at one port, once nobody else does; connections are dealt out among them.
+    """Sockets that listen at one port, if nobody else does; connections are distributed among them.
 
-    They are open as long as the parent is: what waits for a worker that ended is answered by the one that takes its place.
+    They stay open as long as the parent lives: what waits for a worker that ended is answered by its replacement.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -120,14 +120,14 @@ def listeners_at(host: str, port: int, count: int) -> list[socket.socket]:
     if count == 1 or not hasattr(socket, "SO_REUSEPORT"):
         return [alone] * count
     place = alone.getsockname()
-    alone.close()  # those that share a port would share it with a stranger's too
+    alone.close()  # sockets that share a port would also share it with another program's
     return [socket.create_server(place[:2], family=family, backlog=WAITING, reuse_port=True) for _ in range(count)]
 
 
 def _supervise(service: Service, listeners: Sequence[socket.socket]) -> None:
-    """Keep a worker going at each of the listeners until a signal comes.
+    """Keep one worker running per listener until a signal arrives.
 
-    One that takes another's place begins with the newest models that could be read, even if their files are damaged by now.
+    A replacement starts with the newest models that could be read, even if their files are damaged by now.
     """
     processes = multiprocessing.get_context("spawn")
 
@@ -146,8 +146,8 @@ def _supervise(service: Service, listeners: Sequence[socket.socket]) -> None:
                 if process.exitcode is None:
                     continue
                 if (process.exitcode or 0) > 0 and time.monotonic() - since < AT_ONCE_AGAIN:
-                    raise ChildProcessError(f"a worker ended with code {process.exitcode} as soon as it began; see what it said above")
-                log.warning("a worker ended with code %s; another takes its place", process.exitcode)
+                    raise ChildProcessError(f"a worker ended with code {process.exitcode} right after its start; see its output above")
+                log.warning("a worker ended with code %s; another replaces it", process.exitcode)
                 going[number] = started(listeners[number])
     except KeyboardInterrupt:
         pass
@@ -168,7 +168,7 @@ def _end_with_parent() -> None:
 
 
 def _log_to_standard_streams(accesses: bool) -> None:
-    """Warnings, and what becomes of models, on stderr; accesses, where they are asked for, on stdout."""
+    """Warnings, and changes of models, on stderr; accesses, if requested, on stdout."""
     logging.basicConfig(format="exactrank: %(message)s", level=logging.WARNING)
     if accesses:
         access = logging.getLogger("exactrank.access")

@@ -1,7 +1,7 @@
 """Combinators: one run made of several. Each gets runs and a recorder, and gives what one run would.
 
 seen       a run whose iterates stand for others, as parameters for scorers
-restarts   the best of runs that know nothing of each other
+restarts   the best of independent runs
 phases     each begins where the best of the one before ended
 trials     short runs of several settings, of which the best goes on
 by_folds   which of several candidates is best on queries that it has not seen
@@ -38,15 +38,19 @@ def seen(run: Part[J], view: Callable[[J], It], recorder: Recorder[It]) -> Train
 
 
 def restarts(
-    runs: Sequence[Part[It]], recorder: Recorder[It], patience: int | None = None, ends: list[Trained[It]] | None = None
+    runs: Sequence[Part[It]],
+    recorder: Recorder[It],
+    patience: int | None = None,
+    ends: list[Trained[It]] | None = None,
+    goes_on: bool = False,
 ) -> Trained[It]:
-    """The best of ``runs``, one after the other; ``patience`` of them in turn that are no better end it. The last one's trouble is told.
+    """The best of ``runs``, one after the other; ``patience`` of them in a row without improvement end it. The last trouble is reported.
 
-    What each came to is put into ``ends``, for those after it to begin from.
+    The result of each is put into ``ends``, for later ones to begin from; with ``goes_on`` they are reported as one run.
     """
     ends = [] if ends is None else ends
     for number, run in enumerate(runs):
-        ends.append(run(recorder.part(number, len(runs))))
+        ends.append(run(recorder.part(number, len(runs), goes_on=goes_on)))
         best = best_of(ends)
         if patience is not None and number - best >= patience:
             break
@@ -67,7 +71,7 @@ def phases(runs: Sequence[Phase[It]], start: It, recorder: Recorder[It]) -> Trai
     def next_phase(run: Phase[It], part: Recorder[It]) -> Trained[It]:
         return run(ends[-1].iterate if ends else start, part)
 
-    return restarts([partial(next_phase, run) for run in runs], recorder, ends=ends)
+    return restarts([partial(next_phase, run) for run in runs], recorder, ends=ends, goes_on=True)
 
 
 def trials(tried: Sequence[Part[It]], rest: Sequence[Phase[It]], recorder: Recorder[It]) -> Trained[It]:
@@ -86,9 +90,9 @@ def by_folds(
 ) -> int:
     """The number of the one of ``candidates`` that is best on queries it has not seen.
 
-    ``runs`` gives the run of each candidate on data of which some queries, those of a fold, weigh nothing. Only the end of each run is
-    told, with what the measure is at the best so far. Where no query can judge, as when a single one has weight, it is the first. The
-    steps that are foreseen are those of all folds and of one more run, since the choice is yet to be trained on all queries.
+    ``runs`` gives the run of each candidate on data in which some queries, those of a fold, have weight 0. Only the end of each run is
+    reported, with the best value of the measure so far. If no query can judge, e.g. because only one has weight, it is the first. The
+    expected steps are those of all folds and of one more run, since the choice is still to be trained on all queries.
     """
     (asked, _, selects), data, weight = judge.bound, judge.task.data, judge.task.data.weights
     fold = deal_folds(data.n_queries, min(folds, data.n_queries), seed)
@@ -122,7 +126,7 @@ def bags(
     workers: int = 0,
     view: Callable[[Scorer], Scorer] = same,
 ) -> Trained[Scorer]:
-    """The mean of what ``view`` makes of ``members``. With ``workers`` they are trained beside each other in as many threads."""
+    """The mean of what ``view`` makes of ``members``. With ``workers`` they are trained in parallel, in as many threads."""
     done: list[Scorer] = []
     trouble = ""
     for number, trained in enumerate(_trained(members, done, recorder, workers, view)):

@@ -1,8 +1,8 @@
 """The task of a ranker, and the judge: what is reported of an iterate, and what selects the one to keep.
 
-The one place where it is decided how ties count. Reported is the measure as asked. Selecting, ties count severely: by the worst order of
-tied documents, unless the measure has ``ties='expected'``. Else a model could look good by a lucky order of documents that it does not
-tell apart. Where grades are exponents they are bounded there, as they are in the forces that training follows
+This is the one place that decides how ties count. The measure is reported as asked. For selection, ties count severely: in the worst order
+of the tied documents, unless the measure has ``ties='expected'``. Otherwise a model could look good because the documents that it ties
+happen to be in a good order. Grades that are exponents are bounded there, as in the forces that training follows
 (`exactrank.objectives.bounded_gain`).
 """
 
@@ -26,7 +26,7 @@ def severe(measure: Measure) -> Measure:
 
 
 def unheard(iterate: object, objective: float) -> Verdict:
-    """The judge of runs whose steps nobody hears of: the objective alone counts."""
+    """The judge of runs whose steps are not reported: only the objective counts."""
     return Verdict(objective, None, objective)
 
 
@@ -40,19 +40,20 @@ class Task:
     threads: int | None = None
     bag: int = 0  #: the number of the member of a bag, for draws of its own
     bags: int = 0  #: how many members there are, where the model is one of a bag
+    start: Scorer | None = None  #: the model to go on from, where one was given
     common: dict[str, object] = field(default_factory=dict)  #: what is made once for all members of a bag
 
     def verdict(self, scorer: Scorer) -> Verdict:
-        """What is to be said of a finished scorer."""
+        """What is reported of a finished scorer."""
         judge: Judge[Scorer] = Judge(self, lambda one, part: one.score(part.X, self.threads))
         return judge(scorer, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Judge(Generic[It]):
-    """Judges iterates by the scores that they give the documents of a task's data and, where there is any, of its validation data.
+    """Judges iterates by the scores that they give the documents of a task's data and, if there is any, of its validation data.
 
-    Validation data selects. Without it the measure on the training data does, or the objective's value (``by_objective``).
+    Validation data selects; without it the measure on the training data does, or the objective's value (``by_objective``).
     """
 
     task: Task

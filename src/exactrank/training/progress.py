@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from exactrank.bars import Line
 from exactrank.optimizers.base import Duality
 from exactrank.stored import storable
 
@@ -23,16 +24,28 @@ class Verdict:
 @storable
 @dataclass(frozen=True)
 class Progress:
-    """What is known after a step: for progress bars and for histories."""
+    """What is known after a step: for progress bars and histories."""
 
     step: int
     steps: int  #: maximum number of steps, as far as is known now
     value: float  #: the measure as asked, on the training data
     valid: float | None = None  #: the same on the validation data, where there is any
     duality: Duality | None = None  #: how far from the optimum, where the optimizer knows
+    run: str = ""  #: to which run the step belongs, where training has several that do not begin where another ended
 
 
 Listener = Callable[[Progress], None]
+
+
+def line_of(measure: str, progress: Progress) -> Line:
+    """What a progress bar says of it.
+
+    >>> line_of("nDCG@10", Progress(30, 300, 0.5, 0.4)).doing
+    'nDCG@10 0.5000, validation 0.4000'
+    """
+    validated = "" if progress.valid is None else f", validation {progress.valid:.4f}"
+    gap = "" if progress.duality is None else f", gap {progress.duality.gap:.1e}"
+    return Line(progress.step / progress.steps if progress.steps else None, f"{measure} {progress.value:.4f}{validated}{gap}")
 
 
 @storable

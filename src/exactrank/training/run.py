@@ -1,15 +1,15 @@
-"""Runs: the one loop that steps an optimizer, and the recorder that every run tells of every step.
+"""Runs: the one loop that steps an optimizer, and the recorder to which every run reports every step.
 
-The loop lets the judge say what each iterate is worth and keeps the best. It ends when the optimizer is done, the maximum number of steps
-is made, or nothing better was found for a while.
+The loop lets the judge evaluate each iterate and keeps the best. It ends when the optimizer is done, the maximum number of steps
+is reached, or nothing better was found for a while.
 
-The recorder does once for all what runs have in common: it keeps the best iterate so far and the history, tells the listener, hands over
-checkpoints, and catches Ctrl-C. A composition of runs is a tree of recorders: a part passes on what it hears, placed among the steps of
-the whole and seen as an iterate of the whole.
+The recorder does what all runs have in common: it keeps the best iterate so far and the history, calls the listener, hands over
+checkpoints, and catches Ctrl-C. A composition of runs is a tree of recorders: a part passes on what is reported to it, placed among the
+steps of the whole and seen as an iterate of the whole.
 
-Resuming. The journal holds, by the place of a run in the tree, where it stands after its last step, or its result once it has ended.
+Resuming. The journal holds, by the place of a run in the tree, its state after its last step, or its result once it has ended.
 Everything that combinators do follows from the results of their runs. So a composition that is run again with the journal of an earlier
-run finds what was done, goes on in the middle of the run that was broken off, and arrives at the bits of a run without a break.
+run finds what was done, goes on in the middle of the interrupted run, and gives the same bits as a run without a break.
 """
 
 import time
@@ -78,12 +78,18 @@ class Recorder(Generic[It]):
         if self.above is not None:
             self.above(progress, new, *self.best, latest)
 
-    def part(self, number: int = 0, parts: int = 1, view: Callable[[J], It] = same, latest: bool = False) -> "Recorder[J]":
-        """The recorder of the run ``number`` of ``parts`` in turn; ``view`` makes an iterate of this run of one of that."""
-        before = self.made
+    def part(
+        self, number: int = 0, parts: int = 1, view: Callable[[J], It] = same, latest: bool = False, goes_on: bool = False
+    ) -> "Recorder[J]":
+        """The recorder of the run ``number`` of ``parts`` in turn; ``view`` makes an iterate of this run of one of that.
+
+        Of several runs each is named in what is told of its steps, unless it ``goes_on`` where the one before ended.
+        """
+        before, name = self.made, f"{number}/" if parts > 1 and not goes_on else ""
 
         def above(progress: Progress, new: bool, verdict: Verdict, best: Callable[[], J], latest: bool) -> None:
-            placed = replace(progress, step=before + progress.step, steps=before + (parts - number) * progress.steps)
+            steps = before + (parts - number) * progress.steps
+            placed = replace(progress, step=before + progress.step, steps=steps, run=name + progress.run)
             self.heard(placed, verdict, lambda: view(best()), new, latest)
 
         return Recorder(self.journal, above, f"{self.place}/{number}", latest)
@@ -111,7 +117,7 @@ class Recorder(Generic[It]):
 class Run(Generic[P, It, S]):
     """``optimizer`` on ``problem`` from ``start``, judged by ``judge``; a function of the recorder.
 
-    ``patience`` ends it after that many steps in turn without a better iterate. ``seed`` is that of the optimizer's draws, or their
+    ``patience`` ends it after that many steps in a row without a better iterate. ``seed`` is that of the optimizer's draws, or their
     generator. A problem that is `Redrawn` gets new draws for each step, by its number. Neighbouring runs of one ``chain`` each go
     on from the state in which the one before ended: their problems must differ in little.
     """

@@ -1,15 +1,20 @@
-"""Contenders by name: rankers of this library, its peers, those of other packages, and classes by their path.
+"""Contenders by name: rankers of this library, its peers, those of other packages, and classes by their path; and estimators as objects.
 
 A contender is one file and one line in `CONTENDERS`, or, in another package, an entry point of the group ``exactrank.contenders``.
 `exactrank.rankers.notation` says how methods are written.
 """
 
 import inspect
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import Any
 
+from sklearn.base import clone
+
 from exactrank.compare.contender import Contender
-from exactrank.compare.contenders.ranker import EstimatorContender, RankerContender
+from exactrank.compare.contenders.estimator import EstimatorContender, name_of
+from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.errors import DataError, ExactRankError
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
@@ -37,7 +42,7 @@ def find_contender(text: str) -> Contender:
     if ":" in method.name:
         found = imported(EntryPoint(method.name, method.name, ""), FOUND)
         if not isinstance(found, type):
-            raise DataError(f"{method.name} is {found!r}, not a class; give a Contender, a ranker or a scikit-learn estimator")
+            raise DataError(f"{method.name} is {found!r}, not a class; give a Contender, a ranker or an estimator with fit and predict")
         return _made(found, method)
     for registry in (RANKERS, CONTENDERS):
         if method.name in registry:
@@ -46,27 +51,52 @@ def find_contender(text: str) -> Contender:
 
 
 def as_contender(value: Any) -> Contender:
-    """``value`` itself where it is a contender; else what its text writes, or the ranker or scikit-learn estimator as it is set.
+    """``value`` itself where it is a contender; else what its text writes, or the ranker or estimator as it is set.
 
     Of a ranker the settings that differ from the defaults are fixed; tuning may choose the others.
 
     >>> from exactrank import LambdaMART
     >>> as_contender(LambdaMART(leaves=7)).name
     'lambdamart(leaves=7)'
+    >>> from lightgbm import LGBMRanker
+    >>> as_contender(LGBMRanker(num_leaves=7, verbose=-1)).name
+    'LGBMRanker(num_leaves=7)'
     """
     if isinstance(value, Contender):
         return value
     if isinstance(value, str):
         return find_contender(value)
-    kind, changed = value if isinstance(value, type) else type(value), {}
-    if kind is not value:
-        if not (hasattr(value, "fit") and hasattr(value, "get_params")):
-            raise DataError(f"{value!r} cannot be compared; give the name of a method, a ranker, a Contender or a scikit-learn estimator")
+    if isinstance(value, type):
+        return _made(value, Method(value.name if issubclass(value, Ranker) else value.__name__))
+    if isinstance(value, Ranker):
+        kind, changed = type(value), {}
         for name, own in value.get_params(deep=False).items():
             default = inspect.signature(kind).parameters[name].default
             if own is not default and (type(own), repr(own)) != (type(default), repr(default)):
                 changed[name] = own
-    return _made(kind, Method(kind.name if issubclass(kind, Ranker) else kind.__name__, changed))
+        return _made(kind, Method(kind.name, changed))
+    if not all(callable(getattr(value, method, None)) for method in ("fit", "predict")):
+        raise DataError(f"{value!r} cannot be compared; give the name of a method, a ranker, a Contender, or what has fit and predict")
+    return EstimatorContender(name_of(value), clone(value, safe=False))
+
+
+def contenders_of(values: Sequence[Any]) -> tuple[Contender, ...]:
+    """Contenders of different names; estimators whose names would be the same are numbered.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> [each.name for each in contenders_of(["ridge", Ridge(), Ridge()])]
+    ['ridge', 'Ridge', 'Ridge 2']
+    """
+    found: dict[str, Contender] = {}
+    for contender in map(as_contender, values):
+        name, number = contender.name, 1
+        while name in found:
+            if not isinstance(contender, EstimatorContender):
+                raise DataError(f"two methods are called {name!r}; give one another name, e.g. 'other={name}(...)'")
+            number += 1
+            name = f"{contender.name} {number}"
+        found[name] = replace(contender, name=name) if isinstance(contender, EstimatorContender) else contender
+    return tuple(found.values())
 
 
 def _made(kind: type, method: Method) -> Contender:
@@ -84,10 +114,11 @@ def _made(kind: type, method: Method) -> Contender:
                 raise DataError(f"{method}: {kind.__name__} has a name of its own, {made.name!r}; leave the label out")
             return made
         if issubclass(kind, Ranker):
+            kind(**method.settings).check_values()
             return RankerContender(method.title, kind, method.settings)
         if not callable(getattr(kind, "fit", None)):
-            raise DataError(f"{method.name}: {kind.__name__} has no fit; give a Contender, a ranker or a scikit-learn estimator")
-        return EstimatorContender(method.title, kind, method.settings)
+            raise DataError(f"{method.name}: {kind.__name__} has no fit; give a Contender, a ranker or an estimator with fit and predict")
+        return EstimatorContender(method.title, kind(**method.settings))
     except ExactRankError:
         raise
     except Exception as error:

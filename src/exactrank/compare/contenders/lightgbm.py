@@ -27,6 +27,7 @@ class LightGBM(Peer):
     highest_grade = 30
     longest_query = 10_000
     weighs_documents = True
+    takes_categories = True
     defaults: ClassVar[Mapping[str, Any]] = {
         "objective": "lambdarank",
         "trees": 500,
@@ -60,12 +61,14 @@ class LightGBM(Peer):
         gain = (grades if linear_gain(judge.measure) else 2**grades - 1).tolist()
         params = own | FIXED | {"label_gain": gain, "seed": task.seed, "num_threads": task.threads}
         names: Any = judge.names or "auto"
+        kinds = [j for j, name in enumerate(judge.train.feature_names) if name in judge.train.levels]
         both = []
         for part in (judge.train, judge.valid):
             weight = None
             if part.sample_weight is not None or part.query_weight is not None:  # of each document, its own times that of its query
                 weight = (1.0 if part.sample_weight is None else part.sample_weight) * np.repeat(part.weights, part.sizes)
-            both.append(lgb.Dataset(part.values, part.y, group=part.sizes, weight=weight, feature_name=names, params=dict(params)))
+            about: dict[str, Any] = {"feature_name": names, "categorical_feature": kinds, "params": dict(params)}
+            both.append(lgb.Dataset(part.values, part.y, group=part.sizes, weight=weight, **about))
         train, valid = both
         valid.set_reference(train)
 
@@ -74,6 +77,9 @@ class LightGBM(Peer):
 
         stop = lgb.early_stopping(patience, verbose=False)
         model = lgb.train(params, train, trees, [train, valid], ["train", "valid"], feval=measured, callbacks=[stop])
+        model.pandas_categorical = [
+            list(judge.train.levels[name]) for name in judge.train.feature_names if name in judge.train.levels
+        ] or None
         scorer = TreeEnsemble.of_lightgbm(model.model_to_string())  # to the bit as LightGBM's own, and many times as fast
 
         def predict(X: npt.NDArray[Any]) -> npt.ArrayLike:

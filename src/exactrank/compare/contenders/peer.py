@@ -1,10 +1,10 @@
 """What LightGBM, XGBoost and CatBoost have in common as contenders.
 
-Each is set up as its users would for the task. At most ``trees`` grow; after each the measure of the comparison, not one of the
-library, is taken on validation data, with ties counted pessimistically as for the tree rankers of this library; after ``patience``
-trees without a gain training ends, and the best number of trees is kept.
+Each is set up as its users would for the task. ``trees`` is the maximum number of trees; after each, the measure of the comparison, not
+one of the library, is evaluated on validation data, with ties counted pessimistically as for the tree rankers of this library; after
+``patience`` trees without improvement training ends, and the best number of trees is kept.
 
-Their losses take grades that are whole and not negative; other grades are refused, for they would train on something else.
+Their losses take grades that are whole and not negative; other grades are refused, since they would train on something else.
 """
 
 import re
@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.compare.contender import Contender, Curve, Fitted, Task
-from exactrank.compare.contenders.ranker import FittedEstimator, shares
+from exactrank.compare.contenders.estimator import FittedEstimator, refuse_categories
+from exactrank.compare.contenders.ranker import shares
 from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
@@ -47,6 +48,7 @@ class Peer(Contender):
     highest_grade: ClassVar[float] = float("inf")  #: that it takes with gains of 2^grade - 1
     longest_query: ClassVar[float] = float("inf")  #: in documents
     weighs_documents: ClassVar[bool] = False  #: and not queries alone
+    takes_categories: ClassVar[bool] = False  #: are its trees told which features are categories?
 
     def __init__(self, name: str = "", **settings: Any) -> None:
         self.name = name or self.package
@@ -75,7 +77,7 @@ class Peer(Contender):
 
     def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
         train, measure = task.fold.train, parse_measure(task.measure)
-        valid = aligned(task.fold.valid, train.feature_names, "the training data")
+        valid = aligned(task.fold.valid, train.feature_names, "the training data", train.levels)
         self._check(train, valid, measure)
         given = {**self.defaults, **self.params, **settings}
         judge = Judge(measure, train, valid, task.threads)
@@ -83,7 +85,8 @@ class Peer(Contender):
         predict, write, gains = self._trained(task, judge, given["trees"], given["patience"], own)
         about = {"seed": task.seed, "threads": task.threads, "stopped by": task.measure, "version": import_module(self.package).__version__}
         weights = shares(self.gains, train, gains)
-        return FittedEstimator({**given, **about}, predict, judge.curve.points, weights, train.feature_names, write, self.suffix)
+        names = train.feature_names
+        return FittedEstimator({**given, **about}, predict, judge.curve.points, weights, names, write, self.suffix, train.levels)
 
     @abstractmethod
     def _trained(self, task: Task, judge: "Judge", trees: int, patience: int, own: dict[str, Any]) -> Trained:
@@ -91,6 +94,8 @@ class Peer(Contender):
 
     def _check(self, train: RankingData, valid: RankingData, measure: Measure) -> None:
         """Refuse what the library cannot take, and grades that the loss has no meaning for."""
+        if train.levels and not self.takes_categories:
+            refuse_categories(self.title, train)
         bad = np.flatnonzero((train.y < 0) | (train.y != np.floor(train.y)))
         if len(bad):
             raise DataError(
@@ -104,10 +109,10 @@ class Peer(Contender):
             )
         if train.longest > self.longest_query:
             raise DataError(
-                f"{self.title} takes at most {self.longest_query:,} documents a query, and one has {train.longest:,}; leave some out"
+                f"{self.title} takes at most {self.longest_query:,} documents per query, and one has {train.longest:,}; leave some out"
             )
         if not self.weighs_documents and any(part.sample_weight is not None for part in (train, valid)):
-            raise DataError(f"{self.title} takes weights of queries only, and documents have some too; drop them, or leave this method out")
+            raise DataError(f"{self.title} takes only query weights, and documents have weights too; drop them, or leave this method out")
 
 
 class Judge:

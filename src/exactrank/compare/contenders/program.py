@@ -6,12 +6,12 @@ Its command is one line, such as
 
 in which ``{train}``, ``{valid}`` and ``{test}`` are files that it finds, ``{scores}`` is the one that it has to write, one score per
 line for the rows of ``{test}``; ``{valid_scores}`` may be another, for the rows of ``{valid}``. ``{measure}``, ``{seed}`` and
-``{threads}`` are those of the comparison. The line is split into words as a shell would, but none is started: ``|``, ``>``, ``*`` and
-``$`` mean nothing.
+``{threads}`` are those of the comparison. The line is split into words as a shell would, but no shell is started: ``|``, ``>``, ``*`` and
+``$`` have no special meaning.
 
-A program is not trusted to end, or to be brief. It belongs to the process group of its fit, which is killed when the fit ends or its
-time is over (`exactrank.compare.workers`). Of what it prints only the end is kept. Its scores must be a regular file of
-a size that scores can have.
+A program is not trusted to end, or to print little. It belongs to the process group of its fit, which is killed when the fit ends or its
+time is over (`exactrank.compare.workers`). Only the end of what it prints is kept. Its scores must be a regular file of
+a plausible size.
 """
 
 import shlex
@@ -33,7 +33,7 @@ from exactrank.errors import DataError
 from exactrank.files import scratch_folder
 from exactrank.reasons import LONGEST
 
-#: Of what a program that failed said, so many lines are shown.
+#: How many of the last lines of a failed program are shown.
 LAST_LINES = 5
 #: Seconds that a program may take where nobody says otherwise.
 LIMIT = 3600.0

@@ -1,28 +1,25 @@
-"""Rankers of this library, and any scikit-learn estimator whose ``fit`` takes ``X``, ``y`` and ``qid`` or ``group``, as contenders.
+"""Rankers of this library as contenders.
 
 A ranker trains on the measure of the comparison, and validation data chooses the iterate to keep. Some methods bound one measure and no
 other, as SVM-MAP does average precision; some cannot train on every measure. They train on the one that their constructor has by default,
 which their settings then show.
-
-An estimator gets the seed as ``random_state`` and the threads as ``n_jobs`` where it has such settings, and no validation data.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from exactrank.arrays import PerDocument
-from exactrank.compare.contender import Contender, Curve, Fitted, Task
+from exactrank.compare.contender import Contender, Curve, Task
+from exactrank.compare.contenders.estimator import identity
 from exactrank.compare.results import Point, Weights
-from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData, moments
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import IncompatibleError
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.linear import Linear
@@ -39,19 +36,12 @@ COMMON = "nDCG@10"
 
 
 @dataclass(frozen=True, repr=False)
-class EstimatorContender(Contender):
-    """The estimator of the class ``kind``, of which ``params`` are fixed."""
+class RankerContender(Contender):
+    """The ranker of the class ``kind``, of which ``params`` are fixed."""
 
     name: str
-    kind: Any  #: a class
+    kind: type[Ranker]
     params: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not {"qid", "group"} & inspect.signature(self.kind.fit).parameters.keys():
-            raise DataError(
-                f"{self.kind.__name__}.fit takes neither qid nor group, so it cannot know which documents belong to a query;"
-                " give an estimator that ranks, or write a Contender"
-            )
 
     def __repr__(self) -> str:
         return f"{self.kind.__name__}({written(self.params)})"
@@ -60,53 +50,13 @@ class EstimatorContender(Contender):
     def about(self) -> str:
         return (inspect.getdoc(self.kind) or self.kind.__qualname__).partition("\n")[0]
 
-    def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
-        estimator = self.kind(**{**self.params, **settings})
-        own = {"random_state": task.seed, "n_jobs": task.threads}
-        estimator.set_params(**{name: own[name] for name in own.keys() & estimator.get_params().keys() if name not in self.params})
-        train, sizes = task.fold.train, task.fold.train.sizes
-        by_query = "qid" in inspect.signature(estimator.fit).parameters
-        which = {"qid": np.repeat(np.arange(len(sizes)), sizes)} if by_query else {"group": sizes}
-        learned = estimator.fit(train.values, train.y, **which)
-        return FittedEstimator(plain(learned.get_params()), learned.predict)
-
-
-@dataclass(frozen=True, eq=False)
-class FittedEstimator:
-    """What another library has learned."""
-
-    settings: Mapping[str, Any]
-    predict: Callable[[npt.NDArray[Any]], npt.ArrayLike]
-    curve: tuple[Point, ...] = ()
-    weights: Weights | None = None
-    feature_names: tuple[str, ...] | None = None  #: in the order of its columns; None: as they come
-    write: Callable[[str], object] | None = None  #: to a path
-    suffix: str = ""  #: of files that hold such models
-
-    def scores(self, part: str, data: RankingData) -> PerDocument:
-        """What it predicts."""
-        ordered = data if self.feature_names is None else aligned(data, self.feature_names)
-        return data.ungrouped(np.asarray(self.predict(ordered.values), np.float64))
-
-    def save(self, folder: Path, name: str) -> None:
-        """In the library's own format; of an estimator in general only a pickle could be written, and those are programs, not data."""
-        if self.write is not None:
-            self.write(str(folder / f"{name}{self.suffix}"))
-
-
-@dataclass(frozen=True, repr=False)
-class RankerContender(EstimatorContender):
-    """The ranker of the class ``kind``, of which ``params`` are fixed."""
-
-    kind: type[Ranker]
-
     @property
     def libraries(self) -> tuple[str, ...]:
         return (self.kind.__module__,)
 
     @property
     def fingerprint(self) -> str:
-        return f"{self.kind.__module__}:{self.kind.__name__}({plain(self.params)})"
+        return f"{identity(self.kind)}({identity(self.params)})"
 
     @property
     def space(self) -> Space:
@@ -134,9 +84,9 @@ class RankerContender(EstimatorContender):
         ranker, curve = self.kind(**params), Curve()
 
         def hear(progress: Progress) -> None:
-            curve.add(progress.step, progress.value, progress.valid)
+            curve.add(progress.step, progress.value, progress.valid, progress.run)
 
-        ranker.fit(task.fold.train, valid=task.fold.valid, listener=hear)
+        ranker.fit(task.fold.train, valid=task.fold.valid, progress=hear)
         if ranker.model_.training["interrupted"]:
             raise KeyboardInterrupt  # half a model is none in a comparison
         chosen = ranker.model_.training.get("chosen", {})  # by data, in the place of "auto"

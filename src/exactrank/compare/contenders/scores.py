@@ -1,4 +1,4 @@
-"""Scores that somebody else made, as a contender: one a line, or a TREC run."""
+"""Scores that somebody else made, as a contender: one per line, or a TREC run."""
 
 import glob
 import os
@@ -26,9 +26,9 @@ LARGEST, LARGEST_LINE = 16 << 20, 1 << 10
 class ScoresFile(Contender):
     """The scores in the file ``path``, in which ``{dataset}`` and ``{fold}`` stand for the names of these.
 
-    One a line: for the test documents of the fold, or for all documents of the file that is divided, in its order. A TREC run is
-    matched by query and document, by the one rule of `xr.evaluate`: documents that the data lacks count as not relevant and keep their
-    ranks, and those that the run lacks count as not retrieved. Of data without document ids a run names the rows of the whole file.
+    One per line: for the test documents of the fold, or for all documents of the file that is divided, in its order. A TREC run is
+    matched by query and document, as in `xr.evaluate`: documents that the data lacks count as not relevant and keep their
+    ranks, and those that the run lacks count as not retrieved. If the data has no document ids, a run names the rows of the whole file.
     """
 
     name: str

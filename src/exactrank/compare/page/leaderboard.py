@@ -1,14 +1,16 @@
-"""The tables that say who is best: one a data set, one over all of them, and every method against every other."""
+"""The tables that say who is best: one per data set, one over all of them, and every method against every other."""
 
 from collections.abc import Mapping, Sequence
+from string import ascii_lowercase
 
-from exactrank.compare.page.table import MINUS, Cell, Column, Table, interval, number, plain, signed, words
+from exactrank.compare.page.table import MIB, MINUS, Cell, Column, Table, interval, number, plain, probability, signed, words
 from exactrank.compare.standings import LEVEL, Effort, Standing
 from exactrank.compare.statistics.paired import TESTS
 from exactrank.compare.statistics.pairs import Pair
 
 #: By measure: how all methods stand, in their order.
 Board = Mapping[str, Sequence[Standing]]
+NAMED = 4  #: methods that a sentence names
 
 
 def leaderboard(caption: str, board: Board, efforts: Sequence[Effort]) -> Table:
@@ -19,7 +21,7 @@ def leaderboard(caption: str, board: Board, efforts: Sequence[Effort]) -> Table:
         parts = ("train", "validation") if measure == first else ()
         measured += [Column(title, measure) for title in (*parts, "test", "95% interval")]
         measured.append(Column("better than", measure, words=True))
-    effort = [Column(title, "effort") for title in ("fit (s)", "tuning (s)", "memory (MB)", *(["folds"] if divided else []))]
+    effort = [Column(title, "effort") for title in ("fit (s)", "tuning (s)", "memory (MiB)", *(["folds"] if divided else []))]
     rows = []
     for i, took in enumerate(efforts):
         cells = [Cell(board[first][i].letter, float(i), "letter"), words(took.method, "name")]
@@ -32,7 +34,8 @@ def leaderboard(caption: str, board: Board, efforts: Sequence[Effort]) -> Table:
             cells += [_mean(own), number(own.interval[0], interval(own.interval, 3), "quiet")]
             cells.append(Cell(own.better_than, float(len(own.better_than)), "marks"))
         cells += [number(seconds, plain(seconds, 2)) for seconds in (took.seconds, took.tuning)]
-        cells.append(number(took.memory or None, plain(took.memory / 1e6 if took.memory else None, 0)))
+        mebibytes = took.memory // MIB or None
+        cells.append(number(mebibytes, f"{mebibytes:,}" if mebibytes else None))
         rows.append([*cells, number(took.folds, f"{took.folds}/{took.of}")] if divided else cells)
     return Table(caption, [*method, *measured, *effort], rows)
 
@@ -42,10 +45,19 @@ def verdict(measure: str, standings: Sequence[Standing]) -> str:
     best = [own for own in standings if own.best]
     if not best:
         return ""
-    names, first = " and ".join(own.method for own in best), best[0]
-    letters = ", ".join(first.better_than.split() if " " in first.better_than else first.better_than)
-    beaten = f"significantly better than {letters}" if letters else "not significantly better than any other"
-    return f"Best by {measure}: {names} with {plain(first.mean)} ({interval(first.interval)}), {beaten}."
+    first, others = best[0], sum(own.mean == own.mean for own in standings) - 1
+    letters = first.better_than.split() if len(standings) > len(ascii_lowercase) else list(first.better_than)
+    beaten = [own.method for own in standings if own.letter in letters]
+    which = (
+        "every other method"
+        if len(beaten) == others > 1
+        else ", ".join(beaten)
+        if len(beaten) <= NAMED
+        else f"{len(beaten)} of {others} others"
+    )
+    told = f"significantly better than {which}" if beaten else "not significantly better than any other"
+    names, alone = " and ".join(own.method for own in best), f", {told}" if others else ""
+    return f"Best by {measure}: {names} with {plain(first.mean)} ({interval(first.interval)}){alone}."
 
 
 def overview(names: Sequence[str], boards: Mapping[str, Board], winning: Mapping[str, Mapping[str, int]]) -> Table:
@@ -61,7 +73,7 @@ def overview(names: Sequence[str], boards: Mapping[str, Board], winning: Mapping
 
 
 def pairs_table(caption: str, pairs: Sequence[Pair]) -> Table:
-    """Every method against those after it, by one measure; no p is written as 0."""
+    """Every method against those after it, by one measure."""
     columns = [Column("first", words=True), Column("second", words=True)]
     columns += [Column(title, f"first {MINUS} second") for title in ("difference", "95% interval")]
     columns += [Column(test, group) for group in ("p", "p, adjusted") for test in TESTS]
@@ -72,7 +84,7 @@ def pairs_table(caption: str, pairs: Sequence[Pair]) -> Table:
         cells = [words(pair.first, "name"), words(pair.second, "name")]
         cells += [number(pair.difference, signed(pair.difference)), number(pair.interval[0], interval(pair.interval), "quiet")]
         for p in (by[test] for by in (pair.p, pair.adjusted) for test in TESTS):
-            cells.append(number(p, "<0.0001" if p < 0.00005 else plain(p), "clear" if p < LEVEL else ""))
+            cells.append(number(p, probability(p), "clear" if p < LEVEL else ""))
         cells += [number(value, signed(value, 3)) for value in (pair.effect, pair.rank_biserial)]
         rows.append([*cells, *(number(count, f"{count:,}") for count in (pair.wins, pair.ties, pair.losses))])
     return Table(caption, columns, rows)

@@ -1,14 +1,16 @@
 """What is needed to understand a comparison and to run it again: data, measures, settings, trials."""
 
 import inspect
-import sys
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
 
 from exactrank.compare.page.charts import bar_chart
-from exactrank.compare.page.table import Cell, Column, Table, number, plain, words
+from exactrank.compare.page.equations import equations, policies, symbols
+from exactrank.compare.page.table import NONE, Cell, Column, Table, number, plain, words
 from exactrank.compare.results import DataSummary, Fit
 from exactrank.errors import MeasureError
 from exactrank.measures import Measure
@@ -18,27 +20,26 @@ from exactrank.text import written
 GRADES = 12  #: that have a bar of their own
 
 
-def definitions(measures: Mapping[str, str]) -> list[dict[str, str]]:
-    """Every measure of a comparison in words and equations, which are those of the code that computes it."""
-    found = []
+def definitions(measures: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every measure of a comparison in words and equations; those that differ in their cutoff alone are told of once."""
+    found: dict[str, dict[str, Any]] = {}
     for name, exact in measures.items():
-        own = {"name": name, "exact": exact, "words": "", "equations": ""}
         try:
-            kind = type(parse_measure(name))
+            measure = parse_measure(name)
         except MeasureError:  # a measure of the caller's own, whose definition is all there is
-            found.append(own)
-        else:
-            found.append({**own, "words": _documented(kind), "equations": _documented(sys.modules[kind.__module__])})
-    return found
+            found[name] = {"names": [name], "exact": [exact], "words": "", "equations": [], "symbols": "", "policies": ""}
+            continue
+        own = {"words": _documented(measure), "equations": equations(measure), "symbols": symbols(measure), "policies": policies(measure)}
+        same = found.setdefault(repr(replace(measure, k=1)) if measure.k else exact, {"names": [], "exact": [], **own})
+        same["names"].append(name)
+        same["exact"].append(exact)
+    return list(found.values())
 
 
-def policies() -> str:
-    """What all measures share: queries with nothing relevant, and ties."""
-    return _documented(sys.modules[Measure.__module__]).rpartition("\n\n")[2]
-
-
-def _documented(thing: object) -> str:
-    return (inspect.getdoc(thing) or "").replace("``", "")
+def _documented(measure: Measure) -> str:
+    """The first paragraph of what its class says, without references to equations and examples."""
+    about = (inspect.getdoc(type(measure)) or "").partition("\n\n")[0]
+    return re.sub(r",? \(\d\)", "", about).replace("``", "").replace("\n", " ")
 
 
 def folds_table(data: DataSummary) -> Table:
@@ -65,29 +66,56 @@ def grades_chart(data: DataSummary) -> Markup | None:
     return bar_chart([name for name, _ in grades], counts, [f"{count:,}" for count in counts], f"documents of {data.name} by grade")
 
 
-def fit_record(fit: Fit) -> dict[str, Any]:
-    """One fit with all that it was given, settings as they would be written in Python, and all that was tried for it, in order."""
+def fit_records(fits: Iterable[Fit]) -> list[dict[str, Any]]:
+    """Each method on each data set with all that it was given, settings as they would be written in Python, and all that was tried.
+
+    Settings that are the same in all folds are told once; those that differ stand in a table of the folds.
+    """
+    together: dict[tuple[str, str], list[Fit]] = {}
+    for fit in fits:
+        together.setdefault((fit.dataset, fit.method), []).append(fit)
+    return [_record(own) for own in together.values()]
+
+
+def _record(fits: list[Fit]) -> dict[str, Any]:
+    given = [{name: repr(value) for name, value in fit.settings.items()} for fit in fits]
+    same = {name: text for name, text in given[0].items() if all(own.get(name) == text for own in given)}
+    columns = [Column("fold", words=True), Column("fit (s)"), Column("settings of this fold", words=True)]
+    rows = []
+    for fit, own in zip(fits, given, strict=True):
+        text = ", ".join(f"{name}={value}" for name, value in own.items() if name not in same)
+        what = Cell(f"failed: {fit.failed}", None, "failed") if fit.failed else words(text, "code")
+        rows.append([words(fit.fold, "name"), number(fit.seconds, plain(fit.seconds, 2)), what])
+    tried = [row for fit in fits for row in _trials(fit)]
+    heads = [Column("fold", words=True), Column("trial"), Column("validation"), Column("seconds"), Column("settings", words=True)]
+    return {
+        "fit": fits[0],
+        "failed": sum(bool(fit.failed) for fit in fits),
+        "settings": list(same.items()),
+        "folds": Table("Folds", columns, rows),
+        "trials": Table("Trials of tuning", heads, tried) if tried else None,
+    }
+
+
+def _trials(fit: Fit) -> list[list[Cell]]:
     best = max((trial.valid for trial in fit.trials if trial.valid is not None), default=None)
     rows = []
     for i, trial in enumerate(fit.trials):
-        settings = written(trial.settings) or "as they are by default"
+        settings = written(trial.settings) or "the defaults"
         reached = Cell("failed", None, "failed") if trial.failed else number(trial.valid, kind="best" if trial.valid == best else "")
         text = f"{settings}: {trial.failed}" if trial.failed else settings
-        rows.append([number(i, str(i)), reached, number(trial.seconds, plain(trial.seconds, 2)), words(text, "code")])
-    columns = [Column("trial"), Column("validation"), Column("seconds"), Column("settings", words=True)]
-    given = [(name, repr(value)) for name, value in fit.settings.items()]
-    trials = Table("Trials of tuning", columns, rows) if rows else None
-    return {"fit": fit, "chosen": written(fit.chosen), "settings": given, "trials": trials}
+        rows.append([words(fit.fold), number(i, str(i)), reached, number(trial.seconds, plain(trial.seconds, 2)), words(text, "code")])
+    return rows
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Names and values, those of mappings within by both names.
 
-    >>> list(flat({"seed": 0, "versions": {"numpy": "2.0"}}))
-    [('seed', '0'), ('versions: numpy', '2.0')]
+    >>> list(flat({"seed": 0, "limit": None, "versions": {"numpy": "2.0"}}))
+    [('seed', '0'), ('limit', '–'), ('versions: numpy', '2.0')]
     """
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{name}: ")
         else:
-            yield f"{prefix}{name}", value if isinstance(value, str) else repr(value)
+            yield f"{prefix}{name}", NONE if value is None else value if isinstance(value, str) else repr(value)

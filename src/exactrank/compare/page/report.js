@@ -1,12 +1,15 @@
 "use strict";
 // The page reads without this; it sorts tables, shows tips, and lets the reader choose data set, fold and baseline.
+document.documentElement.classList.add("chosen");
 
 const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
 
 // Tables: a click on a heading sorts by its column, numbers from the largest first, and back; rows without a value stay last.
+const leading = (text) => (/^[<+]?(-?\d+(?:\.\d+)?)/.exec(text.replaceAll(",", "").replace("−", "-")) ?? ["", text])[1];
 function sortBy(heading) {
-  const table = heading.closest("table"), body = table.tBodies[0], column = heading.cellIndex;
-  const rows = [...body.rows].map((row) => ({ row, by: "last" in row.dataset ? "" : row.cells[column].dataset.order ?? row.cells[column].textContent }));
+  const table = heading.closest("table"), body = table.tBodies[0], column = heading.cellIndex, words = heading.matches(".words");
+  const order = (cell) => cell.dataset.order ?? (words ? cell.textContent.toLowerCase() : leading(cell.textContent));
+  const rows = [...body.rows].map((row) => ({ row, by: "last" in row.dataset ? "" : order(row.cells[column]) }));
   const numeric = rows.every(({ by }) => !Number.isNaN(Number(by)));
   const before = heading.getAttribute("aria-sort"), up = before === "none" ? !numeric || column === 0 : before === "descending";
   const compared = (a, b) => (numeric ? a - b : a.localeCompare(b)) * (up ? 1 : -1);
@@ -32,10 +35,27 @@ function point(mark) {
   tip.style.left = left + "px";
   tip.style.top = (at.top - own.height - 8 > 0 ? at.top - own.height - 8 : at.bottom + 8) + "px";
 }
+// The points of a line are held as text, "across down what-is-said...", and become marks when the chart is first pointed at.
+function mark(name, given, said) {
+  const made = document.createElementNS(document.querySelector("svg").namespaceURI, name);
+  for (const [key, value] of Object.entries(given)) made.setAttribute(key, String(value));
+  made.dataset.tip = said;
+  return made;
+}
+function marks(chart) {
+  for (const line of all("[data-at]", chart)) {
+    const said = line.dataset.at ? line.dataset.at.split(";").map((point) => point.split(" ")) : [];
+    delete line.dataset.at;
+    line.append(...said.map(([x, y, ...values]) =>
+      mark("circle", { class: "unseen", cx: x + "%", cy: y + "%", r: 4 }, line.dataset.say.replace(/\{\}/g, () => values.shift()))));
+  }
+  chart.closest("figure")?.bars?.();
+  return all("[data-tip]", chart);
+}
 function nearest(chart, event) {
   const across = chart.dataset.near === "x";
   let found = null, least = across ? Infinity : 30;
-  for (const mark of all("[data-tip]", chart)) {
+  for (const mark of marks(chart)) {
     const box = mark.getBoundingClientRect();
     const x = Math.max(box.left - event.clientX, 0, event.clientX - box.right), y = Math.max(box.top - event.clientY, 0, event.clientY - box.bottom);
     const away = across ? x : Math.hypot(x, y);
@@ -46,20 +66,20 @@ function nearest(chart, event) {
 for (const chart of all(".chart")) {
   chart.addEventListener("pointermove", (event) => point(nearest(chart, event)));
   chart.addEventListener("pointerleave", () => point(null));
-  chart.addEventListener("focus", () => { if (chart.matches(":focus-visible")) point(chart.querySelector("[data-tip]")); });
+  chart.addEventListener("focus", () => { if (chart.matches(":focus-visible")) point(marks(chart)[0]); });
   chart.addEventListener("blur", () => point(null));
   chart.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    const marks = all("[data-tip]", chart);
     if (event.key === "Escape") point(null);
-    if (!step || !marks.length) return;
+    const there = step ? marks(chart) : [];
+    if (!there.length) return;
     event.preventDefault();
-    point(marks[(marks.indexOf(pointed) + step + marks.length) % marks.length]);
+    point(there[(there.indexOf(pointed) + step + there.length) % there.length]);
   });
 }
 addEventListener("scroll", () => point(pointed), { passive: true });
 
-// Choices: what is not chosen goes away, but for print.
+// Choices: what is not chosen goes away; on paper all data sets are there.
 function pick(name, value) {
   for (const part of all("[data-of]")) if (part.dataset.of === name) part.classList.toggle("away", value !== "" && part.dataset.is !== value);
   for (const select of all("select[data-picks]")) if (select.dataset.picks === name) select.value = value;
@@ -69,21 +89,17 @@ for (const select of all("select[data-picks]")) {
   pick(select.dataset.picks, select.options[0].value);
 }
 
-// Query by query: the same bars as the charts have at first, against another baseline.
+// Query by query: the same areas as the charts have at first, against another baseline.
 const written = (value, plus = false) => {
   const text = value.toLocaleString("en-US", { minimumFractionDigits: 4, maximumFractionDigits: 4 });
   if (!/[1-9]/.test(text)) return text.replace("-", "");
   return plus && value > 0 ? "+" + text : text.replace("-", "−");
 };
-function bar(chart, width, place, at, it, own, base) {
-  const { left, zero, unit } = chart.dataset, height = Number(unit) * ((it.values[own][at] - it.values[base][at]) / it.unit);
-  const rect = document.createElementNS(chart.namespaceURI, "rect");
-  const given = { x: Number(left) + place * width, y: zero - Math.max(height, 0), width: 0.85 * width, height: Math.abs(height) };
-  for (const [name, value] of Object.entries(given)) rect.setAttribute(name, String(Number(value.toFixed(2))));
-  rect.setAttribute("class", height > 0 ? "win" : height < 0 ? "loss" : "tie");
-  const [a, b] = [it.values[own][at] / it.unit, it.values[base][at] / it.unit];
-  rect.dataset.tip = `query ${it.qid[at]}\n${it.names[own]}: ${written(a)}\n${it.names[base]}: ${written(b)}\ndifference: ${written(a - b, true)}`;
-  return rect;
+function area(differences, it, sign) {
+  const column = it.span / Math.max(differences.length, 1), zero = it.span / 2, round = (value) => Math.floor(value + 0.5);
+  const own = differences.map((value, i) => [i, value]).filter(([, value]) => sign * value > 0);
+  const tops = own.map(([i, value]) => `V${round(zero * (1 - value / it.reach))}H${round((i + 1) * column)}`).join("");
+  return own.length ? `M${round(own[0][0] * column)} ${zero}${tops}V${zero}Z` : "";
 }
 function drawn(it, own, base) {
   const difference = (q) => it.values[own][q] - it.values[base][q];
@@ -92,22 +108,34 @@ function drawn(it, own, base) {
   if (order.length <= it.columns) return order;
   return Array.from({ length: it.columns }, (_, i) => order[Math.floor((i * (order.length - 1)) / (it.columns - 1))]);
 }
+function bars(plot, it, own, base, order) {
+  const width = 100 / Math.max(order.length, 1);
+  plot.append(...order.map((at, place) => {
+    const [a, b] = [it.values[own][at] / it.unit, it.values[base][at] / it.unit], high = (50 * Math.abs(a - b)) / it.reach;
+    const given = { class: "unseen", x: place * width + "%", y: (a > b ? 50 - high : 50) + "%", width: width + "%", height: high + "%" };
+    return mark("rect", given, `query ${it.qid[at]}\n${it.names[own]}: ${written(a)}\n${it.names[base]}: ${written(b)}\ndifference: ${written(a - b, true)}`);
+  }));
+}
 for (const part of all(".win-loss")) {
   const it = JSON.parse(part.querySelector("script").textContent), select = part.querySelector(".baseline");
+  const against = (base) => all("figure", part).forEach((figure, own) => {
+    const plot = figure.querySelector(".chart > svg");
+    all("rect", plot).forEach((rect) => rect.remove());
+    figure.bars = () => { figure.bars = null; bars(plot, it, own, base, drawn(it, own, base)); };
+  });
+  against(Number(select.value));
   select.addEventListener("change", () => {
     const base = Number(select.value);
+    against(base);
     all("figure", part).forEach((figure, own) => {
-      const chart = figure.querySelector(".chart"), order = drawn(it, own, base), width = chart.dataset.across / Math.max(order.length, 1);
+      const differences = drawn(it, own, base).map((q) => (it.values[own][q] - it.values[base][q]) / it.unit);
       figure.hidden = own === base;
       figure.querySelector(".against").textContent = "against " + it.names[base];
       const [wins, ties, losses] = it.counts[own][base];
-      figure.querySelector(".count").textContent = `${wins} wins, ${ties} ties, ${losses} losses`;
-      chart.setAttribute("aria-label", `${it.names[own]} against ${it.names[base]}, query by query`);
-      chart.querySelector(".bars").replaceChildren(...order.map((at, place) => bar(chart, width, place, at, it, own, base)));
+      figure.querySelector(".count").textContent = `${wins} won, ${ties} tied, ${losses} lost`;
+      figure.querySelector(".chart").setAttribute("aria-label", `${it.names[own]} against ${it.names[base]}, query by query`);
+      figure.querySelector(".win").setAttribute("d", area(differences, it, 1));
+      figure.querySelector(".loss").setAttribute("d", area(differences, it, -1));
     });
   });
 }
-
-// On paper all parts are open.
-addEventListener("beforeprint", () => all("details:not([open])").forEach((each) => { each.open = true; each.dataset.opened = ""; }));
-addEventListener("afterprint", () => all("details[data-opened]").forEach((each) => { each.open = false; delete each.dataset.opened; }));

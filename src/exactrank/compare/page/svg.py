@@ -1,6 +1,10 @@
 """SVG: elements as text that is escaped exactly once, how methods look, and scales with the axes of a chart.
 
-A method is told from others by colour, dash and marker, the same in every chart. Colours are those of Okabe & Ito (2008), which the
+A chart takes the width that there is: points stand at shares of its plot, while texts and markers keep their size. Lines are drawn in a
+square of `SPAN` by `SPAN` that is stretched over the plot, without the width of their strokes. Where a label may meet its neighbour on a
+phone there are two sets of them, of which the page shows one.
+
+A method is recognised by colour, dash and marker, the same in every chart. Colours are those of Okabe & Ito (2008), which the
 colour-blind can tell apart, without yellow, which is pale on white. With 7 colours, 3 dashes and 5 markers two methods of fewer than 105
 differ in one of them at least.
 
@@ -12,7 +16,7 @@ import math
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,9 +25,13 @@ from markupsafe import Markup
 from exactrank.compare.page.table import MINUS
 from exactrank.text import printable
 
-Span = tuple[float, float]  #: the ends of a scale, or width and height
+Span = tuple[float, float]  #: the ends of a scale
+Point = tuple[float, float]
+Padding = tuple[float, float, float, float]  #: pixels around a plot: top, right, bottom, left
+SPAN = 2000.0  #: width and height of a plot, in units of its lines
 FONT = 12.0  #: pixels, in all charts
-TOP, RIGHT, BOTTOM = 24.0, 12.0, 22.0  #: margins of a chart, with room for the titles of the axes
+NARROW, WIDE = 318.0, 700.0  #: pixels of the narrowest chart, and of the narrowest that shows more labels
+TOP, RIGHT, BOTTOM = 24.0, 14.0, 22.0  #: pixels around a plot, with room for the titles of the axes
 TICK = 18.0  #: pixels for the labels of x
 GAP = 6.0  #: between a tick and its label
 COLOURS, DASHES = 7, 3
@@ -65,13 +73,39 @@ def coordinate(value: float) -> str:
     return f"{value:z.2f}".rstrip("0").rstrip(".")
 
 
-def path(points: list[tuple[float, float]]) -> str:
-    """The ``d`` of a line through points.
+def share(at: float) -> str:
+    """A place on a plot, as the share of its width or height.
 
-    >>> path([(0, 1), (2.5, 3)])
-    'M0 1L2.5 3'
+    >>> share(500.0), share(1 / 3 * SPAN)
+    ('25%', '33.33%')
     """
-    return "M" + "L".join(f"{coordinate(x)} {coordinate(y)}" for x, y in points)
+    return coordinate(100 * at / SPAN) + "%"
+
+
+def path(points: Sequence[Point]) -> str:
+    """The ``d`` of a line through points, in whole units.
+
+    >>> path([(0, 1), (2.5, 3), (2.6, 3.2)])
+    'M0 1L3 3'
+    """
+    places = [f"{whole(x)} {whole(y)}" for x, y in points]
+    return "M" + "L".join(place for i, place in enumerate(places) if i == 0 or place != places[i - 1])
+
+
+def stairs(spans: Sequence[tuple[float, float, float]]) -> str:
+    """The ``d`` of steps that join: each from x to x at a height.
+
+    >>> stairs([(0, 10, 5), (10, 20, 7), (20, 30, 7)])
+    'M0 5H10V7H30'
+    """
+    levels = [(whole(y), whole(b)) for _, b, y in spans]
+    steps = [f"V{y}H{b}" for (y, b), (after, _) in zip(levels, [*levels[1:], (None, 0)], strict=True) if y != after]
+    return f"M{whole(spans[0][0])} {levels[0][0]}{''.join(steps).removeprefix(f'V{levels[0][0]}')}"
+
+
+def whole(value: float) -> int:
+    """The nearest whole number, halves up, as the page's script rounds too."""
+    return math.floor(value + 0.5)
 
 
 def text_width(text: str) -> float:
@@ -110,24 +144,49 @@ def look(number: int) -> str:
     return f"colour-{number % COLOURS} dash-{number // COLOURS % DASHES}"
 
 
-def marker(number: int, x: float, y: float, tip: str | None = None) -> Markup:
-    """The marker of a method at a point; ``tip`` is said about it."""
-    classes, shape = f"marker colour-{number % COLOURS}", MARKERS[number % len(MARKERS)]
-    if shape == "circle":
-        return element("circle", class_=classes, cx=x, cy=y, r=3.4, data_tip=tip)
-    return element("path", class_=classes, d=path([(x + a, y + b) for a, b in _SHAPES[shape]]) + "Z", data_tip=tip)
+def marker(number: int, x: str | float, y: str | float) -> Markup:
+    """The marker of a method; its colour is that of the group that it stands in."""
+    return element("use", href=f"#{MARKERS[number % len(MARKERS)]}", x=x, y=y)
+
+
+def shapes() -> Markup:
+    """The markers, which a page has once."""
+    drawn = [element("path", id=name, d="M" + "L".join(f"{x} {y}" for x, y in points) + "Z") for name, points in _SHAPES.items()]
+    return element("svg", element("defs", element("circle", id="circle", r=3.4), *drawn), class_="shapes", aria_hidden="true")
 
 
 def sample(number: int) -> Markup:
     """A piece of a method's line, for a legend."""
-    parts = element("path", class_=f"line {look(number)}", d="M1 7L33 7"), marker(number, 17.0, 7.0)
-    return element("svg", *parts, class_="sample", viewBox="0 0 34 14", width="34", height="14", aria_hidden="true")
+    parts = element("path", class_="line", d="M1 7L33 7"), marker(number, 17.0, 7.0)
+    return element("svg", *parts, class_=f"sample {look(number)}", viewBox="0 0 34 14", width="34", height="14", aria_hidden="true")
 
 
-def chart(size: Span, label: str, parts: Sequence[Markup], *, near: str = "xy", **where: str) -> Markup:
-    """The whole picture; the keyboard can reach it."""
-    box = f"0 0 {size[0]:g} {size[1]:g}"
-    return element("svg", *parts, class_="chart", viewBox=box, role="img", aria_label=label, tabindex="0", data_near=near, **where)
+def stretched(*lines: Markup) -> Markup:
+    """Lines in units of `SPAN`, over the whole plot."""
+    return element("svg", *lines, viewBox=f"0 0 {SPAN:g} {SPAN:g}", preserveAspectRatio="none")
+
+
+def chart(
+    label: str,
+    parts: Sequence[Markup],
+    padding: Padding,
+    *,
+    kind: str = "small",
+    tall: float | None = None,
+    wider: float | None = None,
+    near: str = "xy",
+    **where: str,
+) -> Markup:
+    """The whole picture; the keyboard can reach it. ``kind`` is "wide" where more labels fit on a wide page.
+
+    ``tall`` is the height of the plot in pixels where its content sets it; ``wider`` the padding on the right where there is room.
+    """
+    top, right, bottom, left = map(coordinate, padding)
+    style = f"--pad:{top}px {right}px {bottom}px {left}px"
+    style += "" if wider is None else f";--wide-pad:{top}px {coordinate(wider)}px {bottom}px {left}px"
+    style += "" if tall is None else f";--tall:{coordinate(tall)}px"
+    drawn = element("svg", *parts)
+    return element("div", drawn, class_=f"chart {kind}", style=style, role="img", aria_label=label, tabindex="0", data_near=near, **where)
 
 
 @dataclass(frozen=True)
@@ -196,30 +255,48 @@ def extent(values: Iterable[float | None], *, margin: float = 0.05, log: bool = 
 
 
 def framed(
-    size: Span, x_ends: Span, y_ends: Span, titles: tuple[str, str], *, log: bool = False, many: int = 5
-) -> tuple[Scale, Scale, Markup]:
-    """The scales of x and y in a chart, with room for the labels of y, and its axes; ``log`` and ``many`` are about x.
+    x_ends: Span, y_ends: Span, titles: tuple[str, str], *, log: bool = False, many: int = 5, kind: str = "small"
+) -> tuple[Scale, Scale, Markup, Padding]:
+    """The scales of x and y in a chart, its axes, and the room for their labels; ``log`` and ``many`` are about x.
 
     There are lines at the ticks of y, and labels at those of both, but none of x that would meet another or leave the chart. The title of
     y stands above the plot, where it needs no turning.
     """
-    width, height = size
-    y = Scale(*y_ends, height - BOTTOM - (TICK if many else 0), TOP)
-    left, right = max(map(text_width, y.labels), default=0) + GAP + 2, width - RIGHT
-    x = Scale(*x_ends, left, right, log, many)
+    y = Scale(*y_ends, SPAN, 0.0)
+    padding = TOP, RIGHT, BOTTOM + (TICK if many else 0.0), max(map(text_width, y.labels), default=0.0) + GAP + 2
+    x = Scale(*x_ends, 0.0, SPAN, log, many)
+    grid = "".join(f"M0 {whole(y(tick))}H{SPAN:g}" for tick in y.ticks)
+    labels = [element("text", label, y=share(y(tick))) for tick, label in zip(y.ticks, y.labels, strict=True)]
     parts = [
-        element("text", shortened(titles[1], width - 4), class_="title", x=2.0, y=FONT),
-        element("text", shortened(titles[0], right - 2), class_="title", x=right, y=height - 4, text_anchor="end"),
+        stretched(*([element("path", class_="grid", d=grid)] if grid else [])),
+        titled(titles, padding),
+        element("g", *labels, class_="ys", transform=f"translate({-GAP:g} 4)"),
+        x_axis(x, padding, kind) if many else Markup(""),
     ]
-    for tick, label in zip(y.ticks, y.labels, strict=True):
-        parts.append(element("line", class_="grid", x1=left, x2=right, y1=y(tick), y2=y(tick)))
-        parts.append(element("text", label, class_="tick", x=left - GAP, y=y(tick) + 4, text_anchor="end"))
-    taken = 0.0
-    for tick, label in zip(x.ticks, x.labels, strict=True):
-        at, half = x(tick), text_width(label) / 2
-        if at - half >= taken and at + half <= width:
-            parts.append(element("text", label, class_="tick", x=at, y=y.start + 16, text_anchor="middle"))
-            taken = at + half + GAP
-    if many:
-        parts.append(element("line", class_="axis", x1=left, x2=right, y1=y.start, y2=y.start))
-    return x, y, Markup("").join(parts)
+    return x, y, Markup("").join(parts), padding
+
+
+def titled(titles: tuple[str, str], padding: Padding) -> Markup:
+    """The titles of x, under the plot on its right, and of y, above it on its left."""
+    below, above = (shortened(title, NARROW - RIGHT - 4) for title in titles)
+    top, _, bottom, left = padding
+    return element("text", above, class_="title", x=2 - left, y=FONT - top) + element(
+        "text", below, class_="title end", x="100%", y="100%", dy=bottom - 4
+    )
+
+
+def x_axis(x: Scale, padding: Padding, kind: str) -> Markup:
+    """The line under a plot, and labels as many as fit in the narrowest one; where it may be wide, also those for a wide one."""
+    sets = [("few" if kind == "wide" else "", x, NARROW)]
+    if kind == "wide":
+        sets.append(("many", replace(x, many=max(x.many, 12)), WIDE))
+    drawn = [stretched(element("path", class_="axis", d=f"M0 {SPAN:g}H{SPAN:g}"))]
+    for name, scale, wide in sets:
+        across, taken, labels = wide - padding[1] - padding[3], -padding[3], []
+        for tick, label in zip(scale.ticks, scale.labels, strict=True):
+            at, half = scale(tick) / SPAN * across, text_width(label) / 2
+            if at - half >= taken and at + half <= across + padding[1]:
+                labels.append(element("text", label, x=share(scale(tick)), y="100%"))
+                taken = at + half + GAP
+        drawn.append(element("g", *labels, class_=f"xs {name}".strip(), transform="translate(0 16)"))
+    return Markup("").join(drawn)

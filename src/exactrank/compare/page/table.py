@@ -4,11 +4,14 @@ A column may stand in a group of columns, and a cell has what it is sorted by be
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 NONE, MINUS = "\u2013", "\u2212"
+MIB = 1 << 20  #: bytes, the unit of memory in every table
+_LEADING = re.compile(r"[<+]?(-?\d+(?:\.\d+)?)")
 
 
 def plain(value: float | None, decimals: int = 4) -> str:
@@ -39,6 +42,15 @@ def interval(ends: tuple[float, float], decimals: int = 4) -> str:
     return f"{plain(ends[0], decimals)} to {plain(ends[1], decimals)}" if all(map(math.isfinite, ends)) else NONE
 
 
+def probability(p: float) -> str:
+    """No p is written as 0.
+
+    >>> probability(0.0123), probability(1e-9)
+    ('0.0123', '<0.0001')
+    """
+    return "<0.0001" if p < 0.00005 else plain(p)
+
+
 def compact(value: float) -> str:
     """Four digits that count.
 
@@ -65,6 +77,21 @@ class Cell:
     order: float | str | None = None
     kind: str = ""  #: a class of the style
     span: int = 1
+
+    @property
+    def hidden_order(self) -> str | None:
+        """The order where the page's script cannot read it from the text.
+
+        >>> Cell("-1,234.5 to 2", -1234.496).hidden_order, Cell("b", 1.0).hidden_order, Cell(NONE).hidden_order
+        (None, '1.0', '')
+        """
+        if self.order is None:
+            return ""
+        if isinstance(self.order, str):
+            return None if self.order == self.text.casefold() else self.order
+        leading = _LEADING.match(self.text.replace(",", "").replace(MINUS, "-"))
+        near = leading is not None and abs(float(leading[1]) - self.order) <= 0.01
+        return None if near else str(self.order)
 
 
 @dataclass(frozen=True)

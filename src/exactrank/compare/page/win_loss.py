@@ -12,9 +12,7 @@ import numpy as np
 from markupsafe import Markup
 
 from exactrank.arrays import PerQuery
-from exactrank.compare.page.charts import SMALL
-from exactrank.compare.page.svg import chart, element, framed
-from exactrank.compare.page.table import plain, signed
+from exactrank.compare.page.svg import SPAN, Span, chart, element, framed, stretched, whole
 from exactrank.compare.standings import Shared
 from exactrank.compare.statistics.pairs import Pair
 
@@ -39,46 +37,48 @@ def win_loss(shared: Shared, measure: str, pairs: Sequence[Pair], baseline: str)
     if len(names) < 2:
         return None
     table = np.stack([shared.values[name] for name in names])
-    whole = np.rint(np.where(np.isfinite(table), table, np.nan) * UNIT)
+    rounded = np.rint(np.where(np.isfinite(table), table, np.nan) * UNIT)
     base = names.index(baseline) if baseline in names else 0
     counts = [[(0, 0, 0) for _ in names] for _ in names]  # wins, ties and losses of every method against every other
     for pair in pairs:
         i, j = names.index(pair.first), names.index(pair.second)
         counts[i][j], counts[j][i] = (pair.wins, pair.ties, pair.losses), (pair.losses, pair.ties, pair.wins)
-    some = whole[:, np.isfinite(whole).any(axis=0)]
+    some = rounded[:, np.isfinite(rounded).any(axis=0)]
     reach = float((np.nanmax(some, axis=0) - np.nanmin(some, axis=0)).max(initial=0.0)) / UNIT or 1.0
+    ends = -1.05 * reach, 1.05 * reach
     opponents = []
-    for name, own, against in zip(names, whole, counts, strict=True):
-        tips = [
-            f"query {query}\n{name}: {plain(a)}\n{names[base]}: {plain(b)}\ndifference: {signed(a - b)}"
-            for query, a, b in zip(shared.qid, (own / UNIT).tolist(), (whole[base] / UNIT).tolist(), strict=True)
-        ]
+    for name, own, against in zip(names, rounded, counts, strict=True):
         label = f"{name} against {names[base]}, query by query"
-        drawn = win_loss_chart((own - whole[base]) / UNIT, tips, reach, label, f"difference of {measure}")
-        opponents.append((name, "{} wins, {} ties, {} losses".format(*against[base]), drawn))
-    known = int(np.isfinite(whole).all(axis=0).sum())
-    values = [[int(v) if math.isfinite(v) else None for v in own] for own in whole.tolist()]
+        drawn = win_loss_chart((own - rounded[base]) / UNIT, ends, label, f"difference of {measure}")
+        opponents.append((name, "{} won, {} tied, {} lost".format(*against[base]), drawn))
+    known = int(np.isfinite(rounded).all(axis=0).sum())
+    values = [[int(v) if math.isfinite(v) else None for v in own] for own in rounded.tolist()]
     held = {"names": names, "qid": shared.qid, "values": values, "counts": counts, "unit": UNIT, "columns": COLUMNS}
-    return WinLoss(names[base], opponents, known, min(known, COLUMNS), held)
+    return WinLoss(names[base], opponents, known, min(known, COLUMNS), {**held, "span": SPAN, "reach": ends[1]})
 
 
-def win_loss_chart(differences: PerQuery, tips: Sequence[str], reach: float, label: str, title: str) -> Markup:
-    """Differences from the largest to the smallest as bars up and down, on a scale from -``reach`` to ``reach``.
+def win_loss_chart(differences: PerQuery, ends: Span, label: str, title: str) -> Markup:
+    """Differences from the largest to the smallest: above the line where the method wins, below where it loses."""
+    _, y, axes, padding = framed((0.0, 1.0), ends, ("queries, best first", title), many=0)
+    found = differences[drawn_places(differences)].tolist()
+    zero = element("path", class_="axis", d=f"M0 {whole(y(0.0))}H{SPAN:g}")
+    areas = [element("path", class_=name, d=d) for name, d in zip(("win", "loss"), win_loss_areas(found, ends[1]), strict=True)]
+    return chart(label, [axes, stretched(*areas, zero)], padding, near="x")
 
-    The attributes ``data-left``, ``data-across``, ``data-zero`` and ``data-unit`` let the page's script draw other differences into it.
+
+def win_loss_areas(differences: Sequence[float], reach: float) -> tuple[str, str]:
+    """The ``d`` of what lies above the line and of what lies below it, of differences in order; the page's script has a twin of this.
+
+    >>> win_loss_areas([0.5, 0.0, -1.0], 1.0)
+    ('M0 1000V500H667V1000Z', 'M1333 1000V2000H2000V1000Z')
     """
-    x, y, axes = framed(SMALL, (0.0, 1.0), (-1.05 * reach, 1.05 * reach), ("queries, best first", title), many=0)
-    across, zero, unit = x.end - x.start, y(0.0), y(0.0) - y(1.0)
-    order = drawn_places(differences)
-    width = across / max(len(order), 1)
-    bars = []
-    for i, at in enumerate(order.tolist()):  # the page's script has a twin of this
-        height = unit * float(differences[at])
-        kind, top = "win" if height > 0 else "loss" if height < 0 else "tie", zero - max(height, 0.0)
-        bars.append(element("rect", class_=kind, x=x.start + i * width, y=top, width=0.85 * width, height=abs(height), data_tip=tips[at]))
-    parts = [axes, element("line", class_="axis", x1=x.start, x2=x.end, y1=zero, y2=zero), element("g", *bars, class_="bars")]
-    where = {"data_left": x.start, "data_across": across, "data_zero": zero, "data_unit": unit}
-    return chart(SMALL, label, parts, near="x", **{name: repr(value) for name, value in where.items()})
+    column, zero = SPAN / max(len(differences), 1), SPAN / 2
+    areas = []
+    for sign in (1, -1):
+        own = [(i, value) for i, value in enumerate(differences) if sign * value > 0]
+        tops = "".join(f"V{whole(zero * (1 - value / reach))}H{whole((i + 1) * column)}" for i, value in own)
+        areas.append(f"M{whole(own[0][0] * column)} {zero:g}{tops}V{zero:g}Z" if own else "")
+    return areas[0], areas[1]
 
 
 def drawn_places(differences: PerQuery) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

@@ -8,13 +8,13 @@ In (1) equal sizes share the mean of their ranks. Sizes are equal if they differ
 0.2 - 0.1 are the same difference, which rounding keeps apart. R+ and R- are the sums of the ranks above and below 0: r is 1 if every
 difference is above 0, -1 if every one is below, and 0 if they balance. d_z = 0.2, 0.5 and 0.8 are often called small, medium and large.
 
-How large differences are no p-value says. Those here are two-sided:
+A p-value does not say how large differences are. Those here are two-sided:
 
     t            t = mean(d) / (sd(d) / sqrt(n)), against Student's distribution with n - 1 degrees       (Student 1908)  (4)
     Wilcoxon     W = sum_q R_q, the signed ranks (1), against W with signs at random                     (Wilcoxon 1945)  (5)
     randomisation    p = P(|sum_q s_q d_q| >= |sum_q d_q|),   s_q = +-1 evenly                             (Fisher 1935)  (6)
 
-If it made no difference which ranker answers a query, both signs of d_q would be equally likely: (6) asks no more than that, and its
+If it made no difference which ranker answers a query, both signs of d_q would be equally likely: (6) assumes no more than that, and its
 statistic is the mean that is reported. Smucker, Allan & Carterette (2007) find that (4) and (6) agree on real runs and that (5) may not,
 since it tests another statistic; they recommend (6).
 
@@ -40,7 +40,7 @@ TABLED = 50
 ENUMERATED = 16
 #: Draws that share a generator. Part of the definition of (6): another number would draw other signs.
 BLOCK = 1 << 14
-#: Sums that differ by less than this part of sum |d_q| are equal but for rounding.
+#: Sums that differ by less than this part of sum |d_q| are equal except for rounding.
 ROUNDING = 1e-12
 
 
@@ -141,7 +141,7 @@ def randomisation(d: PerQuery, *, seed: int = 0, draws: int = 100_000) -> float:
     """(6): over all signs where they are at most ``draws``, else (1 + hits) / (1 + draws) of signs drawn at random.
 
     Counting the signs that were observed as one of the draws keeps the test valid (Phipson & Smyth 2010), so p is never 0. Differences of
-    0 are not flipped. The draws go by the size of the differences, so that neither the order of the queries nor exchanging the rankers
+    0 are not flipped. The draws go by the size of the differences, so that neither the order of the queries nor swapping the rankers
     changes p.
     """
     if draws < 1:

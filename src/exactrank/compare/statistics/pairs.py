@@ -4,20 +4,20 @@ With a and b the values of two methods, w the weights of the queries and n the n
 
     d_q = n w_q (a_q - b_q) / sum w,     whose mean is the difference of the weighted means                            (1)
 
-Tests and effects take (1), so that they speak of the difference that is reported; with equal weights it is a_q - b_q. A query counts
-if both methods have a value and its weight is above 0. Values that differ by rounding alone are equal. The bootstrap draws the same
-queries for all pairs. P-values p_(1) <= ... <= p_(m) of one test are adjusted over all pairs, so that the chance of even one false finding
-keeps to the level (Holm 1979):
+Tests and effects use (1), so that they concern the difference that is reported; with equal weights it is a_q - b_q. A query counts
+if both methods have a value and its weight is above 0. Values that differ only by rounding are equal. The bootstrap draws the same
+queries for all pairs. P-values p_(1) <= ... <= p_(m) of one test are adjusted over all pairs, so that the probability of even one false
+finding is at most the level (Holm 1979):
 
     adjusted_(i) = max over j <= i of min(1, (m - j + 1) p_(j))                                                        (2)
 
-It is never larger than Bonferroni's m p, and like it asks nothing of how the tests hang together.
+It is never larger than Bonferroni's m p, and like it assumes nothing about how the tests depend on each other.
 """
 
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from string import ascii_lowercase
 
@@ -29,7 +29,7 @@ from exactrank.compare.statistics.paired import TESTS, cohens_d, randomisation, 
 from exactrank.errors import DataError
 from exactrank.measures.evaluate import bootstrap_intervals
 
-#: Values that differ by less than this part of the larger are equal but for rounding.
+#: Values that differ by less than this part of the larger are equal except for rounding.
 SAME = 1e-12
 
 
@@ -50,9 +50,25 @@ class Pair:
     ties: int
     losses: int
 
+    @property
+    def reversed(self) -> "Pair":
+        """The same as ``second`` against ``first``; tests are two-sided, so p stays."""
+        low, high = self.interval
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            difference=-self.difference,
+            interval=(-high, -low),
+            effect=-self.effect,
+            rank_biserial=-self.rank_biserial,
+            wins=self.losses,
+            losses=self.wins,
+        )
+
 
 def all_pairs(values: Mapping[str, PerQuery], *, weight: PerQuery | None = None, seed: int = 0) -> tuple[Pair, ...]:
-    """Every method against those after it, in the order of ``values``, which are one number a query; NaN is a query skipped."""
+    """Every method against those after it, in the order of ``values``, which are one number per query; NaN is a skipped query."""
     if len(values) < 2:
         return ()
     table, weights = _checked(values, weight)
@@ -77,7 +93,7 @@ def all_pairs(values: Mapping[str, PerQuery], *, weight: PerQuery | None = None,
 
 
 def letters(names: Collection[str], pairs: Sequence[Pair], *, test: str = "randomisation", level: float = 0.05) -> dict[str, str]:
-    """For each method the letters of those it is significantly better than, as tables of papers mark it.
+    """For each method the letters of the methods that it significantly beats, as in tables of papers.
 
     Methods are a, b, c, ... in the order of ``names`` (see `letter`). Better is: the mean difference is above 0 and the adjusted p below
     ``level``. Beyond z letters have a space between them.
@@ -141,8 +157,8 @@ def winning_numbers(values: Mapping[str, Sequence[float]]) -> dict[str, int]:
     """How often a method beats another, over several data sets: S_i = sum_j sum_k [M_i(j) > M_k(j)] (Liu 2011, section 11.2).
 
     ``values`` are M_i(j), by method, one for each data set in the same order; NaN, a set without the method, neither wins nor is beaten.
-    Of n sets and m methods without ties all S_i add up to n m (m - 1) / 2; each tie takes one away. The number counts a win by a hair
-    like any other, so it orders methods and tests nothing.
+    For n sets and m methods without ties all S_i add up to n m (m - 1) / 2; each tie takes one away. A narrow win counts
+    like any other, so the number orders methods and tests nothing.
 
     >>> winning_numbers({"ListNet": [0.348, 0.444], "RankSVM": [0.346, 0.444], "FRank": [0.269, float("nan")]})
     {'ListNet': 2, 'RankSVM': 1, 'FRank': 0}

@@ -1,4 +1,4 @@
-"""Search engines that a hybrid search is tuned for, one file each: what it computes, and its configuration."""
+"""Search engines that a hybrid search can be tuned for, one file each: what it computes, and its configuration."""
 
 from exactrank.fuse.engines import elasticsearch, opensearch, qdrant, vespa, weaviate
 from exactrank.fuse.engines.base import Engine

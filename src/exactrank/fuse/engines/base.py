@@ -1,8 +1,8 @@
 """What a search engine is to tuning: its own normalisations, absent documents, signs and sums, and its configuration.
 
-An engine ranks by a weighted sum of what it makes of its systems' scores, over the first ``depth`` documents of each. Weights that were
-tuned with another normalisation, or on longer lists, are not the best there. So an engine is a profile of the tuning: what it computes is
-what is tuned, and what is written is all that it needs to compute just that.
+An engine ranks by a weighted sum of its systems' normalised scores, over the first ``depth`` documents of each. Weights that were
+tuned with another normalisation, or on longer lists, are not the best there. So an engine is a profile of the tuning: the weights are
+tuned for exactly what it computes, and the configuration holds all that it needs to compute just that.
 """
 
 import json

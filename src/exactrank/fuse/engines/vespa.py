@@ -37,7 +37,7 @@ def write(given: Settings) -> str:
     """A rank profile."""
     functions = {name: "score_" + re.sub(r"\W", "_", name, flags=re.ASCII) for name in given.systems}
     if len(set(functions.values())) < len(functions):
-        raise IncompatibleError(f"systems {', '.join(given.systems)} would be functions of the same name in Vespa; name them otherwise")
+        raise IncompatibleError(f"systems {', '.join(given.systems)} would be functions of the same name in Vespa; rename them")
     how = "normalize_linear({})" if given.normalise == "vespa-linear" else f"reciprocal_rank({{}}, {given.k})"
     terms = [f"{weight!r} * {how.format(functions[name])}" for name, weight in zip(given.systems, given.weights, strict=True)]
     lines = ["rank-profile hybrid {"]

@@ -1,0 +1,395 @@
+"""The pictures of the documentation, drawn by the library on the data of the pages that show them: ``make pictures``.
+
+``python docs/pictures.py [NAME ...]`` writes all of them, or some, to docs/img. The same versions of the libraries give the same bytes.
+"""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+os.environ["SOURCE_DATE_EPOCH"] = "0"  # the date that matplotlib writes into a picture
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from PIL import Image
+
+import exactrank as xr
+from exactrank.compare.statistics.pairs import all_pairs
+from exactrank.data.synthetic import CubicPolynomial
+from exactrank.pictures import COLOURS, QUIET, look
+
+FOLDER = Path(__file__).parent / "img"
+BLUE, ORANGE, GOLD, GREY = COLOURS[0], COLOURS[1], COLOURS[4], QUIET
+PATH, NUMBER = re.compile(r'(?<= d=")[^"]+'), re.compile(r"\d+\.\d{3,}")
+PICTURES: dict[str, Callable[[Path], None]] = {}
+
+
+def picture(name: str) -> Callable[[Callable[[Path], None]], Callable[[Path], None]]:
+    """Registers what writes the picture ``name`` to a path."""
+
+    def registered(write: Callable[[Path], None]) -> Callable[[Path], None]:
+        PICTURES[name] = write
+        return write
+
+    return registered
+
+
+@contextmanager
+def panels(path: Path, width: float, height: float, *shape: int, **grid: Any) -> Iterator[Any]:
+    """The axes of a new figure, which is written to ``path`` in the end."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    yield figure.subplots(*shape, **grid)
+    figure.savefig(path, dpi=150)
+
+
+def linear_example() -> tuple[xr.RankingData, np.ndarray]:
+    """The data of line-search.md, and scores of a linear model whose first weight is too small."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 5))
+    y = np.digitize(X @ [2.0, -1.0, 0.5, 0.0, 0.0] + rng.normal(size=3000), [1.0, 2.5, 4.0])
+    data = xr.RankingData.from_arrays(X, y, qid=np.arange(3000) // 20)
+    return data, data.X @ [1.0, -1.0, 0.5, 0.0, 0.0]
+
+
+def bent_example() -> list[xr.RankingData]:
+    """Training, validation and test data whose fourth feature counts by its distance from 0."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 5))
+    good = X @ [2.0, -1.0, 0.5, 0.0, 0.0] + 2 * np.abs(X[:, 3]) + rng.normal(size=8000)
+    data = xr.RankingData.from_arrays(X, np.digitize(good, [2.0, 3.5, 5.0]), qid=np.arange(8000) // 20)
+    return [data.take_queries(part) for part in np.split(np.arange(400), [200, 300])]
+
+
+@picture("step-function.png")
+def step_function(path: Path) -> None:
+    """README.md, index.md and line-search.md: the measure for every value of one weight, and its top seen closer."""
+    data, scores = linear_example()
+    f = xr.profile("nDCG@5", data, scores, data.X[:, 0])
+    best = f.best()
+    with panels(path, 9, 3.4, 1, 2, width_ratios=[3, 2]) as (whole, near):
+        for axes, low, high in ((whole, -2.0, 4.0), (near, best.middle() - 0.05, best.middle() + 0.05)):
+            f.plot(axes, low=low, high=high, color=BLUE, label="nDCG@5, exactly")
+            axes.axvspan(best.low, best.high, color=ORANGE, alpha=0.3, linewidth=1)
+            axes.plot(best.middle(), best.value, "o", color=ORANGE, label=f"best: {best.value:.4f} at +{best.middle():.3f}")
+            axes.set_xlabel("change of the first weight")
+        whole.plot(0.0, f(0.0), "s", color="black", label=f"the model: {f(0.0):.4f}")
+        whole.axvspan(best.middle() - 0.05, best.middle() + 0.05, color=GREY, alpha=0.2, linewidth=0)
+        whole.set_ylabel("nDCG@5")
+        whole.set_title(f"{len(f.breakpoints):,} steps, each known exactly")
+        near.set_title("around the best interval")
+        whole.legend(loc="lower right")
+
+
+@picture("lines.svg")
+def lines(path: Path) -> None:
+    """line-search.md: the scores of one query's documents are lines, and the measure steps where two of them cross."""
+    grades, slopes, scores = np.array([2, 1, 0, 1, 0]), np.array([1.2, 0.1, -0.7, 0.6, -0.1]), np.array([-0.6, 0.35, 0.8, -0.2, 0.55])
+    data = xr.RankingData.from_arrays(slopes[:, None], grades, group=[5])
+    f = xr.profile("nDCG@3", data, scores, slopes)
+    alpha = np.array([-0.2, 1.6])
+    with panels(path, 7, 5, 2, 1, sharex=True, height_ratios=[3, 2]) as (above, below):
+        for grade, slope, score in zip(grades, slopes, scores, strict=True):
+            above.plot(alpha, score + alpha * slope, color=[GREY, GOLD, ORANGE][grade], linewidth=1.8)
+            above.annotate(f"grade {grade}", (alpha[1], score + alpha[1] * slope), (4, -3), textcoords="offset points", fontsize="small")
+        for point in f.breakpoints[(f.breakpoints > alpha[0]) & (f.breakpoints < alpha[1])]:
+            for axes in (above, below):
+                axes.axvline(point, color=BLUE, linewidth=0.7, linestyle=":")
+        f.plot(below, low=alpha[0], high=alpha[1], color=BLUE, linewidth=1.8)
+        above.set_ylabel("score of each document")
+        below.set_ylabel("nDCG@3")
+        below.set_xlabel(r"change $\alpha$ of the weight")
+        below.set_xlim(*alpha)
+
+
+@picture("fusion.png")
+def fusion(path: Path) -> None:
+    """README.md, index.md and fuse.md: the measure against the weight of two retrievers."""
+    rng = np.random.default_rng(7)
+    rows: list[pd.DataFrame] = []
+    for query in range(60):
+        grade = rng.choice(3, size=60, p=[0.8, 0.15, 0.05])
+        both = {"bm25": 12 + 2 * (grade + rng.normal(size=60)), "dense": 0.6 + 0.1 * (0.8 * grade + rng.normal(size=60))}
+        found = {name: np.where((-s).argsort().argsort() < 40, s, np.nan) for name, s in both.items()}
+        rows.append(pd.DataFrame({"query_id": query, "relevance": grade, **found}))
+    xr.fuse(xr.systems_from_frame(pd.concat(rows), ["bm25", "dense"]), measure="nDCG@10").plot(path=path)
+
+
+@picture("three-systems.png")
+def three_systems(path: Path) -> None:
+    """hybrid-tutorial.md: the measure over all weights of three systems, and the certified optimum."""
+    rng = np.random.default_rng(4)
+    grade = rng.choice(4, size=(120, 80), p=[0.7, 0.15, 0.1, 0.05])
+    age = rng.exponential(90, size=grade.shape) / (1 + 0.7 * grade)
+    bm25 = 11 + 2.5 * (0.6 * grade + rng.normal(size=grade.shape))
+    dense = 0.7 + 0.1 * (0.7 * grade + rng.normal(size=grade.shape))
+    found = [np.where((-s).argsort(axis=1).argsort(axis=1) < 40, s, np.nan) for s in (bm25, dense)]
+    systems = [*found, np.where(np.isnan(found).all(axis=0), np.nan, 0.5 ** (age / 30))]
+    frame = pd.DataFrame({"query_id": np.repeat(np.arange(120), 80), "relevance": grade.ravel()})
+    names = ["bm25", "dense", "recency"]
+    frame[names] = np.stack([s.ravel() for s in systems], axis=1)
+    data = xr.systems_from_frame(frame[frame["query_id"] < 90], names)
+    tuned = xr.fuse(data, measure="nDCG@10", bootstrap=0)
+    steps = 50
+    weights = np.array([(i, j, steps - i - j) for i in range(steps + 1) for j in range(steps + 1 - i)]) / steps
+    measure = tuned.measure.on(data)
+    values = [measure.mean(data.grouped(replace(tuned, weights=tuple(w)).predict(data))) for w in weights]
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
+    with panels(path, 5.6, 4.2) as axes:
+        x, y = (weights @ corners).T
+        axes.figure.colorbar(axes.tricontourf(x, y, values, levels=16, cmap="Blues"), label="nDCG@10", shrink=0.7)
+        axes.plot(*(np.array(tuned.weights) @ corners), "o", color=ORANGE, label=f"best: {tuned.value:.4f}")
+        axes.plot(*corners.mean(axis=0), "D", color="black", label="equal weights")
+        for name, corner, shift in zip(names, corners, [(0, -14), (0, -14), (0, 6)], strict=True):
+            axes.annotate(f"{name} alone", corner, shift, textcoords="offset points", ha="center")
+        axes.set_aspect("equal")
+        axes.axis("off")
+        axes.legend(loc="upper right")
+
+
+@picture("optimality.png")
+def optimality(path: Path) -> None:
+    """optimality.md: the weights that someone set by hand, refuted."""
+    data = CubicPolynomial(documents=10, features=5, noise=0.5).data(60)
+    model = xr.Model(xr.Linear(np.array([0.4, -0.4, -0.4, 0.8, 0.1]), data.feature_names))
+    xr.optimality(model, data, measure="nDCG@5").plot(path=path, weights=2)
+
+
+@picture("smoothness.png")
+def smoothness(path: Path) -> None:
+    """smoothness.md: one weight of a linear model at a time, on more and more queries."""
+    data = CubicPolynomial(documents=20, features=6, noise=0.5).data(400)
+    model = xr.Model(xr.Linear(np.array([0.3, -0.2, -0.2, 0.5, 0.1, 0.02]), data.feature_names))
+    xr.smoothness(model, data, measure="nDCG@10", samples=[20, 100]).plot(path=path)
+
+
+@picture("importance.svg")
+def importance(path: Path) -> None:
+    """importance.md: what each feature is worth to a linear model."""
+    source = CubicPolynomial(documents=20, features=6, noise=0.5)
+    model = xr.DirectRank(measure="nDCG@10").fit(source.data(200)).model_
+    xr.importance(model, source.data(200, 201), "nDCG@10").plot(path=path)
+
+
+@picture("forces.svg")
+def forces(path: Path) -> None:
+    """forces.md: the force on one document while another one passes its neighbours."""
+    data = xr.RankingData.from_arrays(None, [3, 2, 1, 0, 0], group=[5])
+    scores, moved = np.array([0.5, 1.5, -0.5, 0.9, -1.2]), np.linspace(-2.5, 2.5, 401)
+    with panels(path, 9, 3.4, 1, 2, sharex=True) as both:
+        for axes, measure, name in zip(
+            both, (None, xr.NDCG()), ("RankNet: all pairs have the same weight", "LambdaRank: pairs weighted by nDCG"), strict=True
+        ):
+            rule = xr.Lambdas(measure)
+            found = [xr.slopes(rule, data, np.concatenate([scores[:4], [at]])).slope for at in moved]
+            for place, colour in ((0, BLUE), (2, GOLD)):
+                force = np.array(found)[:, place]
+                force[1:][np.abs(np.diff(force)) > 0.02 * np.ptp(force) + 1e-3] = np.nan
+                axes.plot(moved, force, color=colour, label=f"on the document of grade {data.y[place]:.0f}, at {scores[place]:g}")
+            for score in scores[:4]:
+                axes.axvline(score, color=GREY, linewidth=0.7, linestyle=":")
+            axes.set_title(name)
+            axes.set_xlabel("score of the document that moves")
+        both[0].set_ylabel("force")
+        both[0].legend()
+
+
+@picture("lambda-functions.svg")
+def lambda_functions(path: Path) -> None:
+    """lambda-functions.md: the force of a pair by the lead of its better document."""
+    data, lead = xr.RankingData.from_arrays(None, [1, 0], group=[2]), np.linspace(-3, 3, 241)
+    with panels(path, 7, 3.2) as axes:
+        for link, style in (("logistic", "-"), ("step", "--"), ("spring", "-.")):
+            rule = xr.Lambdas(None, link=link)
+            axes.plot(lead, [xr.slopes(rule, data, np.array([d, 0.0])).slope[0] for d in lead], style, linewidth=1.8, label=link)
+        axes.axvline(1.0, color=GREY, linewidth=0.8, linestyle=":")
+        axes.annotate("margin = 1", (1.0, 3.2), (4, 0), textcoords="offset points", fontsize="small", color=GREY)
+        axes.set_xlabel("lead of the better document, $s_i - s_j$")
+        axes.set_ylabel("force of the pair")
+        axes.legend()
+
+
+@picture("differences.svg")
+def differences(path: Path) -> None:
+    """statistics.md: the differences of two rankers, query by query, and what chance alone would make of their mean."""
+    train, valid, _ = bent_example()
+    rankers = {"network": xr.ListNet(hidden=10), "ListNet": xr.ListNet()}
+    values = {name: xr.evaluate("nDCG@5", valid, ranker.fit(train).predict(valid)).per_query[0] for name, ranker in rankers.items()}
+    values["ridge"] = xr.evaluate("nDCG@5", valid, xr.Ridge().fit(train).predict(valid)).per_query[0]
+    (pair,) = all_pairs({name: values[name] for name in ("ListNet", "ridge")})
+    (other,) = all_pairs({name: values[name] for name in ("network", "ListNet")})
+    rng = np.random.default_rng(0)
+    with panels(path, 9, 4.6, 2, 2) as rows:
+        for (left, right), one in zip(rows, (other, pair), strict=True):
+            d = values[one.first] - values[one.second]
+            left.stairs(np.sort(d)[::-1], fill=True, color=BLUE)
+            left.axhline(0, color="black", linewidth=0.6)
+            left.set_title(f"{one.first} against {one.second}: {one.wins} wins, {one.ties} ties, {one.losses} losses")
+            left.set_ylabel("difference in nDCG@5")
+            chance = (rng.choice([-1, 1], size=(20000, len(d))) * d).mean(axis=1)
+            right.hist(chance, bins=60, color=GREY, alpha=0.6, histtype="stepfilled")
+            right.axvline(d.mean(), color=ORANGE, linewidth=1.8)
+            right.set_title(f"mean {one.difference:+.4f}, p = {one.p['randomisation']:.2g}")
+            right.set_yticks([])
+            right.locator_params(axis="x", nbins=5)
+        rows[1][0].set_xlabel("queries, sorted by their difference")
+        rows[1][1].set_xlabel("mean difference by chance (grey) and as observed (orange)")
+
+
+@picture("measures.svg")
+def measures(path: Path) -> None:
+    """measures.md: the worth of each rank, relative to the first."""
+    rank = np.arange(1, 16)
+    worth = {
+        "nDCG: 1 / log2(1 + r)": 1 / np.log2(1 + rank),
+        "nDCG, discount='letor'": np.where(rank < 2, 1, 1 / np.log2(np.maximum(rank, 2))),
+        "RR, ERR: 1 / r": 1 / rank,
+        "RBP: 0.8^(r - 1)": 0.8 ** (rank - 1.0),
+        "P@10": 1.0 * (rank <= 10),
+    }
+    with panels(path, 7, 3.4) as axes:
+        for (name, values), mark in zip(worth.items(), "os^Dv", strict=True):
+            axes.plot(rank, values, marker=mark, markersize=4, linewidth=1, label=name)
+        axes.set_xlabel("rank")
+        axes.set_ylabel("worth of the rank")
+        axes.legend()
+
+
+@picture("evaluation.svg")
+def evaluation(path: Path) -> None:
+    """evaluate.md: the values of all queries behind a mean, and its interval."""
+    data = CubicPolynomial(documents=20, features=10, noise=0.5).data(500)
+    with panels(path, 9, 3, 1, 2, sharex=True, sharey=True) as both:
+        for j, axes in enumerate(both):
+            result = xr.evaluate("nDCG@10", data, data.ungrouped(data.X[:, j]))["nDCG@10"]
+            axes.hist(result.values, bins=np.linspace(0, 1, 26), color=BLUE, alpha=0.75)
+            axes.axvspan(*result.interval, color=ORANGE, alpha=0.3, linewidth=0, label="95% interval of the mean")
+            axes.axvline(result.mean, color=ORANGE, linewidth=1.5, label=f"mean {result.mean:.4f}")
+            axes.set_title(f"ranked by feature {j + 1}")
+            axes.set_xlabel("nDCG@10 of a query")
+            axes.legend()
+        both[0].set_ylabel("queries")
+
+
+@picture("trees.svg")
+def trees(path: Path) -> None:
+    """trees.md: training and validation measure by the number of trees."""
+    train, valid, _ = bent_example()
+    history = xr.LambdaMART("nDCG@5", trees=150, patience=150, learning_rate=0.1).fit(train, valid=valid).history_
+    step, value, held = (np.array([getattr(one, name) for one in history]) for name in ("step", "value", "valid"))
+    with panels(path, 7, 3.2) as axes:
+        axes.plot(step, value, label="training queries")
+        axes.plot(step, held, label="validation queries")
+        best = int(np.argmax(held))
+        axes.plot(step[best], held[best], "o", color="black", label=f"kept: {step[best]} trees")
+        axes.set_xlabel("trees")
+        axes.set_ylabel("nDCG@5")
+        axes.legend(loc="lower right")
+
+
+@picture("large-margin.svg")
+def large_margin(path: Path) -> None:
+    """large-margin.md: primal and dual meet at the optimum."""
+    train, _, _ = bent_example()
+    history = xr.StructuredRank("nDCG@5", l2=1.0, bound="convex", tolerance=1e-6).fit(train).history_
+    known = [one for one in history if one.duality is not None and one.step > 0]  # the dual of no planes at all is far below
+    passes = [one.step for one in known]
+    with panels(path, 9, 3.2, 1, 2) as (bounds, gap):
+        bounds.plot(passes, [one.duality.primal for one in known], "o-", label="primal: the weights so far")
+        bounds.plot(passes, [one.duality.dual for one in known], "s-", label="dual: no weights come below")
+        bounds.set_ylabel("objective (1)")
+        bounds.legend()
+        gap.semilogy(passes, [one.duality.gap for one in known], "o-")
+        gap.axhline(1e-6, color=GREY, linestyle=":", label="tolerance")
+        gap.set_ylabel("gap, as a share of the primal")
+        gap.legend()
+        for axes in (bounds, gap):
+            axes.set_xlabel("passes over the data")
+
+
+@picture("gradient-training.svg")
+def gradient_training(path: Path) -> None:
+    """gradient-training.md: what a network learns of a feature that bends, and a linear model does not."""
+    train, valid, _ = bent_example()
+    with panels(path, 9, 3.2, 1, 2) as (curve, score):
+        for hidden, colour, name in ((None, GREY, "linear"), (10, BLUE, "10 hidden units")):
+            ranker = xr.LambdaRank("nDCG@5", hidden=hidden).fit(train, valid=valid)
+            curve.plot([one.step for one in ranker.history_], [one.valid for one in ranker.history_], color=colour, label=name)
+            X = np.zeros((201, 5), np.float32)
+            X[:, 3] = np.linspace(-3, 3, 201)
+            s = ranker.model_.predict(X)
+            score.plot(X[:, 3], (s - s.min()) / max(np.ptp(s), 1e-9), color=colour, label=name)
+        score.plot(X[:, 3], np.abs(X[:, 3]) / 3, "--", color=ORANGE, linewidth=1, label="as the data was made")
+        curve.set_xlabel("epoch")
+        curve.set_ylabel("nDCG@5 on validation queries")
+        score.set_xlabel("value of the fourth feature")
+        score.set_ylabel("score, scaled to 0..1")
+        curve.legend()
+        score.legend()
+
+
+@picture("conventions.svg")
+def conventions(path: Path) -> None:
+    """conventions.md: one ranking, and its nDCG@3 by the conventions of six tools."""
+    scores = [0.9, 0.5, 0.5, 0.1, 0.8, 0.7]
+    data = xr.RankingData.from_arrays(None, [1, 0, 3, 0, 0, 0], qid=[1, 1, 1, 1, 2, 2], docid=list("abcdef"))
+    presets = [None, "letor", "trec_eval", "lightgbm", "xgboost", "sklearn"]
+    values = [xr.evaluate("nDCG@3", data, scores, preset=preset).means["nDCG@3"] for preset in presets]
+    with panels(path, 7, 2.6) as axes:
+        bars = axes.barh([preset or "exactrank" for preset in presets], values, color=[BLUE, *[GREY] * 5])
+        axes.bar_label(bars, fmt="%.4f", padding=3)
+        axes.invert_yaxis()
+        axes.set_xlabel("nDCG@3 of the same scores")
+        axes.set_xlim(0, 1)
+
+
+@picture("report.png")
+def report(path: Path) -> None:
+    """README.md, index.md and compare.md: the first picture in the report of a comparison, as Chromium shows it."""
+    from playwright.sync_api import sync_playwright
+
+    data = CubicPolynomial(documents=20, features=10, noise=0.5).data(200)
+    methods = ["ridge", "listnet", "directrank", "lambdarank", "network=lambdarank(hidden=10)", "lambdamart"]
+    found = xr.compare({"web": data}, methods, ["nDCG@10", "AP"], folds=3)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
+        page_file = Path(folder) / "report.html"
+        found.write_report(page_file)
+        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        page = browser.new_page(viewport={"width": 1000, "height": 800})
+        page.goto(page_file.as_uri())
+        page.locator("#differences").screenshot(path=path)
+        browser.close()
+
+
+def shrink(made: Path) -> None:
+    """A palette of 256 colours for PNG, and two decimals in the paths of SVG: what nobody sees is not kept."""
+    if made.suffix == ".png":
+        Image.open(made).convert("RGB").quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(made, optimize=True)
+    else:
+        short = PATH.sub(
+            lambda path: NUMBER.sub(lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), path[0]), made.read_text()
+        )
+        made.write_text(short)
+
+
+def main(names: list[str]) -> None:
+    """Draw the pictures with these names, or all."""
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, mpl.rc_context({"svg.hashsalt": "exactrank", "svg.fonttype": "none"}), look():
+        for name in names or PICTURES:
+            made = Path(folder) / name
+            PICTURES[name](made)
+            shrink(made)
+            shutil.copy(made, FOLDER / name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,59 @@
+"""The commands that list what there is: methods and measures."""
+
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING
+
+from exactrank.cli.common import Json, print_json
+
+if TYPE_CHECKING:
+    from exactrank.measures.base import Measure
+
+
+def methods(as_json: Json = False) -> None:
+    """List the methods: those to train, and those of other libraries to compare them with."""
+    from exactrank.cli.known import peers, rankers
+
+    ours, theirs = rankers(), peers()
+    if as_json:
+        print_json({"train": ours, "compare": ours | theirs})
+        return
+    from exactrank.cli.terminal import Table, show
+
+    table = Table("method", "what it is")
+    for name, about in ours.items():
+        table.row(name, about)
+    others = Table("method", "what it is", title="for compare alone")
+    for name, about in theirs.items():
+        others.row(name, about)
+    show(table, "exactrank train METHOD --help lists the settings of a method.", others)
+
+
+def measures(as_json: Json = False) -> None:
+    """List the measures, with their settings and defaults, and the conventions of other tools (presets)."""
+    from exactrank.measures.base import Measure
+    from exactrank.measures.parse import PRESETS, known_measures
+
+    kinds = {name: Measure.registry[name] for name in known_measures()}
+    if as_json:
+        listed = {name: {"about": _about(kind), "also": list(kind.aliases), "settings": _settings(kind)} for name, kind in kinds.items()}
+        print_json({"measures": listed, "presets": {name: list(preset.measures) for name, preset in PRESETS.items()}})
+        return
+    from exactrank.cli.terminal import Table, show
+
+    table = Table("measure", "what it is", "settings and their defaults")
+    for name, kind in kinds.items():
+        settings = ", ".join(f"{each}={default!r}" for each, default in _settings(kind).items() if each != "k")
+        table.row([f"{name}@k" if kind.has_cutoff else name, *(f"also {alias}" for alias in kind.aliases)], _about(kind), settings)
+    presets = Table("preset", "measures", title="conventions of other tools (--preset)")
+    for name, preset in PRESETS.items():
+        presets.row(name, ", ".join(preset.measures))
+    show(table, "Settings are written in brackets: 'AP(rel=2)', 'nDCG(gain=linear)@10'.", presets)
+
+
+def _about(kind: "type[Measure]") -> str:
+    """The first sentence of its documentation, without the numbers of equations."""
+    return (kind.__doc__ or "").partition("\n")[0].partition(", (")[0].replace("``", "").rstrip(".")
+
+
+def _settings(kind: "type[Measure]") -> dict[str, object]:
+    return {each.name: None if each.default is MISSING else each.default for each in fields(kind)}

@@ -1,0 +1,137 @@
+"""Progress: one line in a terminal and in a notebook, a function instead, nothing anywhere else; and a warning after Ctrl-C."""
+
+import os
+import pty
+import re
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import exactrank as xr
+from exactrank.bars import Advance, heard, in_words, times
+from exactrank.training.progress import Progress, line_of
+
+TIMES = r"(\d+ d \d+ h|\d+ h \d+ min|\d+ min \d+ s|\d+ s)"
+#: What may stand in a terminal: a title, the bar, a share, the time that is spent, the time left, and what is done.
+FRAME = re.compile(rf"^[\w-]+ +[━╸╺]+ +(\d+% )?{TIMES} elapsed(, about {TIMES} left)?( .*)?$")
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+WORK = """
+import numpy as np, exactrank as xr
+rng = np.random.default_rng(0)
+data = xr.RankingData.from_arrays(rng.normal(size=(160, 3)), rng.integers(0, 3, 160), group=[8] * 20, feature_names=["a", "b", "c"])
+"""
+CALLS = {
+    "fit": "xr.LambdaMART(trees=40).fit(data, progress={})",
+    "tune": "xr.tune('ridge', data, trials=2, folds=2, progress={})",
+    "compare": "xr.compare(data, ['ridge'], folds=3, progress={})",
+    "fuse": "xr.fuse(data, folds=2, bootstrap=5, cells=100, progress={})",
+}
+
+
+def in_terminal(code):
+    """All that a process writes to its terminal."""
+    pid, handle = pty.fork()
+    if pid == 0:
+        os.environ |= {"COLUMNS": "120", "TERM": "xterm"}
+        os.execv(sys.executable, [sys.executable, "-c", code])
+    said = b""
+    while True:
+        try:
+            block = os.read(handle, 1 << 16)
+        except OSError:  # EIO, which is its end
+            break
+        said += block
+        if not block:
+            break
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, said
+    return said.decode()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_terminal_shows_one_line_and_keeps_nothing_of_it(name):
+    said = in_terminal(f"{WORK}{CALLS[name].format(True)}")
+    frames = [line for line in re.split(r"[\r\n]+", ESCAPE.sub("", said)) if line.strip()]
+    assert frames
+    assert [line for line in frames if not FRAME.match(line.rstrip())] == []
+    assert said.endswith("\x1b[2K")  # the line is erased
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_nothing_is_printed_but_where_somebody_watches(name, capfd):
+    space = {}
+    exec(WORK, space)
+    exec(CALLS[name].format(True), space)
+    exec(CALLS[name].format(False), space)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_function_hears_of_every_step(name):
+    told = []
+    space = {"told": told}
+    exec(WORK, space)
+    exec(CALLS[name].format("told.append"), space)
+    assert told
+    if name == "fit":
+        assert all(isinstance(each, Progress) for each in told)
+        assert [each.step for each in told] == list(range(1, 41))
+    else:
+        assert all(isinstance(each, Advance) and 0 <= each.share <= 1 and each.running for each in told)
+        assert [each.done for each in told] == sorted(each.done for each in told)
+
+
+def test_anything_else_is_refused():
+    with pytest.raises(xr.SettingError, match="progress='yes' is not True, False or a function"):
+        xr.Ridge().fit(data_of(12), progress="yes")
+    with heard(None, "", lambda step: step) as nobody:
+        assert nobody is None
+
+
+def data_of(queries):
+    rng = np.random.default_rng(0)
+    return xr.RankingData.from_arrays(rng.normal(size=(queries * 8, 3)), rng.integers(0, 3, queries * 8), group=[8] * queries)
+
+
+def interrupt(step):
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_what_ctrl_c_ends_warns():
+    data = data_of(30)
+    with pytest.warns(xr.InterruptedWarning, match="training was interrupted; the best model so far is kept"):
+        xr.LambdaMART(trees=30).fit(data, progress=lambda progress: interrupt(progress) if progress.step == 3 else None)
+    with pytest.warns(xr.InterruptedWarning, match=r"tuning was interrupted; the best of \d+ trials is taken"):
+        found = xr.tune("ridge", data_of(12), valid=data, trials=200, progress=lambda each: interrupt(each) if each.done else None)
+    assert not found.complete
+    with pytest.warns(xr.InterruptedWarning, match="the comparison was interrupted; it holds what was finished"):
+        compared = xr.compare(
+            data, ["ridge"], folds=10, workers=1, progress=lambda advance: interrupt(advance) if advance.done >= 2 else None
+        )
+    assert not compared.complete
+    with pytest.raises(KeyboardInterrupt):
+        xr.fuse(data, progress=interrupt)
+
+
+def test_times_cannot_be_misread():
+    for seconds in (0, 0.4, 12, 59.6, 60, 75, 3599, 5714, 86400, 1e7):
+        assert re.fullmatch(TIMES, in_words(seconds)), in_words(seconds)
+    assert times(4, None) == times(4, 0) == "4 s elapsed"
+    assert times(12, 12 / (12 + 5714)) == "12 s elapsed, about 1 h 35 min left"
+    assert line_of("AP", Progress(0, 0, 0.5)).share is None
+
+
+def test_a_notebook_shows_the_line_below_its_cell():
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    watch = "from IPython.display import DisplayHandle as H\nlines = []\nH.update = lambda self, html: lines.append(html.data)\n"
+    cells = [watch + WORK + CALLS["fit"].format(True) + ";", "print(sum('elapsed' in line for line in lines) > 0, repr(lines[-1]))"]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    path = os.pathsep.join([str(Path(xr.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    nbclient.NotebookClient(book, kernel_name="python3").execute(env=os.environ | {"PYTHONPATH": path})
+    assert [output.output_type for output in book.cells[0].outputs] == ["display_data"]  # and no warning of rich
+    assert book.cells[1].outputs[0].text == "True ''\n"
