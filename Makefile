@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt $(wildcard src/native/*)
-SOURCES := pyproject.toml $(NATIVE) $(shell find src/exactrank -name '*.py' -o -name '*.pyi' -o -name '*.jinja' -o -name '*.css' -o -name '*.js' -o -name '*.json')
+SOURCES := pyproject.toml $(NATIVE) $(shell find src/exactrank -name '*.py' -o -name '*.pyi' -o -name '*.jinja' -o -name '*.css' -o -name '*.js' -o -name '*.json' -o -name '*.cu')
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Installed by itself, before the tests' other packages. For a smaller one without CUDA give TORCH="torch==2.13.0 --index-url URL" with the URL of
+# PyTorch's index of wheels for processors.
+TORCH ?= torch==2.13.0
 BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.26" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-browser check headers docs pictures bench bench-compare trace mutate fuzz faults sanitize sanitize-threads clean
+.PHONY: demo test test-browser test-gpu check headers docs pictures bench bench-compare trace mutate fuzz faults sanitize sanitize-threads clean
 
 demo:
 	@$(MAKE) --question $(VENV)/.installed || echo "Installing exactrank into $(VENV). This compiles its C++ core, which takes a few minutes, once."
@@ -24,6 +27,14 @@ test: $(VENV)/.tested
 test-browser: $(VENV)/.tested
 	command -v chromium || { s=$$([ $$(id -u) = 0 ] || echo sudo); $$s apt-get update && $$s apt-get install --yes --no-install-recommends chromium; }
 	$(BIN)/python -m pytest tests/test_browser.py
+
+# The GPU's kernels on a GPU, beside their emulation, and PyTorch's tests; skipped, with the reason, what this machine lacks. Installs CuPy for
+# the driver's version of CUDA where there is an NVIDIA GPU.
+test-gpu: $(VENV)/.tested
+	if command -v nvidia-smi > /dev/null && nvidia-smi > /dev/null; then \
+	  $(PIP) torch cupy-cuda$$(nvidia-smi | sed -n 's/.*CUDA.*Version: \([0-9]*\).*/\1/p')x; \
+	else echo "There is no NVIDIA GPU here: the kernels are emulated on the processor, and the CUDA tests are skipped."; fi
+	$(BIN)/python -m pytest tests/test_gpu.py tests/test_torch.py
 
 # Format, lint, types, direction of imports, headers that stand alone, strict docs; the core was built without a warning.
 check: $(VENV)/.checked headers
@@ -48,8 +59,9 @@ pictures: $(VENV)/.tested
 	$(BIN)/python docs/pictures.py $(PICTURES)
 
 # Every claim of speed, as ratios against peers measured in the same run, into the ledger and from there into the documentation.
-# With ARTIFICIAL=FOLDER on the artificial data sets there; with BENCHMARKS="benchmarks/bench_parse.py ..." some alone.
-BENCHMARKS ?= $(wildcard benchmarks/bench_*.py)
+# With ARTIFICIAL=FOLDER on the artificial data sets there; with BENCHMARKS="benchmarks/bench_parse.py ..." some alone. The benchmark of the
+# GPU runs by itself: `python benchmarks/bench_gpu.py`.
+BENCHMARKS ?= $(filter-out benchmarks/bench_gpu.py,$(wildcard benchmarks/bench_*.py))
 RUN_BENCHMARKS = for file in $(BENCHMARKS); do echo "== $$file"; BENCH_LEDGER=$(1) ARTIFICIAL=$(ARTIFICIAL) $(BIN)/python $$file || exit 1; done
 bench: $(VENV)/.benched
 	$(call RUN_BENCHMARKS,benchmarks/ledger)
@@ -115,7 +127,12 @@ $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	$(PIP) --no-build-isolation .
 	touch $@
 
-$(VENV)/.tested: $(VENV)/.tools $(SOURCES)
+$(VENV)/.torch: $(VENV)/.tools
+	$(PIP) $(TORCH)
+	$(PIP) 'sentence-transformers[train]>=4,<7'
+	touch $@
+
+$(VENV)/.tested: $(VENV)/.torch $(SOURCES)
 	$(PIP) --no-build-isolation '.[test]'
 	touch $@
 
@@ -123,6 +140,6 @@ $(VENV)/.checked: $(VENV)/.tools $(SOURCES)
 	$(PIP) --no-build-isolation '.[all,check]' -C cmake.define.EXACTRANK_WERROR=ON
 	touch $@
 
-$(VENV)/.benched: $(VENV)/.tools $(SOURCES)
+$(VENV)/.benched: $(VENV)/.torch $(SOURCES)
 	$(PIP) --no-build-isolation '.[bench]'
 	touch $@

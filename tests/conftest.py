@@ -3,7 +3,9 @@
 Fifty examples of each law are enough for a run that is repeated every day; ``--hypothesis-profile thorough`` draws a thousand.
 """
 
+import os
 import signal
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import settings
@@ -18,6 +20,20 @@ settings.load_profile("exactrank")
 # Whoever starts the tests in the background, or by nohup, has these ignored; tests of Ctrl-C and of hanging up send them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Models of Hugging Face are made here; nothing is fetched or asked.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+def pytest_collection_modifyitems(items):
+    """The ranker of PyTorch is tested where that is installed."""
+    if find_spec("torch") is None:
+        for item in items:
+            if "torch" in getattr(getattr(item, "callspec", None), "params", {}).values() and item.path.stem not in (
+                "test_docs",
+                "test_cli_help",
+            ):
+                item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
 
 
 @pytest.fixture(scope="session")

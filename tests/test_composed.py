@@ -7,25 +7,25 @@ import pytest
 from sklearn.base import clone
 
 import exactrank as xr
-from exactrank import objectives, optimizers
+from exactrank import optimizers
 from exactrank.objectives.score_space import by_query
 from tests.test_gradient_rankers import judged, springs
 
 NDCG = xr.NDCG(k=5)
 SMOOTH = {
-    "Lambdas": objectives.Lambdas(),
-    "ListNet": objectives.ListNet(),
-    "ListMLE": objectives.ListMLE(),
-    "RankCosine": objectives.RankCosine(),
-    "SmoothMeasure": objectives.SmoothMeasure(NDCG),
-    "ApproxNDCG": objectives.ApproxNDCG(NDCG),
-    "PairHinge": objectives.PairHinge(),
+    "Lambdas": xr.Lambdas(),
+    "ListNet": xr.ListNetLoss(),
+    "ListMLE": xr.ListMLELoss(),
+    "RankCosine": xr.RankCosineLoss(),
+    "SmoothMeasure": xr.SmoothMeasure(NDCG),
+    "ApproxNDCG": xr.ApproxNDCGLoss(NDCG),
+    "PairHinge": xr.PairHinge(),
 }
 FORCES = {
-    "Lambdas of nDCG": objectives.Lambdas(NDCG),
-    "FiniteDifference": objectives.FiniteDifference(NDCG),
-    "PairForces": objectives.PairForces(springs, NDCG),
-    "SampledLambdas": objectives.SampledLambdas(NDCG, samples=3),
+    "Lambdas of nDCG": xr.Lambdas(NDCG),
+    "FiniteDifference": xr.FiniteDifference(NDCG),
+    "PairForces": xr.PairForces(springs, NDCG),
+    "SampledLambdas": xr.SampledLambdas(NDCG, samples=3),
 }
 ALONG_SLOPES = {"SGD": optimizers.SGD(0.01), "Adam": optimizers.Adam(0.03)}
 BY_VALUES = {
@@ -89,21 +89,21 @@ def test_along_lines_parameters_are_in_units_of_the_features():
 @pytest.mark.parametrize(
     ("recipe", "ranker"),
     [
-        (xr.Composed(objective=objectives.ListNet(), optimizer=optimizers.LBFGS(), l2=0.001), xr.ListNet()),
+        (xr.Composed(objective=xr.ListNetLoss(), optimizer=optimizers.LBFGS(), l2=0.001), xr.ListNet()),
         (
-            xr.Composed(objective=objectives.Lambdas(), optimizer=optimizers.SGD(0.01), l2=0.01),
+            xr.Composed(objective=xr.Lambdas(), optimizer=optimizers.SGD(0.01), l2=0.01),
             xr.RankNet(solver="sgd", learning_rate=0.01),
         ),
         (
-            xr.Composed(scorer=xr.NetworkModel(4), objective=objectives.ListMLE(), optimizer=optimizers.Adam(0.01), l2=0.01),
+            xr.Composed(scorer=xr.NetworkModel(4), objective=xr.ListMLELoss(), optimizer=optimizers.Adam(0.01), l2=0.01),
             xr.ListMLE(hidden=4, solver="adam", learning_rate=0.01),
         ),
         (
-            xr.Composed(objective=objectives.ApproxNDCG(xr.NDCG(k=10)), optimizer=optimizers.LBFGS(), start="ridge", l2=0.001),
+            xr.Composed(objective=xr.ApproxNDCGLoss(xr.NDCG(k=10)), optimizer=optimizers.LBFGS(), start="ridge", l2=0.001),
             xr.ApproxNDCG(),
         ),
         (
-            xr.Composed(objective=objectives.Lambdas(xr.NDCG()), optimizer=optimizers.Adam(0.01), l2=0.02),
+            xr.Composed(objective=xr.Lambdas(xr.NDCG()), optimizer=optimizers.Adam(0.01), l2=0.02),
             xr.LambdaRank(start="random", learning_rate=0.01),
         ),
     ],
@@ -169,9 +169,9 @@ def test_a_network_has_no_ridge_regression_to_start_from():
 
 
 def test_it_is_an_estimator_whose_model_says_what_it_was_made_of(tmp_path):
-    ranker = clone(xr.Composed(objective=objectives.ListNet(), optimizer=optimizers.Adam(0.03), max_iter=3)).fit(judged())
+    ranker = clone(xr.Composed(objective=xr.ListNetLoss(), optimizer=optimizers.Adam(0.03), max_iter=3)).fit(judged())
     ranker.save(tmp_path / "m.json")
     assert xr.load(tmp_path / "m.json").predict(judged()).tobytes() == ranker.predict(judged()).tobytes()
     said = json.loads((tmp_path / "m.json").read_text())
     assert said["ranker"] == "Composed"
-    assert said["params"]["objective"] == "ListNet(target='softmax')"
+    assert said["params"]["objective"] == "ListNetLoss(target='softmax')"

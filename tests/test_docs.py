@@ -4,12 +4,15 @@ A page is one sitting: its blocks share a namespace and a folder of their own. A
 is what it prints; the lines under a command are what the command prints. ``...`` stands for anything. A command ends
 with code 0 unless it carries the comment ``# exit code N``.
 
+A block that imports a library that is optional and not installed ends the page's run; the test then says so.
+
 The table of settings on a method's page is that of the ranker's declarations.
 
 ``python -m tests.test_docs [PAGE ...]`` writes what is printed now into the pages, except where they have ``...``, and the tables of
 settings.
 """
 
+import ast
 import contextlib
 import io
 import re
@@ -18,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 
@@ -37,6 +41,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^```$\s*", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (?P<line>exactrank\b.*)\n(?P<shown>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+#: Libraries that not every machine has; a page is run up to the first block that imports one that is missing.
+OPTIONAL = {"datasets", "jax", "sentence_transformers", "tokenizers", "torch", "transformers"}
 TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 
@@ -54,6 +60,17 @@ class Step:
 
 
 class PythonBlock(Step):
+    @property
+    def missing(self) -> str | None:
+        """The first of the `OPTIONAL` libraries that it imports and that is not installed."""
+        imported = [
+            name
+            for node in ast.walk(ast.parse(self.source))
+            for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", None) or ""])
+        ]
+        libraries = (name.removeprefix("exactrank.").partition(".")[0] for name in imported)
+        return next((name for name in libraries if name in OPTIONAL and find_spec(name) is None), None)
+
     def printed(self, namespace):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -62,6 +79,8 @@ class PythonBlock(Step):
 
 
 class Command(Step):
+    missing = None
+
     def printed(self, namespace):
         _, *words = shlex.split(self.source, comments=True)
         done = commands().run(*words, at=Path.cwd(), together=True, **TERMINAL)
@@ -97,7 +116,11 @@ def test_page_runs_and_shows_what_it_prints(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Measure.registry, "own", dict(Measure.registry.own))  # pages may define measures
     text, namespace = page.read_text(), {"__name__": "__main__"}
+    if re.search(r"^import torch|TorchRanker\(", text, re.MULTILINE):
+        pytest.importorskip("torch", reason="PyTorch is not installed")
     for step in steps(page):
+        if step.missing is not None:
+            pytest.skip(f"{step.where}: {step.missing} is not installed; all before was run")
         ours = step.output(namespace)
         if step.shown is not None:
             shown = text[step.shown]

@@ -13,7 +13,7 @@ from exactrank import _core
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.objectives.lambdas import FiniteDifference, Lambdas
-from exactrank.objectives.losses import ListMLE
+from exactrank.objectives.losses import ListMLELoss
 from exactrank.objectives.own_lambdas import DocumentForces, PairForces
 from exactrank.probe.circulation import OTHER_PIECES, Triangle, circulation
 from exactrank.probe.force_field import ForceField, Jacobian, jacobian, numerical_jacobian, pair_jacobian
@@ -185,7 +185,7 @@ def test_finite_differences_are_constant_within_an_order_and_have_no_potential()
 @settings(max_examples=10, deadline=None)
 def test_a_likelihood_has_a_convex_potential_whatever_it_draws(seed):
     """ListMLE orders documents of one grade at random, which must be the same all along a path."""
-    found = forces(ListMLE(), judged(seed), queries=2)
+    found = forces(ListMLELoss(), judged(seed), queries=2)
     assert (found.exact, found.sums_to_zero, found.potential, found.convex) == (False, True, True, True)
 
 

@@ -633,3 +633,10 @@ def test_document_ids_may_stop(tmp_path: Path) -> None:
 def _no_warnings(recwarn: pytest.WarningsRecorder) -> Iterator[None]:
     yield
     assert [str(w.message) for w in recwarn] == []
+
+
+@each_format
+def test_whole_numbers_that_text_rounds_read_back(kind: str, tmp_path: Path) -> None:
+    """Of 44960152 Arrow writes the digits that single precision needs, 44960150: read back, they are the same number."""
+    data = RankingData.from_arrays(np.array([[44960152.0], [1.5]], np.float32), [1.0, 0.0], group=[2])
+    assert_same(read(file_of(kind, tmp_path, data)), data)

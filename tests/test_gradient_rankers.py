@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
-from exactrank.objectives.losses import ListNet
+from exactrank.objectives.losses import ListNetLoss
 from exactrank.objectives.own_lambdas import DocumentForces
 from exactrank.optimizers.coordinate import CoordinateSearch
 from exactrank.optimizers.slopes import SGD
@@ -115,7 +115,7 @@ def test_a_rate_that_diverges_leaves_a_sound_model_and_says_so(hidden, tmp_path)
         ({"samples": 3}, "samples=3 has no effect"),
         ({"polish_iter": 3}, "polish_iter=3 has no effect with polish=None"),
         ({"lambdas": "finite-difference", "neighbours": 1}, "neighbours=1 has no effect"),
-        ({"lambdas": ListNet(), "weighted_by": "AP"}, "weighted_by='AP' has no effect"),
+        ({"lambdas": ListNetLoss(), "weighted_by": "AP"}, "weighted_by='AP' has no effect"),
         ({"lambdas": "cubic"}, "'cubic' is not"),
     ],
 )
@@ -255,7 +255,7 @@ def test_draws_are_new_in_each_epoch_and_those_of_the_seed(settings, monkeypatch
 
 
 def test_any_objective_may_stand_for_the_lambda_function():
-    by_lists = xr.LambdaRank("nDCG@5", lambdas=ListNet(), start="random", solver="lbfgs", l2=0.001, max_iter=20).fit(judged())
+    by_lists = xr.LambdaRank("nDCG@5", lambdas=ListNetLoss(), start="random", solver="lbfgs", l2=0.001, max_iter=20).fit(judged())
     assert by_lists.weights_.tobytes() == xr.ListNet("nDCG@5", max_iter=20).fit(judged()).weights_.tobytes()
 
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, strategies as st
 import exactrank as xr
 from exactrank import _core
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.objectives.losses import ApproxNDCG, ListMLE, ListNet, RankCosine, SmoothMeasure
+from exactrank.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, RankCosineLoss, SmoothMeasure
 from exactrank.objectives.score_space import slopes
 from tests.reference import listwise as reference
 from tests.reference.measures import query_value
@@ -29,22 +29,22 @@ POSITIONAL = st.one_of(
 )
 SMOOTH = st.builds(SmoothMeasure, measure=POSITIONAL, sigma=st.sampled_from([0.1, 1.0, 30.0]))
 OBJECTIVES = st.one_of(
-    st.builds(ListNet, target=st.sampled_from(["softmax", "gain"])),
-    st.builds(ListMLE, k=K, seed=st.integers(0, 3)),
-    st.builds(RankCosine, consistent=st.booleans()),
+    st.builds(ListNetLoss, target=st.sampled_from(["softmax", "gain"])),
+    st.builds(ListMLELoss, k=K, seed=st.integers(0, 3)),
+    st.builds(RankCosineLoss, consistent=st.booleans()),
     SMOOTH,
-    st.builds(ApproxNDCG, measure=NDCGS, alpha=st.sampled_from([1.0, 10.0])),
+    st.builds(ApproxNDCGLoss, measure=NDCGS, alpha=st.sampled_from([1.0, 10.0])),
 )
 EACH = [
-    ListNet(),
-    ListNet("gain"),
-    ListMLE(),
-    ListMLE(k=3, seed=5),
-    RankCosine(),
-    RankCosine(consistent=True),
+    ListNetLoss(),
+    ListNetLoss("gain"),
+    ListMLELoss(),
+    ListMLELoss(k=3, seed=5),
+    RankCosineLoss(),
+    RankCosineLoss(consistent=True),
     SmoothMeasure(xr.NDCG(k=10), 0.3),
     SmoothMeasure(xr.Recall(k=5), 2.0),
-    ApproxNDCG(xr.NDCG()),
+    ApproxNDCGLoss(xr.NDCG()),
 ]
 
 
@@ -85,7 +85,7 @@ def test_the_value_is_that_of_the_formula(query, objective):
 def test_the_value_of_long_lists_is_that_of_the_formula(objective, n, monkeypatch):
     monkeypatch.setattr(reference, "ideal_dcg", lambda gains: np.sort(gains)[::-1] @ (1 / np.log2(2 + np.arange(len(gains)))))
     rng = np.random.default_rng(n)
-    s, y = rng.normal(size=n), rng.permutation(n) / n if isinstance(objective, ListMLE) else rng.integers(0, 4, n).astype(float)
+    s, y = rng.normal(size=n), rng.permutation(n) / n if isinstance(objective, ListMLELoss) else rng.integers(0, 4, n).astype(float)
     for scale in (1.0, 100.0):
         (theirs,) = reference.possible_values(objective, y, scale * s)
         assert value(objective, y, scale * s) == pytest.approx(theirs, rel=1e-11, abs=1e-11)
@@ -111,14 +111,14 @@ def test_the_slope_of_long_lists_is_the_derivative_of_the_value(objective):
     np.testing.assert_allclose(ask(objective, y, s).slope, theirs, atol=1e-6, rtol=1e-6)
 
 
-@given(graded(), st.one_of(st.builds(ListNet, target=st.sampled_from(["softmax", "gain"])), st.builds(ListMLE, k=K)))
+@given(graded(), st.one_of(st.builds(ListNetLoss, target=st.sampled_from(["softmax", "gain"])), st.builds(ListMLELoss, k=K)))
 def test_the_curvature_of_concave_ones_is_the_fall_of_the_slope(query, objective):
     y, s = query
     theirs = -np.array([differences(lambda moved, i=i: ask(objective, y, moved).slope[i], s)[i] for i in range(len(s))])
     np.testing.assert_allclose(ask(objective, y, s).curvature, theirs, atol=1e-8)
 
 
-@given(graded(), st.one_of(SMOOTH, st.builds(RankCosine, consistent=st.booleans()), st.builds(ApproxNDCG, measure=NDCGS)))
+@given(graded(), st.one_of(SMOOTH, st.builds(RankCosineLoss, consistent=st.booleans()), st.builds(ApproxNDCGLoss, measure=NDCGS)))
 def test_the_others_say_nothing_of_curvature(query, objective):
     assert not ask(objective, *query).curvature.any()
 
@@ -145,7 +145,7 @@ def test_slopes_sum_to_zero_and_wide_scores_do_no_harm(query, objective, scale):
 @given(graded(), OBJECTIVES, st.randoms(use_true_random=False))
 def test_the_order_of_documents_does_not_matter(query, objective, random):
     y, s = query
-    if isinstance(objective, ListMLE):  # documents of one grade have a random order, which is not that of the input
+    if isinstance(objective, ListMLELoss):  # documents of one grade have a random order, which is not that of the input
         y = np.argsort(np.argsort(y, kind="stable")).astype(float)
     order = np.array(random.sample(range(len(y)), len(y)))
     straight, shuffled = ask(objective, y, s), ask(objective, y[order], s[order])
@@ -183,7 +183,9 @@ def test_a_single_document_contributes_nothing(objective, score):
     assert (found.values[0], found.slope[0], found.curvature[0]) == (0, 0, 0)
 
 
-NEEDS_USEFUL = st.one_of(st.just(ListNet("gain")), st.just(RankCosine(consistent=True)), SMOOTH, st.builds(ApproxNDCG, measure=NDCGS))
+NEEDS_USEFUL = st.one_of(
+    st.just(ListNetLoss("gain")), st.just(RankCosineLoss(consistent=True)), SMOOTH, st.builds(ApproxNDCGLoss, measure=NDCGS)
+)
 
 
 @given(graded(), NEEDS_USEFUL)
@@ -193,15 +195,17 @@ def test_a_query_with_nothing_useful_contributes_nothing(query, objective):
     assert not found.slope.any()
 
 
-@given(graded(), st.one_of(st.builds(ListMLE, k=K), st.builds(RankCosine, consistent=st.booleans())), st.sampled_from([-1.0, 0.1, 3.0]))
-@example((np.zeros(3), np.arange(3.0)), RankCosine(), 0.1)  # in floating point the mean of three 0.1 is more
+@given(
+    graded(), st.one_of(st.builds(ListMLELoss, k=K), st.builds(RankCosineLoss, consistent=st.booleans())), st.sampled_from([-1.0, 0.1, 3.0])
+)
+@example((np.zeros(3), np.arange(3.0)), RankCosineLoss(), 0.1)  # in floating point the mean of three 0.1 is more
 def test_a_query_of_one_grade_contributes_nothing(query, objective, grade):
     found = ask(objective, np.full(len(query[0]), grade), query[1])
     assert found.values[0] == 0
     assert not found.slope.any()
 
 
-@given(graded(), OBJECTIVES.filter(lambda objective: not isinstance(objective, ListMLE)))
+@given(graded(), OBJECTIVES.filter(lambda objective: not isinstance(objective, ListMLELoss)))
 def test_alike_documents_are_moved_alike(query, objective):
     y, s = np.tile(query[0], 2), np.tile(query[1], 2)
     first, second = ask(objective, y, s).slope.reshape(2, -1)
@@ -225,36 +229,36 @@ def test_threads_give_the_same_bits(objective):
 @given(graded(), graded())
 def test_listnet_is_largest_where_scores_are_the_grades(query, other):
     y, s = query[0], np.resize(other[1], len(query[0]))
-    assert value(ListNet(), y, y) >= value(ListNet(), y, s) - 1e-12
-    np.testing.assert_allclose(ask(ListNet(), y, y + 3.0).slope, 0, atol=1e-12)
+    assert value(ListNetLoss(), y, y) >= value(ListNetLoss(), y, s) - 1e-12
+    np.testing.assert_allclose(ask(ListNetLoss(), y, y + 3.0).slope, 0, atol=1e-12)
 
 
 def test_listnet_takes_any_grade():
-    found = ask(ListNet("gain"), [5000.0, 4999.0, 0.0], [0.0, 0.0, 0.0])
+    found = ask(ListNetLoss("gain"), [5000.0, 4999.0, 0.0], [0.0, 0.0, 0.0])
     gain = 2 ** np.array([8, 8 * 4999 / 5000, 0]) - 1
     np.testing.assert_allclose(found.slope, gain / gain.sum() - 1 / 3)
-    plain, far = (ask(ListNet(), y, [0.0, 0.0, 0.0]).slope for y in ([8.0, 4.0, 0.0], [1000.0, 500.0, 0.0]))
+    plain, far = (ask(ListNetLoss(), y, [0.0, 0.0, 0.0]).slope for y in ([8.0, 4.0, 0.0], [1000.0, 500.0, 0.0]))
     np.testing.assert_allclose(far, plain)
 
 
 def test_listmle_draws_the_order_of_one_grade_by_its_seed():
     y, s = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 3.0])
-    values = [value(ListMLE(seed=seed), y, s) for seed in range(40)]
-    assert values == [value(ListMLE(seed=seed), y, s) for seed in range(40)]
-    assert sorted({round(v, 9) for v in values}) == sorted(round(v, 9) for v in reference.possible_values(ListMLE(), y, s))
+    values = [value(ListMLELoss(seed=seed), y, s) for seed in range(40)]
+    assert values == [value(ListMLELoss(seed=seed), y, s) for seed in range(40)]
+    assert sorted({round(v, 9) for v in values}) == sorted(round(v, 9) for v in reference.possible_values(ListMLELoss(), y, s))
     assert 5 < values.count(values[0]) < 35  # neither order is the rule
 
 
 @given(graded(distinct=True), st.integers(1, 6))
 def test_listmle_of_k_ranks_does_not_ask_for_the_order_below(query, k):
     y, s = query
-    assert value(ListMLE(k=k), np.maximum(y, len(y) - k - 1), s) == pytest.approx(value(ListMLE(k=k), y, s), abs=1e-12)
+    assert value(ListMLELoss(k=k), np.maximum(y, len(y) - k - 1), s) == pytest.approx(value(ListMLELoss(k=k), y, s), abs=1e-12)
 
 
 @given(graded(), st.booleans(), st.sampled_from([1e-6, 0.3, 7.0, 1e9]))
 def test_rank_cosine_does_not_depend_on_the_unit_of_scores(query, consistent, scale):
     y, s = query
-    here, there = ask(RankCosine(consistent), y, s), ask(RankCosine(consistent), y, scale * s)
+    here, there = ask(RankCosineLoss(consistent), y, s), ask(RankCosineLoss(consistent), y, scale * s)
     np.testing.assert_allclose(there.values, here.values, atol=1e-12)
     if np.ptp(s) > 0:
         np.testing.assert_allclose(there.slope * scale, here.slope, atol=1e-9)
@@ -264,18 +268,18 @@ def test_rank_cosine_does_not_depend_on_the_unit_of_scores(query, consistent, sc
 def test_rank_cosine_is_0_along_the_grades_and_1_against_them(query, a, b):
     y, _ = query
     ends = (0.0, 0.0) if len(set(y)) == 1 else (0.0, -1.0)
-    assert (value(RankCosine(), y, a * y + b), value(RankCosine(), y, b - a * y)) == pytest.approx(ends, abs=1e-12)
+    assert (value(RankCosineLoss(), y, a * y + b), value(RankCosineLoss(), y, b - a * y)) == pytest.approx(ends, abs=1e-12)
 
 
 @given(graded(), st.booleans(), st.sampled_from([0.0, 0.1, -1e6]))
 def test_rank_cosine_leaves_the_point_where_all_scores_are_equal(query, consistent, level):
     y, s = query[0], np.full(len(query[0]), level)
-    found = ask(RankCosine(consistent), y, s)
+    found = ask(RankCosineLoss(consistent), y, s)
     if not found.slope.any():  # nothing to learn
         assert found.values[0] == 0
         return
     assert found.values[0] == -0.5
-    assert value(RankCosine(consistent), y, found.slope) > -0.5
+    assert value(RankCosineLoss(consistent), y, found.slope) > -0.5
     np.testing.assert_allclose(np.corrcoef(found.slope, 2 ** np.maximum(y, 0) if consistent else y)[0, 1], 1)
 
 
@@ -288,7 +292,7 @@ def test_consistent_rank_cosine_is_best_along_the_expected_share_of_the_ideal(qu
     data = xr.RankingData.from_arrays(None, y.ravel(), group=[len(y[0])] * 2, query_weight=[chance, 1 - chance])
 
     def expected(s):
-        return slopes(RankCosine(consistent=True), data, np.tile(s, 2), threads=1).values.sum()
+        return slopes(RankCosineLoss(consistent=True), data, np.tile(s, 2), threads=1).values.sum()
 
     best = chance * share[0] + (1 - chance) * share[1]
     if np.ptp(best) > 0:
@@ -306,7 +310,7 @@ def test_smooth_measures_come_to_the_measure(query, measure):
 def test_approx_ndcg_comes_to_ndcg_without_a_cutoff(query, gain, k):
     y, s = query[0], untied(query[1])
     theirs = query_value(xr.NDCG(gain=gain), y, s)
-    assert value(ApproxNDCG(xr.NDCG(k=k, gain=gain, short="zero"), alpha=4000.0), y, s) == pytest.approx(theirs, abs=1e-10)
+    assert value(ApproxNDCGLoss(xr.NDCG(k=k, gain=gain, short="zero"), alpha=4000.0), y, s) == pytest.approx(theirs, abs=1e-10)
 
 
 @pytest.mark.parametrize("measure", [xr.AP(), xr.ERR(), xr.MeanNDCG(), xr.PairwiseCorrect()], ids=str)
@@ -318,13 +322,13 @@ def test_only_sums_over_ranks_are_smoothed(measure):
 @pytest.mark.parametrize(
     ("wrong", "error", "match"),
     [
-        (lambda: ListNet("hard"), SettingError, "'hard' is not one of"),
-        (lambda: ListMLE(k=0), SettingError, "k must be at least 1.*got 0"),
-        (lambda: ListMLE(seed=-1), SettingError, "at least 0, got -1"),
+        (lambda: ListNetLoss("hard"), SettingError, "'hard' is not one of"),
+        (lambda: ListMLELoss(k=0), SettingError, "k must be at least 1.*got 0"),
+        (lambda: ListMLELoss(seed=-1), SettingError, "at least 0, got -1"),
         (lambda: SmoothMeasure(xr.NDCG(), sigma=0.0), SettingError, "above 0, got 0"),
-        (lambda: ApproxNDCG(xr.NDCG(), alpha=math.inf), SettingError, "above 0, got inf"),
-        (lambda: ApproxNDCG(xr.DCG()), IncompatibleError, "not DCG; use nDCG"),
-        (lambda: ApproxNDCG(xr.NDCG(discount="letor")), IncompatibleError, "use discount='log2'"),
+        (lambda: ApproxNDCGLoss(xr.NDCG(), alpha=math.inf), SettingError, "above 0, got inf"),
+        (lambda: ApproxNDCGLoss(xr.DCG()), IncompatibleError, "not DCG; use nDCG"),
+        (lambda: ApproxNDCGLoss(xr.NDCG(discount="letor")), IncompatibleError, "use discount='log2'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong, error, match):

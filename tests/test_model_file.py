@@ -38,7 +38,7 @@ def judged(seed=0):
 
 def test_the_schema_is_one():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    assert set(SCHEMA["$defs"]) >= {"linear", "network", "thresholds", "trees", "sum"}
+    assert set(SCHEMA["$defs"]) >= {"deep", "linear", "network", "thresholds", "trees", "sum"}
 
 
 @pytest.mark.parametrize("name", sorted(set(RANKERS) - {"blend", "composed"}))
@@ -59,13 +59,17 @@ def test_every_ranker_writes_what_the_schema_says(name):
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_files_of_this_version_stay_loadable_with_the_same_scores(path):
     golden, model = record(GOLDEN / "scores.json"), xr.load(path)
-    assert model.predict(np.array(golden["X"])).tolist() == golden["scores"][path.stem]
+    scores = model.predict(np.array(golden["X"]))
+    if path.stem == "deep":  # whose products the processor's BLAS adds up in an order of its own
+        assert np.allclose(scores, golden["scores"]["deep"], rtol=1e-12, atol=1e-12)
+    else:
+        assert scores.tolist() == golden["scores"][path.stem]
     VALID.validate(record(path))
     assert json.loads(model.to_bytes())["scorer"] == record(path)["scorer"]
 
 
 def test_there_is_a_golden_file_of_every_kind():
-    assert {record(path)["scorer"]["kind"] for path in MODELS} == {"linear", "network", "sum", "thresholds", "trees"}
+    assert {record(path)["scorer"]["kind"] for path in MODELS} == {"deep", "linear", "network", "sum", "thresholds", "trees"}
     assert {path.stem for path in MODELS} == set(record(GOLDEN / "scores.json")["scores"])
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.objectives.lambdas import FiniteDifference, Lambdas
-from exactrank.objectives.losses import ApproxNDCG, ListMLE, ListNet, RankCosine, SmoothMeasure
+from exactrank.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, RankCosineLoss, SmoothMeasure
 from exactrank.objectives.parametric import Forces, Parametric
 from exactrank.objectives.score_space import slopes
 from exactrank.reproduce.ranknet_speedup import RankNetTraining
@@ -21,7 +21,15 @@ from exactrank.scorers.network import Network
 from .reference import lambdas as reference
 
 HIDDEN = st.sampled_from([None, 1, 3, 8, 10, 17])
-SMOOTH = [Lambdas(), Lambdas(link="spring"), ListNet(), ListMLE(), RankCosine(), SmoothMeasure(xr.NDCG(k=3)), ApproxNDCG(xr.NDCG(), 2.0)]
+SMOOTH = [
+    Lambdas(),
+    Lambdas(link="spring"),
+    ListNetLoss(),
+    ListMLELoss(),
+    RankCosineLoss(),
+    SmoothMeasure(xr.NDCG(k=3)),
+    ApproxNDCGLoss(xr.NDCG(), 2.0),
+]
 FORCES = [*SMOOTH, Lambdas(xr.NDCG(k=5)), Lambdas(xr.AP()), Lambdas(xr.ERR()), FiniteDifference(xr.NDCG())]
 
 

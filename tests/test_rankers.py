@@ -34,6 +34,7 @@ QUICK = {
     "directrank-trees": {"trees": 30, "min_documents": 1, "missing": "error", "threads": 1},
     "adarank": {"max_iter": 30},
     "rankboost": {"max_iter": 30},
+    "torch": {"hidden": (16,), "max_iter": 20, "learning_rate": 0.01},
 }
 CLOSED_FORM = {"ridge"}
 #: Without validation data the last iterate is the best: its loss is the smallest, whatever the measure.

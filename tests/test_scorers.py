@@ -25,6 +25,7 @@ from exactrank import pipes
 from exactrank.data import ranking_data
 from exactrank.data.ranking_data import checksum
 from exactrank.scorers import KINDS, missing as policies
+from exactrank.scorers.deep import Net
 from exactrank.scorers.missing import fill_values, filled
 from exactrank.scorers.sum import Sum
 from exactrank.scorers.thresholds import Thresholds
@@ -230,7 +231,7 @@ def changed(**changes):
         (changed(seed=True), "'seed' is True"),
         (changed(training="left out"), "'training' is missing"),
         (changed(scorer=[1]), r"'scorer' is \[1\]"),
-        (changed(scorer={"kind": "oracle"}), "'oracle'; known: linear"),
+        (changed(scorer={"kind": "oracle"}), "'oracle'; known: deep, linear"),
         (changed(scorer={"kind": "linear"}), "weights: expected"),
         (changed(scorer={"kind": "linear", "weights": {"a": 1}, "missing": "mean", "fill": {"b": 1}}), "different features"),
         (changed(scorer={"kind": "linear", "weights": [1], "missing": "mean", "fill": [1, 2]}), "2 values for 1"),
@@ -366,7 +367,11 @@ def _records():
     steps = xr.Thresholds((np.array([0.5]), np.array([])), (np.array([1.0]), np.array([])), ("a", "b"))
     net = xr.Network(np.ones((1, 2)), np.zeros(1), np.ones(1), np.zeros(2), np.ones(2), ("a", "b"), "mean", np.zeros(2))
     both = xr.Sum((steps, net), np.array([0.5, 2.0]))
-    scorers = (xr.Linear(np.ones(2), ("a", "b"), "mean", np.zeros(2)), net, steps, trees, both)
+    layer = {"linear.weight": np.ones((1, 2)), "linear.bias": np.zeros(1), "norm.weight": np.ones(1), "norm.bias": np.zeros(1)}
+    tensors = {f"layers.0.{name}": own for name, own in layer.items()}
+    tensors |= {"mean": np.zeros(2), "scale": np.ones(2), "output.weight": np.ones((1, 1))}
+    deep = xr.Deep((Net({name: own.astype(np.float32) for name, own in tensors.items()}),), ("a", "b"), "mean", np.zeros(2))
+    scorers = (xr.Linear(np.ones(2), ("a", "b"), "mean", np.zeros(2)), net, steps, trees, both, deep)
     assert {scorer.kind for scorer in scorers} == set(KINDS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"

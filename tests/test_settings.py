@@ -7,6 +7,7 @@ beside the others. What the declaration says is what the constructor, the search
 import inspect
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from typing import Literal, get_origin
 
 import numpy as np
@@ -73,6 +74,8 @@ def others(one: Setting):
     yield from one.choices
     if str in one.kinds:
         yield "AP"
+    if one.name == "module":  # of TorchRanker, tested where PyTorch is installed
+        yield lambda n_features: import_module("torch").nn.Linear(n_features, 1)
     if bool in one.kinds:
         yield not one.default
     if int in one.kinds:

@@ -303,6 +303,10 @@ def test_a_path_in_the_place_of_axes_is_named(name):
 def test_all_results_are_looked_at():
     """So that the laws above hold for a result that is added, too."""
     kinds = {type(result(name)) for name in RESULTS} | {type(fitted(name).model_.scorer) for name in ("linear", "network", "thresholds")}
+    deep = xr.load(Path(__file__).parent / "golden" / "models" / "deep.json").scorer  # made by PyTorch, which need not be there
+    assert len(repr(deep)) < 100
+    assert "<table" in deep._repr_html_()
+    kinds.add(type(deep))
     assert _derived(Shown) - {xr.Sum, Scorer} <= kinds
     assert _derived(Pictured) == {type(result(name)) for name in PICTURED}
 

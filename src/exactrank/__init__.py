@@ -59,7 +59,15 @@ if TYPE_CHECKING:
     from exactrank.measures.parse import parse_measure as parse_measure
     from exactrank.objectives.lambdas import FiniteDifference as FiniteDifference, Lambdas as Lambdas, SampledLambdas as SampledLambdas
     from exactrank.objectives.line_search import line_search as line_search
-    from exactrank.objectives.losses import PairHinge as PairHinge
+    from exactrank.objectives.losses import (
+        ApproxNDCGLoss as ApproxNDCGLoss,
+        ListMLELoss as ListMLELoss,
+        ListNetLoss as ListNetLoss,
+        PairHinge as PairHinge,
+        RankCosineLoss as RankCosineLoss,
+        SmoothMeasure as SmoothMeasure,
+        SquaredError as SquaredError,
+    )
     from exactrank.objectives.own_lambdas import (
         DocumentForces as DocumentForces,
         PairForces as PairForces,
@@ -96,7 +104,9 @@ if TYPE_CHECKING:
     from exactrank.rankers.spsarank import SPSARank as SPSARank
     from exactrank.rankers.structuredrank import StructuredRank as StructuredRank
     from exactrank.rankers.svmmap import SVMMAP as SVMMAP
+    from exactrank.rankers.torch import TorchRanker as TorchRanker
     from exactrank.scorers.architecture import LinearModel as LinearModel, NetworkModel as NetworkModel
+    from exactrank.scorers.deep import Deep as Deep
     from exactrank.scorers.linear import Linear as Linear
     from exactrank.scorers.model import Model as Model
     from exactrank.scorers.network import Network as Network
@@ -139,7 +149,9 @@ HOME = {
     "exactrank.objectives.lambdas": ("FiniteDifference", "Lambdas", "SampledLambdas"),
     "exactrank.objectives.line_search": ("line_search",),
     "exactrank.objectives.own_lambdas": ("DocumentForces", "PairForces", "Pairs", "RankedQuery"),
-    "exactrank.objectives.losses": ("PairHinge",),
+    "exactrank.objectives.losses": (
+        "ApproxNDCGLoss", "ListMLELoss", "ListNetLoss", "PairHinge", "RankCosineLoss", "SmoothMeasure", "SquaredError",
+    ),
     "exactrank.objectives.profile": ("profile",),
     "exactrank.objectives.score_space": ("Slopes", "slopes"),
     "exactrank.objectives.step_function": ("StepFunction",),
@@ -170,7 +182,9 @@ HOME = {
     "exactrank.rankers.spsarank": ("SPSARank",),
     "exactrank.rankers.structuredrank": ("StructuredRank",),
     "exactrank.rankers.svmmap": ("SVMMAP",),
+    "exactrank.rankers.torch": ("TorchRanker",),
     "exactrank.scorers.architecture": ("LinearModel", "NetworkModel"),
+    "exactrank.scorers.deep": ("Deep",),
     "exactrank.scorers.linear": ("Linear",),
     "exactrank.scorers.model": ("Model",),
     "exactrank.scorers.network": ("Network",),

@@ -39,10 +39,11 @@ static XR_CLONES Rounded count_rounded(const double* values, std::size_t n) {
     return {all, whole};
 }
 
-// Whether x is the shortest decimal of the float that it becomes: text that was written from floats reads so.
+// Whether x has the fewest digits of all decimals that become its float: text that was written from floats reads so. With an exponent, since
+// without one a whole number would be written in full.
 inline bool is_decimal_of_float(double x) {
     char digits[32];
-    *std::to_chars(digits, digits + sizeof digits - 1, static_cast<float>(x)).ptr = '\0';
+    *std::to_chars(digits, digits + sizeof digits - 1, static_cast<float>(x), std::chars_format::scientific).ptr = '\0';
     double read;
     return read_number(digits, read) && read == x;
 }

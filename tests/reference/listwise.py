@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from exactrank.objectives.losses import ApproxNDCG, ListMLE, ListNet, RankCosine, SmoothMeasure
+from exactrank.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, RankCosineLoss, SmoothMeasure
 from tests.reference.measures import gain, is_empty
 
 
@@ -68,12 +68,12 @@ def approx_ndcg(objective, y, s):
     return np.sum(gains / np.log2(1 + ranks)) / ideal
 
 
-DEFINITION = {ListNet: listnet, RankCosine: rank_cosine, SmoothMeasure: smooth_measure, ApproxNDCG: approx_ndcg}
+DEFINITION = {ListNetLoss: listnet, RankCosineLoss: rank_cosine, SmoothMeasure: smooth_measure, ApproxNDCGLoss: approx_ndcg}
 
 
 def possible_values(objective, y, s):
     """What one query may be worth: several values where documents of one grade have no order of their own."""
-    if not isinstance(objective, ListMLE):
+    if not isinstance(objective, ListMLELoss):
         return [DEFINITION[type(objective)](objective, y, s)]
     if len(set(y)) == 1:
         return [0.0]

@@ -29,7 +29,15 @@ _PANEL_OF_CLASS = {"BoostedRanker": TREES, "LambdaFunction": LAMBDA}
 _PANEL_OF_NAME = {"missing": DATA} | dict.fromkeys(("trees", "learning_rate", "patience"), TRAINING)
 _ENUM: Callable[..., Any] = StrEnum
 _MEASURES = ("measure", "weighted_by")
-_KINDS: Mapping[str, Any] = {"bool": bool, "int": int, "float": float, "text": str, "names": list[str], "pairs": list[str]}
+_KINDS: Mapping[str, Any] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "text": str,
+    "names": list[str],
+    "numbers": list[int],
+    "pairs": list[str],
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ class Declared:
     """What the command line knows of a setting."""
 
     name: str
-    kind: str  #: bool, int, float, text, names, pairs (NAME=VALUE), word (one of the choices), or "int or word", "float or word"
+    kind: str  #: bool, int, float, text, names, numbers, pairs (NAME=VALUE), word (one of the choices), or "int or word", "float or word"
     default: Any
     help: str
     panel: str
@@ -85,7 +93,7 @@ def declared(ranker: "type[Ranker]") -> Command:
             continue
         home = next(each.__name__ for each in reversed(ranker.__mro__) if name in inspect.get_annotations(each))
         panel = _PANEL_OF_NAME.get(name) or _PANEL_OF_CLASS.get(home, TRAINING)
-        default = list(one.default or ()) if kind in ("names", "pairs") else one.default
+        default = list(one.default or ()) if kind in ("names", "numbers", "pairs") else one.default
         found.append(Declared(name, kind, default, one.help + _condition(one, ranker.settings), panel, one.choices, NoneType in one.kinds))
     return Command(first_line(ranker), tuple(found))
 
@@ -97,7 +105,7 @@ def _condition(one: "Setting", settings: "Mapping[str, Setting]") -> str:
     said = []
     for name, values in one.only.items():
         words = [] if values is SOME else [str(each) for each in values if not settings[name].choices or each in settings[name].choices]
-        if name != VALID and (not words or set(settings[name].choices) != set(words)):
+        if name != VALID and _kind_of(settings[name]) and (not words or set(settings[name].choices) != set(words)):
             said.append(f"--{name.replace('_', '-')} {' or '.join(words)}".rstrip())
     return f" (Only with {' and '.join(said)}.)" if said else ""
 
@@ -144,6 +152,8 @@ def _kind_of(one: "Setting") -> str | None:
         return "pairs"
     if _is_kind(one, Sequence, str):
         return "names"
+    if _is_kind(one, Sequence, int):
+        return "numbers"
     number = next((kind.__name__ for kind in (float, int) if kind in one.kinds), None)
     if one.choices:
         return "word" if number is None else f"{number} or word"

@@ -69,7 +69,8 @@ def _rounding(terms: Plain, rows: Rows, eps: float) -> PerDocument:
     if terms.units is not None:  # tanh has a slope of at most 1, so errors of its sum count once
         within = known @ np.abs(terms.units.weights).T + np.abs(terms.units.bias)
         count, size = count + rows.shape[1] + len(terms.units.output), size + (within + 1) @ np.abs(terms.units.output)
-    return np.asarray(count * eps * size)
+    deep = sum(net.rounding(np.where(np.isnan(rows), terms.fill, rows), eps) for net in terms.nets)
+    return np.asarray(count * eps * size + deep)
 
 
 def _changed_tops(data: RankingData, ours: PerDocument, theirs: PerDocument) -> int:

@@ -3,7 +3,7 @@
 The input ``x`` has one row per document and one column per feature, the output ``score`` one number per document. With x' for x whose
 missing values are filled, the score is
 
-    MatMul(x', w)  +  MatMul(Tanh(MatMul(x', A) + b), v)  +  TreeEnsemble(x)  +  constant,                             (1)
+    MatMul(x', w)  +  MatMul(Tanh(MatMul(x', A) + b), v)  +  nets(x')  +  TreeEnsemble(x)  +  constant,                (1)
 
 of which a model has one or several. `TreeEnsemble` came with version 5 of the operators ai.onnx.ml. It compares and adds up in the type
 of its numbers: doubles send each row where the model does, and give the same bits. `TreeEnsembleRegressor`, of the versions before, gives
@@ -21,9 +21,10 @@ import numpy.typing as npt
 from exactrank import __version__
 from exactrank.arrays import PerDocument
 from exactrank.data.frame import library
-from exactrank.export.plain import Plain, Tree
+from exactrank.export.plain import DeepTerm, Plain, Tree
 from exactrank.export.single import rounded_down
 from exactrank.export.target import Rows, Target
+from exactrank.scorers.deep import EPSILON
 from exactrank.settings import setting
 
 DOMAIN = "ai.onnx.ml"
@@ -35,7 +36,7 @@ _BRANCH_LEQ, _SUM = 0, 1  # x <= threshold goes left; the leaves are added up
 class Onnx(Target):
     """A graph with the input ``x`` and the output ``score``."""
 
-    name, suffix, kinds, adds, is_text = "onnx", ".onnx", ("linear", "network", "trees"), True, False
+    name, suffix, kinds, adds, is_text = "onnx", ".onnx", ("linear", "network", "deep", "trees"), True, False
     missing = ("zero", "mean", "keep")
 
     ml_opset: int = setting(default=5, at_least=3, at_most=5, help="Version of the operators ai.onnx.ml; 3 for old runtimes.")
@@ -74,7 +75,7 @@ class Onnx(Target):
     def _add_scores(self, graph: "_Graph", terms: Plain) -> None:
         """(1): the last node gives ``score``."""
         parts, linear = [], terms.linear
-        if linear is not None or terms.units is not None:
+        if linear is not None or terms.units is not None or terms.nets:
             filled = graph.add("Where", graph.add("IsNaN", "x"), graph.constant("fill", terms.fill), "x")
         if linear is not None:
             parts.append(graph.add("MatMul", filled, graph.constant("weights", linear[:, None])))
@@ -82,6 +83,7 @@ class Onnx(Target):
             within = graph.add("MatMul", filled, graph.constant("unit_weights", terms.units.weights.T))
             units = graph.add("Tanh", graph.add("Add", within, graph.constant("unit_bias", terms.units.bias)))
             parts.append(graph.add("MatMul", units, graph.constant("unit_output", terms.units.output[:, None])))
+        parts += [_add_net(graph, filled, net, f"net{number}_") for number, net in enumerate(terms.nets)]
         if terms.trees:
             parts.append(self._add_trees(graph, terms.trees))
         if terms.constant:
@@ -108,7 +110,7 @@ class Onnx(Target):
         if terms.trees and self.precision is np.float32:
             steps, how = (1, "rounded to") if self.numbers == "double" else (len(terms.trees) + 1, "added up in")
             found.append(f"the trees' sum is {how} float32: it differs from the model's by at most {steps * half * largest:.2g}")
-        if self.numbers == "float" and (terms.linear is not None or terms.units is not None):
+        if self.numbers == "float" and (terms.linear is not None or terms.units is not None or terms.nets):
             found.append("weights are rounded to float32 and added up in float32: a relative error of 6e-08 for each")
         if self.numbers == "float" and offset is not None and np.any(offset):
             lost = ", ".join(repr(name) for name, by in zip(terms.features, offset, strict=True) if by)
@@ -142,6 +144,28 @@ class _Graph:
         """The thresholds of all nodes, rounded down to ``number``."""
         exact = np.concatenate([tree.threshold for tree in trees])
         return exact if self.number is np.float64 else rounded_down(exact)
+
+
+def _add_net(graph: _Graph, x: str, term: DeepTerm, name: str) -> str:
+    """The score of a deep network: standardised features, then layers with layer norm and ReLU."""
+    net = term.net
+    if np.any(term.offset):
+        x = graph.add("Sub", x, graph.constant(f"{name}offset", term.offset))
+    if net.transform == "log1p":
+        size = graph.add("Log", graph.add("Add", graph.add("Abs", x), graph.constant(f"{name}one", np.ones(1))))
+        x = graph.add("Mul", graph.add("Sign", x), size)
+    h = graph.add("Sub", x, graph.constant(f"{name}mean", net.tensors["mean"]))
+    h = graph.add("Div", h, graph.constant(f"{name}scale", net.tensors["scale"]))
+    for number, (weights, *rest) in enumerate(net.layers):
+        bias, gain, shift = (
+            graph.constant(f"{name}{what}{number}", own) for what, own in zip(("bias", "gain", "shift"), rest, strict=True)
+        )
+        h = graph.add("Add", graph.add("MatMul", h, graph.constant(f"{name}weights{number}", weights.T)), bias)
+        h = graph.add("Sub", h, graph.add("ReduceMean", h, axes=[1]))
+        variance = graph.add("ReduceMean", graph.add("Mul", h, h), axes=[1])
+        deviation = graph.add("Sqrt", graph.add("Add", variance, graph.constant(f"{name}epsilon{number}", np.array([EPSILON]))))
+        h = graph.add("Relu", graph.add("Add", graph.add("Mul", graph.add("Div", h, deviation), gain), shift))
+    return graph.add("MatMul", h, graph.constant(f"{name}output", term.weight * net.output[:, None]))
 
 
 def _ensemble(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:

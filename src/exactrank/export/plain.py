@@ -1,6 +1,6 @@
-"""A model in plain terms, which every target can express: weighted features, hidden units, trees.
+"""A model in plain terms, which targets can express: weighted features, hidden units, deep networks, trees.
 
-    s(x) = constant + sum_j w_j x_j + sum_u v_u tanh(b_u + sum_j a_uj x_j) + sum_t leaf_t(x)                        (1)
+    s(x) = constant + sum_j w_j x_j + sum_u v_u tanh(b_u + sum_j a_uj x_j) + sum_n net_n(x) + sum_t leaf_t(x)       (1)
 
 Standardisation and offsets are folded into the numbers, step functions are trees, a sum is all its parts. At a node of a tree
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from exactrank.data.alignment import listed
 from exactrank.errors import IncompatibleError
 from exactrank.scorers.base import Scorer, sum_rounded_down
+from exactrank.scorers.deep import EPSILON, Deep, Net
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
 from exactrank.scorers.network import Network
@@ -78,6 +79,32 @@ class Units:
 
 
 @dataclass(frozen=True, eq=False)
+class DeepTerm:
+    """A deep network on features less ``offset``, times ``weight``; see `exactrank.scorers.deep`."""
+
+    net: Net
+    weight: float
+    offset: Floats
+
+    def rounding(self, rows: Floats, eps: float) -> Floats:
+        """How far rounding by ``eps`` can move the score of each row, to first order."""
+        scale = self.net.tensors["scale"]
+        h, moved = self.net.inputs(rows - self.offset), np.abs(rows) + np.abs(self.offset)
+        error = eps * ((moved + 4 * (1 + np.abs(self.net.tensors["mean"]))) / scale + 2 * np.abs(h))
+        for weights, bias, gain, shift in self.net.layers:
+            within, count = h @ weights.T + bias, weights.shape[1] + len(bias) + 6
+            error = error @ np.abs(weights).T + count * eps * (np.abs(h) @ np.abs(weights).T + np.abs(bias))
+            within, error = within - within.mean(axis=1, keepdims=True), error + error.mean(axis=1, keepdims=True)
+            size = np.sqrt(np.square(within).mean(axis=1, keepdims=True) + EPSILON)
+            unit = within / size
+            error = (error + np.abs(unit) * (np.abs(unit) * error).mean(axis=1, keepdims=True)) / size + count * eps * np.abs(unit)
+            error = error * np.abs(gain) + 3 * eps * (np.abs(unit * gain) + np.abs(shift))
+            h = np.maximum(unit * gain + shift, 0.0)
+        output = np.abs(self.net.output)
+        return np.asarray(abs(self.weight) * (error @ output + (len(output) + 4) * eps * (np.abs(h) @ output)))
+
+
+@dataclass(frozen=True, eq=False)
 class Terms:
     """(1); None for parts that are absent."""
 
@@ -85,11 +112,13 @@ class Terms:
     linear: Floats | None = None
     units: Units | None = None
     trees: tuple[Tree, ...] = field(default=(), repr=False)
+    nets: tuple[DeepTerm, ...] = ()
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Which of linear, network and trees it has."""
-        parts = {"linear": self.linear is not None, "network": self.units is not None, "trees": bool(self.trees)}
+        """Which of linear, network, deep and trees it has."""
+        has = {"linear": self.linear is not None, "network": self.units is not None, "deep": bool(self.nets)}
+        parts = has | {"trees": bool(self.trees)}
         return tuple(kind for kind, there in parts.items() if there)
 
 
@@ -150,7 +179,9 @@ def _routed(scorer: Scorer) -> Terms:
 @singledispatch
 def _terms(scorer: Scorer) -> Terms:
     """What ``scorer`` adds to (1)."""
-    raise IncompatibleError(f"a scorer of kind {scorer.kind!r} cannot be exported; export one of linear, network, thresholds, trees or sum")
+    raise IncompatibleError(
+        f"a scorer of kind {scorer.kind!r} cannot be exported; export one of linear, network, deep, thresholds, trees or sum"
+    )
 
 
 @_terms.register
@@ -163,6 +194,15 @@ def _linear(scorer: Linear) -> Terms:
 def _network(scorer: Network) -> Terms:
     weights, mean = scorer.weights / scorer.scale, scorer.mean + (0.0 if scorer.offset is None else scorer.offset)
     return Terms(units=Units(weights, scorer.bias - np.sum(weights * mean, axis=1), scorer.output))
+
+
+@_terms.register
+def _deep(scorer: Deep) -> Terms:
+    own = next((net.of for net in scorer.nets if net.of is not None), None)
+    if own is not None:
+        raise IncompatibleError(f"{own} is a module of your own, which only PyTorch can write; export it by torch.onnx.export")
+    offset = np.zeros(scorer.n_features) if scorer.offset is None else scorer.offset
+    return Terms(nets=tuple(DeepTerm(net, net.weight, offset) for net in scorer.nets))
 
 
 @_terms.register
@@ -234,4 +274,5 @@ def _sum(scorer: Sum) -> Terms:
         np.sum(linear, axis=0) if linear else None,
         Units(*(np.concatenate(each) for each in zip(*(vars(one).values() for one in units), strict=True))) if units else None,
         tuple(replace(tree, leaf=weight * tree.leaf) for part, weight in parts for tree in part.trees),
+        tuple(replace(net, weight=weight * net.weight) for part, weight in parts for net in part.nets),
     )

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 #: One row per document, one column per feature of the model, NaN where a value is missing.
 Rows = npt.NDArray[np.float64]
-_WORDS = {"linear": "weights of features", "network": "hidden units", "trees": "trees"}
+_WORDS = {"linear": "weights of features", "network": "hidden units", "deep": "deep networks", "trees": "trees"}
 _REMEDY = {
     "linear": "train a linear model, e.g. Blend(members='linear')",
     "network": "train a network, e.g. LambdaRank(hidden=10)",
+    "deep": "train a deep network, e.g. TorchRanker()",
     "trees": "train trees, e.g. Blend(members='trees')",
 }
 
@@ -68,7 +69,7 @@ class Target(Configured, ABC):
     name: ClassVar[str]  #: its key in `exactrank.export.TARGETS`
     suffix: ClassVar[str]  #: the usual suffix of its files
     is_text: ClassVar[bool] = True  #: can its output be shown?
-    kinds: ClassVar[tuple[str, ...]]  #: which of linear, network and trees it can write
+    kinds: ClassVar[tuple[str, ...]]  #: which of linear, network, deep and trees it can write
     adds: ClassVar[bool] = False  #: can it add up several kinds?
     missing: ClassVar[tuple[Literal["zero", "mean", "keep"], ...]] = ("zero",)  #: what `Plain.missing` may be
     names: ClassVar[re.Pattern[str] | None] = None  #: what the name of a feature must look like

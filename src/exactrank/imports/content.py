@@ -22,11 +22,12 @@ _EXPECTED = "expected a file from exactrank train, from a library that exactrank
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """The bytes of the file ``where``; ``n_features`` is the number of features, for files that do not say."""
+    """The bytes of the file ``where``; the caller may say the number of features, for files that do not, and give a ``module``."""
 
     data: bytes
     where: str
     n_features: int | None = None
+    module: Any = None
 
     @property
     def is_binary(self) -> bool:

@@ -1,6 +1,9 @@
 """Files of exactrank itself, and weights trained elsewhere: ``{"bm25": 0.7}``, the same under ``"weights"``, or a list."""
 
+from dataclasses import replace
+
 from exactrank.imports.content import Content, Reader
+from exactrank.scorers.deep import with_modules
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
 
@@ -10,7 +13,10 @@ def _weights(content: Content) -> Model:
     return Model(Linear.from_record(content.record if beside else {"weights": content.json}, content.where))
 
 
-MODEL = Reader(
-    lambda content: isinstance(content.record.get("format"), str), lambda content: Model.from_record(content.record, content.where)
-)
+def _model(content: Content) -> Model:
+    found = Model.from_record(content.record, content.where)
+    return replace(found, scorer=with_modules(found.scorer, content.module))
+
+
+MODEL = Reader(lambda content: isinstance(content.record.get("format"), str), _model)
 WEIGHTS = Reader(lambda content: True, _weights)

@@ -19,6 +19,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, mean_over_queries
 from exactrank.measures.parse import parse_measure
+from exactrank.objectives.line_search_on_gpu import search_on
 from exactrank.objectives.profile import check_pairs, profile, query_weights, ray_of
 from exactrank.objectives.step_function import Interval, StepFunction
 from exactrank.threads import thread_count
@@ -124,11 +125,13 @@ def line_search(
     weight: npt.ArrayLike | None = None,
     preset: str | None = None,
     threads: int | None = None,
+    device: Literal["cuda"] | None = None,
 ) -> Step:
     """The step along ``direction``, between ``low`` and ``high``, after which the measure is largest.
 
     Rows are in the caller's order, as in [`xr.profile`][exactrank.profile]. For the weight of one more tree in an ensemble, the
-    direction is the tree's output for each document.
+    direction is the tree's output for each document. With ``device="cuda"`` the search runs on the GPU, for nDCG, DCG, P, R and
+    RBP of finite scores.
 
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
     >>> line_search("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], low=0.1, high=1.5)
@@ -136,7 +139,9 @@ def line_search(
     """
     bound = parse_measure(measure, preset).on(data, query_weights(data, weight), threads)
     s, t = ray_of(data, scores, direction)
-    if low <= 0 <= high:
+    if device is not None:
+        interval = search_on(device, bound, s).best(t, low, high)
+    elif low <= 0 <= high:
         search = LineSearch(bound)
         search.start(s)
         interval = search.best(t, low, high)

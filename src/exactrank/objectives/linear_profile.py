@@ -21,6 +21,7 @@ from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.line_search import IdealLikelihood, LineSearch, Point
+from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
 from exactrank.objectives.step_function import Interval, StepFunction
 from exactrank.scorers.missing import PerFeature
 from exactrank.threads import thread_count
@@ -37,17 +38,19 @@ def columns_of(data: RankingData) -> Matrix:
 
 
 class LinearProfile:
-    """(1) of a measure on its data; ``columns`` come from `columns_of` and may be shared.
+    """(1) of a measure on its data; ``columns`` come from `columns_of` and may be shared, as may the ``gpu``, where one is to search.
 
     Weights are in units of ``scale``: a feature is divided by it.
     """
 
-    def __init__(self, bound: BoundMeasure, columns: Matrix, *, point: Point = "middle", scale: PerFeature | float = 1.0) -> None:
+    def __init__(
+        self, bound: BoundMeasure, columns: Matrix, *, point: Point = "middle", scale: PerFeature | float = 1.0, gpu: OnGpu | None = None
+    ) -> None:
         self.data = bound.data
         self.columns = columns
         self.scale = np.broadcast_to(scale, (bound.data.n_features,))
         self.threads = thread_count(bound.threads)
-        self.search = LineSearch(bound)
+        self.search: LineSearch | LineSearchOnGpu = LineSearch(bound) if gpu is None else LineSearchOnGpu(bound, gpu)
         self.likelihood = IdealLikelihood(bound) if point == "likelihood" else None
         self.searching: Place | None = None
         self.dimension = bound.data.n_features  #: how many weights there are
@@ -107,7 +110,7 @@ class Place:
             theta += alpha * direction
         return Place(self._problem, theta, self._scores + alpha * self._problem.slopes(direction).astype(np.float64))
 
-    def _ready(self) -> LineSearch:
+    def _ready(self) -> LineSearch | LineSearchOnGpu:
         """The search, at this place."""
         if self._problem.searching is not self:
             self._problem.search.start(self._scores)

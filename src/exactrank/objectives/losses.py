@@ -22,7 +22,7 @@ Normalise = Literal["query", "pairs"]
 
 
 @dataclass(frozen=True)
-class ListNet:
+class ListNetLoss:
     """ListNet: cross entropy of top-one probabilities (Cao, Qin, Liu, Tsai & Li 2007).
 
     Scores give each document a probability to be drawn first, and so do grades; those of the scores should match those of the grades:
@@ -56,7 +56,7 @@ class ListNet:
 
 
 @dataclass(frozen=True)
-class ListMLE:
+class ListMLELoss:
     """ListMLE: the likelihood of the ideal ranking (Xia, Liu, Wang, Zhang & Li 2008).
 
     Under the Plackett-Luce model documents are drawn one by one with probabilities proportional to e^s. With documents in the
@@ -92,7 +92,7 @@ class ListMLE:
 
 
 @dataclass(frozen=True)
-class RankCosine:
+class RankCosineLoss:
     """RankCosine: the angle between scores and grades (Qin, Zhang, Tsai, Wang, Liu & Li 2008).
 
         loss = 1/2 (1 - cos(g, s)),    cos(g, s) = g . s / (|g| |s|)                                                (1)
@@ -175,7 +175,7 @@ class SmoothMeasure:
 
 
 @dataclass(frozen=True)
-class ApproxNDCG:
+class ApproxNDCGLoss:
     """ApproxNDCG: nDCG with soft ranks (Qin, Liu & Li 2010).
 
     A rank is 1 plus the number of documents above; a logistic function of steepness alpha counts them softly:

@@ -35,4 +35,4 @@ class ApproxNDCG(GradientRanker):
 
     def _objective(self, measure: Measure) -> Objective:
         ndcg = measure if isinstance(measure, NDCG) else NDCG()
-        return losses.ApproxNDCG(ndcg, self.alpha)
+        return losses.ApproxNDCGLoss(ndcg, self.alpha)

@@ -98,9 +98,9 @@ class Composition:
 class Composed(Ranker):
     """A ranker composed of a form of scorer, an objective, and an optimizer that maximises it.
 
-    >>> from exactrank import RankingData, objectives, optimizers
+    >>> from exactrank import ListNetLoss, RankingData, optimizers
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
-    >>> Composed("RR", objective=objectives.ListNet(), optimizer=optimizers.LBFGS()).fit(data).score(data)
+    >>> Composed("RR", objective=ListNetLoss(), optimizer=optimizers.LBFGS()).fit(data).score(data)
     1.0
     """
 
@@ -112,7 +112,7 @@ class Composed(Ranker):
     )
     objective: Objective | Measure | None = setting(
         default=None,
-        help="What is maximised: an objective of scores, e.g. objectives.ListNet(), or a measure; by default the measure itself.",
+        help="What is maximised: an objective of scores, e.g. xr.ListNetLoss(), or a measure; by default the measure itself.",
     )
     optimizer: AnyOptimizer = setting(default=CoordinateSearch(), help="What maximises it, e.g. optimizers.Adam(learning_rate=0.01).")
     start: Literal["random", "ridge"] = setting(

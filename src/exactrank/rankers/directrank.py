@@ -25,6 +25,7 @@ from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import SettingError
 from exactrank.objectives.line_search import Point
+from exactrank.objectives.line_search_on_gpu import OnGpu
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.softmax import SoftmaxLikelihood
@@ -117,6 +118,10 @@ class DirectRank(Ranker):
     low: float | None = setting(default=None, help="Allow no weight below this.")
     high: float | None = setting(default=None, help="Allow no weight above this.")
     window: float | None = setting(default=None, help="In one step, change a weight by at most this times the largest weight.", above=0)
+    device: Literal["cuda"] | None = setting(
+        default=None,
+        help='Where to search: "cuda" for the GPU, which knows nDCG, DCG, P, R and RBP and needs CuPy; by default on the processor.',
+    )
 
     def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
         bags = (BAGS if data.n_queries < MANY_QUERIES else 0) if self.bags is None else self.bags
@@ -169,6 +174,7 @@ class _Search:
         self.judge: Judge[Theta] = Judge(task, self.scores, by_objective=True)
         self.bound = severe(task.measure).on(task.data, threads=task.threads)
         self.columns = columns_of(task.data)
+        self.gpu = None if ranker.device is None else OnGpu()
 
     def alone(self, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The model from the start of that number; the first is the one that was asked for."""
@@ -183,7 +189,7 @@ class _Search:
         """(1), of models that are trained beside each other."""
         shared = self.start(start, np.random.default_rng(self.ranker.seed), recorder)
         members = [partial(self.bootstrapped, start, shared, number) for number in range(count)]
-        return bags(members, self.task.verdict, recorder, thread_count(self.task.threads))
+        return bags(members, self.task.verdict, recorder, thread_count(self.task.threads) if self.gpu is None else 1)
 
     def bootstrapped(self, start: Start, shared: Theta, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """A model of the queries that are drawn."""
@@ -221,7 +227,7 @@ class _Search:
 
     def problem(self, weight: PerQuery, threads: int | None) -> LinearProfile:
         """The measure of the queries that weigh something."""
-        return LinearProfile(replace(self.bound, weights=weight, threads=threads), self.columns, point=self.ranker.point)
+        return LinearProfile(replace(self.bound, weights=weight, threads=threads), self.columns, point=self.ranker.point, gpu=self.gpu)
 
     def start(self, kind: Start, rng: np.random.Generator, recorder: Recorder[Scorer]) -> Theta:
         """Where to start."""

@@ -29,4 +29,4 @@ class ListMLE(GradientRanker):
     )
 
     def _objective(self, measure: Measure) -> Objective:
-        return losses.ListMLE(self.top, self.seed)
+        return losses.ListMLELoss(self.top, self.seed)

@@ -30,4 +30,4 @@ class ListNet(GradientRanker):
     l2: float = 0.001
 
     def _objective(self, measure: Measure) -> Objective:
-        return losses.ListNet(self.target)
+        return losses.ListNetLoss(self.target)

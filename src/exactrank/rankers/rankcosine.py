@@ -34,4 +34,4 @@ class RankCosine(GradientRanker):
     l2: float = 0.001
 
     def _objective(self, measure: Measure) -> Objective:
-        return losses.RankCosine(self.consistent)
+        return losses.RankCosineLoss(self.consistent)

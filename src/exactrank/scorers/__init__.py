@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from exactrank.scorers.base import Scorer
 
 KINDS: "Registry[type[Scorer]]" = Registry("kind of scorer", {
+    "deep": "exactrank.scorers.deep:Deep",
     "linear": "exactrank.scorers.linear:Linear",
     "network": "exactrank.scorers.network:Network",
     "sum": "exactrank.scorers.sum:Sum",

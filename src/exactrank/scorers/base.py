@@ -86,7 +86,7 @@ class Scorer(Shown):
         """The features that count most, as a small table."""
         columns = self._columns()
         by = next((values for name, values in columns.items() if name != "feature"), ())
-        order = sorted(range(len(by)), key=lambda j: -abs(by[j]))[:ROWS]
+        order = sorted(range(len(by)), key=lambda j: -abs(by[j]) if isinstance(by[j], float) else 0.0)[:ROWS]
         return small_table(title, [(name, [values[j] for j in order]) for name, values in columns.items()], self.n_features)
 
     def __repr__(self) -> str:

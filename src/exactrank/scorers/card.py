@@ -10,6 +10,7 @@ import numpy as np
 
 from exactrank.data.alignment import listed
 from exactrank.scorers.base import Scorer
+from exactrank.scorers.deep import Deep
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.network import Network
 from exactrank.scorers.sum import Sum
@@ -25,6 +26,7 @@ FEATURES = 100  #: of which the card says something
 _KINDS = {
     Linear: "one weight per feature",
     Network: "a network with one hidden layer",
+    Deep: "deep networks",
     Thresholds: "a step function of each feature",
     TreeEnsemble: "regression trees",
     Sum: "a sum of models",
@@ -128,6 +130,9 @@ def per_feature(scorer: Scorer) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]
         case Network():
             slope = np.abs(scorer.output) @ np.abs(scorer.weights / scorer.scale)
             return ("largest slope",), [(float(own),) for own in slope]
+        case Deep() if all(net.of is None for net in scorer.nets):
+            first = [net.weight * (net.layers[0][0] if net.layers else net.output[None]) / net.tensors["scale"] for net in scorer.nets]
+            return ("size of its first weights",), [(float(own),) for own in np.linalg.norm(np.concatenate(first), axis=0)]
         case Sum():
             parts = [(part.kind, *per_feature(part)) for part in scorer.parts]
             columns = tuple(f"{kind}, part {number}: {own[0]}" for number, (kind, own, _) in enumerate(parts, 1))

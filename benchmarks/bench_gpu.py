@@ -1,0 +1,151 @@
+"""Lambdas, evaluation and full-batch training steps on the GPU, beside padded PyTorch in the same run: `python benchmarks/bench_gpu.py`.
+
+Data as large as MSLR-WEB30K's training part: 18,900 queries, 2.34 million documents, 136 features. Times are medians of CUDA events.
+"""
+
+import time
+
+import numpy as np
+import torch
+
+import exactrank as xr
+import exactrank.torch as xt
+from exactrank.objectives.line_search import LineSearch
+from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
+from exactrank.torch.cuda import answers, lists_of, on, stream_of
+from exactrank.torch.groups import grouped
+
+QUERIES, DOCUMENTS, FEATURES = 18_900, 2_340_000, 136
+
+
+def lengths_of(rng: np.random.Generator) -> np.ndarray:
+    """Lists of 124 documents in the mean, up to 1,251, with 354 million pairs in all."""
+    lengths = np.clip(rng.lognormal(4.3, 1.01, QUERIES), 1, 1251)
+    lengths = np.maximum(1, np.round(lengths * DOCUMENTS / lengths.sum())).astype(np.int64)
+    lengths[0] += DOCUMENTS - lengths.sum()
+    return lengths
+
+
+def milliseconds(work, repeats: int = 30) -> float:
+    for _ in range(3):
+        work()
+    times = []
+    for _ in range(repeats):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end))
+    return float(np.median(times))
+
+
+def padded_lambdas(scores: torch.Tensor, grades: torch.Tensor, mask: torch.Tensor, k: int = 10) -> torch.Tensor:
+    """The usual padded loss: all pairs of a (queries, longest, longest) tensor."""
+    k = min(k, scores.shape[1])
+    order = scores.masked_fill(~mask, -torch.inf).argsort(1, descending=True)
+    rank = torch.empty_like(order).scatter_(1, order, torch.arange(scores.shape[1], device=scores.device).expand_as(order))
+    discount = torch.where(rank < k, 1 / torch.log2(2.0 + rank), 0.0)
+    gain = torch.where(mask, 2.0**grades - 1, 0.0)
+    ideal = (gain.sort(1, descending=True).values[:, :k] / torch.log2(2.0 + torch.arange(k, device=scores.device))).sum(1).clamp_min(1e-9)
+    delta = (gain[:, :, None] - gain[:, None]).abs() * (discount[:, :, None] - discount[:, None]).abs() / ideal[:, None, None]
+    better = (grades[:, :, None] > grades[:, None]) & mask[:, :, None] & mask[:, None]
+    pairs = torch.nn.functional.softplus(scores[:, None] - scores[:, :, None])
+    return (delta * pairs * better).sum() / len(scores)
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    sizes = lengths_of(rng)
+    device = torch.device("cuda")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    X = torch.randn(DOCUMENTS, FEATURES, device=device)
+    grades = torch.tensor(rng.choice(5, DOCUMENTS, p=[0.5, 0.3, 0.13, 0.05, 0.02]), device=device).double()
+    lengths = torch.tensor(sizes, device=device)
+    scores = torch.randn(DOCUMENTS, device=device, requires_grad=True)
+    pairs = float((sizes.astype(float) ** 2).sum() / 2)
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}; {QUERIES:,} queries, {DOCUMENTS:,} documents, {pairs:.2e} pairs")
+    print(f"{'work':<58} ms")
+
+    def report(name: str, work, repeats: int = 30) -> None:
+        print(f"{name:<58} {milliseconds(work, repeats):.3f}", flush=True)
+
+    report("ranking alone", lambda: _ranking(scores, lengths, grades))
+    for name in ("nDCG@10", "nDCG", "AP", "ERR@10", "RR"):
+        loss = xt.RankingLoss(xr.Lambdas(xr.parse_measure(name)))
+        lists = grouped("lengths", lengths, DOCUMENTS)
+        bound = on(loss.objective, lists, grades)
+        report(f"lambdas of {name}, values and slopes", lambda bound=bound, lists=lists: answers(bound, lists, scores.detach(), None))
+        report(f"loss of {name}, forward and backward", lambda loss=loss: loss(scores, grades, lengths=lengths).backward())
+    for objective in (xr.ListNetLoss(), xr.ListMLELoss()):
+        loss = xt.RankingLoss(objective)
+        report(f"{type(objective).__name__}, forward and backward", lambda loss=loss: loss(scores, grades, lengths=lengths).backward())
+    metrics = xt.Metrics(["nDCG@10", "AP", "RR"])
+    report("evaluation of nDCG@10, AP and RR", lambda: (metrics.reset(), metrics.update(scores.detach(), grades, lengths=lengths)))
+    loss = xt.RankingLoss(xr.Lambdas(xr.NDCG(k=10)))
+    for name, hidden in (("linear", ()), ("10 hidden units", (10,)), ("512-256-128", (512, 256, 128))):
+        model = _network(hidden).to(device)
+        optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+        report(f"net alone, {name}", lambda model=model: model(X).sum().backward(), 10)
+        report(f"full-batch step, {name}", lambda model=model, optimizer=optimizer: _step(model, optimizer, loss, X, grades, lengths), 10)
+    report("padded PyTorch, lambdas of nDCG@10, an epoch by 100 queries", lambda: _padded_epoch(scores.detach(), grades, sizes), 2)
+    _line_search()
+
+
+def _line_search(queries: int = 20_000, documents: int = 120) -> None:
+    """Exact line searches of nDCG@10 along features, on the GPU and on the processor."""
+    rng = np.random.default_rng(0)
+    grades = rng.choice(5, queries * documents, p=[0.52, 0.25, 0.15, 0.06, 0.02]).astype(float)
+    data = xr.RankingData.from_arrays(None, grades, group=np.full(queries, documents))
+    bound = xr.NDCG(k=10).on(data)
+    columns = np.stack([grades * 0.3 + rng.normal(size=len(grades)) for _ in range(8)]).astype(np.float32)
+    scores = columns[:4].sum(0, dtype=np.float64)
+    on_gpu, on_processor = LineSearchOnGpu(bound, OnGpu()), LineSearch(bound)
+    print(
+        f"exact line search, {queries:,} x {documents} documents: value {on_gpu.start(scores):.12f} and {on_processor.start(scores):.12f}"
+    )
+    for j in (0, 5):
+        for search in (on_gpu, on_processor):
+            times = []
+            for _ in range(6 if search is on_gpu else 2):
+                torch.cuda.synchronize()
+                begin = time.perf_counter()
+                found = search.best(columns[j])
+                times.append(time.perf_counter() - begin)
+            print(f"  {type(search).__name__:<20} feature {j}: {1e3 * min(times):8.2f} ms, {found}")
+
+
+def _ranking(scores: torch.Tensor, lengths: torch.Tensor, grades: torch.Tensor) -> None:
+    with stream_of(scores) as cupy:
+        lists_of(grouped("lengths", lengths, len(scores)), len(scores)).order(cupy.asarray(scores.detach()), cupy.asarray(grades))
+
+
+def _network(hidden: tuple[int, ...]) -> torch.nn.Module:
+    layers: list[torch.nn.Module] = []
+    width = FEATURES
+    for units in hidden:
+        layers += [torch.nn.Linear(width, units), torch.nn.ReLU()]
+        width = units
+    return torch.nn.Sequential(*layers, torch.nn.Linear(width, 1), torch.nn.Flatten(0))
+
+
+def _step(model, optimizer, loss, X, grades, lengths) -> None:
+    optimizer.zero_grad(set_to_none=True)
+    loss(model(X), grades, lengths=lengths).backward()
+    optimizer.step()
+
+
+def _padded_epoch(scores: torch.Tensor, grades: torch.Tensor, sizes: np.ndarray) -> None:
+    at, by_size = np.concatenate([[0], np.cumsum(sizes)]), np.argsort(sizes, kind="stable")
+    for first in range(0, QUERIES, 100):
+        chosen = by_size[first : first + 100]
+        longest = int(sizes[chosen].max())
+        place = torch.tensor(at[chosen], device=scores.device)[:, None] + torch.arange(longest, device=scores.device)
+        mask = torch.arange(longest, device=scores.device) < torch.tensor(sizes[chosen], device=scores.device)[:, None]
+        place = place.clamp_max(len(scores) - 1)
+        leaf = scores[place].requires_grad_()
+        padded_lambdas(leaf, grades[place].float(), mask).backward()
+
+
+if __name__ == "__main__":
+    main()

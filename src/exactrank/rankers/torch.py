@@ -1,0 +1,148 @@
+"""TorchRanker: a network of several layers, or any PyTorch module, trained on the measure.
+
+    s(x) = f((t(x) - mean) / scale),    t(x) = sign(x) log(1 + |x|)                                             (1)
+
+f is a multilayer perceptron with layer norm, or a module of the user's own; it is trained by AdamW along the forces of any objective of
+scores, in batches of whole queries of any length (`exactrank.torch.epochs`). The measure itself, on validation data, says which epoch to
+keep. PyTorch trains; a trained perceptron needs it no more (`exactrank.scorers.deep`).
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactrank.data.frame import library
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import SettingError
+from exactrank.rankers.base import Ranker
+from exactrank.rankers.lambda_function import LambdaFunction
+from exactrank.scorers.base import Scorer
+from exactrank.scorers.deep import MODULE, Deep, Net, Transform
+from exactrank.scorers.safetensors import Tensors
+from exactrank.settings import SOME, VALID, Range, setting
+from exactrank.training.combinators import seen
+from exactrank.training.judge import Judge, Task
+from exactrank.training.progress import Trained
+from exactrank.training.run import Recorder, Run
+
+if TYPE_CHECKING:
+    from exactrank.torch.epochs import Problem
+
+
+class TorchRanker(LambdaFunction, Ranker):
+    """A deep network, or a PyTorch module of your own, by forces between documents.
+
+    ``module`` is an ``nn.Module`` that gives one score per row, or a function that makes one for a number of features, e.g. its class.
+    """
+
+    name = "torch"
+
+    module: object = setting(
+        default=None,
+        help="In Python: an nn.Module that gives one score per row of features, or a function that makes one for a number of features; by"
+        " default a multilayer perceptron.",
+    )
+    hidden: Sequence[int] = setting(
+        default=(512, 256, 128), help="Number of units in each hidden layer of the perceptron.", only={"module": (None,)},
+        search=((64, 32), (256, 128), (512, 256, 128)),
+    )  # fmt: skip
+    dropout: float = setting(
+        default=0.0, help="Share of the units that are left out at random in each batch of training.", at_least=0, below=1,
+        only={"module": (None,)}, search=Range(0.0, 0.5),
+    )  # fmt: skip
+    transform: Transform = setting(
+        default="log1p", help="What is done to features before they are standardised: sign(x) log(1 + |x|), or nothing."
+    )
+    learning_rate: float = setting(default=0.001, help="Learning rate of AdamW.", above=0, at_most=1e30, search=Range(1e-4, 1e-2, log=True))
+    weight_decay: float = setting(
+        default=0.01, help="Share of each parameter, times the learning rate, that is taken away in each step.", at_least=0,
+        search=Range(1e-4, 1.0, log=True),
+    )  # fmt: skip
+    max_iter: int = setting(default=100, help="Maximum number of epochs.", at_least=1, free=True)
+    patience: int = setting(
+        default=20,
+        help="Stop when the measure on validation data has not improved for this number of epochs.",
+        at_least=1,
+        only={VALID: SOME},
+        free=True,
+    )
+    batch_size: int = setting(default=32, help="Number of queries in a batch.", at_least=1)
+    device: str = setting(default="cpu", help="Where to train: cpu, or cuda for a GPU.")
+
+    def check_values(self) -> None:
+        """Raise if a setting has a value that it may not have, or PyTorch is not installed."""
+        super().check_values()
+        library("torch", "TorchRanker and its modules", "torch")
+        from exactrank.torch.epochs import device_called
+
+        if not all(units >= 1 for units in self.hidden):
+            raise SettingError(f"TorchRanker: hidden={tuple(self.hidden)!r}; give at least one unit for each layer")
+        if self.module is not None and not callable(self.module):
+            raise SettingError(f"TorchRanker: module={self.module!r} is neither an nn.Module nor a function that makes one")
+        device_called(self.device)
+        self._named()
+
+    def _named(self) -> tuple[str, dict[str, Any]] | None:
+        """What made the module, by its name, and with which arguments; None for the perceptron."""
+        if self.module is None:
+            return None
+        made, arguments = (self.module.func, dict(self.module.keywords)) if isinstance(self.module, partial) else (self.module, {})
+        if isinstance(self.module, partial) and self.module.args:
+            raise SettingError("TorchRanker: the module is a partial function with arguments without names; give them by name")
+        try:
+            json.dumps(arguments, allow_nan=False)
+        except (TypeError, ValueError):
+            raise SettingError(f"TorchRanker: the module's arguments {arguments!r} cannot be written to a model file as JSON") from None
+        kind = made if hasattr(made, "__qualname__") else type(made)
+        return f"{kind.__module__}:{kind.__qualname__}", arguments
+
+    def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        from exactrank.torch.epochs import Epochs
+
+        problem = self._problem(task)
+        patience = None if task.valid is None else self.patience
+        optimizer = Epochs(self.learning_rate, self.weight_decay, self.batch_size)
+        run = Run(optimizer, problem, problem.taken(), Judge(task, problem.scores), self.max_iter, [self.seed, task.bag], patience)
+        return seen(run, partial(self._scorer, problem.net, task.data), recorder)
+
+    def _problem(self, task: Task) -> "Problem":
+        from exactrank.torch.epochs import Problem, begun, device_called, mlp
+
+        data, device, named = task.data, device_called(self.device), self._named()
+        made_by: Callable[..., Any] = partial(mlp, hidden=tuple(self.hidden), dropout=self.dropout)
+        of, arguments = None, dict[str, Any]()
+        if named is not None:
+            (of, arguments), made_by = named, self.module  # type: ignore[assignment]
+            made_by = made_by.func if isinstance(made_by, partial) else made_by
+        seed = int(np.random.default_rng([self.seed, task.bag]).integers(2**63))
+        module = begun(made_by, data.n_features, arguments, seed, device)
+        mean, scale = _moments(data, self.transform)
+        # Until it is trained, the network is no more than what it does to features.
+        net = Net({"mean": mean, "scale": scale}, 1.0, self.transform, of or "untrained", arguments, made_by)
+        return Problem(module, net, data, self._objective(task.measure), device)
+
+    def _scorer(self, net: Net, data: RankingData, tensors: Tensors) -> Scorer:
+        """The scorer with these weights."""
+        own = self.module is not None
+        named = {f"{MODULE if own else ''}{name}": values for name, values in tensors.items()}
+        made: Mapping[str, Any] = {"of": net.of, "arguments": net.arguments, "made_by": net.made_by} if own else {}
+        return Deep((Net({**net.tensors, **named}, 1.0, self.transform, **made),), data.feature_names)
+
+
+def _moments(data: RankingData, transform: Transform) -> tuple[Any, Any]:
+    """Mean and deviation of each feature after ``transform``; that of a constant feature is 1."""
+    if transform == "log1p":
+        total = np.zeros((2, data.n_features))
+        for start in range(0, len(data.X), 1 << 16):
+            block = data.X[start : start + (1 << 16)].astype(np.float64)
+            moved = np.sign(block) * np.log1p(np.abs(block))
+            total += moved.sum(axis=0), np.square(moved).sum(axis=0)
+        mean = total[0] / len(data.X)
+        deviation = np.sqrt(np.maximum(total[1] / len(data.X) - mean * mean, 0.0))
+        deviation[deviation < 1e-7 * np.abs(mean)] = 0.0  # what rounding leaves of a constant
+    else:
+        mean, deviation = data.moments
+    return mean, np.where(deviation > 0, deviation, 1.0)

@@ -1,0 +1,98 @@
+"""Measures of scores that are tensors: `exactrank.evaluate` for a training loop."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+from exactrank.measures.base import Measure
+from exactrank.measures.bound import means_over_queries, values_of
+from exactrank.measures.parse import parse_measure
+from exactrank.torch.groups import Grouped, Kept, given, grouped
+
+Measures = str | Measure | Sequence[str | Measure]
+#: Lists, and what gives the values of their queries for scores, one row per measure.
+Bound = tuple[Grouped, Callable[[Tensor], Tensor]]
+
+
+def evaluate(
+    measures: Measures,
+    scores: Tensor,
+    grades: Tensor,
+    *,
+    lengths: object = None,
+    qid: object = None,
+    offsets: object = None,
+    query_weight: Tensor | None = None,
+) -> dict[str, float]:
+    """The mean over queries of each measure, as [`xr.evaluate`][exactrank.evaluate] has it.
+
+    >>> evaluate(["nDCG@10", "RR"], torch.tensor([0.3, 0.2, 0.1, 0.9]), torch.tensor([0, 2, 1, 0]), lengths=[3, 1])
+    {'nDCG@10': 0.32950090240120666, 'RR': 0.25}
+    """
+    metrics = Metrics(measures)
+    metrics.update(scores, grades, lengths=lengths, qid=qid, offsets=offsets, query_weight=query_weight)
+    return metrics.compute()
+
+
+class Metrics:
+    """Measures over many batches: ``update`` with each, ``compute`` the means over all queries, ``reset``. A query is in one batch."""
+
+    def __init__(self, measures: Measures) -> None:
+        given_measures = [measures] if isinstance(measures, str | Measure) else list(measures)
+        self.measures = {str(measure): parse_measure(measure) for measure in given_measures}
+        self._bound: Kept[Bound] = Kept()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all batches."""
+        self._values: list[Tensor] = []
+        self._weights: list[Tensor] = []
+
+    @torch.no_grad()
+    def update(
+        self,
+        scores: Tensor,
+        grades: Tensor,
+        *,
+        lengths: object = None,
+        qid: object = None,
+        offsets: object = None,
+        query_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Take in a batch; gives the values of its queries, one row per measure. NaN where a query is skipped."""
+        if scores.ndim != 1 or scores.shape != grades.shape:
+            raise DataError(f"scores have the shape {tuple(scores.shape)} and grades {tuple(grades.shape)}; give one of each per document")
+        if scores.device != grades.device:
+            raise DataError(f"scores are on {scores.device} and grades on {grades.device}; move them to one device")
+        kind, groups = given(len(scores), scores.device, lengths=lengths, qid=qid, offsets=offsets)
+        lists, values_of_scores = self._bound.of((groups, grades), lambda: self._on(grouped(kind, groups, len(grades)), grades), kind)
+        values = values_of_scores(scores if lists.take is None else scores[lists.take])
+        weight = values.new_ones(lists.queries) if query_weight is None else query_weight.to(values.device, torch.float64)
+        if weight.shape != (lists.queries,):
+            raise DataError(f"query_weight has shape {tuple(weight.shape)} for {lists.queries} queries")
+        self._values.append(values)
+        self._weights.append(weight)
+        return values
+
+    def compute(self) -> dict[str, float]:
+        """The weighted mean over queries of each measure."""
+        if not self._values:
+            raise DataError("there is nothing to compute; update with a batch first")
+        values, weights = torch.cat(self._values, dim=1).cpu().numpy(), torch.cat(self._weights).cpu().numpy()
+        return dict(zip(self.measures, means_over_queries(values, weights).tolist(), strict=True))
+
+    def _on(self, lists: Grouped, grades: Tensor) -> Bound:
+        """The measures on ``grades``, to be asked of the scores of ``lists``."""
+        if lists.rows is not None:
+            raise DataError(f"{lists.queries - len(lists.lengths)} queries have no documents; leave them out of evaluation")
+        y, measures = grades if lists.take is None else grades[lists.take], list(self.measures.values())
+        if grades.is_cuda:
+            from exactrank.torch.cuda import measures_on
+
+            return lists, measures_on(measures, lists, y)
+        data = RankingData.from_arrays(None, y.double().numpy(), group=lists.lengths.numpy())
+        bound = [measure.on(data) for measure in measures]
+        return lists, lambda scores: torch.from_numpy(values_of(bound, scores.double().numpy())[0])

@@ -1,0 +1,106 @@
+"""Which documents belong together: lists of any length, given by their lengths, by offsets, by query ids or by a mask.
+
+Whatever is given becomes one form (`Grouped`): documents by query, and the way back.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from exactrank.errors import DataError
+
+T = TypeVar("T")
+
+
+def given(documents: int, device: torch.device, **ways: object) -> tuple[str, Tensor]:
+    """The one way that was given, with its tensor on ``device``."""
+    named = [(kind, value) for kind, value in ways.items() if value is not None]
+    if len(named) != 1:
+        got = " and ".join(kind for kind, _ in named) or "none"
+        raise DataError(f"say in one way which documents belong together: lengths=, qid= or offsets=; got {got}")
+    kind, value = named[0]
+    groups = value if isinstance(value, Tensor) else torch.tensor(value)
+    if groups.dtype.is_floating_point or groups.dtype.is_complex or groups.dtype == torch.bool:
+        raise DataError(f"{kind} must be whole numbers, not {groups.dtype}")
+    if groups.ndim != 1:
+        raise DataError(f"{kind} must have one dimension, not the shape {tuple(groups.shape)}")
+    if kind == "qid" and len(groups) != documents:
+        raise DataError(f"qid has {len(groups)} entries for {documents} documents")
+    return kind, groups.to(device, torch.int64)
+
+
+def number_of_queries(kind: str, groups: Tensor) -> int | None:
+    """How many queries there are; None where only the ids tell."""
+    return {"lengths": groups.shape[0], "offsets": groups.shape[0] - 1, "mask": groups.shape[0], "qid": None}[kind]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """Documents by query. Queries without documents have no list, but a value."""
+
+    take: Tensor | None  #: where each document was, by its place now; None: where it is
+    lengths: Tensor  #: of the lists that have documents
+    rows: Tensor | None  #: the number of the query of each list; None: its own
+    queries: int
+    longest: int  #: number of documents of the longest list
+    query: Tensor  #: the number of the query of each document as given
+
+
+def grouped(kind: str, groups: Tensor, documents: int) -> Grouped:
+    """The lists of ``documents`` documents; a DataError where the groups are of another number."""
+    take = None
+    if kind == "qid":
+        ids, query = torch.unique(groups, return_inverse=True)
+        lengths = torch.bincount(query, minlength=len(ids))
+        take = torch.argsort(query, stable=True)
+    elif kind == "mask":
+        query = torch.arange(groups.shape[0], device=groups.device).repeat_interleave(groups.shape[1])
+        take = groups.reshape(-1).nonzero().reshape(-1)
+        lengths = groups.sum(1)
+    else:
+        lengths = groups if kind == "lengths" else groups.diff()
+    shortest, longest, total, first = _summary(lengths, groups)
+    if kind in ("lengths", "offsets"):
+        _check(kind, shortest, total, first, documents)
+        query = torch.arange(len(lengths), device=groups.device).repeat_interleave(lengths, output_size=documents)
+    rows = None if shortest > 0 else (lengths > 0).nonzero().reshape(-1)
+    return Grouped(take, lengths if rows is None else lengths[rows], rows, len(lengths), longest, query)
+
+
+def _summary(lengths: Tensor, groups: Tensor) -> list[int]:
+    """The least, largest and total length, and the first of the groups: asked at once, since each answer waits for the device."""
+    if not len(lengths):
+        return [0, 0, 0, 0]
+    return torch.stack([*lengths.aminmax(), lengths.sum(), groups.reshape(-1)[0].long()]).tolist()
+
+
+def _check(kind: str, shortest: int, total: int, first: int, documents: int) -> None:
+    if kind == "offsets" and first != 0:
+        raise DataError(f"offsets must begin with 0, not {first}")
+    if shortest < 0:
+        raise DataError(f"{kind} hold a list of {shortest} documents")
+    if total != documents:
+        raise DataError(f"{kind} are of {total} documents in all, but there are {documents} scores")
+
+
+class Kept(Generic[T]):
+    """What was made of some tensors, for the next time that the same ones are given: training asks of the same grades again and again."""
+
+    MOST = 4
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Hashable, ...], tuple[T, tuple[Tensor, ...]]] = {}
+
+    def of(self, tensors: tuple[Tensor, ...], make: Callable[[], T], *key: Hashable) -> T:
+        """What ``make`` gave for ``tensors`` and ``key``, if they were not changed since; else what it gives now."""
+        if any(tensor.is_inference() for tensor in tensors):  # which do not tell whether they were changed
+            return make()
+        key = *key, *((t.data_ptr(), t._version, t.shape, t.dtype, t.device) for t in tensors)
+        if key not in self._made:
+            while len(self._made) >= self.MOST:
+                del self._made[next(iter(self._made))]
+            self._made[key] = make(), tensors  # with the tensors, so that no others get their memory
+        return self._made[key][0]

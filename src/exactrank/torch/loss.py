@@ -1,0 +1,226 @@
+"""`RankingLoss`: minus any objective of scores, as a loss of PyTorch.
+
+    loss = -sum_q w_q value_q / sum_q w_q                                                                       (1)
+
+Its gradient is minus the slope that `exactrank.slopes` has: exact, whether or not there is a function whose slope it is. For `Lambdas` the
+loss is minus the measure itself. Lists are of any length and nothing is padded. What the objective does is one operator of PyTorch
+(``exactrank::ranking``), so that ``torch.compile`` keeps the model in one graph. Scores on a GPU stay there if the GPU knows the objective
+(`exactrank.objectives.on_gpu`); otherwise they are copied to the processor, and their slopes back.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError, IncompatibleError, SettingError
+from exactrank.measures.base import Measure
+from exactrank.objectives import on_gpu
+from exactrank.objectives.score_space import Objective, Sampled, slopes
+from exactrank.torch.groups import Grouped, Kept, given, grouped, number_of_queries
+
+Reduction = Literal["mean", "sum", "none"]
+
+#: Objectives by their numbers, since operators take numbers and tensors alone.
+_objectives: list[Objective] = []
+
+
+class RankingLoss(torch.nn.Module):
+    """Minus ``objective``, (1); with ``reduction`` "sum" the sum over queries, with "none" one number per query.
+
+    >>> import exactrank as xr
+    >>> scores = torch.tensor([0.1, 0.5, 0.3, 0.2], requires_grad=True)
+    >>> loss = RankingLoss(xr.Lambdas(xr.AP()))
+    >>> loss(scores, torch.tensor([1, 0, 0, 1]), lengths=[2, 2])
+    tensor(-0.5000, grad_fn=<DivBackward0>)
+    """
+
+    step: Tensor
+
+    def __init__(self, objective: Objective, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        if reduction not in ("mean", "sum", "none"):
+            raise SettingError(f'reduction={reduction!r} is not one of "mean", "sum", "none"')
+        if isinstance(objective, Measure):
+            raise IncompatibleError(
+                f"{objective} is a measure, which has no slope: it changes in steps. Give an objective of it, e.g. xr.Lambdas of it"
+            )
+        if not isinstance(objective, Objective):
+            raise SettingError(f"objective must be one of exactrank's objectives, e.g. xr.Lambdas(xr.NDCG(k=10)), not {objective!r}")
+        self.objective = objective
+        self.reduction: Reduction = reduction
+        self._number = _numbered(objective)
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+
+    def forward(
+        self,
+        scores: Tensor,
+        grades: Tensor,
+        *,
+        lengths: object = None,
+        qid: object = None,
+        offsets: object = None,
+        query_weight: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of flat ``scores`` and ``grades``, grouped by ``lengths``, ``offsets`` or query ids in any order."""
+        if scores.ndim != 1:
+            raise DataError(f"scores must have one dimension, not the shape {tuple(scores.shape)}; for padded lists call loss.padded")
+        kind, groups = given(scores.shape[0], scores.device, lengths=lengths, qid=qid, offsets=offsets)
+        return self._reduced(scores, grades, kind, groups, query_weight)
+
+    def padded(self, scores: Tensor, grades: Tensor, mask: Tensor, query_weight: Tensor | None = None) -> Tensor:
+        """The loss of ``scores`` of shape (queries, longest list), where ``mask`` says which are of documents."""
+        if scores.ndim != 2 or mask.shape != scores.shape:
+            raise DataError(f"scores and mask must have one shape (queries, longest list), not {tuple(scores.shape)}, {tuple(mask.shape)}")
+        return self._reduced(scores.reshape(-1), grades.reshape(-1), "mask", mask.to(scores.device, torch.bool), query_weight)
+
+    def _reduced(self, scores: Tensor, grades: Tensor, kind: str, groups: Tensor, weight: Tensor | None) -> Tensor:
+        self._check(scores, grades)
+        queries = number_of_queries(kind, groups)
+        if weight is not None and queries is not None and weight.shape != (queries,):
+            raise DataError(f"query_weight has shape {tuple(weight.shape)} for {queries} queries")
+        if self.training and _is_sampled(type(self.objective)):
+            self.step += 1
+        values, _, _ = _ranking(scores, grades, groups, weight, self.step, kind, self._number)
+        if self.reduction == "none":
+            return values
+        return values.sum() if self.reduction == "sum" else values.sum() / (values.shape[0] if weight is None else weight.sum())
+
+    def _check(self, scores: Tensor, grades: Tensor) -> None:
+        if not scores.dtype.is_floating_point:
+            raise DataError(f"scores must be of a floating-point type, not {scores.dtype}")
+        if scores.shape != grades.shape:
+            raise DataError(f"there are {scores.numel()} scores and {grades.numel()} grades; give one of each per document")
+        if scores.device != grades.device:
+            raise DataError(f"scores are on {scores.device} and grades on {grades.device}; move them to one device")
+        if torch.is_grad_enabled() and not scores.requires_grad:
+            raise DataError(
+                "scores require no gradient, so that nothing would be learnt: were they detached from the model?"
+                " For the value alone call the loss under torch.no_grad()"
+            )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._number = _numbered(self.objective)  # numbers are of one process
+
+    def extra_repr(self) -> str:
+        return f"{self.objective}, reduction={self.reduction!r}"
+
+
+def _numbered(objective: Objective) -> int:
+    """The number of ``objective`` among those of this process."""
+    for number, known in enumerate(_objectives):
+        if known is objective:
+            return number
+    _objectives.append(objective)
+    return len(_objectives) - 1
+
+
+@cache
+def _is_sampled(kind: type) -> bool:
+    """Does the objective depend on draws? Kept, since to look at a protocol takes as long as a small batch."""
+    return issubclass(kind, Sampled)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """An objective on the grades of some lists, to be asked of scores."""
+
+    grouped: Grouped
+    answers: Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]  #: of scores by list, and the weights of the lists
+
+    @classmethod
+    def of(cls, objective: Objective, kind: str, groups: Tensor, grades: Tensor) -> "Batch":
+        """``objective`` on ``grades``, on the device where they lie if it can be computed there."""
+        lists = grouped(kind, groups, len(grades))
+        y = grades if lists.take is None else grades[lists.take]
+        if not len(y):
+            return cls(lists, lambda scores, weight: (scores, scores))
+        if grades.is_cuda and on_gpu.knows(objective):
+            from exactrank.torch import cuda
+
+            on_device = cuda.on(objective, lists, y)
+            return cls(lists, lambda scores, weight: cuda.answers(on_device, lists, scores, weight))
+        data = RankingData.from_arrays(None, y.to("cpu", torch.float64).numpy(), group=lists.lengths.cpu().numpy())
+        return cls(lists, partial(_on_processor, objective, data))
+
+    def losses(self, scores: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The loss of each query and the slope by each score, in the order given."""
+        lists = self.grouped
+        if weight is not None and weight.shape != (lists.queries,):
+            raise DataError(f"query_weight has shape {tuple(weight.shape)} for {lists.queries} queries")
+        by_list = weight if weight is None or lists.rows is None else weight[lists.rows]
+        values, slope = self.answers(scores if lists.take is None else scores[lists.take], by_list)
+        losses = -values.to(scores.device, _value_type(scores.dtype))
+        slope = slope.to(scores.device, scores.dtype)
+        return (
+            losses if lists.rows is None else losses.new_zeros(lists.queries).index_copy_(0, lists.rows, losses),
+            slope if lists.take is None else torch.zeros_like(scores).index_copy_(0, lists.take, slope),
+        )
+
+
+def _on_processor(objective: Objective, data: RankingData, scores: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    flat = scores.to("cpu", torch.float64).numpy()
+    wrong = np.flatnonzero(~np.isfinite(flat))
+    if len(wrong):
+        raise DataError(f"the score of document {wrong[0]} is {flat[wrong[0]]}; scores must be finite numbers: has training diverged?")
+    if weight is not None:
+        data = replace(data, query_weight=weight.detach().to("cpu", torch.float64).numpy())
+    found = slopes(objective, data, flat)
+    return torch.from_numpy(found.values), torch.from_numpy(found.slope)
+
+
+_batches: Kept[Batch] = Kept()
+
+
+@torch.library.custom_op("exactrank::ranking", mutates_args=())
+def _ranking(
+    scores: Tensor, grades: Tensor, groups: Tensor, weight: Tensor | None, step: Tensor, kind: str, objective: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The loss of each query, the slope by each score, and the number of each document's query."""
+    asked = _objectives[objective]
+    if _is_sampled(type(asked)):
+        batch = Batch.of(cast(Sampled, asked).drawn(int(step)), kind, groups, grades.detach())
+    else:
+        batch = _batches.of((groups, grades), lambda: Batch.of(asked, kind, groups, grades.detach()), objective, kind)
+    losses, slope = batch.losses(scores.detach(), weight)
+    return losses, slope, batch.grouped.query.clone()
+
+
+def _value_type(scores: torch.dtype) -> torch.dtype:
+    return torch.float64 if scores == torch.float64 else torch.float32
+
+
+@_ranking.register_fake
+def _(
+    scores: Tensor, grades: Tensor, groups: Tensor, weight: Tensor | None, step: Tensor, kind: str, objective: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    queries: Any = number_of_queries(kind, groups)
+    if queries is None:
+        queries = torch.library.get_ctx().new_dynamic_size()
+    return (
+        scores.new_empty(queries, dtype=_value_type(scores.dtype)),
+        torch.empty_like(scores),
+        groups.new_empty(scores.shape[0], dtype=torch.int64),
+    )
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(output[1], output[2])
+
+
+def _backward(ctx: Any, by_value: Tensor | None, by_slope: Tensor | None, by_query: None) -> tuple[Tensor | None, ...]:
+    if by_slope is not None:
+        raise IncompatibleError("ranking losses have first derivatives alone")
+    slope, query = ctx.saved_tensors
+    gradient = None if by_value is None else (-slope * by_value[query]).to(slope.dtype)
+    return gradient, None, None, None, None, None, None
+
+
+_ranking.register_autograd(_backward, setup_context=_remember)
