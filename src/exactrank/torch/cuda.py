@@ -79,7 +79,7 @@ def measures_on(measures: list[Measure], grouped: Grouped, grades: Tensor) -> Ca
             orders = {bound.measure.ties: bound.tie_key for bound in known.values()}
             ordered, retrieved = {ties: lists.order(s, key) for ties, key in orders.items()}, lists.retrieved(s)
             rows = {
-                measure: torch.from_dlpack(bound.values(s, ordered[measure.ties], retrieved=retrieved)) for measure, bound in known.items()
+                measure: from_dlpack(bound.values(s, ordered[measure.ties], retrieved=retrieved)) for measure, bound in known.items()
             }
         if data is not None:
             host = scores.double().cpu().numpy()
