@@ -78,9 +78,7 @@ def measures_on(measures: list[Measure], grouped: Grouped, grades: Tensor) -> Ca
             s = reals(scores)
             orders = {bound.measure.ties: bound.tie_key for bound in known.values()}
             ordered, retrieved = {ties: lists.order(s, key) for ties, key in orders.items()}, lists.retrieved(s)
-            rows = {
-                measure: from_dlpack(bound.values(s, ordered[measure.ties], retrieved=retrieved)) for measure, bound in known.items()
-            }
+            rows = {measure: from_dlpack(bound.values(s, ordered[measure.ties], retrieved=retrieved)) for measure, bound in known.items()}
         if data is not None:
             host = scores.double().cpu().numpy()
             rows |= {m: torch.from_numpy(m.on(data).values(host)).to(scores.device) for m in measures if m not in known}
