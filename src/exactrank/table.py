@@ -202,7 +202,7 @@ class Shown(ABC):
 
 
 def small_table(title: str, columns: Sequence[tuple[str, Values]], rows: int) -> Table:
-    """The first rows and columns of so many ``rows``; only these are looked at."""
+    """The first rows and columns of a table of ``rows`` rows; only these are looked at."""
     few = [_cells(values[:ROWS]) for _, values in columns[:COLUMNS]]
     return Table(title, [name for name, _ in columns[:COLUMNS]], list(zip(*few, strict=True))).head((rows, len(columns)))
 
