@@ -34,7 +34,7 @@ test-gpu: $(VENV)/.tested
 	if command -v nvidia-smi > /dev/null && nvidia-smi > /dev/null; then \
 	  $(PIP) torch cupy-cuda$$(nvidia-smi | sed -n 's/.*CUDA.*Version: \([0-9]*\).*/\1/p')x; \
 	else echo "There is no NVIDIA GPU here: the kernels are emulated on the processor, and the CUDA tests are skipped."; fi
-	$(BIN)/python -m pytest tests/test_gpu.py tests/test_torch.py
+	$(BIN)/python -m pytest tests/test_gpu.py tests/test_torch.py tests/test_torch_ranker.py
 
 # Format, lint, types, direction of imports, headers that stand alone, strict docs; the core was built without a warning.
 check: $(VENV)/.checked headers
@@ -132,14 +132,15 @@ $(VENV)/.torch: $(VENV)/.tools
 	$(PIP) 'sentence-transformers[train]>=4,<7'
 	touch $@
 
-$(VENV)/.tested: $(VENV)/.torch $(SOURCES)
-	$(PIP) --no-build-isolation '.[test]'
+$(VENV)/.tested: $(VENV)/.torch $(VENV)/.installed
+	$(PIP) 'exactrank[test]'
 	touch $@
 
+# What is built without a warning is installed as well: the tests that follow the checks need no other build.
 $(VENV)/.checked: $(VENV)/.tools $(SOURCES)
 	$(PIP) --no-build-isolation '.[all,check]' -C cmake.define.EXACTRANK_WERROR=ON
-	touch $@
+	touch $(VENV)/.installed $@
 
-$(VENV)/.benched: $(VENV)/.torch $(SOURCES)
-	$(PIP) --no-build-isolation '.[bench]'
+$(VENV)/.benched: $(VENV)/.torch $(VENV)/.installed
+	$(PIP) 'exactrank[bench]'
 	touch $@

@@ -1,4 +1,6 @@
-"""Lambdas, evaluation and full-batch training steps on the GPU, beside padded PyTorch in the same run: `python benchmarks/bench_gpu.py`.
+"""Lambdas, evaluation, full-batch training steps and exact line search on the GPU, with padded PyTorch and the processor beside them.
+
+    python benchmarks/bench_gpu.py
 
 Data as large as MSLR-WEB30K's training part: 18,900 queries, 2.34 million documents, 136 features. Times are medians of CUDA events.
 """
@@ -12,8 +14,10 @@ import exactrank as xr
 import exactrank.torch as xt
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
+from exactrank.objectives.linear_profile import LinearProfile, columns_of
+from exactrank.optimizers.coordinate import CoordinateSearch
 from exactrank.torch.cuda import answers, lists_of, on, stream_of
-from exactrank.torch.groups import grouped
+from exactrank.torch.groups import Grouped, grouped
 
 QUERIES, DOCUMENTS, FEATURES = 18_900, 2_340_000, 136
 
@@ -70,12 +74,12 @@ def main() -> None:
     def report(name: str, work, repeats: int = 30) -> None:
         print(f"{name:<58} {milliseconds(work, repeats):.3f}", flush=True)
 
-    report("ranking alone", lambda: _ranking(scores, lengths, grades))
+    lists = grouped("lengths", lengths, DOCUMENTS)
+    report("ranking alone", lambda: _ranking(scores, lists))
     for name in ("nDCG@10", "nDCG", "AP", "ERR@10", "RR"):
         loss = xt.RankingLoss(xr.Lambdas(xr.parse_measure(name)))
-        lists = grouped("lengths", lengths, DOCUMENTS)
         bound = on(loss.objective, lists, grades)
-        report(f"lambdas of {name}, values and slopes", lambda bound=bound, lists=lists: answers(bound, lists, scores.detach(), None))
+        report(f"lambdas of {name}, values and slopes", lambda bound=bound: answers(bound, scores.detach(), None))
         report(f"loss of {name}, forward and backward", lambda loss=loss: loss(scores, grades, lengths=lengths).backward())
     for objective in (xr.ListNetLoss(), xr.ListMLELoss()):
         loss = xt.RankingLoss(objective)
@@ -90,6 +94,7 @@ def main() -> None:
         report(f"full-batch step, {name}", lambda model=model, optimizer=optimizer: _step(model, optimizer, loss, X, grades, lengths), 10)
     report("padded PyTorch, lambdas of nDCG@10, an epoch by 100 queries", lambda: _padded_epoch(scores.detach(), grades, sizes), 2)
     _line_search()
+    _round()
 
 
 def _line_search(queries: int = 20_000, documents: int = 120) -> None:
@@ -100,7 +105,8 @@ def _line_search(queries: int = 20_000, documents: int = 120) -> None:
     bound = xr.NDCG(k=10).on(data)
     columns = np.stack([grades * 0.3 + rng.normal(size=len(grades)) for _ in range(8)]).astype(np.float32)
     scores = columns[:4].sum(0, dtype=np.float64)
-    on_gpu, on_processor = LineSearchOnGpu(bound, OnGpu()), LineSearch(bound)
+    gpu = OnGpu()
+    on_gpu, on_processor = LineSearchOnGpu(bound, gpu), LineSearch(bound)
     print(
         f"exact line search, {queries:,} x {documents} documents: value {on_gpu.start(scores):.12f} and {on_processor.start(scores):.12f}"
     )
@@ -110,14 +116,34 @@ def _line_search(queries: int = 20_000, documents: int = 120) -> None:
             for _ in range(6 if search is on_gpu else 2):
                 torch.cuda.synchronize()
                 begin = time.perf_counter()
-                found = search.best(columns[j])
+                found = search.best(gpu.feature(columns[j]) if search is on_gpu else columns[j])
                 times.append(time.perf_counter() - begin)
             print(f"  {type(search).__name__:<20} feature {j}: {1e3 * min(times):8.2f} ms, {found}")
 
 
-def _ranking(scores: torch.Tensor, lengths: torch.Tensor, grades: torch.Tensor) -> None:
+def _round(queries: int = 20_000, documents: int = 120) -> None:
+    """One round of DirectRank over all weights, from equal ones: searches, moves, and the values after them."""
+    rng = np.random.default_rng(0)
+    grades = rng.choice(5, queries * documents, p=[0.52, 0.25, 0.15, 0.06, 0.02])
+    X = rng.standard_normal((len(grades), FEATURES), np.float32) + (grades * 0.1)[:, None].astype(np.float32)
+    data = xr.RankingData.from_arrays(X, grades, group=np.full(queries, documents))
+    problem = LinearProfile(xr.NDCG(k=10, ties="pessimistic").on(data), columns_of(data), gpu=OnGpu())
+    search, times = CoordinateSearch(), []
+    state = search.init(problem, np.ones(FEATURES), rng)
+    for _ in range(2):  # the features are sent before the first
+        begin = time.perf_counter()
+        after = search.step(problem, state)
+        times.append(time.perf_counter() - begin)
+        print(f"a round over {FEATURES} weights, {len(grades):,} documents: {times[-1]:.3f} s, from {state.value:.6f} to {after.value:.6f}")
+        state = after
+    begin = time.perf_counter()
+    xr.DirectRank("nDCG@10", device="cuda", start=np.ones(FEATURES).tolist(), max_iter=1).fit(data)
+    print(f"DirectRank of one round, from raw data to model: {time.perf_counter() - begin:.1f} s")
+
+
+def _ranking(scores: torch.Tensor, lists: Grouped) -> None:
     with stream_of(scores) as cupy:
-        lists_of(grouped("lengths", lengths, len(scores)), len(scores)).order(cupy.asarray(scores.detach()), cupy.asarray(grades))
+        lists_of(lists, len(scores)).order(cupy.asarray(scores.detach()))
 
 
 def _network(hidden: tuple[int, ...]) -> torch.nn.Module:

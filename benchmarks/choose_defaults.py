@@ -105,6 +105,20 @@ CANDIDATES = {
         f"leaves=15, learning_rate=0.05, {RANDOM}, near=0.0",
         f"leaves=15, learning_rate=0.05, {RANDOM}, lambdas='sampled'",
     ],
+    "torch": [
+        "learning_rate=0.0003",
+        "learning_rate=0.003",
+        "hidden=(64, 32)",
+        "hidden=(128, 64)",
+        "hidden=(256, 128)",
+        "dropout=0.2",
+        "dropout=0.5",
+        "weight_decay=0.1",
+        "weight_decay=1.0",
+        "batch_size=8",
+        "batch_size=128",
+        "transform='none'",
+    ],
 }
 #: The members of a blend, by family.
 FOREST = f"leaves=15, learning_rate=0.05, {RANDOM}"
@@ -349,6 +363,7 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument("--candidates", nargs="+", default=[], metavar="METHOD", help="further ones, such as 'ridge(l2=0.5)'")
     options.add_argument("--only-candidates", action="store_true", help="leave out those that are listed here, but for the defaults")
     options.add_argument("--folds", nargs="+", type=int, choices=range(FOLDS), default=range(FOLDS))
+    options.add_argument("--ways", nargs="+", choices=(VALIDATED, CROSS_FITTED), default=(VALIDATED, CROSS_FITTED), help="to fit")
     given = options.parse_args(arguments)
     sets = training_sets(given.data, given.tiny)
     rankers, names = asked(options, "ranker", given.rankers, [*CANDIDATES, "blend"]), asked(options, "set", given.sets, sets)
@@ -360,7 +375,7 @@ def main(arguments: list[str] | None = None) -> int:
             report("blend: rules", rules, next(iter(rules), ""))
         listed = [] if given.only_candidates else [f"{ranker}({settings})" for settings in CANDIDATES.get(ranker, [])]
         further = [each for each in given.candidates if parse_method(each).name == ranker]
-        for way in (VALIDATED, CROSS_FITTED) if ranker in CANDIDATES or further else ():
+        for way in given.ways if ranker in CANDIDATES or further else ():
             report(f"{ranker}, {way}", study.each(folds, [ranker, *listed, *further], way), ranker)
     print(*study.failed, sep="\n", file=sys.stderr)
     return int(bool(study.failed))

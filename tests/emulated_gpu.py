@@ -1,4 +1,4 @@
-"""The GPU's kernels on the processor: `kernels.cu` compiled as C++, with blocks and threads as loops, and NumPy's arrays.
+"""The GPU's kernels on the processor: its CUDA source compiled as C++, with blocks and threads as loops, and NumPy's arrays.
 
 Threads of a block that work together take turns: each runs until it waits for the others.
 
@@ -28,7 +28,7 @@ SHIM = """
 #include <ucontext.h>
 using namespace std;
 struct Place { unsigned x; };
-static Place blockIdx, blockDim, threadIdx;
+static Place blockIdx, blockDim, gridDim, threadIdx;
 #define __global__
 #define __device__
 #define __shared__ static
@@ -65,8 +65,7 @@ static int __float_as_int(float x) { int bits; memcpy(&bits, &x, 4); return bits
 static float __int_as_float(int bits) { float x; memcpy(&x, &bits, 4); return x; }
 static float __double2float_rd(double x) { const float y = (float)x; return y > x ? nextafterf(y, -INFINITY) : y; }
 static float __double2float_ru(double x) { const float y = (float)x; return y < x ? nextafterf(y, INFINITY) : y; }
-static void atomicMin(int* at, int x) { *at = x < *at ? x : *at; }
-static void atomicMax(int* at, int x) { *at = x > *at ? x : *at; }
+template <class T> static void atomicMax(T* at, T x) { *at = x > *at ? x : *at; }
 template <class T> static T atomicAdd(T* at, T more) { const T was = *at; *at += more; return was; }
 """
 SIGNATURE = re.compile(r'extern "C" __global__ void (\w+)\(([^)]*)\)')
@@ -77,12 +76,12 @@ def _loop(name: str, parameters: str) -> str:
     names = ", ".join(parameter.split()[-1].lstrip("*") for parameter in parameters.split(","))
     return f"""
 extern "C" void loop_{name}(long blocks, int threads, {parameters}) {{
-    blockDim.x = threads;
+    blockDim.x = threads, gridDim.x = blocks;
     for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
         for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) {name}({names});
 }}
 extern "C" void together_{name}(long blocks, int threads, {parameters}) {{
-    blockDim.x = threads;
+    blockDim.x = threads, gridDim.x = blocks;
     work = [=] {{ {name}({names}); }};
     for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) take_turns(threads);
 }}"""
@@ -106,13 +105,14 @@ class EmulatedGpu:
     """A `Device` on the processor."""
 
     xp = np
+    out_of_memory = MemoryError
 
     def launch(self, kernel: str, threads: int, real: np.dtype[Any], *args: object) -> None:
         self._run(f"loop_{kernel}", -(-threads // BLOCK), BLOCK, real, args)
 
-    def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, *args: object) -> None:
+    def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: np.dtype[Any], *args: object) -> None:
         assert shared <= 8 << 15
-        self._run(f"together_{kernel}", blocks, TOGETHER, np.dtype(np.float64), args)
+        self._run(f"together_{kernel}", blocks, TOGETHER, real, args)
 
     def _run(self, kernel: str, blocks: int, threads: int, real: np.dtype[Any], args: tuple[object, ...]) -> None:
         loop = getattr(_library({"float32": "float", "float64": "double"}[real.name]), kernel)

@@ -2,22 +2,27 @@
 
 import dataclasses
 import sys
+import types
 
 import numpy as np
 import pytest
 
 import exactrank as xr
-from exactrank.gpu.device import cuda
+from exactrank.gpu.device import Cuda, cuda
 from exactrank.gpu.lists import Lists
 from exactrank.gpu.measures import MeasureOnGpu, supports
 from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
+from exactrank.objectives.linear_profile import LinearProfile, columns_of
 from exactrank.objectives.on_gpu import knows, on as on_gpu
+from exactrank.optimizers.coordinate import CoordinateSearch
 from tests.emulated_gpu import COMPILER, EmulatedGpu
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to run the GPU's kernels with")
 
 MEASURES = ["nDCG@10", "nDCG", "nDCG(gain='linear', discount='letor')@3", "nDCG(short='zero')@5", "DCG@4", "P@5", "P(norm='list')@50",
-            "R@3", "RBP(p=0.6)", "AP", "AP@4", "AP(norm='cutoff')@4", "ERR", "ERR@5", "RR", "RR@3", "Success@2"]  # fmt: skip
+            "R@3", "RBP(p=0.6)", "AP", "AP@4", "AP(norm='cutoff')@4", "ERR", "ERR@5", "RR", "RR@3", "Success@2", "MeanNDCG", "MeanNDCG@4",
+            "nDCG(gain={0: 0, 1: 5, 2: 1, 3: 2, 4: 9})@5"]  # fmt: skip
+OF_PAIRS = ["Bpref", "Bpref(rel=2, empty='skip')", "PairwiseCorrect", "AUC", "PairwiseCorrect(empty=1)"]
 TOLERANCE = {np.float32: 2e-6, np.float64: 1e-12}
 
 
@@ -45,9 +50,9 @@ def on_cuda(gpu, monkeypatch):
 
 
 def ragged(seed: int, real, levels: int = 5) -> tuple[xr.RankingData, np.ndarray]:
-    """Lists of 1 to 60 documents, many with ties, some of one grade."""
+    """Lists of 1 to 100 documents, many with ties, some of one grade."""
     rng = np.random.default_rng(seed)
-    sizes = rng.choice([1, 2, 3, 7, 31, 60], size=12)
+    sizes = rng.choice([1, 2, 3, 7, 31, 100], size=12)
     grades = rng.integers(0, levels, sizes.sum()).astype(float)
     grades[: sizes[0]] = 0
     scores = np.round(rng.normal(size=sizes.sum()) * 3, rng.integers(0, 3)).astype(real)
@@ -59,7 +64,9 @@ def on(gpu, data: xr.RankingData) -> Lists:
 
 
 def asked(gpu, objective, data: xr.RankingData, scores: np.ndarray):
-    return on_gpu(objective, on(gpu, data), gpu.xp.asarray(data.y))(gpu.xp.asarray(scores), gpu.xp.asarray(data.weights))
+    return on_gpu(objective, on(gpu, data), gpu.xp.asarray(data.y))(
+        gpu.xp.asarray(scores), None if data.query_weight is None else gpu.xp.asarray(data.weights)
+    )
 
 
 def host(array) -> np.ndarray:
@@ -99,13 +106,15 @@ def test_values_and_slopes_are_those_of_the_processor(gpu, objective, real):
         assert np.abs(host(values) - ours.values).max() <= TOLERANCE[real] * scale
 
 
-@pytest.mark.parametrize("ties", ["input", "pessimistic"])
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("ties", ["input", "pessimistic", "expected"])
+@pytest.mark.parametrize("name", MEASURES + OF_PAIRS)
 def test_measures_are_those_of_the_processor(gpu, name, ties):
     for seed in range(4):
         data, scores = ragged(seed, np.float64)
         measure = dataclasses.replace(xr.parse_measure(name), ties=ties)
         assert supports(measure)
+        if name.startswith("Bpref"):
+            data = dataclasses.replace(data, y=data.y - (np.arange(data.n_documents) % 5 == 0))  # some are not judged
         scores[:: 3 + seed] = -np.inf  # not retrieved
         ours = xr.evaluate([measure], data, scores).per_query[0]
         lists, given = on(gpu, data), gpu.xp.asarray(scores)
@@ -132,12 +141,12 @@ def test_weights_count_and_scores_that_are_no_numbers_spoil_their_query_alone(gp
         assert np.isnan(slopes).sum() == data.sizes[q]
 
 
-def test_long_lists_are_sorted_instead_of_counted(gpu, monkeypatch):
+def test_long_lists_are_sorted_in_main_memory(gpu, monkeypatch):
     data, scores = ragged(2, np.float64)
     objective = xr.Lambdas(xr.NDCG(k=10))
-    counted = list(map(host, asked(gpu, objective, data, scores)))
-    monkeypatch.setattr("exactrank.gpu.lists.COUNTED", 0)
-    for ours, theirs in zip(counted, asked(gpu, objective, data, scores), strict=True):
+    in_shared_memory = list(map(host, asked(gpu, objective, data, scores)))
+    monkeypatch.setattr("exactrank.gpu.lists.IN_SHARED_MEMORY", 7)
+    for ours, theirs in zip(in_shared_memory, asked(gpu, objective, data, scores), strict=True):
         assert np.array_equal(ours, host(theirs))
 
 
@@ -263,21 +272,23 @@ def test_directrank_learns_the_same_model_on_the_gpu(gpu, on_cuda, settings):
     assert again.model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
 
 
-def test_features_are_sent_once(gpu, on_cuda, monkeypatch):
-    sent = []
-    monkeypatch.setattr("exactrank.objectives.line_search_on_gpu.OnGpu.doubles", counted(OnGpu.doubles, sent))
+def test_features_are_sent_once(on_cuda, monkeypatch):
+    asked, feature = [], OnGpu.feature
+    monkeypatch.setattr(OnGpu, "feature", lambda self, numbers: asked.append(self) or feature(self, numbers))
     xr.DirectRank("nDCG@5", device="cuda", bags=3, share=1.0).fit(learnable())
-    gpus = {id(gpu): gpu for gpu in sent}
-    assert [len(gpu._sent) for gpu in gpus.values()] == [4]
-    assert len(sent) > 12
+    assert [len(gpu._sent) for gpu in set(asked)] == [4]
+    assert len(asked) > 12
 
 
-def counted(method, seen):
-    def counting(self, numbers):
-        seen.append(self)
-        return method(self, numbers)
-
-    return counting
+def test_a_round_makes_no_scores_on_the_processor(gpu, monkeypatch):
+    data = learnable()
+    problem, alone = (LinearProfile(xr.NDCG(k=5).on(data), columns_of(data), gpu=on) for on in (OnGpu(gpu), None))
+    search, rng = CoordinateSearch(), np.random.default_rng(0)
+    expected = search.step(alone, search.init(alone, np.ones(4), rng))
+    monkeypatch.setattr("exactrank.objectives.linear_profile._core", None)
+    found = search.step(problem, search.init(problem, np.ones(4), rng))
+    np.testing.assert_allclose(found.theta, expected.theta, rtol=1e-9)
+    assert found.value == pytest.approx(expected.value, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["AP", "ERR@5", "RR", "nDCG(ties='expected')@5", "MeanNDCG"])
@@ -320,3 +331,30 @@ def test_without_cupy_the_error_says_what_to_install(monkeypatch):
         xr.DirectRank("nDCG@5", device="cuda").fit(data)
     with pytest.raises(xr.IncompatibleError, match="needs CuPy"):
         xr.profile("nDCG@5", data, data.X[:, 0], data.X[:, 1], device="cuda")
+
+
+def test_without_a_gpu_or_with_too_little_memory_the_error_says_what_to_do(gpu, on_cuda, monkeypatch):
+    cupy = types.ModuleType("cupy")
+    cupy.cuda = types.SimpleNamespace(runtime=types.SimpleNamespace(CUDARuntimeError=RuntimeError, getDeviceCount=_no_device))
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(xr.IncompatibleError, match=r"no GPU .* \(no CUDA-capable device is detected\); compute on"),
+    ):
+        patch.setitem(sys.modules, "cupy", cupy)
+        Cuda()
+    data = learnable()
+    for method in ("value", "near_best", "profile"):
+        monkeypatch.setattr(f"exactrank.gpu.line_search.LineEvents.{method}", _no_memory(gpu))
+        with pytest.raises(xr.IncompatibleError, match=r"too little memory for 360 documents \(allocating 8 bytes\); train on fewer"):
+            xr.DirectRank("nDCG@5", device="cuda").fit(data)
+
+
+def _no_device():
+    raise RuntimeError("no CUDA-capable device is detected")
+
+
+def _no_memory(gpu):
+    def raising(*_):
+        raise gpu.out_of_memory("allocating 8 bytes")
+
+    return raising

@@ -238,3 +238,10 @@ def test_an_error_in_a_function_is_the_callers():
 def test_a_function_of_documents_comes_in_ranked_order():
     ranked = DocumentForces(lambda query: query.y - query.y.mean(), xr.NDCG())
     assert slopes(ranked, one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0])).slope.tolist() == [-1.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("made", [xr.Lambdas, xr.SampledLambdas, xr.FiniteDifference, xr.SmoothMeasure, xr.ApproxNDCGLoss, xr.Structured])
+def test_a_measure_is_given_as_text_too(made):
+    assert made("nDCG@5") == made(xr.NDCG(k=5))
+    with pytest.raises(xr.MeasureError, match="nDCC"):
+        made("nDCC@5")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import exactrank as xr
-from tests.test_gpu import ragged
+from tests.test_gpu import learnable, ragged
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'exactrank[torch]'")
 xt = pytest.importorskip("exactrank.torch")
@@ -152,7 +152,7 @@ def test_the_operator_passes_torchs_own_checks():
     data, scores, grades = tensors(0)
     loss = xt.RankingLoss(xr.Lambdas())
     number = loss._number
-    args = scores, grades, torch.tensor(data.sizes), None, loss.step, "lengths", number
+    args = scores, grades, torch.tensor(data.sizes), None, loss.step, "lengths", number, "mean"
     torch.library.opcheck(
         torch.ops.exactrank.ranking.default, args, test_utils=("test_schema", "test_autograd_registration", "test_faketensor")
     )
@@ -276,6 +276,15 @@ def test_measures_on_the_gpu_are_those_of_the_processor():
 
 
 @on_gpu
+def test_a_network_trains_on_the_gpu():
+    data = learnable()
+    settings = {"measure": "nDCG@5", "hidden": (8,), "max_iter": 40, "learning_rate": 0.02, "batch_size": 10, "bags": 0, "device": "cuda"}
+    ranker = xr.TorchRanker(**settings).fit(data)
+    assert ranker.score(data) > xr.evaluate("nDCG@5", data, np.zeros(data.n_documents)).means["nDCG@5"] + 0.1
+    np.testing.assert_allclose(xr.TorchRanker(**settings).fit(data).predict(data), ranker.predict(data), rtol=1e-3, atol=1e-3)
+
+
+@on_gpu
 def test_what_goes_wrong_on_the_gpu_is_said():
     scores, grades = torch.zeros(4, device="cuda", requires_grad=True), torch.zeros(4)
     with pytest.raises(xr.DataError, match="on cuda:0 and grades on cpu"):
@@ -291,7 +300,7 @@ def test_what_goes_wrong_on_the_gpu_is_said():
     pool.set_limit(size=pool.used_bytes() + (1 << 20))
     try:
         wide = torch.zeros(1_000_000, device="cuda", requires_grad=True)
-        with pytest.raises(xr.IncompatibleError, match="too little memory for lists of 1000000 documents"):
+        with pytest.raises(xr.IncompatibleError, match="too little memory for 1,000,000 documents"):
             xt.RankingLoss(xr.Lambdas(xr.NDCG(k=10)))(wide, torch.zeros(1_000_000, device="cuda"), lengths=torch.full((1000,), 1000))
     finally:
         pool.set_limit(size=0)

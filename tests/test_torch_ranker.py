@@ -149,7 +149,7 @@ def test_any_objective_of_scores_and_any_measure():
 
 def test_a_module_of_ones_own(tmp_path):
     data, valid = judged(), judged(1)
-    made = xr.TorchRanker(module=partial(Two, units=12), max_iter=20, learning_rate=0.02).fit(data, valid=valid)
+    made = xr.TorchRanker(partial(Two, units=12), max_iter=20, learning_rate=0.02).fit(data, valid=valid)
     assert made.score(valid) > xr.Ridge().fit(data).score(valid)
     made.save(tmp_path / "m.json")
     with pytest.raises(xr.IncompatibleError, match=r"test_torch_ranker:Two, and code that a file names is never run;.* module=Two"):
@@ -183,7 +183,7 @@ def test_bad_settings_are_named():
     for given, told in (
         ({"hidden": (8, 0)}, "at least one unit"),
         ({"device": "nowhere"}, "no device of PyTorch"),
-        ({"module": "Two"}, "neither an nn.Module nor a function"),
+        ({"module": "AP"}, "neither an nn.Module nor a function that makes one; if it is the measure, give measure='AP'"),
         ({"module": Two, "dropout": 0.5}, "dropout=0.5 has no effect"),
         ({"module": partial(Two, 4)}, "give them by name"),
         ({"module": partial(Two, units=np.int64(3))}, "cannot be written to a model file"),
@@ -203,7 +203,7 @@ def test_a_learning_rate_that_diverges_is_told_and_the_best_is_kept():
 
 def test_in_a_comparison_a_blend_and_a_bag(tmp_path):
     data = judged(queries=24)
-    found = xr.compare(data, ["ridge", xr.TorchRanker(**QUICK | {"max_iter": 2})], folds=3)
+    found = xr.compare(data, [xr.TorchRanker(**QUICK | {"max_iter": 2}), xr.TorchRanker(Two, max_iter=2)], folds=2, workers=1)
     assert found.complete
     assert "failed" not in str(found)
     blend = xr.Blend(members=["ridge", xr.TorchRanker(**QUICK | {"max_iter": 2})], bags=3).fit(data)
@@ -285,5 +285,102 @@ def test_onnx_runtime_scores_a_perceptron_as_its_model_does():
     assert 0 < small.largest < 1e-3
     with pytest.raises(xr.IncompatibleError, match="sql cannot express deep networks; train"):
         xr.export(xr.TorchRanker(**QUICK).fit(data), "sql")
-    with pytest.raises(xr.IncompatibleError, match="Two is a module of your own, which only PyTorch can write"):
-        xr.export(xr.TorchRanker(module=Two, max_iter=1).fit(data), "onnx")
+
+
+class Gated(torch.nn.Module):
+    """Scores without a second dimension, and operators of several kinds."""
+
+    def __init__(self, n_features):
+        super().__init__()
+        self.value, self.norm = torch.nn.Linear(n_features, 6), torch.nn.LayerNorm(6)
+
+    def forward(self, x):
+        h = self.norm(torch.nn.functional.gelu(self.value(x)))
+        return (h * torch.sigmoid(h)).sum(1)
+
+
+class Unknown(torch.nn.Module):
+    """What ONNX has no operator for."""
+
+    def __init__(self, n_features):
+        super().__init__()
+        self.value = torch.nn.Linear(n_features, 1)
+
+    def forward(self, x):
+        return torch.special.i0(self.value(x))
+
+
+@pytest.mark.parametrize("module", [Two, Gated, two_linear_layers], ids=lambda module: module.__name__)
+def test_onnx_runtime_scores_a_module_as_pytorch_does(module):
+    runtime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    data = judged()
+    X = data.X.copy()
+    X[3, 1] = np.nan
+    holes = xr.RankingData.from_arrays(X, data.y, group=data.sizes)
+    own = xr.TorchRanker(module, max_iter=2, missing="mean").fit(holes)
+    blend = xr.Blend(members=["mart(trees=3)", xr.TorchRanker(module, max_iter=2)], bags=3, missing="mean").fit(data)
+    for ranker, numbers in ((own, "double"), (own, "float"), (blend, "double")):
+        written = xr.export(ranker, "onnx", numbers=numbers)
+        session = runtime.InferenceSession(written.content, providers=["CPUExecutionProvider"])
+        (found,) = session.run(["score"], {"x": X.astype(np.float64 if numbers == "double" else np.float32)})
+        expected = ranker.predict(X)
+        assert np.allclose(found[:, 0], expected, rtol=1e-5, atol=1e-5)
+        assert np.ptp(expected) > 0.1
+        assert written.check(holes).beyond_rounding == 0
+        assert any("computes in float32, as PyTorch does" in remark for remark in written.remarks)
+
+
+def test_what_onnx_cannot_express_is_named():
+    pytest.importorskip("onnx", reason="ONNX is not installed")
+    ranker = xr.TorchRanker(Unknown, max_iter=1).fit(judged())
+    with pytest.raises(xr.IncompatibleError, match=r"cannot write .*:Unknown as ONNX: .*i0"):
+        xr.export(ranker, "onnx")
+    with pytest.raises(xr.IncompatibleError, match="solr cannot express deep networks"):
+        xr.export(ranker, "solr")
+
+
+@pytest.mark.parametrize("given", [{"hidden": (16, 8)}, {"module": Two}, {"module": Two, "transform": "none"}])
+def test_training_goes_on_from_a_model(given):
+    data, other = judged(), judged(1)
+    first = xr.TorchRanker(**given, max_iter=4, learning_rate=0.01).fit(data)
+    still = xr.TorchRanker(**given, max_iter=1, learning_rate=1e-12, weight_decay=0.0).fit(other, start=first.model_)
+    if "module" not in given:  # in Two the statistics of batches move without a learning rate
+        assert np.allclose(still.predict(data), first.predict(data), atol=1e-5)
+    more = xr.TorchRanker(**given, max_iter=4, learning_rate=0.01).fit(data, start=first.model_)
+    anew = xr.TorchRanker(**given, max_iter=4, learning_rate=0.01).fit(data)
+    assert more.history_[0].value == pytest.approx(first.score(data), abs=1e-6)
+    assert more.history_[0].value > anew.history_[0].value
+
+
+def test_a_start_of_another_form_is_named():
+    data = judged()
+    start = xr.TorchRanker(**QUICK).fit(data).model_
+    for given in ({"hidden": (16,)}, {"module": Two}, {"hidden": (16, 8), "transform": "none"}):
+        with pytest.raises(xr.IncompatibleError, match=r"start from is 16 x 8 with transform='log1p'; give the same module, hidden"):
+            xr.TorchRanker(**given).fit(data, start=start)
+    with pytest.raises(xr.IncompatibleError, match="goes on from a deep model, and the start is a linear model"):
+        xr.TorchRanker().fit(data, start=xr.Ridge().fit(data).model_)
+
+
+def test_a_module_is_tuned_and_in_a_blend(tmp_path):
+    data = judged(queries=24)
+    own = xr.TorchRanker(Two, max_iter=2)
+    tuned = xr.tune(own, data, trials=2, folds=2, workers=1)
+    assert len(tuned.trials) == 2
+    assert tuned.ranker.module is Two
+    blend = xr.Blend(members=["ridge", own], bags=3).fit(data)
+    blend.save(tmp_path / "b.json")
+    assert np.array_equal(xr.load(tmp_path / "b.json", module=Two).predict(data), blend.predict(data))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")
+@pytest.mark.parametrize("given", [{"hidden": (16, 8), "dropout": 0.2}, {"module": Two}], ids=["perceptron", "module"])
+def test_on_a_gpu_it_learns_the_same_and_gives_the_same_bits_twice(given):
+    data, valid = judged(queries=60), judged(1, queries=60)
+    there, again, here = (
+        xr.TorchRanker(**given, max_iter=10, learning_rate=0.01, device=device).fit(data, valid=valid) for device in ("cuda", "cuda", "cpu")
+    )
+    assert there.model_.to_bytes() == again.model_.to_bytes()
+    assert there.score(valid) == pytest.approx(here.score(valid), abs=0.05)
+    assert there.model_.training["valid"] == pytest.approx(there.score(valid), abs=1e-3)  # scored on the processor, in another precision
+    assert np.all(np.isfinite(xr.TorchRanker(**given, max_iter=2, device="cuda").fit(data, start=here.model_).predict(valid)))

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from exactrank import __version__
 from exactrank.arrays import PerDocument
 from exactrank.data.frame import library
+from exactrank.export.onnx_module import module_graph
 from exactrank.export.plain import DeepTerm, Plain, Tree
 from exactrank.export.single import rounded_down
 from exactrank.export.target import Rows, Target
@@ -112,6 +113,7 @@ class Onnx(Target):
             found.append(f"the trees' sum is {how} float32: it differs from the model's by at most {steps * half * largest:.2g}")
         if self.numbers == "float" and (terms.linear is not None or terms.units is not None or terms.nets):
             found.append("weights are rounded to float32 and added up in float32: a relative error of 6e-08 for each")
+        found += [f"{own} computes in float32, as PyTorch does" for own in dict.fromkeys(term.net.of for term in terms.nets) if own]
         if self.numbers == "float" and offset is not None and np.any(offset):
             lost = ", ".join(repr(name) for name, by in zip(terms.features, offset, strict=True) if by)
             found.append(f"float32 cannot distinguish values of {lost} that the model can; export with numbers='double'")
@@ -156,6 +158,8 @@ def _add_net(graph: _Graph, x: str, term: DeepTerm, name: str) -> str:
         x = graph.add("Mul", graph.add("Sign", x), size)
     h = graph.add("Sub", x, graph.constant(f"{name}mean", net.tensors["mean"]))
     h = graph.add("Div", h, graph.constant(f"{name}scale", net.tensors["scale"]))
+    if net.of is not None:
+        return _add_module(graph, h, term, name)
     for number, (weights, *rest) in enumerate(net.layers):
         bias, gain, shift = (
             graph.constant(f"{name}{what}{number}", own) for what, own in zip(("bias", "gain", "shift"), rest, strict=True)
@@ -166,6 +170,17 @@ def _add_net(graph: _Graph, x: str, term: DeepTerm, name: str) -> str:
         deviation = graph.add("Sqrt", graph.add("Add", variance, graph.constant(f"{name}epsilon{number}", np.array([EPSILON]))))
         h = graph.add("Relu", graph.add("Add", graph.add("Mul", graph.add("Div", h, deviation), gain), shift))
     return graph.add("MatMul", h, graph.constant(f"{name}output", term.weight * net.output[:, None]))
+
+
+def _add_module(graph: _Graph, z: str, term: DeepTerm, name: str) -> str:
+    """The score of a module of the user's own for standardised features ``z``, in single precision as PyTorch computes it."""
+    graph_of = module_graph(term.net, OPSET, name, graph.add("Cast", z, to=graph.onnx.TensorProto.FLOAT))
+    graph.nodes.extend(graph_of.node)
+    graph.constants.extend(graph_of.initializer)
+    column = graph.onnx.numpy_helper.from_array(np.array([-1, 1]), f"{name}column")
+    graph.constants.append(column)
+    score = graph.add("Cast", graph.add("Reshape", graph_of.output[0].name, column.name), to=graph.element)
+    return graph.add("Mul", score, graph.constant(f"{name}weight", np.array([term.weight])))
 
 
 def _ensemble(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:

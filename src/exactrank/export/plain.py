@@ -32,6 +32,7 @@ from exactrank.scorers.tree_text import CATEGORICAL, MISSING_IS_NAN, MISSING_IS_
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+OF_MODULES = 1e-5  #: relative rounding of modules, which compute in single precision
 ZERO = float(np.float32(1e-35))  #: LightGBM treats all values up to this as 0
 
 
@@ -87,7 +88,10 @@ class DeepTerm:
     offset: Floats
 
     def rounding(self, rows: Floats, eps: float) -> Floats:
-        """How far rounding by ``eps`` can move the score of each row, to first order."""
+        """How far rounding by ``eps`` can move the score of each row, to first order; what is usual where a module computes floats."""
+        if self.net.of is not None:
+            found = self.net.function(self.net.inputs(rows - self.offset))
+            return np.asarray(abs(self.weight) * OF_MODULES * np.maximum(1.0, np.abs(found)))
         scale = self.net.tensors["scale"]
         h, moved = self.net.inputs(rows - self.offset), np.abs(rows) + np.abs(self.offset)
         error = eps * ((moved + 4 * (1 + np.abs(self.net.tensors["mean"]))) / scale + 2 * np.abs(h))
@@ -198,9 +202,6 @@ def _network(scorer: Network) -> Terms:
 
 @_terms.register
 def _deep(scorer: Deep) -> Terms:
-    own = next((net.of for net in scorer.nets if net.of is not None), None)
-    if own is not None:
-        raise IncompatibleError(f"{own} is a module of your own, which only PyTorch can write; export it by torch.onnx.export")
     offset = np.zeros(scorer.n_features) if scorer.offset is None else scorer.offset
     return Terms(nets=tuple(DeepTerm(net, net.weight, offset) for net in scorer.nets))
 

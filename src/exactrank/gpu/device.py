@@ -1,11 +1,12 @@
 """Where arrays lie and kernels run: a GPU, through CuPy.
 
-`kernels.cu` is CUDA source, compiled for the GPU at hand when first used and kept by CuPy; nothing is compiled when exactrank is
+The kernels are CUDA source, `*.cu`, compiled for the GPU at hand when first used and kept by CuPy; nothing is compiled when exactrank is
 installed. This is the only file that knows CuPy. Whatever has its array functions and runs the kernels can take its place: the tests run
 them on the processor.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
@@ -16,6 +17,8 @@ from exactrank.errors import IncompatibleError
 
 Array = Any  #: of CuPy, or NumPy in the tests: both have the same functions, and neither is typed by the other
 
+#: The files of kernels, each after those that it uses.
+KERNELS = "lists", "measures", "lambdas", "losses", "line_search"
 #: Threads of a block; kernels work for any number.
 BLOCK = 128
 
@@ -24,14 +27,15 @@ class Device(Protocol):
     """Arrays and kernels of one place."""
 
     xp: Any  #: the module of array functions
+    out_of_memory: type[Exception]  #: what it raises where its memory does not suffice
 
     def __hash__(self) -> int: ...
 
     def launch(self, kernel: str, threads: int, real: np.dtype[Any], *args: object) -> None:
         """Run ``kernel``, compiled for scores of type ``real``, with ``threads`` threads. An argument of None is a null pointer."""
 
-    def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, *args: object) -> None:
-        """Run ``kernel``, whose blocks of ``threads`` threads work together, with ``shared`` bytes of shared memory per block."""
+    def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: np.dtype[Any], *args: object) -> None:
+        """The same, with blocks of ``threads`` threads that work together and have ``shared`` bytes of memory each."""
 
 
 class Cuda:
@@ -44,23 +48,42 @@ class Cuda:
             raise IncompatibleError(
                 "computing on the GPU needs CuPy: pip install 'exactrank[cuda]' (for CUDA 13), or cupy-cuda12x for CUDA 12"
             ) from None
+        try:
+            cupy.cuda.runtime.getDeviceCount()
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise IncompatibleError(f"there is no GPU that CuPy can use ({error}); compute on the processor, without a device") from None
         self.xp = cupy
+        self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
 
     def launch(self, kernel: str, threads: int, real: np.dtype[Any], *args: object) -> None:
         _compiled(real.name)(kernel)((-(-threads // BLOCK),), (BLOCK,), _pointers(args))
 
-    def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, *args: object) -> None:
-        _compiled("float64")(kernel)((blocks,), (threads,), _pointers(args), shared_mem=shared)
+    def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: np.dtype[Any], *args: object) -> None:
+        _compiled(real.name)(kernel)((blocks,), (threads,), _pointers(args), shared_mem=shared)
 
 
 def _pointers(args: tuple[object, ...]) -> tuple[object, ...]:
     return tuple(np.uint64(0) if argument is None else argument for argument in args)
 
 
+@contextmanager
+def memory_for(documents: int, device: Device, remedy: str) -> Iterator[None]:
+    """A clear error where the device's memory does not suffice for that number of documents; the device says what it could not have."""
+    try:
+        yield
+    except device.out_of_memory as error:
+        raise IncompatibleError(f"the GPU has too little memory for {documents:,} documents ({error}); {remedy}") from error
+
+
 @cache
 def cuda() -> Cuda:
-    """The current GPU; an IncompatibleError where CuPy is not installed."""
+    """The current GPU; an IncompatibleError where there is none, or no CuPy."""
     return Cuda()
+
+
+def on_host(array: Array) -> Array:
+    """As an array of NumPy."""
+    return array if isinstance(array, np.ndarray) else array.get()
 
 
 @cache
@@ -75,4 +98,4 @@ def _compiled(real: str) -> Callable[[str], Any]:
 
 def source() -> str:
     """The kernels."""
-    return files("exactrank.gpu").joinpath("kernels.cu").read_text("utf-8")
+    return "\n".join(files("exactrank.gpu").joinpath(f"{name}.cu").read_text("utf-8") for name in KERNELS)

@@ -1,38 +1,44 @@
 """Exact line search on the GPU, for positional measures.
 
 The value along a ray is a sum over useful documents of what each contributes at its own rank, and that rank changes by one where its line
-crosses another's (`kernels.cu`, (1) there). So no document waits for another. Contributions are whole numbers of units, about 2^-60 of the
-largest possible value: they add up to the same in any order, and the result has the same bits in every run. A search takes two rounds: a
-histogram of all changes says in which bins the optimum can be, and the events in those bins are then listed and sorted.
+crosses another's (`line_search.cu`, (1) there). So no document waits for another. Contributions are whole numbers of units, about 2^-60 of
+the largest possible value: they add up to the same in any order, and the result has the same bits in every run. A search takes two rounds:
+a histogram of all changes says in which bins the optimum can be, and the events in those bins are then listed and sorted.
 
-Each answer that the host asks for waits for the device, so it asks for few.
+Each answer that the host asks for waits for the device, so it asks once both rounds are under way.
 """
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.errors import IncompatibleError
-from exactrank.gpu.device import BLOCK, Array, Device
+from exactrank.gpu.device import BLOCK, Array, Device, on_host
 from exactrank.gpu.lists import Lists
 from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.families import Positional
 
-#: As in `kernels.cu`.
+#: As in `line_search.cu`.
 OCTAVES, BINS_PER_OCTAVE, LOWEST_EXPONENT = 121, 1024, 1023 - 60
 HALF_BINS = OCTAVES * BINS_PER_OCTAVE
-#: The crossings of a document with more others than this are sorted in main memory, of which ROOM bytes are taken at a time.
+BINS, START_CELLS = 2 * HALF_BINS, 1024
+#: The crossings of a document with more others than this are listed in main memory, of which at most ROOM bytes are taken.
 IN_SHARED_MEMORY, ROOM = 4096, 1 << 30
+#: As many blocks are started, each for one document after the other.
+BLOCKS = 1 << 15
 #: The largest possible value has about this number of units.
 UNITS = 2.0**60
-#: Room for this number of events at first.
-EVENTS = 1 << 20
+#: Room for this number of events at first; up to FEW are sorted by the host.
+EVENTS, FEW = 1 << 20, 1 << 12
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+#: Scores, slopes, and the ends between which to search.
+Ray = tuple[Array, Array, float, float]
+#: What `line_events` takes where it adds up.
+NO_LIST = None, None, np.int64(0), np.int32(2), None
 #: Breakpoints, and the values between them: -inf where the function is not large enough to be worked out.
 Steps = tuple[Floats, Floats]
 
@@ -51,7 +57,6 @@ class Part:
     queries: Array  #: and those of their queries
     where: slice  #: among all that are useful
     size: int  #: of the queries, rounded up to a power of 2
-    in_main_memory: bool  #: and not in the memory of a block
 
 
 class LineEvents:
@@ -87,64 +92,67 @@ class LineEvents:
         self.tie_key = None if bound.tie_key is None else xp.asarray(bound.tie_key)
         self.useful = len(useful)
         documents, queries = useful[order], np.repeat(np.arange(data.n_queries, dtype=np.int32), data.sizes)[useful[order]]
-        self._parts = [
-            Part(xp.asarray(documents[where]), xp.asarray(queries[where]), where, size, size > IN_SHARED_MEMORY)
-            for where, size in _parts(sizes[order])
-        ]
+        self._ties = self.lists.least_first(self.tie_key)
+        self._parts = [Part(xp.asarray(documents[where]), xp.asarray(queries[where]), where, size) for where, size in _parts(sizes[order])]
 
     def value(self, scores: Array) -> float:
         """The mean of the measure at ``scores``."""
         lists = self.lists
         found = self.device.xp.empty(lists.documents, np.int64)
         counts = np.int32(lists.queries), np.int64(lists.documents)
-        order = lists.order(scores, self.tie_key)
+        order = lists.order(scores, self._ties)
         lists.by_document("contributions", scores.dtype, self.worth, order, lists.indptr, *counts, self.discount, self.cutoff, found)
         return self.constant + int(found.sum()) * self.unit
 
     def near_best(self, scores: Array, slopes: Array, low: float, high: float, least: float | None = None) -> Steps:
         """The function between ``low`` and ``high`` wherever it may be as large as ``least``, or as at some bin's edge."""
-        xp = self.device.xp
-        start, (change, rise) = xp.zeros(self.useful, np.int64), xp.zeros((2, 2 * HALF_BINS), np.int64)
-        for part in self._parts:
-            self._launch(part, scores, slopes, low, high, start[part.where], change, rise, None, None, np.int64(0), None, None, None)
-        after = start.sum() + xp.cumsum(change)
-        before = after - change
-        threshold = xp.maximum(before[0], after.max()) if least is None else (least - self.constant) / self.unit
-        wanted = before.astype(np.float64) + rise >= threshold - 2e-12 / self.unit
-        bins = xp.flatnonzero(wanted)
-        chosen = _host(xp.stack([bins, before[bins]]))
-        left, right = lower_edges(chosen[0, :1])[0], upper_edges(chosen[0, -1:])[0]
-        # A little more, since crossings are rounded: what is in other bins is left out.
-        ends = max(low, left - abs(left) * 1e-9), min(high, right + abs(right) * 1e-9)
-        alpha, (net,) = self._events(scores, slopes, *ends, wanted.view(np.uint8))
-        return self._steps(alpha[net != 0], net[net != 0], *chosen)
+        xp, ray = self.device.xp, (scores, slopes, low, high)
+        reach, wanted, bins = xp.empty((self.useful, 2)), xp.empty(BINS, np.uint8), xp.empty((BINS, 2), np.int64)
+        zeros = xp.zeros(START_CELLS + 2 * BINS + 4, np.int64)
+        rises, chosen = zeros[START_CELLS + BINS : -4], zeros[-4:]
+        changes = zeros[: START_CELLS + BINS]  # after what the documents contribute at first
+        self._launch(ray, (changes, reach, None), (changes[START_CELLS:], rises), NO_LIST)
+        after = xp.cumsum(changes)[START_CELLS - 1 :]
+        sums = changes[START_CELLS:], rises, after[1:], after.max(keepdims=True)
+        threshold = np.float64(np.nan if least is None else (least - self.constant) / self.unit), np.float64(2e-12 / self.unit)
+        self.device.launch("choose_bins", BINS, np.dtype(np.float64), *sums, *threshold, wanted, chosen[1:], chosen[2:], bins)
+        counts, alpha, (net,) = self._events(ray, (None, reach, chosen[2:]), wanted, chosen)
+        near = on_host(bins[: counts[1]])
+        return self._steps(alpha[net != 0], net[net != 0], *near[np.argsort(near[:, 0])].T)
 
     def profile(self, scores: Array, slopes: Array, low: float, high: float) -> tuple[Floats, Floats, Floats]:
         """The whole function between ``low`` and ``high``: its breakpoints, the values between them, and those at them."""
         xp = self.device.xp
-        start = xp.zeros(self.useful, np.int64)
-        alpha, (net, tied) = self._events(scores, slopes, low, high, xp.ones(2 * HALF_BINS, np.uint8), start)
+        everywhere, listed = xp.ones(BINS, np.uint8), xp.zeros(1 + START_CELLS, np.int64)
+        ray, ends = (scores, slopes, low, high), (listed[1:], None, None)
+        counts, alpha, (net, tied) = self._events(ray, ends, everywhere, listed, at_places=True)
         changes = (net != 0) | (tied != 0)
-        values = np.concatenate([[0], np.cumsum(net[changes])]) + int(start.sum())
+        values = np.concatenate([[0], np.cumsum(net[changes])]) + counts[1:].sum()
         return alpha[changes], self.constant + values * self.unit, self.constant + (values[:-1] + tied[changes]) * self.unit
 
     def _events(
-        self, scores: Array, slopes: Array, low: float, high: float, wanted: Array, start: Array | None = None
-    ) -> tuple[Floats, Integers]:
-        """Where events in the wanted bins are, rising, and the change there; with ``start`` also that to the place itself."""
-        xp, capacity, count = self.device.xp, 0, EVENTS
+        self, ray: Ray, ends: tuple[Array | None, ...], wanted: Array, counted: Array, at_places: bool = False
+    ) -> tuple[Integers, Floats, Integers]:
+        """What is counted, where events in the wanted bins are, rising, and the change there; ``at_places`` also that to the place.
+
+        The first of ``counted`` is the number of events; the others are as they were for the first time that there was room for all.
+        """
+        xp, capacity, count, columns = self.device.xp, 0, EVENTS, 3 if at_places else 2
         while count > capacity:
+            if capacity:
+                counted[:1] = 0
+                ends = None, *ends[1:]
             capacity = count
-            alpha, found, listed = xp.empty(capacity), xp.empty((1 if start is None else 2, capacity), np.int64), xp.zeros(1, np.int64)
-            outputs = None, None, wanted, listed, np.int64(capacity), alpha, found[0], None if start is None else found[1]
-            for part in self._parts:
-                self._launch(part, scores, slopes, low, high, None if start is None else start[part.where], *outputs)
-            count = int(listed[0])
-        order = xp.argsort(alpha[:count])
-        events = _host(xp.concatenate([alpha.view(np.int64)[None], found])[:, order])
-        places = events[0].view(np.float64)
+            events = xp.empty((capacity, columns), np.int64)
+            self._launch(ray, ends, (None, None), (wanted, counted, np.int64(capacity), np.int32(columns), events))
+            counts = on_host(counted)
+            count = int(counts[0])
+        found = on_host(events[:count]) if count <= FEW else events[:count]
+        order = (np if count <= FEW else xp).argsort(found[:, 0].copy().view(np.float64))
+        sorted_events = np.ascontiguousarray(on_host(found[order]).T)
+        places, changes = sorted_events[0].view(np.float64), sorted_events[1:]
         first_there = np.flatnonzero(np.append(True, places[1:] != places[:-1])[:count])
-        return places[first_there], np.add.reduceat(events[1:], first_there, axis=1) if count else events[1:]
+        return counts, places[first_there], np.add.reduceat(changes, first_there, axis=1) if count else changes
 
     def _steps(self, alpha: Floats, change: Integers, wanted: Integers, before: Integers) -> Steps:
         """The function from its events in the wanted bins, the value before each of these, and their edges."""
@@ -162,32 +170,35 @@ class LineEvents:
         beginning = values[at == -np.inf][-1] if np.any(at == -np.inf) else -np.inf
         return at[keep], np.concatenate([[beginning], values[keep]])
 
-    def _launch(self, part: Part, scores: Array, slopes: Array, low: float, high: float, *outputs: object) -> None:
-        """Run `line_events` for some of the useful documents."""
-        count = len(part.documents)
-        room = self.device.xp.empty(count * part.size, np.int64) if part.in_main_memory else None
-        self.device.launch_blocks(
-            "line_events", count, max(32, min(BLOCK, part.size // 4)), 0 if part.in_main_memory else 8 * part.size,
-            scores, slopes, self.tie_key, self.worth, part.documents, part.queries, self.lists.indptr, self.discount,
-            self.cutoff, np.float64(low), np.float64(high), room, np.int32(part.size), *outputs,
-        )  # fmt: skip
+    def _launch(self, ray: Ray, ends: tuple[Array | None, ...], sums: tuple[Array | None, ...], listing: tuple[object, ...]) -> None:
+        """Run `line_events`, for queries of about one length at a time."""
+        scores, slopes, low, high = ray
+        starts, reach, window = ends
+        for part in self._parts:
+            count, size, in_main_memory = len(part.documents), part.size, part.size > IN_SHARED_MEMORY
+            blocks = min(count, BLOCKS, max(1, ROOM // (8 * size)) if in_main_memory else count)
+            room = self.device.xp.empty(blocks * size, np.int64) if in_main_memory else None
+            self.device.launch_blocks(
+                "line_events", blocks, max(32, min(BLOCK, size // 4)), 0 if in_main_memory else 8 * size, np.dtype(np.float64),
+                scores, slopes, self.tie_key, self.worth, part.documents, part.queries, np.int32(count), self.lists.indptr, self.discount,
+                self.cutoff, np.float64(low), np.float64(high), room, np.int32(size), starts,
+                None if reach is None else reach[part.where], window, *sums, *listing,
+            )  # fmt: skip
 
 
 def _parts(sizes: Integers) -> list[tuple[slice, int]]:
     """Documents to be searched together, by the lengths of their queries, which rise: which, and the length rounded up."""
-    parts = []
-    size = 1 << max(5, int(sizes[0] - 1).bit_length()) if len(sizes) else 0
-    first = 0
+    parts, first = [], 0
     while first < len(sizes):
+        size = 1 << max(5, int(sizes[first] - 1).bit_length())
         last = int(np.searchsorted(sizes, size, "right"))
-        at_once = max(1, ROOM // (8 * size) if size > IN_SHARED_MEMORY else last - first)
-        parts += [(slice(at, min(at + at_once, last)), size) for at in range(first, last, at_once)]
-        first, size = last, 2 * size
+        parts.append((slice(first, last), size))
+        first = last
     return parts
 
 
 def bins_of(alpha: Floats) -> Integers:
-    """The bins of `kernels.cu`: 1,024 per octave on either side of 0."""
+    """The bins of `line_search.cu`: 1,024 per octave on either side of 0."""
     distance = (np.abs(alpha).view(np.int64) >> 42) - LOWEST_EXPONENT * BINS_PER_OCTAVE
     distance = np.clip(distance, 0, HALF_BINS - 1)
     return np.asarray(np.where(alpha < 0, HALF_BINS - 1 - distance, HALF_BINS + distance))
@@ -204,8 +215,3 @@ def lower_edges(bins: Integers) -> Floats:
 def upper_edges(bins: Integers) -> Floats:
     """Where bins end."""
     return lower_edges(bins + 1)
-
-
-def _host(array: Array) -> Integers:
-    """On the processor."""
-    return cast(Integers, array if isinstance(array, np.ndarray) else array.get())

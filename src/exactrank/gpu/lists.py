@@ -7,8 +7,8 @@ import numpy as np
 
 from exactrank.gpu.device import Array, Device
 
-#: Up to this many comparisons documents are ranked by counting; beyond, by sorting.
-COUNTED = 2e10
+#: Longer lists are sorted in main memory; there are many of the shorter ones, so that fewer threads sort each.
+IN_SHARED_MEMORY, THREADS, THREADS_IF_LONG = 2048, 64, 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,22 +38,21 @@ class Lists:
         """Run ``kernel`` with one thread per query."""
         self.device.launch(kernel, self.queries, real, *args)
 
-    def order(self, scores: Array, tie_key: Array | None = None, factor: Array | None = None) -> Array:
-        """Documents by position, the largest score of each query first; of equal scores the least key, then the order given.
+    def order(self, scores: Array, ties: Array | None = None, weight: Array | None = None, factor: Array | None = None) -> Array:
+        """Documents by position, the largest score of each query first; of equal scores the first in ``ties``, or in the order given.
 
-        ``factor``, one number per query, becomes NaN where a score of the query is no finite number.
+        ``ties`` holds documents by position too. ``factor`` is filled as `factors` would have it, where given.
         """
-        xp = self.device.xp
-        if self.documents * self.longest > COUNTED:
-            query = xp.repeat(xp.arange(self.queries), self.sizes.tolist())
-            if factor is not None:
-                factor += self.sums(scores.astype(np.float64) * 0.0)
-            keys = [xp.arange(self.documents), -scores.astype(np.float64), query]
-            if tie_key is not None:
-                keys.insert(1, tie_key)
-            return xp.lexsort(xp.stack([xp.asarray(key, np.float64) for key in keys]))
-        order = xp.empty(self.documents, np.int64)
-        self.by_document("rank_documents", scores.dtype, scores, tie_key, self.indptr, *self._counts, order, factor)
+        xp, real = self.device.xp, scores.dtype
+        order, each = xp.empty(self.documents, np.int64), 2 * real.itemsize
+
+        def sort(threads: int, shared: int, room: Array | None, shortest: int, longest: int) -> None:
+            given = scores, ties, self.indptr, np.int32(shortest), np.int32(longest), room, order, weight, factor
+            self.device.launch_blocks("sort_documents", self.queries, threads, shared, real, *given)
+
+        sort(THREADS, each * min(self.longest, IN_SHARED_MEMORY), None, 1, IN_SHARED_MEMORY)
+        if self.longest > IN_SHARED_MEMORY:
+            sort(THREADS_IF_LONG, 0, xp.empty(self.documents * each, np.uint8), IN_SHARED_MEMORY + 1, self.longest)
         return order
 
     def retrieved(self, scores: Array) -> Array:
@@ -61,6 +60,16 @@ class Lists:
         retrieved = self.device.xp.empty(self.queries, np.int32)
         self.by_query("count_retrieved", scores, self.indptr, np.int32(self.queries), retrieved, real=scores.dtype)
         return retrieved
+
+    def factors(self, scores: Array, weight: Array | None) -> Array:
+        """The weight of each query, 1 where there are none, or NaN where one of its scores is no finite number."""
+        factors = self.device.xp.empty(self.queries)
+        self.by_query("query_factors", scores, weight, self.indptr, np.int32(self.queries), factors, real=scores.dtype)
+        return factors
+
+    def least_first(self, key: Array | None) -> Array | None:
+        """What `order` takes for ``ties`` where the least key comes first; None for None."""
+        return None if key is None else self.order(-key)
 
     def sums(self, numbers: Array) -> Array:
         """The sum of ``numbers``, one per document, over each query."""
@@ -76,7 +85,7 @@ class Lists:
 
     def scale(self, numbers: Array, factor: Array) -> None:
         """Multiply ``numbers``, one per document, by the factor of their query, in place."""
-        self.by_document("scale_by_query", np.dtype(np.float64), numbers, factor, self.indptr, *self._counts)
+        self.by_document("scale_by_query", numbers.dtype, numbers, factor, self.indptr, *self._counts)
 
     @property
     def _counts(self) -> tuple[np.int32, np.int64]:

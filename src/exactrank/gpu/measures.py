@@ -1,7 +1,6 @@
 """Measures on the GPU: what a document is worth, the discounts of ranks, and the value of each query.
 
-The families are those of `exactrank.measures.families`. Ties are broken by the order given or pessimistically; `supports` names what
-has to be asked on the processor instead.
+The families are those of `exactrank.measures.families`; `supports` tells what has to be asked on the processor instead.
 """
 
 from dataclasses import dataclass
@@ -11,20 +10,23 @@ from typing import Any
 import numpy as np
 
 from exactrank.errors import DataError
-from exactrank.gpu.device import Array, Device
+from exactrank.gpu.device import Array, Device, on_host
 from exactrank.gpu.lists import Lists
 from exactrank.measures.base import Measure
 from exactrank.measures.binary import AP, Binary
 from exactrank.measures.families import Cascade, Discounted, Positional
-from exactrank.measures.graded import DCG, ERR, NDCG
+from exactrank.measures.graded import DCG, ERR, NDCG, MeanNDCG
+from exactrank.measures.pairwise import Bpref, PairwiseCorrect
 
 
 def supports(measure: Measure) -> bool:
-    """Can it be computed on the GPU?"""
-    if measure.ties not in ("input", "pessimistic") or isinstance(getattr(measure, "gain", None), tuple):
-        return False
-    known = type(measure).__module__.startswith("exactrank.")  # others have a usefulness of their own
-    return known and (isinstance(measure, AP | Cascade) or (isinstance(measure, Positional) and measure.normaliser != "mean_ideal"))
+    """Can it be evaluated on the GPU? Documents have no ids there, and other people's measures have a usefulness of their own."""
+    return type(measure).__module__.startswith("exactrank.") and measure.ties != "docid"
+
+
+def has_exchanges(measure: Measure) -> bool:
+    """Does the GPU also know what exchanges of documents change?"""
+    return supports(measure) and measure.ties != "expected" and isinstance(measure, AP | Cascade | Positional)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,25 +36,29 @@ class MeasureOnGpu:
     measure: Measure
     lists: Lists
     useful: Array  #: one number per document: what it is worth, for positional measures as a share of the normaliser
-    discount: Array | None  #: of the ranks that count
+    discount: Array | None  #: of the ranks that count; for MeanNDCG those of each query
     empty: Array | None  #: which queries have nothing useful; None where that needs no looking at
-    tie_key: Array | None
+    ties: Array | None  #: as `Lists.order` takes them
 
     @classmethod
     def of(cls, measure: Measure, lists: Lists, grades: Array, pessimistic: bool = False) -> "MeasureOnGpu":
         """``measure`` on ``grades``, doubles on the device; with ``pessimistic`` ties whatever the measure says."""
         xp = lists.device.xp
         useful = usefulness(measure, lists, grades)
-        discount = None
+        discount, empty = None, None
         if isinstance(measure, Discounted):
             discount = discounts(lists.device, measure, min(measure.cutoff, lists.longest))
-        empty = ~(lists.largest(useful) > 0) if isinstance(measure, Positional) or measure.empty != 0 else None
+        if isinstance(measure, PairwiseCorrect):
+            empty = lists.largest(useful) == -lists.largest(-useful)
+        elif isinstance(measure, Positional) or measure.empty != 0:
+            empty = ~(lists.largest(useful) > 0)
         if isinstance(measure, Positional):
             assert discount is not None
             assert empty is not None
-            lists.scale(useful, xp.where(empty, 0.0, 1 / xp.where(empty, 1.0, _normaliser(measure, lists, grades, useful, discount))))
-        tie_key = grades if pessimistic or measure.ties == "pessimistic" else None
-        return cls(measure, lists, useful, discount, empty, tie_key)
+            lists.scale(useful, xp.where(empty, 0.0, 1 / xp.where(empty, 1.0, _normaliser(measure, lists, useful, discount))))
+            discount = _mean_discounts(lists, measure, useful, discount) if measure.normaliser == "mean_ideal" else discount
+        ties = lists.least_first(grades if pessimistic or measure.ties == "pessimistic" else None)
+        return cls(measure, lists, useful, discount, empty, ties)
 
     @property
     def cutoff(self) -> np.int32:
@@ -65,30 +71,71 @@ class MeasureOnGpu:
         ``placed`` is filled with what exchanges change, where given; to train on, a query that is skipped is worth 0.
         ``retrieved`` comes from `Lists.retrieved`, where a score of -inf says that a document was not.
         """
-        lists, xp = self.lists, self.lists.device.xp
-        order = lists.order(scores, self.tie_key) if order is None else order
-        values = xp.empty(lists.queries)
+        lists, xp, measure = self.lists, self.lists.device.xp, self.measure
+        order = lists.order(scores, self.ties) if order is None else order
+        if measure.ties == "expected" or isinstance(measure, Bpref | PairwiseCorrect):
+            values = self._expected(scores, order, lists.retrieved(scores) if retrieved is None else retrieved)
+        else:
+            values = self._ranked(scores, order, placed, retrieved)
+        if self.empty is None or measure.empty == 0 or (placed is not None and measure.empty == "skip"):
+            return values  # nothing useful adds up to nothing
+        return xp.where(self.empty, measure.empty_value, values)
+
+    def _ranked(self, scores: Array, order: Array, placed: Array | None, retrieved: Array | None) -> Array:
+        """The values of documents in that order."""
+        lists, real, values = self.lists, scores.dtype, self.lists.device.xp.empty(self.lists.queries)
         rest = retrieved, order, lists.indptr, np.int32(lists.queries), values
         if isinstance(self.measure, AP):
-            limit = np.int32(self.measure.norm == "cutoff")
-            lists.by_query("average_precision", scores, self.useful, self.cutoff, limit, *rest, placed, real=scores.dtype)
+            lists.by_query("average_precision", scores, self.useful, self.cutoff, self._limit, *rest, placed, real=real)
         elif isinstance(self.measure, Cascade):
-            lists.by_query("cascade", scores, self.useful, self.discount, self.cutoff, *rest, placed, real=scores.dtype)
+            lists.by_query("cascade", scores, self.useful, self.discount, self.cutoff, *rest, placed, real=real)
         else:
-            lists.by_query("discounted_sums", self.useful, self.discount, self.cutoff, *rest, real=scores.dtype)
+            lists.by_query("discounted_sums", self.useful, self.discount, self._of_query, self.cutoff, *rest, real=real)
             if placed is not None:
-                where = self.cutoff, order, lists.indptr, np.int32(lists.queries), np.int64(lists.documents)
-                lists.by_document("place", scores.dtype, scores, self.useful, self.discount, *where, placed)
-        if self.measure.empty == 0 or (placed is not None and self.measure.empty == "skip"):
-            return values  # nothing useful adds up to nothing
-        return xp.where(self.empty, self.measure.empty_value, values)
+                where = self._of_query, self.cutoff, order, lists.indptr, np.int32(lists.queries), np.int64(lists.documents)
+                lists.by_document("place", real, scores, self.useful, self.discount, *where, placed)
+        return values
+
+    def _expected(self, scores: Array, order: Array, retrieved: Array) -> Array:
+        """The mean over all orders of tied documents, where the measure asks for that; measures of pairs also without ties."""
+        lists, xp, real = self.lists, self.lists.device.xp, scores.dtype
+        values = xp.empty(lists.queries)
+        rest = scores if self.measure.ties == "expected" else None, retrieved, order, lists.indptr, np.int32(lists.queries)
+        if isinstance(self.measure, PairwiseCorrect):
+            less_useful, twice_below = (xp.empty(lists.documents) for _ in range(2))
+            lists.by_document("pairs_in_order", real, self.useful, *rest, np.int64(lists.documents), less_useful, twice_below)
+            return lists.sums(twice_below) / xp.maximum(2 * lists.sums(less_useful), 1.0)
+        if isinstance(self.measure, Bpref):
+            lists.by_query("preferences", self.useful, *rest, values, real=real)
+        elif isinstance(self.measure, AP):
+            lists.by_query("expected_precision", self.useful, self.cutoff, self._limit, *rest, values, real=real)
+        elif isinstance(self.measure, Cascade):
+            room = xp.empty(lists.documents + lists.queries)
+            lists.by_query("expected_cascade", self.useful, self.discount, self.cutoff, *rest, values, room, real=real)
+        else:
+            lists.by_query("expected_sums", self.useful, self.discount, self._of_query, self.cutoff, *rest, values, real=real)
+        return values
+
+    @property
+    def _limit(self) -> np.int32:
+        """Does average precision divide by the cutoff at most?"""
+        return np.int32(isinstance(self.measure, AP) and self.measure.norm == "cutoff")
+
+    @property
+    def _of_query(self) -> np.int32:
+        """Has each query discounts of its own?"""
+        return np.int32(isinstance(self.measure, MeanNDCG))
 
 
 def usefulness(measure: Measure, lists: Lists, grades: Array) -> Array:
     """What documents of those grades are worth, for nDCG as a share of what the best grade of the query is."""
     xp = lists.device.xp
-    if isinstance(measure, Binary):
+    if isinstance(measure, Bpref):  # less where a document is not judged
+        return xp.where(grades >= measure.rel, 1.0, xp.where(grades >= 0, 0.0, -1.0))
+    if isinstance(measure, Binary) or (isinstance(measure, PairwiseCorrect) and measure.rel is not None):
         return (grades >= measure.rel).astype(np.float64)
+    if isinstance(measure, PairwiseCorrect):
+        return grades
     above = xp.maximum(grades, 0.0)
     if isinstance(measure, ERR):
         highest = float(grades.max())
@@ -96,9 +143,11 @@ def usefulness(measure: Measure, lists: Lists, grades: Array) -> Array:
             raise DataError(f"grade {highest:g} exceeds ERR's max_grade={measure.max_grade:g}; use ERR(max_grade={highest:g})")
         return (xp.exp2(above) - 1) / 2**measure.max_grade
     assert isinstance(measure, DCG)
+    if not isinstance(measure.gain, str):  # a table
+        return xp.asarray(measure.usefulness(on_host(grades)))
     if measure.gain == "linear":
         return above
-    if not isinstance(measure, NDCG):
+    if not isinstance(measure, NDCG | MeanNDCG):
         return xp.exp2(above) - 1
     best = xp.ones(lists.documents)
     lists.scale(best, lists.largest(above))
@@ -115,7 +164,7 @@ def _discounts(device: Device, measure: Discounted, ranks: int) -> Array:
     return device.xp.asarray(np.ascontiguousarray(measure.discounts(ranks), np.float64))
 
 
-def _normaliser(measure: Positional, lists: Lists, grades: Array, useful: Array, discount: Array) -> Array:
+def _normaliser(measure: Positional, lists: Lists, useful: Array, discount: Array) -> Array:
     """What the sum over ranks is divided by, one number per query; infinite where a list is too short to count."""
     xp, sizes = lists.device.xp, lists.sizes
     total: Any = xp.ones(lists.queries)
@@ -124,8 +173,13 @@ def _normaliser(measure: Positional, lists: Lists, grades: Array, useful: Array,
     elif measure.normaliser == "total":
         total = lists.sums(useful)
     elif measure.normaliser == "ideal":
-        counts = np.int32(lists.queries)
-        lists.by_query(
-            "discounted_sums", useful, discount, np.int32(measure.cutoff), None, lists.order(grades), lists.indptr, counts, total
-        )
+        one_for_all, rest = np.int32(0), (None, lists.order(useful), lists.indptr, np.int32(lists.queries), total)
+        lists.by_query("discounted_sums", useful, discount, one_for_all, np.int32(measure.cutoff), *rest)
     return xp.where(sizes < measure.cutoff, np.inf, total) if measure.short_is_zero else total
+
+
+def _mean_discounts(lists: Lists, measure: Positional, useful: Array, discount: Array) -> Array:
+    """Those of each query by position, for the mean over all cutoffs of the share of the ideal."""
+    mean, rest = lists.device.xp.empty(lists.documents), (lists.order(useful), lists.indptr, np.int32(lists.queries))
+    lists.by_query("mean_discounts", useful, discount, np.int32(measure.cutoff), *rest, mean)
+    return mean

@@ -37,6 +37,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import SettingError
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.objectives.bounded_gain import training_kernel
+from exactrank.objectives.score_space import read_measure
 
 Link = Literal["logistic", "step", "spring"]
 
@@ -59,6 +60,8 @@ class LambdaRule:
     normalise: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
+        if self.measure is not None:
+            read_measure(self)
         if self.link not in ("logistic", "step", "spring"):
             raise SettingError(f'link={self.link!r} is not one of "logistic", "step", "spring"')
         if not 0 <= self.margin < float("inf"):
@@ -163,6 +166,7 @@ class FiniteDifference:
     step: float = 1.0
 
     def __post_init__(self) -> None:
+        read_measure(self)
         if not 0 < self.step < float("inf"):
             raise SettingError(f"the step of a finite difference must be a number above 0, got {self.step}")
 

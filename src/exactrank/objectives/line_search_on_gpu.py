@@ -1,16 +1,20 @@
 """Exact line searches and whole step functions on the GPU, for positional measures (`exactrank.gpu.line_search`)."""
 
 import math
+from contextlib import AbstractContextManager
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.gpu.device import Array, Device, cuda
+from exactrank.gpu.device import Array, Device, cuda, memory_for
 from exactrank.gpu.line_search import LineEvents
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.step_function import SAME_VALUE, Interval, StepFunction
+
+REMEDY = "train on fewer documents or features, or leave out device"
 
 
 class OnGpu:
@@ -20,41 +24,60 @@ class OnGpu:
         self.device = cuda() if device is None else device
         self._sent: dict[int, tuple[object, Array]] = {}  #: by the address
 
-    def doubles(self, numbers: PerDocument | Matrix) -> Array:
-        """``numbers`` there; features, which are in single precision, are sent once."""
-        if numbers.dtype == np.float64:
-            return self.device.xp.asarray(numbers)
+    def feature(self, numbers: Matrix) -> Array:
+        """A feature of all documents there, in single precision; it is sent once."""
         address = numbers.ctypes.data
         if address not in self._sent:
-            self._sent[address] = numbers, self.device.xp.asarray(numbers)  # kept, so that nothing else gets its memory
-        return self._sent[address][1].astype(np.float64)
+            with memory_for(len(numbers), self.device, REMEDY):
+                self._sent[address] = numbers, self.device.xp.asarray(numbers)  # kept, so that nothing else gets its memory
+        return self._sent[address][1]
+
+    def scores(self, columns: Matrix, weights: npt.NDArray[np.float64]) -> Array:
+        """The sum of the features, each times its weight."""
+        documents = columns.shape[1]
+        scores = self.device.xp.zeros(documents)
+        for j in np.flatnonzero(weights):
+            given = self.feature(columns[j]), np.float64(weights[j]), np.int64(documents), scores
+            self.device.launch("add_feature", documents, np.dtype(np.float64), *given)
+        return scores
 
 
 class LineSearchOnGpu:
-    """`LineSearch` on a GPU, for positional measures of finite scores."""
+    """`LineSearch` on a GPU, for positional measures of finite scores; scores and slopes are there, or are sent."""
 
     def __init__(self, bound: BoundMeasure, gpu: OnGpu) -> None:
-        self._gpu = gpu
-        self._events = LineEvents(bound, gpu.device)
+        self._device = gpu.device
+        with self._memory(bound.data.n_documents):
+            self._events = LineEvents(bound, gpu.device)
 
-    def start(self, scores: PerDocument) -> float:
+    def start(self, scores: PerDocument | Array) -> float:
         """Take the scores at alpha = 0, and return the measure's mean there; NaN where no query counts."""
-        self._scores = self._gpu.doubles(scores)
-        return self._events.value(self._scores)
+        with self._memory(len(scores)):
+            self._scores = self._doubles(scores)
+            return self._events.value(self._scores)
 
-    def best(self, slopes: PerDocument | Matrix, low: float = -math.inf, high: float = math.inf) -> Interval:
+    def best(self, slopes: PerDocument | Matrix | Array, low: float = -math.inf, high: float = math.inf) -> Interval:
         """The interval between ``low`` and ``high`` where the measure is largest."""
-        t, least = self._gpu.doubles(slopes), None
-        while True:
-            points, values = self._events.near_best(self._scores, t, low, high, least)
-            found = StepFunction(points, values, values[1:]).best(low, high)
-            if least is not None or not found.value < values.max() - SAME_VALUE:
-                return found
-            least = found.value  # the largest are on intervals that rounding alone may have made: the next may be elsewhere
+        least = None
+        with self._memory(len(slopes)):
+            t = self._doubles(slopes)
+            while True:
+                points, values = self._events.near_best(self._scores, t, low, high, least)
+                found = StepFunction(points, values, values[1:]).best(low, high)
+                if least is not None or not found.value < values.max() - SAME_VALUE:
+                    return found
+                least = found.value  # the largest are on intervals that rounding alone may have made: the next may be elsewhere
 
-    def profile(self, slopes: PerDocument | Matrix, low: float = -math.inf, high: float = math.inf) -> StepFunction:
+    def profile(self, slopes: PerDocument | Matrix | Array, low: float = -math.inf, high: float = math.inf) -> StepFunction:
         """The whole step function."""
-        return StepFunction(*self._events.profile(self._scores, self._gpu.doubles(slopes), low, high))
+        with self._memory(len(slopes)):
+            return StepFunction(*self._events.profile(self._scores, self._doubles(slopes), low, high))
+
+    def _doubles(self, numbers: PerDocument | Matrix | Array) -> Array:
+        return self._device.xp.asarray(numbers).astype(np.float64, copy=False)
+
+    def _memory(self, documents: int) -> AbstractContextManager[None]:
+        return memory_for(documents, self._device, REMEDY)
 
 
 def search_on(device: Literal["cuda"], bound: BoundMeasure, scores: PerDocument) -> LineSearchOnGpu:

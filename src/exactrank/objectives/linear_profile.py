@@ -19,6 +19,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
+from exactrank.gpu.device import Array, on_host
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.line_search import IdealLikelihood, LineSearch, Point
 from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
@@ -52,6 +53,8 @@ class LinearProfile:
         self.threads = thread_count(bound.threads)
         self.search: LineSearch | LineSearchOnGpu = LineSearch(bound) if gpu is None else LineSearchOnGpu(bound, gpu)
         self.likelihood = IdealLikelihood(bound) if point == "likelihood" else None
+        self.gpu = gpu
+        self.xp = np if gpu is None else gpu.device.xp  #: the functions of arrays where scores and slopes are: where the search is
         self.searching: Place | None = None
         self.dimension = bound.data.n_features  #: how many weights there are
 
@@ -63,21 +66,23 @@ class LinearProfile:
         """The place to search from."""
         return Place(self, theta, self._scores(theta))
 
-    def slopes(self, direction: Direction) -> PerDocument | Matrix:
+    def slopes(self, direction: Direction) -> PerDocument | Matrix | Array:
         """How fast each score changes along ``direction``."""
         if isinstance(direction, int):
-            unit = float(self.scale[direction])
-            return np.asarray(self.columns[direction]) if unit == 1.0 else self.columns[direction].astype(np.float64) / unit
+            unit, column = float(self.scale[direction]), np.asarray(self.columns[direction])
+            there = column if self.gpu is None else self.gpu.feature(column)
+            return there if unit == 1.0 else there.astype(np.float64) / unit
         return self._scores(direction)
 
-    def _scores(self, theta: Theta) -> PerDocument:
-        return _core.linear_scores(self.data.X, np.ascontiguousarray(theta / self.scale), self.threads)
+    def _scores(self, theta: Theta) -> PerDocument | Array:
+        weights = np.ascontiguousarray(theta / self.scale)
+        return _core.linear_scores(self.data.X, weights, self.threads) if self.gpu is None else self.gpu.scores(self.columns, weights)
 
 
 class Place:
-    """A point in weight space with its scores and the value there."""
+    """A point in weight space with the value there, and its scores where the search is."""
 
-    def __init__(self, problem: LinearProfile, theta: Theta, scores: PerDocument) -> None:
+    def __init__(self, problem: LinearProfile, theta: Theta, scores: PerDocument | Array) -> None:
         self.theta = theta
         self.value = problem.search.start(scores)
         problem.searching = self
@@ -94,12 +99,14 @@ class Place:
 
     def point(self, direction: Direction, interval: Interval) -> float:
         """The alpha to take in an interval."""
-        slopes = self._problem.slopes(direction)
-        spread = float(np.std(slopes, dtype=np.float64)) if math.isinf(interval.high - interval.low) else 1.0
-        middle = interval.middle(float(np.std(self._scores)) / spread if spread > 0 and np.any(self._scores) else 1.0)
+        slopes, scores, xp, scale = self._problem.slopes(direction), self._scores, self._problem.xp, 1.0
+        if math.isinf(interval.high - interval.low):
+            spread = float(xp.std(slopes, dtype=np.float64))
+            scale = float(xp.std(scores)) / spread if spread > 0 and bool(xp.any(scores)) else 1.0
+        middle = interval.middle(scale)
         if self._problem.likelihood is None:
             return middle
-        return self._problem.likelihood.best(self._scores, slopes, interval, middle)
+        return self._problem.likelihood.best(on_host(scores), on_host(slopes), interval, middle)
 
     def moved(self, direction: Direction, alpha: float) -> "Place":
         """The place at ``alpha`` along ``direction``."""

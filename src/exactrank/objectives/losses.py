@@ -15,6 +15,7 @@ from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import Positional
 from exactrank.measures.graded import DCG, NDCG
 from exactrank.objectives.bounded_gain import MOST, bounded, training_kernel
+from exactrank.objectives.score_space import read_measure
 from exactrank.objectives.within_query import centred
 
 Loss = Literal["hinge", "squared-hinge"]
@@ -158,6 +159,7 @@ class SmoothMeasure:
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
+        read_measure(self)
         if not isinstance(self.measure, Positional) or self.measure.normaliser == "mean_ideal":
             raise IncompatibleError(f"{self.measure} is not a sum over ranks, so it cannot be smoothed; use nDCG, DCG, P, R or RBP")
         if not 0 < self.sigma < float("inf"):
@@ -196,6 +198,7 @@ class ApproxNDCGLoss:
     alpha: float = 10.0
 
     def __post_init__(self) -> None:
+        read_measure(self)
         if not isinstance(self.measure, NDCG):
             raise IncompatibleError(f"ApproxNDCG approximates nDCG, not {self.measure}; use nDCG, or SmoothMeasure for P, R, DCG or RBP")
         if self.measure.discount != "log2":

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactrank.gpu.device import Array
 from exactrank.gpu.lists import Lists
-from exactrank.gpu.measures import MeasureOnGpu, supports
+from exactrank.gpu.measures import MeasureOnGpu, has_exchanges
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import Cascade
 from exactrank.measures.graded import DCG, ERR
@@ -21,7 +21,7 @@ from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss
 from exactrank.objectives.score_space import Objective
 
-#: Where at most FEW_ROWS ranks count, the forces on them are added up in PARTS (as in `kernels.cu`) by threads of their own.
+#: Where at most FEW_ROWS ranks count, the forces on them are added up in PARTS (as in `lambdas.cu`) by threads of their own.
 FEW_ROWS, PARTS = 64, 8
 LINKS = {"logistic": 0, "step": 1, "spring": 2}
 
@@ -29,12 +29,12 @@ LINKS = {"logistic": 0, "step": 1, "spring": 2}
 def knows(objective: Objective) -> bool:
     """Can it be computed on the GPU?"""
     if type(objective) is Lambdas:
-        return objective.measure is None or supports(objective.measure)
-    return type(objective) in (ListNetLoss, ListMLELoss) or (type(objective) is ApproxNDCGLoss and supports(objective.measure))
+        return objective.measure is None or has_exchanges(objective.measure)
+    return type(objective) in (ListNetLoss, ListMLELoss) or (type(objective) is ApproxNDCGLoss and has_exchanges(objective.measure))
 
 
-#: Of scores and the weights of queries: the value of each query and the slope by each score, times the weight, as doubles.
-Answer = Callable[[Array, Array], tuple[Array, Array]]
+#: Of scores and the weights of queries, None where all count alike: the value of each query and the slope by each score, times the weight.
+Answer = Callable[[Array, Array | None], tuple[Array, Array]]
 
 
 def on(objective: Objective, lists: Lists, grades: Array) -> Answer:
@@ -45,22 +45,22 @@ def on(objective: Objective, lists: Lists, grades: Array) -> Answer:
 def _lambdas(objective: Lambdas, lists: Lists, grades: Array) -> Answer:
     xp, measure = lists.device.xp, objective.measure
     counts = np.int32(lists.queries), np.int64(lists.documents)
+    worst_first = lists.least_first(grades)
     rows = min(objective.truncation or NO_CUTOFF, NO_CUTOFF if measure is None else measure.cutoff)
     limits = np.int32(rows), np.int32(objective.neighbours or NO_CUTOFF)
     link = np.int32(LINKS[objective.link]), np.float64(objective.margin), np.float64(objective.near or 0.0)
     bound = None if measure is None else MeasureOnGpu.of(*_bounded(measure, lists, grades), pessimistic=True)
 
-    def answer(scores: Array, weight: Array) -> tuple[Array, Array]:
-        real, factor = scores.dtype, xp.array(weight)
-        order = lists.order(scores, grades, factor)
-        placed = xp.empty((lists.documents, 4), real)
-        slope = xp.empty(lists.documents)
+    def answer(scores: Array, weight: Array | None) -> tuple[Array, Array]:
+        real, factor = scores.dtype, xp.empty(lists.queries)
+        order = lists.order(scores, worst_first, weight, factor)
+        placed, slope = xp.empty((lists.documents, 4), real), xp.empty(lists.documents, real)
         size = xp.empty(lists.documents) if objective.normalise else None
         where = placed, order, lists.indptr, *counts
         found = factor, slope, size
         if bound is None:
             costs = xp.empty(lists.documents)
-            lists.by_document("place", real, scores, grades, None, np.int32(0), order, lists.indptr, *counts, placed)
+            lists.by_document("place", real, scores, grades, None, np.int32(0), np.int32(0), order, lists.indptr, *counts, placed)
             lists.by_document("pair_forces", real, *where, np.int32(1), *limits, *link, None, None, *found, costs)
             values = -lists.sums(costs)
         else:
@@ -105,9 +105,9 @@ def _bounded(measure: Measure, lists: Lists, grades: Array) -> tuple[Measure, Li
 def _weighted(lists: Lists, objective: Callable[[Array], tuple[Array, Array]]) -> Answer:
     """What an objective says of finite scores, times the weights of the queries; NaN for other scores."""
 
-    def answer(scores: Array, weight: Array) -> tuple[Array, Array]:
+    def answer(scores: Array, weight: Array | None) -> tuple[Array, Array]:
         values, slope = objective(scores)
-        factor = weight + lists.sums(scores.astype(np.float64) * 0.0)
+        factor = lists.factors(scores, weight)
         lists.scale(slope, factor)
         return values * factor, slope
 
@@ -135,7 +135,7 @@ def _list_net(objective: ListNetLoss, lists: Lists, grades: Array) -> Answer:
 
 def _list_mle(objective: ListMLELoss, lists: Lists, grades: Array) -> Answer:
     xp = lists.device.xp
-    ideal = lists.order(grades, xp.asarray(np.random.default_rng(objective.seed).random(lists.documents)))
+    ideal = lists.order(grades, lists.least_first(xp.asarray(np.random.default_rng(objective.seed).random(lists.documents))))
     one_grade = lists.largest(grades) == -lists.largest(-grades)
     top = xp.where(one_grade, 0, xp.minimum(lists.sizes, objective.k or NO_CUTOFF)).astype(np.int32)
 

@@ -23,7 +23,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.objectives.bounded_gain import bounded, training_kernel
-from exactrank.objectives.score_space import by_query
+from exactrank.objectives.score_space import by_query, read_measure
 
 Floats = npt.NDArray[np.float64]
 #: Forces may miss a sum of zero by this share of their sizes.
@@ -88,6 +88,9 @@ class PairForces:
     force: PairForce
     measure: Measure
 
+    def __post_init__(self) -> None:
+        read_measure(self)
+
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
 
@@ -110,6 +113,9 @@ class DocumentForces:
 
     force: DocumentForce
     measure: Measure
+
+    def __post_init__(self) -> None:
+        read_measure(self)
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""

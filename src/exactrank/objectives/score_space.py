@@ -17,6 +17,7 @@ from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.evaluate import checked_scores
+from exactrank.measures.parse import parse_measure
 from exactrank.table import Shown, Values
 from exactrank.threads import thread_count
 
@@ -31,6 +32,11 @@ class Objective(Protocol):
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
+
+
+def read_measure(objective: object) -> None:
+    """Replace the measure of an objective that is being made, where it is given as text, by what that text names."""
+    object.__setattr__(objective, "measure", parse_measure(vars(objective)["measure"]))
 
 
 @runtime_checkable

@@ -45,6 +45,7 @@ from exactrank.measures.binary import AP, RR, Success
 from exactrank.measures.evaluate import checked_scores
 from exactrank.measures.families import Positional
 from exactrank.objectives.bounded_gain import training_kernel
+from exactrank.objectives.score_space import read_measure
 from exactrank.threads import thread_count
 
 Shape = Literal["linear", "sqrt", "discount"]
@@ -66,6 +67,7 @@ class Structured:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        read_measure(self)
         for name, allowed in (("bound", ("convex", "ramp")), ("slack", ("margin", "rescaled"))):
             if getattr(self, name) not in allowed:
                 raise SettingError(f"{name}={getattr(self, name)!r} is not one of {', '.join(map(repr, allowed))}")

@@ -9,6 +9,7 @@ keep. PyTorch trains; a trained perceptron needs it no more (`exactrank.scorers.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ import numpy as np
 
 from exactrank.data.frame import library
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import SettingError
+from exactrank.errors import IncompatibleError, SettingError
+from exactrank.measures.base import Measure
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.lambda_function import LambdaFunction
 from exactrank.scorers.base import Scorer
@@ -39,9 +41,12 @@ class TorchRanker(LambdaFunction, Ranker):
     """
 
     name = "torch"
+    goes_on_from = (Deep,)
 
+    measure: str | Measure = setting(default="nDCG@10", help=Ranker.settings["measure"].help)
     module: object = setting(
         default=None,
+        kw_only=False,
         help="In Python: an nn.Module that gives one score per row of features, or a function that makes one for a number of features; by"
         " default a multilayer perceptron.",
     )
@@ -81,7 +86,8 @@ class TorchRanker(LambdaFunction, Ranker):
         if not all(units >= 1 for units in self.hidden):
             raise SettingError(f"TorchRanker: hidden={tuple(self.hidden)!r}; give at least one unit for each layer")
         if self.module is not None and not callable(self.module):
-            raise SettingError(f"TorchRanker: module={self.module!r} is neither an nn.Module nor a function that makes one")
+            meant = f"; if it is the measure, give measure={self.module!r}" if isinstance(self.module, str | Measure) else ""
+            raise SettingError(f"TorchRanker: module={self.module!r} is neither an nn.Module nor a function that makes one{meant}")
         device_called(self.device)
         self._named()
 
@@ -122,7 +128,22 @@ class TorchRanker(LambdaFunction, Ranker):
         mean, scale = _moments(data, self.transform)
         # Until it is trained, the network is no more than what it does to features.
         net = Net({"mean": mean, "scale": scale}, 1.0, self.transform, of or "untrained", arguments, made_by)
-        return Problem(module, net, data, self._objective(task.measure), device)
+        if not isinstance(task.start, Deep):
+            return Problem(module, net, data, self._objective(task.measure), device)
+        known = self._known(task.start, of, {name: tuple(own.shape) for name, own in module.state_dict().items()})
+        problem = Problem(module, replace(net, tensors=known[0]), data, self._objective(task.measure), device)
+        problem.put(known[1])
+        return problem
+
+    def _known(self, start: Deep, of: str | None, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Tensors, Tensors]:
+        """How the model to go on from standardises features, and the weights of its network."""
+        net = start.nets[0]
+        weights = {name.removeprefix(MODULE): own for name, own in net.tensors.items() if name not in ("mean", "scale")}
+        found = {name: own.shape for name, own in weights.items()}
+        if len(start.nets) > 1 or net.of != of or net.transform != self.transform or found != shapes:
+            has = f"{start.size} with transform={net.transform!r}"
+            raise IncompatibleError(f"the model to start from is {has}; give the same module, hidden and transform, or another start")
+        return {name: net.tensors[name] for name in ("mean", "scale")}, weights
 
     def _scorer(self, net: Net, data: RankingData, tensors: Tensors) -> Scorer:
         """The scorer with these weights."""

@@ -193,6 +193,20 @@ class Deep(Scorer):
         pairs = zip(scorers, weights, strict=True)
         return replace(scorers[0], nets=tuple(replace(net, weight=weight * net.weight) for one, weight in pairs for net in one.nets))
 
+    def relative_to(self, offset: Offset | None, names: tuple[str, ...]) -> "Deep":
+        """The scorer that scores differences from ``offset`` of features called ``names`` as this one does whole features."""
+        shift = self._shift(offset)
+        if shift is not None and any(net.transform != "none" for net in self.nets):
+            raise IncompatibleError(
+                "the model takes logarithms of features that are kept as differences from other values than the data's; train it anew"
+            )
+        moved = (
+            {}
+            if shift is None
+            else {"nets": tuple(replace(net, tensors={**net.tensors, "mean": net.tensors["mean"] - shift}) for net in self.nets)}
+        )
+        return replace(self, offset=None, feature_names=names, **moved)  # type: ignore[arg-type]
+
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values; tensors as safetensors in base64."""
         return self._record(features=list(self.feature_names) or self.n_features, nets=[net.to_record() for net in self.nets])
@@ -236,8 +250,8 @@ class Deep(Scorer):
         return scores
 
 
-def _of_module(net: Net) -> Callable[[Floats], Floats]:
-    """A module of the user's own with the weights of ``net``."""
+def trained_module(net: Net) -> Any:
+    """A module of the user's own with the weights of ``net``, ready to score."""
     if net.made_by is None:
         raise IncompatibleError(needs_module(net))
     torch = library("torch", "models of modules", "torch")
@@ -248,7 +262,11 @@ def _of_module(net: Net) -> Callable[[Floats], Floats]:
     except RuntimeError as error:
         told = "; ".join(line.strip() for line in str(error).splitlines()[1:])
         raise IncompatibleError(f"the module does not fit the tensors of {net.of}: {told}; give the module that was trained") from None
-    module.eval()
+    return module.eval()
+
+
+def _of_module(net: Net) -> Callable[[Floats], Floats]:
+    module, torch = trained_module(net), library("torch", "models of modules", "torch")
 
     def scores(z: Floats) -> Floats:
         with torch.inference_mode():

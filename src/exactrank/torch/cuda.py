@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -9,8 +10,7 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import IncompatibleError
-from exactrank.gpu.device import cuda
+from exactrank.gpu.device import cuda, memory_for
 from exactrank.gpu.lists import Lists
 from exactrank.gpu.measures import MeasureOnGpu, supports
 from exactrank.measures.base import Measure
@@ -22,16 +22,17 @@ from exactrank.torch.groups import Grouped
 @contextmanager
 def stream_of(tensor: Tensor) -> Iterator[Any]:
     """CuPy, on the device and stream that PyTorch uses for ``tensor``; a clear error where the GPU's memory does not suffice."""
-    cupy = cuda().xp
-    stream = torch.cuda.current_stream(tensor.device)
-    try:
-        with cupy.cuda.Device(tensor.device.index), cupy.cuda.ExternalStream(stream.cuda_stream, tensor.device.index):
-            yield cupy
-    except cupy.cuda.memory.OutOfMemoryError as error:
-        raise IncompatibleError(
-            f"the GPU has too little memory for lists of {len(tensor)} documents ({error}); give fewer queries at a time,"
-            " or call torch.cuda.empty_cache() first"
-        ) from error
+    cupy, index = cuda().xp, tensor.device.index
+    stream = _stream(torch.cuda.current_stream(tensor.device).cuda_stream, index)
+    remedy = "give fewer queries at a time, or call torch.cuda.empty_cache() first"
+    with memory_for(len(tensor), cuda(), remedy), cupy.cuda.Device(index), stream:
+        yield cupy
+
+
+@cache
+def _stream(address: int, device: int) -> Any:
+    """PyTorch's stream as one of CuPy."""
+    return cuda().xp.cuda.ExternalStream(address, device)
 
 
 def lists_of(grouped: Grouped, documents: int) -> Lists:
@@ -56,11 +57,10 @@ def on(objective: Objective, grouped: Grouped, grades: Tensor) -> on_gpu.Answer:
         return on_gpu.on(objective, lists_of(grouped, len(grades)), doubles(grades))
 
 
-def answers(objective: on_gpu.Answer, grouped: Grouped, scores: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+def answers(objective: on_gpu.Answer, scores: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
     """The value of each list and the slope by each score, times the weight of its query."""
-    with stream_of(scores) as cupy:
-        factor = cupy.ones(len(grouped.lengths)) if weight is None else doubles(weight.detach())
-        values, slope = objective(reals(scores), factor)
+    with stream_of(scores):
+        values, slope = objective(reals(scores), None if weight is None else doubles(weight.detach()))
         return from_dlpack(values), from_dlpack(slope)
 
 
@@ -69,19 +69,20 @@ def measures_on(measures: list[Measure], grouped: Grouped, grades: Tensor) -> Ca
     with stream_of(grades):
         lists = lists_of(grouped, len(grades))
         known = {measure: MeasureOnGpu.of(measure, lists, doubles(grades)) for measure in measures if supports(measure)}
-    data = None
+    others = []
     if len(known) < len(measures):
         data = RankingData.from_arrays(None, grades.double().cpu().numpy(), group=grouped.lengths.cpu().numpy())
+        others = [measure.on(data) for measure in measures if measure not in known]
 
     def values(scores: Tensor) -> Tensor:
         with stream_of(scores):
             s = reals(scores)
-            orders = {bound.measure.ties: bound.tie_key for bound in known.values()}
-            ordered, retrieved = {ties: lists.order(s, key) for ties, key in orders.items()}, lists.retrieved(s)
-            rows = {measure: from_dlpack(bound.values(s, ordered[measure.ties], retrieved=retrieved)) for measure, bound in known.items()}
-        if data is not None:
+            firsts = {bound.ties is None: bound.ties for bound in known.values()}
+            orders, retrieved = {as_given: lists.order(s, first) for as_given, first in firsts.items()}, lists.retrieved(s)
+            rows = {m: from_dlpack(bound.values(s, orders[bound.ties is None], retrieved=retrieved)) for m, bound in known.items()}
+        if others:
             host = scores.double().cpu().numpy()
-            rows |= {m: torch.from_numpy(m.on(data).values(host)).to(scores.device) for m in measures if m not in known}
+            rows |= {bound.measure: torch.from_numpy(bound.values(host)).to(scores.device) for bound in others}
         return torch.stack([rows[measure] for measure in measures])
 
     return values

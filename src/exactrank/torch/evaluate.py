@@ -1,16 +1,16 @@
 """Measures of scores that are tensors: `exactrank.evaluate` for a training loop."""
 
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of
 from exactrank.measures.parse import parse_measure
-from exactrank.torch.groups import Grouped, Kept, given, grouped
+from exactrank.torch.groups import Grouped, Grouping, Kept, data_of, given, grouped
 
 Measures = str | Measure | Sequence[str | Measure]
 #: Lists, and what gives the values of their queries for scores, one row per measure.
@@ -18,22 +18,17 @@ Bound = tuple[Grouped, Callable[[Tensor], Tensor]]
 
 
 def evaluate(
-    measures: Measures,
-    scores: Tensor,
-    grades: Tensor,
-    *,
-    lengths: object = None,
-    qid: object = None,
-    offsets: object = None,
-    query_weight: Tensor | None = None,
+    measures: Measures, scores: Tensor, grades: Tensor, *, query_weight: Tensor | None = None, **grouping: Unpack[Grouping]
 ) -> dict[str, float]:
     """The mean over queries of each measure, as [`xr.evaluate`][exactrank.evaluate] has it.
+
+    Documents are grouped by ``lengths``, ``offsets`` or query ids (``qid``) in any order.
 
     >>> evaluate(["nDCG@10", "RR"], torch.tensor([0.3, 0.2, 0.1, 0.9]), torch.tensor([0, 2, 1, 0]), lengths=[3, 1])
     {'nDCG@10': 0.32950090240120666, 'RR': 0.25}
     """
     metrics = Metrics(measures)
-    metrics.update(scores, grades, lengths=lengths, qid=qid, offsets=offsets, query_weight=query_weight)
+    metrics.update(scores, grades, query_weight=query_weight, **grouping)
     return metrics.compute()
 
 
@@ -52,22 +47,13 @@ class Metrics:
         self._weights: list[Tensor] = []
 
     @torch.no_grad()
-    def update(
-        self,
-        scores: Tensor,
-        grades: Tensor,
-        *,
-        lengths: object = None,
-        qid: object = None,
-        offsets: object = None,
-        query_weight: Tensor | None = None,
-    ) -> Tensor:
+    def update(self, scores: Tensor, grades: Tensor, *, query_weight: Tensor | None = None, **grouping: Unpack[Grouping]) -> Tensor:
         """Take in a batch; gives the values of its queries, one row per measure. NaN where a query is skipped."""
         if scores.ndim != 1 or scores.shape != grades.shape:
             raise DataError(f"scores have the shape {tuple(scores.shape)} and grades {tuple(grades.shape)}; give one of each per document")
         if scores.device != grades.device:
             raise DataError(f"scores are on {scores.device} and grades on {grades.device}; move them to one device")
-        kind, groups = given(len(scores), scores.device, lengths=lengths, qid=qid, offsets=offsets)
+        kind, groups = given(len(scores), scores.device, **grouping)
         lists, values_of_scores = self._bound.of((groups, grades), lambda: self._on(grouped(kind, groups, len(grades)), grades), kind)
         values = values_of_scores(scores if lists.take is None else scores[lists.take])
         weight = values.new_ones(lists.queries) if query_weight is None else query_weight.to(values.device, torch.float64)
@@ -93,6 +79,6 @@ class Metrics:
             from exactrank.torch.cuda import measures_on
 
             return lists, measures_on(measures, lists, y)
-        data = RankingData.from_arrays(None, y.double().numpy(), group=lists.lengths.numpy())
+        data = data_of(y, lists)
         bound = [measure.on(data) for measure in measures]
         return lists, lambda scores: torch.from_numpy(values_of(bound, scores.double().numpy())[0])

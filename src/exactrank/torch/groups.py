@@ -5,19 +5,31 @@ Whatever is given becomes one form (`Grouped`): documents by query, and the way 
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypedDict, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 
 T = TypeVar("T")
 
 
-def given(documents: int, device: torch.device, **ways: object) -> tuple[str, Tensor]:
+class Grouping(TypedDict, total=False):
+    """Which documents belong together, in one of these ways."""
+
+    lengths: object  #: of the lists, in order
+    qid: object  #: the query of each document
+    offsets: object  #: where each list begins, and at last where the last one ends
+
+
+def given(
+    documents: int, device: torch.device, *, lengths: object = None, qid: object = None, offsets: object = None
+) -> tuple[str, Tensor]:
     """The one way that was given, with its tensor on ``device``."""
-    named = [(kind, value) for kind, value in ways.items() if value is not None]
+    named = [(kind, value) for kind, value in (("lengths", lengths), ("qid", qid), ("offsets", offsets)) if value is not None]
     if len(named) != 1:
         got = " and ".join(kind for kind, _ in named) or "none"
         raise DataError(f"say in one way which documents belong together: lengths=, qid= or offsets=; got {got}")
@@ -46,12 +58,19 @@ class Grouped:
     rows: Tensor | None  #: the number of the query of each list; None: its own
     queries: int
     longest: int  #: number of documents of the longest list
-    query: Tensor  #: the number of the query of each document as given
+    query: Tensor | None  #: the number of the query of each document as given; None: by the lengths
+
+    def numbers(self) -> Tensor:
+        """The number of the query of each document as given."""
+        if self.query is not None:
+            return self.query.clone()
+        rows = torch.arange(self.queries, device=self.lengths.device) if self.rows is None else self.rows
+        return rows.repeat_interleave(self.lengths)
 
 
 def grouped(kind: str, groups: Tensor, documents: int) -> Grouped:
     """The lists of ``documents`` documents; a DataError where the groups are of another number."""
-    take = None
+    take = query = None
     if kind == "qid":
         ids, query = torch.unique(groups, return_inverse=True)
         lengths = torch.bincount(query, minlength=len(ids))
@@ -65,7 +84,6 @@ def grouped(kind: str, groups: Tensor, documents: int) -> Grouped:
     shortest, longest, total, first = _summary(lengths, groups)
     if kind in ("lengths", "offsets"):
         _check(kind, shortest, total, first, documents)
-        query = torch.arange(len(lengths), device=groups.device).repeat_interleave(lengths, output_size=documents)
     rows = None if shortest > 0 else (lengths > 0).nonzero().reshape(-1)
     return Grouped(take, lengths if rows is None else lengths[rows], rows, len(lengths), longest, query)
 
@@ -74,6 +92,9 @@ def _summary(lengths: Tensor, groups: Tensor) -> list[int]:
     """The least, largest and total length, and the first of the groups: asked at once, since each answer waits for the device."""
     if not len(lengths):
         return [0, 0, 0, 0]
+    if lengths.device.type == "cpu":
+        own = lengths.numpy()
+        return [int(own.min()), int(own.max()), int(own.sum()), int(groups.reshape(-1)[0])]
     return torch.stack([*lengths.aminmax(), lengths.sum(), groups.reshape(-1)[0].long()]).tolist()
 
 
@@ -84,6 +105,14 @@ def _check(kind: str, shortest: int, total: int, first: int, documents: int) -> 
         raise DataError(f"{kind} hold a list of {shortest} documents")
     if total != documents:
         raise DataError(f"{kind} are of {total} documents in all, but there are {documents} scores")
+
+
+def data_of(grades: Tensor, lists: Grouped) -> RankingData:
+    """The ``grades`` of the documents by list, without features; `RankingData.from_arrays` takes several times as long."""
+    y, lengths = grades.to("cpu", torch.float64).numpy(), lists.lengths.cpu().numpy()
+    indptr = np.zeros(len(lengths) + 1, np.int64)
+    lengths.cumsum(out=indptr[1:])
+    return RankingData(np.empty((len(y), 0), np.float32), y, indptr, np.arange(len(lengths)), ())
 
 
 class Kept(Generic[T]):
@@ -104,3 +133,7 @@ class Kept(Generic[T]):
                 del self._made[next(iter(self._made))]
             self._made[key] = make(), tensors  # with the tensors, so that no others get their memory
         return self._made[key][0]
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._made.clear()

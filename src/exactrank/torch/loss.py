@@ -3,26 +3,29 @@
     loss = -sum_q w_q value_q / sum_q w_q                                                                       (1)
 
 Its gradient is minus the slope that `exactrank.slopes` has: exact, whether or not there is a function whose slope it is. For `Lambdas` the
-loss is minus the measure itself. Lists are of any length and nothing is padded. What the objective does is one operator of PyTorch
-(``exactrank::ranking``), so that ``torch.compile`` keeps the model in one graph. Scores on a GPU stay there if the GPU knows the objective
+loss is minus the measure itself. Lists are of any length and nothing is padded. Under ``torch.compile`` the loss is one operator of PyTorch
+(``exactrank::ranking``), which keeps the model in one graph. Scores on a GPU stay there if the GPU knows the objective
 (`exactrank.objectives.on_gpu`); otherwise they are copied to the processor, and their slopes back.
 """
 
+import atexit
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import Any, Literal, cast
+from functools import cache, cached_property
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.objectives import on_gpu
-from exactrank.objectives.score_space import Objective, Sampled, slopes
-from exactrank.torch.groups import Grouped, Kept, given, grouped, number_of_queries
+from exactrank.objectives.score_space import Objective, Sampled
+from exactrank.threads import thread_count
+from exactrank.torch.groups import Grouped, Grouping, Kept, data_of, given, grouped, number_of_queries
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -37,7 +40,7 @@ class RankingLoss(torch.nn.Module):
     >>> scores = torch.tensor([0.1, 0.5, 0.3, 0.2], requires_grad=True)
     >>> loss = RankingLoss(xr.Lambdas(xr.AP()))
     >>> loss(scores, torch.tensor([1, 0, 0, 1]), lengths=[2, 2])
-    tensor(-0.5000, grad_fn=<DivBackward0>)
+    tensor(-0.5000, grad_fn=<_RankingBackward>)
     """
 
     step: Tensor
@@ -55,22 +58,14 @@ class RankingLoss(torch.nn.Module):
         self.objective = objective
         self.reduction: Reduction = reduction
         self._number = _numbered(objective)
+        self._is_sampled = isinstance(objective, Sampled)
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
 
-    def forward(
-        self,
-        scores: Tensor,
-        grades: Tensor,
-        *,
-        lengths: object = None,
-        qid: object = None,
-        offsets: object = None,
-        query_weight: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, scores: Tensor, grades: Tensor, *, query_weight: Tensor | None = None, **grouping: Unpack[Grouping]) -> Tensor:
         """The loss of flat ``scores`` and ``grades``, grouped by ``lengths``, ``offsets`` or query ids in any order."""
         if scores.ndim != 1:
             raise DataError(f"scores must have one dimension, not the shape {tuple(scores.shape)}; for padded lists call loss.padded")
-        kind, groups = given(scores.shape[0], scores.device, lengths=lengths, qid=qid, offsets=offsets)
+        kind, groups = given(scores.shape[0], scores.device, **grouping)
         return self._reduced(scores, grades, kind, groups, query_weight)
 
     def padded(self, scores: Tensor, grades: Tensor, mask: Tensor, query_weight: Tensor | None = None) -> Tensor:
@@ -84,12 +79,11 @@ class RankingLoss(torch.nn.Module):
         queries = number_of_queries(kind, groups)
         if weight is not None and queries is not None and weight.shape != (queries,):
             raise DataError(f"query_weight has shape {tuple(weight.shape)} for {queries} queries")
-        if self.training and _is_sampled(type(self.objective)):
+        if self.training and self._is_sampled:
             self.step += 1
-        values, _, _ = _ranking(scores, grades, groups, weight, self.step, kind, self._number)
-        if self.reduction == "none":
-            return values
-        return values.sum() if self.reduction == "sum" else values.sum() / (values.shape[0] if weight is None else weight.sum())
+        ranking = _ranking if torch.compiler.is_compiling() else _Ranking.apply
+        loss: Tensor = ranking(scores, grades, groups, weight, self.step, kind, self._number, self.reduction)[0]
+        return loss
 
     def _check(self, scores: Tensor, grades: Tensor) -> None:
         if not scores.dtype.is_floating_point:
@@ -127,12 +121,16 @@ def _is_sampled(kind: type) -> bool:
     return issubclass(kind, Sampled)
 
 
+#: The value of each list and the slope by each score, times the factor of the list; the weights of lists may be given beside it.
+Answers = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """An objective on the grades of some lists, to be asked of scores."""
 
     grouped: Grouped
-    answers: Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]  #: of scores by list, and the weights of the lists
+    answers: Answers
 
     @classmethod
     def of(cls, objective: Objective, kind: str, groups: Tensor, grades: Tensor) -> "Batch":
@@ -140,87 +138,118 @@ class Batch:
         lists = grouped(kind, groups, len(grades))
         y = grades if lists.take is None else grades[lists.take]
         if not len(y):
-            return cls(lists, lambda scores, weight: (scores, scores))
+            return cls(lists, lambda scores, factor, weight: (factor, scores))
         if grades.is_cuda and on_gpu.knows(objective):
             from exactrank.torch import cuda
 
             on_device = cuda.on(objective, lists, y)
-            return cls(lists, lambda scores, weight: cuda.answers(on_device, lists, scores, weight))
-        data = RankingData.from_arrays(None, y.to("cpu", torch.float64).numpy(), group=lists.lengths.cpu().numpy())
-        return cls(lists, partial(_on_processor, objective, data))
+            return cls(lists, lambda scores, factor, weight: cuda.answers(on_device, scores, factor))
+        return cls(lists, OnProcessor(objective, data_of(y, lists)))
 
-    def losses(self, scores: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The loss of each query and the slope by each score, in the order given."""
+    def losses(self, scores: Tensor, weight: Tensor | None, reduction: Reduction) -> tuple[Tensor, Tensor]:
+        """The loss, and its gradient by each score in the order given; without a reduction those of each query."""
         lists = self.grouped
-        if weight is not None and weight.shape != (lists.queries,):
-            raise DataError(f"query_weight has shape {tuple(weight.shape)} for {lists.queries} queries")
-        by_list = weight if weight is None or lists.rows is None else weight[lists.rows]
-        values, slope = self.answers(scores if lists.take is None else scores[lists.take], by_list)
-        losses = -values.to(scores.device, _value_type(scores.dtype))
-        slope = slope.to(scores.device, scores.dtype)
-        return (
-            losses if lists.rows is None else losses.new_zeros(lists.queries).index_copy_(0, lists.rows, losses),
-            slope if lists.take is None else torch.zeros_like(scores).index_copy_(0, lists.take, slope),
-        )
+        if weight is not None:
+            if weight.shape != (lists.queries,):
+                raise DataError(f"query_weight has shape {tuple(weight.shape)} for {lists.queries} queries")
+            weight = weight.detach().double()
+            weight, total = weight if lists.rows is None else weight[lists.rows], weight.sum()
+            factor = -weight / total if reduction == "mean" else -weight
+        else:
+            each = 1 / max(lists.queries, 1) if reduction == "mean" else 1.0
+            factor = torch.full(lists.lengths.shape, -each, dtype=torch.float64, device=scores.device)
+        values, gradient = self.answers(scores if lists.take is None else scores[lists.take], factor, weight)
+        gradient = gradient.to(scores.device, scores.dtype)
+        if lists.take is not None:
+            gradient = torch.zeros_like(scores).index_copy_(0, lists.take, gradient)
+        losses = (values if reduction == "none" else values.sum()).to(scores.device, _value_type(scores.dtype))
+        if reduction == "none" and lists.rows is not None:
+            losses = losses.new_zeros(lists.queries).index_copy_(0, lists.rows, losses)
+        return losses, gradient
 
 
-def _on_processor(objective: Objective, data: RankingData, scores: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
-    flat = scores.to("cpu", torch.float64).numpy()
-    wrong = np.flatnonzero(~np.isfinite(flat))
-    if len(wrong):
-        raise DataError(f"the score of document {wrong[0]} is {flat[wrong[0]]}; scores must be finite numbers: has training diverged?")
-    if weight is not None:
-        data = replace(data, query_weight=weight.detach().to("cpu", torch.float64).numpy())
-    found = slopes(objective, data, flat)
-    return torch.from_numpy(found.values), torch.from_numpy(found.slope)
+@dataclass(frozen=True, eq=False)
+class OnProcessor:
+    """An objective on data; what does not depend on the weights of queries is made once."""
+
+    objective: Objective
+    data: RankingData
+
+    @cached_property
+    def _bound(self) -> Any:
+        return self.objective.on(self.data)
+
+    def __call__(self, scores: Tensor, factor: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+        flat = scores.to("cpu", torch.float64).contiguous().numpy()
+        if not np.isfinite(flat).all():
+            wrong = np.flatnonzero(~np.isfinite(flat))[0]
+            raise DataError(f"the score of document {wrong} is {flat[wrong]}; scores must be finite numbers: has training diverged?")
+        bound = self._bound if weight is None else self.objective.on(replace(self.data, query_weight=weight.cpu().numpy()))
+        values, slope, _ = _core.answers(bound, flat, self.data.indptr, factor.cpu().numpy(), True, False, thread_count(None))
+        return torch.from_numpy(values), torch.from_numpy(slope)
 
 
 _batches: Kept[Batch] = Kept()
+atexit.register(_batches.clear)  # before the core itself goes
 
 
-@torch.library.custom_op("exactrank::ranking", mutates_args=())
-def _ranking(
-    scores: Tensor, grades: Tensor, groups: Tensor, weight: Tensor | None, step: Tensor, kind: str, objective: int
+def _answer(
+    scores: Tensor, grades: Tensor, groups: Tensor, weight: Tensor | None, step: Tensor, kind: str, objective: int, reduction: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The loss of each query, the slope by each score, and the number of each document's query."""
+    """The loss, its gradient by each score, and without a reduction the number of each document's query."""
     asked = _objectives[objective]
     if _is_sampled(type(asked)):
         batch = Batch.of(cast(Sampled, asked).drawn(int(step)), kind, groups, grades.detach())
     else:
         batch = _batches.of((groups, grades), lambda: Batch.of(asked, kind, groups, grades.detach()), objective, kind)
-    losses, slope = batch.losses(scores.detach(), weight)
-    return losses, slope, batch.grouped.query.clone()
-
-
-def _value_type(scores: torch.dtype) -> torch.dtype:
-    return torch.float64 if scores == torch.float64 else torch.float32
-
-
-@_ranking.register_fake
-def _(
-    scores: Tensor, grades: Tensor, groups: Tensor, weight: Tensor | None, step: Tensor, kind: str, objective: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    queries: Any = number_of_queries(kind, groups)
-    if queries is None:
-        queries = torch.library.get_ctx().new_dynamic_size()
-    return (
-        scores.new_empty(queries, dtype=_value_type(scores.dtype)),
-        torch.empty_like(scores),
-        groups.new_empty(scores.shape[0], dtype=torch.int64),
-    )
+    losses, gradient = batch.losses(scores.detach(), weight, cast(Reduction, reduction))
+    return losses, gradient, batch.grouped.numbers() if reduction == "none" else groups.new_empty(0, dtype=torch.int64)
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
     ctx.set_materialize_grads(False)
+    ctx.each = inputs[-1] == "none"
     ctx.save_for_backward(output[1], output[2])
 
 
-def _backward(ctx: Any, by_value: Tensor | None, by_slope: Tensor | None, by_query: None) -> tuple[Tensor | None, ...]:
-    if by_slope is not None:
+def _backward(ctx: Any, by_loss: Tensor | None, by_gradient: Tensor | None, by_query: None) -> tuple[Tensor | None, ...]:
+    if by_gradient is not None:
         raise IncompatibleError("ranking losses have first derivatives alone")
-    slope, query = ctx.saved_tensors
-    gradient = None if by_value is None else (-slope * by_value[query]).to(slope.dtype)
-    return gradient, None, None, None, None, None, None
+    gradient, query = ctx.saved_tensors
+    found = None if by_loss is None else (gradient * (by_loss[query] if ctx.each else by_loss)).to(gradient.dtype)
+    return found, None, None, None, None, None, None, None
 
 
+class _Ranking(torch.autograd.Function):
+    """The same outside of ``torch.compile``: PyTorch calls it several times as fast as an operator."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        output = _answer(*inputs)
+        _remember(ctx, inputs, output)
+        return output
+
+    backward = staticmethod(_backward)
+
+
+_ranking = torch.library.custom_op("exactrank::ranking", _answer, mutates_args=())
 _ranking.register_autograd(_backward, setup_context=_remember)
+
+
+@_ranking.register_fake
+def _(
+    scores: Tensor, grades: Tensor, groups: Tensor, weight: Tensor | None, step: Tensor, kind: str, objective: int, reduction: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    shape: tuple[Any, ...] = ()
+    if reduction == "none":
+        queries = number_of_queries(kind, groups)
+        shape = (torch.library.get_ctx().new_dynamic_size() if queries is None else queries,)
+    return (
+        scores.new_empty(shape, dtype=_value_type(scores.dtype)),
+        torch.empty_like(scores),
+        groups.new_empty(scores.shape[0] if reduction == "none" else 0, dtype=torch.int64),
+    )
+
+
+def _value_type(scores: torch.dtype) -> torch.dtype:
+    return torch.float64 if scores == torch.float64 else torch.float32

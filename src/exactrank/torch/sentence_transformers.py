@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class CrossEncoderLoss(torch.nn.Module):
         for number, (found, grades) in enumerate(zip(lengths, labels, strict=True)):
             if found != len(grades):
                 raise DataError(f"query {number} of the batch has {found} documents and {len(grades)} grades; give one grade per document")
-        pairs = [(query, document) for query, listed in zip(queries, documents, strict=True) for document in listed]
+        pairs = [*chain.from_iterable(zip(repeat(query), listed) for query, listed in zip(queries, documents, strict=True))]
         if not pairs:
             raise DataError(f"none of the {len(queries)} queries of the batch has documents; leave such queries out of the dataset")
         size = len(queries) if self.mini_batch_size is None else self.mini_batch_size
