@@ -123,6 +123,17 @@ def fusion(path: Path) -> None:
     xr.fuse(xr.systems_from_frame(pd.concat(rows), ["bm25", "dense"]), measure="nDCG@10").plot(path=path)
 
 
+@picture("two-measures.png")
+def two_measures(path: Path) -> None:
+    """two-measures.md: the front of relevance and revenue over the weights of a linear model."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 4))
+    y = np.digitize(X @ [1.0, 0.5, 0.0, 0.0] + rng.normal(size=1200), [0.5, 1.5, 2.5])
+    revenue = np.exp(X @ [-0.3, 0.0, 0.8, 0.0])
+    data = xr.RankingData.from_arrays(X, y, group=[20] * 60, kept={"revenue": revenue})
+    xr.pareto(xr.DirectRank("nDCG@10", bags=0).fit(data), data, ["nDCG@10", "revenue@10"]).plot(path=path)
+
+
 @picture("three-systems.png")
 def three_systems(path: Path) -> None:
     """hybrid-tutorial.md: the measure over all weights of three systems, and the certified optimum."""
@@ -169,6 +180,15 @@ def smoothness(path: Path) -> None:
     data = CubicPolynomial(documents=20, features=6, noise=0.5).data(400)
     model = xr.Model(xr.Linear(np.array([0.3, -0.2, -0.2, 0.5, 0.1, 0.02]), data.feature_names))
     xr.smoothness(model, data, measure="nDCG@10", samples=[20, 100]).plot(path=path)
+
+
+@picture("propensities.svg")
+def propensities(path: Path) -> None:
+    """clicks.md: how likely each rank is looked at, by what a log tells and by what is true."""
+    made = xr.simulate_clicks(CubicPolynomial(features=10, documents=20, document_ids=True).data(100), sessions=200)
+    with panels(path, 6.5, 3.6) as axes:
+        axes.plot(made.propensities.rank, made.propensities.value, "x", color=ORANGE, label="truth", zorder=3)
+        made.clicks.propensities("harvest", seed=0).plot(axes)
 
 
 @picture("importance.svg")

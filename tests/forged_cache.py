@@ -32,11 +32,11 @@ FIELDS = ("magic", "version", "offset", "length", "checksum", "size")
 MEMORY = 4 << 30  # bytes that the child may use
 
 
-def cache_bytes(data: xr.RankingData) -> bytes:
+def cache_bytes(data: xr.RankingData, *, columns: bool = False) -> bytes:
     """The honest cache of ``data``."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "data.xr")
-        xr.write(data, path)
+        xr.write(data, path, columns=columns)
         return path.read_bytes()
 
 
@@ -127,7 +127,7 @@ def use(data: xr.RankingData, folder: Path) -> None:
     xr.describe(data)
     xr.evaluate(["nDCG@3"], data, data.ungrouped(data.y))
     xr.write(data.take_queries(np.arange(data.n_queries)), folder / "scratch.xr", force=True)
-    xr.write(replace(data, sample_weight=None, query_weight=None), folder / "scratch.txt", force=True)
+    xr.write(replace(data, sample_weight=None, query_weight=None, preferences=None), folder / "scratch.txt", force=True)
 
 
 def _main(folder: Path) -> None:

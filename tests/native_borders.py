@@ -36,7 +36,7 @@ OF_ANY_LENGTH = {
     ("letor_text", "comments"),
     ("letor_text", "query_names"),
     ("summarise_columns", "x"),
-    ("transposed", "x"),
+    ("transpose", "x"),
     ("linear_scores", "x"),
     ("products", "x"),
     ("products", "weights"),
@@ -83,6 +83,10 @@ def rule() -> _core.LambdaRule:
     return _core.LambdaRule(ndcg(), Y, Y, "logistic", 1.0, 100, 100, 0.0)
 
 
+def preferences() -> _core.Preferences:
+    return _core.Preferences(INDPTR, np.array([0, 0, 7]), np.array([1, 4, 6]), np.array([1.0, 2.0, 0.5]))
+
+
 def separation() -> _core.Separation:
     return _core.positional_separation(DISCOUNT, DISCOUNT, Y, INDPTR)
 
@@ -106,8 +110,8 @@ def boost() -> _core.RankBoost:
     return _core.RankBoost(X, Y, INDPTR, WEIGHT, 4, 2)
 
 
-def bound(kernel: _core.Kernel, ties: bool = False) -> _core.BoundMeasure:
-    return _core.BoundMeasure(kernel, Y, INDPTR, None if ties else Y, ties, WEIGHT)
+def bound(kernel: _core.Kernel, ties: bool = False, grades: Any = Y) -> _core.BoundMeasure:
+    return _core.BoundMeasure(kernel, grades, INDPTR, None if ties else Y, ties, WEIGHT)
 
 
 def line_search() -> _core.LineSearch:
@@ -158,6 +162,10 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "average_precision": lambda: {"rel": 1.0, "cutoff": 10, "limit_to_cutoff": False, "empty": 0.0},
     "bpref": lambda: {"rel": 1.0, "empty": 0.0},
     "pairwise_correct": lambda: {"gain": _core.Gain("identity"), "empty": 0.0},
+    "Preferences.__init__": lambda: {
+        "indptr": INDPTR, "better": np.array([0, 0, 7]), "worse": np.array([1, 4, 6]), "weight": np.array([1.0, 2.0, 0.5])
+    },
+    "preference_correct": lambda: {"gain": _core.Gain("identity"), "grades": Y, "preferences": preferences(), "empty": 0.0},
     "evaluate": lambda: {
         "scores": SCORES, "indptr": INDPTR, "measures": [(made, Y, key, False) for made in (ndcg(),) for key in (Y, None)], "threads": 2
     },
@@ -182,12 +190,16 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         "measure": bound(ndcg()), "scores": SCORES, "x": X, "change": np.ones(WIDTH), "single_precision": False, "threads": 2
     },
     "LambdaRule.__init__": lambda: {
-        "kernel": ndcg(), "grades": Y, "tie_key": Y, "link": "logistic", "margin": 1.0, "neighbours": 3, "truncation": 3, "near": 0.0
+        "kernel": ndcg(), "grades": Y, "tie_key": Y, "link": "logistic", "margin": 1.0, "neighbours": 3, "truncation": 3, "near": 0.0,
+        "preferences": preferences(),
     },
     "lambdas": lambda: {"rule": rule()},
     "sampled_lambdas": lambda: {"rule": rule(), "samples": 2, "noise": 1.0, "seed": 1, "draw": 1},
     "finite_difference": lambda: {"kernel": ndcg(), "grades": Y, "tie_key": Y, "step": 0.5},
-    "pair_hinge": lambda: {"grades": Y, "indptr": INDPTR, "weight": WEIGHT, "squared": True, "by_query": True},
+    "pair_hinge": lambda: {
+        "grades": Y, "indptr": INDPTR, "weight": WEIGHT, "squared": True, "by_query": True,
+        "preferences": preferences(),
+    },
     "called": lambda: {"function": lambda number, scores: (0.0, scores, scores)},
     "answers": lambda: {
         "objective": _core.lambdas(rule()), "scores": SCORES, "indptr": INDPTR, "weight": WEIGHT, "with_slope": True,
@@ -231,7 +243,10 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "step_scores": lambda: {
         "x": X, "start": np.array([0, 1, 1, 3]), "thresholds": np.array([0.0, -1.0, 1.0]), "levels": np.arange(6.0), "threads": 2
     },
-    "RankBoost.__init__": lambda: {"x": X, "grades": Y, "indptr": INDPTR, "weight": WEIGHT, "limit": 4, "threads": 2},
+    "RankBoost.__init__": lambda: {
+        "x": X, "grades": Y, "indptr": INDPTR, "weight": WEIGHT, "limit": 4, "threads": 2,
+        "preferences": preferences(),
+    },
     "RankBoost.thresholds": lambda: {"self": boost(), "feature": 1},
     "RankBoost.best": lambda: {"self": boost(), "scores": SCORES, "threads": 2},
     "RankBoost.moved": lambda: {"self": boost(), "scores": SCORES, "feature": 1, "threshold": 1, "alpha": 0.5},
@@ -256,7 +271,8 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "lost_by_rounding": lambda: {"x": X.astype(np.float64), "indptr": INDPTR, "decimals": True, "threads": 2},
     "json_matrix": lambda: {"text": b"{[[1, null], [2, 3]]", "start": 1},
     "permute_rows": lambda: {"x": X.copy(), "order": np.arange(N)[::-1].copy()},
-    "transposed": lambda: {"x": X, "threads": 2},
+    "transpose": lambda: {"x": X, "columns": np.empty((WIDTH, N), np.float32), "threads": 2},
+    "order_within": lambda: {"keys": np.arange(N, dtype=np.uint64)[::-1].copy(), "indptr": INDPTR, "threads": 2},
     "linear_scores": lambda: {"x": X, "weights": np.ones(WIDTH), "threads": 2},
     "pulled_back": lambda: {"x": X, "slope": SLOPES, "threads": 2},
     "cubic_terms": lambda: {"dimension": 3},
@@ -302,7 +318,20 @@ def wrong(name: str, argument: str, value: Any) -> Iterator[tuple[str, Any, bool
 def odd_values(argument: str, value: Any) -> Iterator[tuple[str, Any, bool]]:
     """Arrays of the same length with odd values at one place or everywhere."""
     whole = value.dtype.kind in "iu"
-    index = whole and argument in ("indptr", "order", "chosen", "ideal", "query", "parts", "left", "right", "feature", "relevant")
+    index = whole and argument in (
+        "indptr",
+        "order",
+        "chosen",
+        "ideal",
+        "query",
+        "parts",
+        "left",
+        "right",
+        "feature",
+        "relevant",
+        "better",
+        "worse",
+    )
     largest = np.iinfo(value.dtype).max if whole else np.inf
     odd = [largest, largest // 2 + 1, 100] if whole else [np.nan, np.inf, -np.inf]
     odd += [-1, -largest] if value.dtype.kind == "i" else []
@@ -317,11 +346,12 @@ def odd_values(argument: str, value: Any) -> Iterator[tuple[str, Any, bool]]:
 def use(name: str, made: Any) -> None:
     """Ask what a call made, with arrays that it must fit."""
     if isinstance(made, _core.Kernel):
+        grades = np.arange(float(N)) if name == "preference_correct" else Y  # which reads the numbers of documents
         for ties in (False, True):
-            _core.evaluate(SCORES, INDPTR, [(made, Y, Y, False), (made, Y, None, ties)], 2)
-            _core.profile(bound(made, ties), SCORES, SLOPES, -9.0, 9.0, 2)
-        asked(_core.lambdas(_core.LambdaRule(made, Y, Y, "logistic", 1.0, 100, 100, 0.0)))
-        asked(_core.finite_difference(made, Y, Y, 0.5))
+            _core.evaluate(SCORES, INDPTR, [(made, grades, Y, False), (made, grades, None, ties)], 2)
+            _core.profile(bound(made, ties, grades), SCORES, SLOPES, -9.0, 9.0, 2)
+        asked(_core.lambdas(_core.LambdaRule(made, grades, Y, "logistic", 1.0, 100, 100, 0.0)))
+        asked(_core.finite_difference(made, grades, Y, 0.5))
     if isinstance(made, _core.BoundMeasure):
         _core.profile(made, SCORES, SLOPES, -9.0, 9.0, 2)
     if isinstance(made, _core.LineSearch):

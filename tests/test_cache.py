@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import exactrank as xr
 from exactrank.data import cache
 from exactrank.data.cache_footer import SECTIONS
+from exactrank.data.preferences import Preferences
 from exactrank.data.stream import Block, Stream, stream_of
 from exactrank.data.text_column import TextColumn
 from tests.forged_cache import arrays_of, cache_bytes, footer_of, forged, outcomes
@@ -250,10 +251,11 @@ def full_example(**changes):
     """Data with every section that a cache can have."""
     data = example(qid=np.array([f"q{i % 7}" for i in range(60)]), query_weight=np.linspace(1, 2, 7), **changes)
     offset = np.arange(data.n_features) * 1e9
-    return replace(data, comment=TextColumn.of([f"about {i}" for i in range(60)]), offset=offset)
+    pairs = Preferences(np.array([0, 4, 30]), np.array([1, 5, 31]), np.array([1.0, 0.5, 2.0]))
+    return replace(data, comment=TextColumn.of([f"about {i}" for i in range(60)]), offset=offset, preferences=pairs)
 
 
-FULL, NUMBERED = cache_bytes(full_example()), cache_bytes(example())
+FULL, NUMBERED = cache_bytes(full_example(), columns=True), cache_bytes(example())
 ARRAYS = arrays_of(FULL)
 DTYPES = ["<f4", ">f4", "<f8", ">f8", "<i8", ">i8", "<u8", "<i4", "|u1", "|O", "O", "<U4", "|S8", "|V8", "<c16", "<f8,<f8", "(2,)<f8"]
 DTYPES += ["<M8[ns]", "<M8[0s]", "<M8[xx]", "float64", "", "\n", "x" * 500, 8, None, True, ["<f8"], {"a": 1}]
@@ -272,7 +274,7 @@ def section_forgeries():
                 same_length = field == "shape" and name.endswith(".text") and value in ([0], [1], [59], [60], [61])
                 if value != right[field] and not same_length:
                     yield f"{name}-{field}-{number}", forged(FULL, edit=lambda f, n=name, k=field, v=value: f["sections"][n].update({k: v}))
-        if name not in ("order", "sample_weight", "query_weight", "offset"):
+        if name not in ("order", "sample_weight", "query_weight", "offset", "columns"):
             yield f"{name}-gone", forged(FULL, {name: None})
         yield f"{name}-longer", forged(FULL, {name: np.concatenate([ARRAYS[name], ARRAYS[name][:1]])})
         yield f"{name}-shorter", forged(FULL, {name: ARRAYS[name][:-1]})
@@ -311,6 +313,10 @@ def content_forgeries():
     yield "indptr stands still", forged(FULL, changed("indptr", 3, ARRAYS["indptr"][2]))
     for value in (-1, 60, 2**63 - 1, -(2**63), ARRAYS["order"][6]):
         yield f"order has {value}", forged(FULL, changed("order", 5, value))
+    for name, at, value in (("better", 0, -1), ("worse", 2, 60), ("worse", 2, 2**63 - 1), ("worse", 1, 4), ("worse", 0, 59)):
+        yield f"pair with {name} {value}", forged(FULL, changed(f"pairs.{name}", at, value))
+    for value in (np.nan, np.inf, -1.0):
+        yield f"pair of weight {value}", forged(FULL, changed("pairs.weight", 1, value))
     yield "order repeats", forged(FULL, changed("order", slice(None), 0))
     yield "qid twice", forged(FULL, changed("qid.text", slice(None), ord("q")))
 

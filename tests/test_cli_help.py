@@ -114,6 +114,8 @@ def folder(tmp_path_factory):
         X[:, 0] += y
         qid = np.repeat(np.arange(12), 5) + 100 * number
         xr.write(xr.RankingData.from_arrays(X, y, qid=qid, docid=[f"d{i}" for i in range(60)]), place / f"{name}.txt")
+    pairs = "".join(f"{q},d{5 * q},d{5 * q + 1}\n" for q in range(12))
+    (place / "judgments.csv").write_text(f"query_id,better,worse\n{pairs}")
     grades = {(q, d): int(rng.integers(0, 3)) for q in range(12) for d in range(8)}
     (place / "qrels.txt").write_text("".join(f"{q} 0 d{d} {grade}\n" for (q, d), grade in grades.items()))
     for name in ("bm25", "dense"):

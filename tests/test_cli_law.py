@@ -32,6 +32,7 @@ GOOD = {
     "info": ["DATA"],
     "convert": ["DATA", "OUT.csv"],
     "generate": ["OUT.txt", "--queries", "3", "--documents", "4"],
+    "clicks": ["LOG.csv", "DATA", "--out", "OUT.xr", "--bootstrap", "2"],
     "evaluate": ["DATA", "SCORES"],
     "predict": ["MODEL", "DATA"],
     "card": ["MODEL"],
@@ -102,10 +103,23 @@ def files(tmp_path_factory):
     (folder / "qrels").write_text("".join(f"{i // 6} 0 d{i} {y[i]}\n" for i in range(24)))
     for run, score in (("run", X[:, 0]), ("run2", X[:, 1])):
         (folder / run).write_text("".join(f"{i // 6} Q0 d{i} 1 {score[i]} {run}\n" for i in range(24)))
+    rows = [
+        f"{i // 6},d{i},{(i + shift) % 6 + 1},{int((i + 2 * shift) % 3 == 0)},{i // 6}-{shift}" for shift in range(4) for i in range(24)
+    ]
+    (folder / "log.csv").write_text("\n".join(["query_id,doc_id,rank,clicked,session_id", *rows, ""]))
     (folder / "model").write_text("[1, 2, 3]")
     runs = xr.systems_from_runs(folder / "qrels", [folder / "run", folder / "run2"])
     xr.fuse(runs, folds=0, bootstrap=0).save(folder / "fusion")
-    made = {"DATA": "data.txt", "SCORES": "scores", "QRELS": "qrels", "RUN": "run", "RUN2": "run2", "MODEL": "model", "FUSION": "fusion"}
+    made = {
+        "LOG.csv": "log.csv",
+        "DATA": "data.txt",
+        "SCORES": "scores",
+        "QRELS": "qrels",
+        "RUN": "run",
+        "RUN2": "run2",
+        "MODEL": "model",
+        "FUSION": "fusion",
+    }
     return {word: folder / name for word, name in made.items()} | _bad_files(folder)
 
 
@@ -199,7 +213,7 @@ def test_bad_words(lawful, number, name, option):
 #: Options that name a file to read; any other that takes a path is an output.
 READ = {"--valid", "--test", "--model", "--check", "--data", "--run"}
 #: Outputs beside --out: pictures, and the several files of a fusion.
-OTHER_OUTPUTS = {"fuse": {"--save", "--config", "--plot"}} | {
+OTHER_OUTPUTS = {"generate": {"--log"}, "clicks": {"--plot"}, "fuse": {"--save", "--config", "--plot"}} | {
     f"probe {each}": {"--plot"} for each in ("optimality", "importance", "smoothness")
 }
 WITHOUT_OUT = {"info", "convert", "generate", "evaluate", "methods", "measures", "serve", "fuse"}  #: convert and generate end with TARGET

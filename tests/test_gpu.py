@@ -345,7 +345,7 @@ def test_without_a_gpu_or_with_too_little_memory_the_error_says_what_to_do(gpu, 
     data = learnable()
     for method in ("value", "near_best", "profile"):
         monkeypatch.setattr(f"exactrank.gpu.line_search.LineEvents.{method}", _no_memory(gpu))
-        with pytest.raises(xr.IncompatibleError, match=r"too little memory for 360 documents \(allocating 8 bytes\); train on fewer"):
+        with pytest.raises(xr.IncompatibleError, match=r"too little memory for 360 documents \(allocating 8 bytes\); give fewer"):
             xr.DirectRank("nDCG@5", device="cuda").fit(data)
 
 

@@ -171,7 +171,7 @@ def test_intervals_are_weighted():
         ("nDCG@0", "at least 1"),
         ("nDCG@ten", "not a whole number"),
         ("nDCG@-3", "at least 1"),
-        ("AP(relevance=2)", "no setting 'relevance'; it has k, empty, ties, rel, norm"),
+        ("AP(relevance=2)", "no setting 'relevance'; it has k, empty, ties, column, rel, norm"),
         ("AP(2)", "name=value"),
         ("nDCG(dcg='exp')@10", "not one of 'log2', 'exp-log2'"),
         ("nDCG(gain='cubic')", "not one of 'exp2'"),
@@ -240,7 +240,21 @@ def test_notation_of_ir_measures():
     assert xr.parse_measure("wta") == xr.Success(k=1)
     assert xr.parse_measure("auc") == xr.PairwiseCorrect(rel=1)
     assert xr.parse_measure("Precision@5") == xr.Precision(k=5)
-    assert known_measures() == ["AP", "Bpref", "DCG", "ERR", "MeanNDCG", "nDCG", "P", "PairwiseCorrect", "R", "RBP", "RR", "Success"]
+    assert known_measures() == [
+        "AP",
+        "Bpref",
+        "DCG",
+        "ERR",
+        "MeanNDCG",
+        "nDCG",
+        "P",
+        "PairwiseCorrect",
+        "R",
+        "RBP",
+        "RR",
+        "Success",
+        "Total",
+    ]
 
 
 @pytest.mark.parametrize("scores", [[1.0, np.nan, 0.0], [1.0, np.inf, 0.0]])

@@ -36,6 +36,7 @@ TINY = {
     "directrank-large": {"yahoo": (30, 15, 20), "microsoft": (20, 15, 20), "starts": 1},
     "directrank-err-map": {"queries": (30, 15, 20)},
     "directrank-times": {"queries": (30, 15, 20)},
+    "unbiased": {"train": 20, "test": 10, "sessions": (40, 60), "trees": 3},
     "directrank-starts": {"yahoo": (60, 10, 20), "microsoft": (60, 10, 20), "starts": 2},
     "jumping-points": {"queries": 5, "sizes": (6, 8, 12), "draws": 2},
     "ranknet-speedup": {"queries": 10, "lists": (4, 8), "hidden": (None, 2), "repeats": 2, "epochs": 2},

@@ -203,7 +203,7 @@ def test_a_learning_rate_that_diverges_is_told_and_the_best_is_kept():
 
 def test_in_a_comparison_a_blend_and_a_bag(tmp_path):
     data = judged(queries=24)
-    found = xr.compare(data, [xr.TorchRanker(**QUICK | {"max_iter": 2}), xr.TorchRanker(Two, max_iter=2)], folds=2, workers=1)
+    found = xr.compare(data, [xr.TorchRanker(**QUICK | {"max_iter": 2}), xr.TorchRanker(Two, max_iter=2)], folds=3, workers=1)
     assert found.complete
     assert "failed" not in str(found)
     blend = xr.Blend(members=["ridge", xr.TorchRanker(**QUICK | {"max_iter": 2})], bags=3).fit(data)

@@ -9,6 +9,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from exactrank.clicks.log import ClickColumns as ClickColumns, Clicks as Clicks
+    from exactrank.clicks.propensities import Propensities as Propensities
+    from exactrank.clicks.reading import read_clicks as read_clicks
+    from exactrank.clicks.simulate import simulate_clicks as simulate_clicks
+    from exactrank.clicks.writing import write_clicks as write_clicks
     from exactrank.compare.compare import compare as compare
     from exactrank.compare.comparison import Comparison as Comparison, read_comparison as read_comparison
     from exactrank.compare.runs import compare_runs as compare_runs
@@ -17,6 +22,8 @@ if TYPE_CHECKING:
     from exactrank.data.folds import Fold as Fold, read_folds as read_folds, read_parts as read_parts, split as split
     from exactrank.data.format import Columns as Columns
     from exactrank.data.formats import read as read, write as write
+    from exactrank.data.pairs import read_pairs as read_pairs, with_pairs as with_pairs
+    from exactrank.data.preferences import Preferences as Preferences
     from exactrank.data.ranking_data import RankingData as RankingData
     from exactrank.data.run_file import write_run as write_run
     from exactrank.data.trec import from_trec as from_trec, read_qrels as read_qrels, read_run as read_run
@@ -54,9 +61,11 @@ if TYPE_CHECKING:
         Precision as Precision,
         Recall as Recall,
         Success as Success,
+        Total as Total,
     )
     from exactrank.measures.evaluate import evaluate as evaluate
     from exactrank.measures.parse import parse_measure as parse_measure
+    from exactrank.objectives.bradley_terry import Strengths as Strengths, bradley_terry as bradley_terry
     from exactrank.objectives.lambdas import FiniteDifference as FiniteDifference, Lambdas as Lambdas, SampledLambdas as SampledLambdas
     from exactrank.objectives.line_search import line_search as line_search
     from exactrank.objectives.losses import (
@@ -78,6 +87,8 @@ if TYPE_CHECKING:
     from exactrank.objectives.score_space import Slopes as Slopes, slopes as slopes
     from exactrank.objectives.step_function import StepFunction as StepFunction
     from exactrank.objectives.structured import Separated as Separated, Structured as Structured, separate as separate
+    from exactrank.pareto.front import ParetoFront as ParetoFront
+    from exactrank.pareto.pareto import pareto as pareto, tradeoff as tradeoff
     from exactrank.probe.forces import Forces as Forces, forces as forces
     from exactrank.probe.importance import Importance as Importance, importance as importance
     from exactrank.probe.jumping_points import jumping_points as jumping_points
@@ -118,6 +129,11 @@ __version__ = "0.1.0"
 
 #: Where public names are. Each module of ``rankers`` here is a ranker, whose command is called as the module, with - for _.
 HOME = {
+    "exactrank.clicks.log": ("ClickColumns", "Clicks"),
+    "exactrank.clicks.propensities": ("Propensities",),
+    "exactrank.clicks.reading": ("read_clicks",),
+    "exactrank.clicks.simulate": ("simulate_clicks",),
+    "exactrank.clicks.writing": ("write_clicks",),
     "exactrank.compare.compare": ("compare",),
     "exactrank.compare.comparison": ("Comparison", "read_comparison"),
     "exactrank.compare.runs": ("compare_runs",),
@@ -126,6 +142,8 @@ HOME = {
     "exactrank.data.folds": ("Fold", "read_folds", "read_parts", "split"),
     "exactrank.data.format": ("Columns",),
     "exactrank.data.formats": ("read", "write"),
+    "exactrank.data.pairs": ("read_pairs", "with_pairs"),
+    "exactrank.data.preferences": ("Preferences",),
     "exactrank.data.ranking_data": ("RankingData",),
     "exactrank.data.run_file": ("write_run",),
     "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
@@ -143,9 +161,11 @@ HOME = {
     "exactrank.imports.load": ("load",),
     "exactrank.measures": (
         "AP", "Bpref", "DCG", "ERR", "MeanNDCG", "Measure", "NDCG", "PairwiseCorrect", "Precision", "RBP", "RR", "Recall", "Success",
+        "Total",
     ),
     "exactrank.measures.evaluate": ("evaluate",),
     "exactrank.measures.parse": ("parse_measure",),
+    "exactrank.objectives.bradley_terry": ("Strengths", "bradley_terry"),
     "exactrank.objectives.lambdas": ("FiniteDifference", "Lambdas", "SampledLambdas"),
     "exactrank.objectives.line_search": ("line_search",),
     "exactrank.objectives.own_lambdas": ("DocumentForces", "PairForces", "Pairs", "RankedQuery"),
@@ -156,6 +176,8 @@ HOME = {
     "exactrank.objectives.score_space": ("Slopes", "slopes"),
     "exactrank.objectives.step_function": ("StepFunction",),
     "exactrank.objectives.structured": ("Separated", "Structured", "separate"),
+    "exactrank.pareto.front": ("ParetoFront",),
+    "exactrank.pareto.pareto": ("pareto", "tradeoff"),
     "exactrank.probe.forces": ("Forces", "forces"),
     "exactrank.probe.importance": ("Importance", "importance"),
     "exactrank.probe.jumping_points": ("jumping_points",),

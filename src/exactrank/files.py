@@ -1,4 +1,4 @@
-"""Output files that are either whole or not there, scratch folders, and input files that may be gzip.
+"""Output files that are either whole or not there, scratch space, and input files that may be gzip.
 
 An output is written to a temporary file beside its final path, flushed to the disk and renamed; a failure on the way leaves
 what was at the path before. A symbolic link stays, and the file that it points to is replaced. Only regular files are ever
@@ -11,6 +11,7 @@ in the same place.
 import gzip
 import hashlib
 import io
+import mmap
 import os
 import re
 import secrets
@@ -44,6 +45,8 @@ LONGEST_NAME = 200
 _TOKEN = "[0-9a-f]{16}"
 _ANY_PART = re.compile(rf"\..+\.{_TOKEN}\.part", re.DOTALL)
 _SCRATCH_LOCK = re.compile(rf"exactrank-{_TOKEN}\.lock")
+#: The folder for scratch files where TMPDIR names none: that for temporary files is often kept in memory.
+ON_DISK = Path("/var/tmp")
 LINE = 1 << 20  #: bytes of the longest line of a run, of qrels or of scores
 
 
@@ -226,6 +229,27 @@ def _remove_scratch(lock: Path) -> None:
     shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
     if not os.path.lexists(lock.with_suffix("")):
         lock.unlink(missing_ok=True)
+
+
+def scratch_map(size: int) -> mmap.mmap:
+    """``size`` bytes of room on the disk, mapped; the file has no name, so it is gone with the map, however the process ends."""
+    folder = None if "TMPDIR" in os.environ or not os.access(ON_DISK, os.W_OK) else ON_DISK
+    with tempfile.TemporaryFile(dir=folder) as file:
+        try:
+            allocate(file.fileno(), size)
+        except OSError as error:
+            where = tempfile.gettempdir() if folder is None else folder
+            short = f"{error.strerror}; {size / 1e9:.3g} GB of scratch space are needed there: free some, or set TMPDIR to another folder"
+            raise OSError(error.errno, short, str(where)) from None
+        return mmap.mmap(file.fileno(), size)
+
+
+def allocate(handle: int, size: int) -> None:
+    """Give an open file at least ``size`` bytes on the disk: into a map of a file that only says so, a full disk would crash us."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(handle, 0, size)
+    else:
+        os.ftruncate(handle, max(size, os.fstat(handle).st_size))
 
 
 @contextmanager

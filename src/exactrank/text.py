@@ -38,8 +38,8 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint at the one of the ``known`` names that is most like ``name``; empty if none is close.
+def did_you_mean(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
+    """A hint at the one of the ``known`` names that is most like ``name``; empty if none is as like as that, of 1 at most.
 
     >>> did_you_mean("NDGC", ["nDCG", "AP"]), did_you_mean("x", ["nDCG", "AP"])
     (' (did you mean nDCG?)', '')
@@ -47,7 +47,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     import difflib
 
     spelled = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(name.lower(), spelled, n=1)
+    close = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=likeness)
     return f" (did you mean {spelled[close[0]]}?)" if close else ""
 
 

@@ -23,6 +23,7 @@
 #include "linear.hpp"
 #include "pair_counts.hpp"
 #include "positional.hpp"
+#include "preference_counts.hpp"
 #include "rounding.hpp"
 
 using namespace exactrank;
@@ -73,6 +74,31 @@ OwnedKernel make_pairwise_correct(const Gain& gain, double empty) {
     return with_gain(gain, [&](auto function) -> OwnedKernel { return std::make_unique<PairwiseCorrectKernel<decltype(function)>>(function, empty); });
 }
 
+GivenPairs make_preferences(In<std::int64_t> indptr, In<std::int64_t> better, In<std::int64_t> worse, In<double> weight) {
+    require(indptr.size() > 1 && indptr(indptr.size() - 1) >= 0, "indptr must have a query");
+    const Boundaries queries(indptr, static_cast<std::size_t>(indptr(indptr.size() - 1)));
+    require_length("worse", worse.size(), better.size());
+    require_length("weight", weight.size(), better.size());
+    require_finite("weight", weight);
+    std::size_t q = 0;
+    for (std::size_t p = 0; p < better.size(); ++p) {
+        require_below("better", better(p), queries.documents());
+        require(p == 0 || better(p) >= better(p - 1), "better must not fall");
+        while (better(p) >= queries[q + 1]) ++q;
+        require(worse(p) >= queries[q] && worse(p) < queries[q + 1] && worse(p) != better(p), "a pair must be of two documents of one query");
+        require(weight(p) > 0, "weights must be above 0");
+    }
+    return std::make_shared<const Preferences>(queries.all(), spanned(better), spanned(worse), spanned(weight));
+}
+
+OwnedKernel make_preference_correct(const Gain& gain, In<double> grades, GivenPairs preferences, double empty) {
+    require_length("grades", grades.size(), static_cast<std::size_t>(preferences->indptr().back()));
+    require_finite("grades", grades);
+    std::vector<double> usefulness(grades.size());
+    with_gain(gain, [&](auto function) { return std::transform(grades.data(), grades.data() + grades.size(), usefulness.begin(), function); });
+    return std::make_unique<PreferenceKernel>(preferences, std::move(usefulness), empty);
+}
+
 // Kernels with the grades that they read, what breaks their ties, and whether ties count as the mean over their orders.
 using Measures = std::vector<std::tuple<const Kernel*, In<double>, std::optional<In<double>>, bool>>;
 
@@ -105,6 +131,8 @@ void bind_measures(nb::module_& m) {
     m.def("average_precision", &make_average_precision, "rel"_a, "cutoff"_a, "limit_to_cutoff"_a, "empty"_a);
     m.def("bpref", &make_bpref, "rel"_a, "empty"_a);
     m.def("pairwise_correct", &make_pairwise_correct, "gain"_a, "empty"_a);
+    nb::class_<Preferences>(m, "Preferences").def(nb::new_(&make_preferences), "indptr"_a, "better"_a, "worse"_a, "weight"_a);
+    m.def("preference_correct", &make_preference_correct, "gain"_a, "grades"_a, "preferences"_a, "empty"_a);
     m.def("evaluate", &evaluate_all, "scores"_a, "indptr"_a, "measures"_a, "threads"_a);
 }
 
@@ -292,14 +320,24 @@ void bind_matrices(nb::module_& m) {
         },
         "x"_a, "order"_a);
     m.def(
-        "transposed",
-        [](InMatrix<float> x, int threads) {
-            auto columns = empty<float>(x.shape(1), x.shape(0));
+        "transpose",
+        [](InMatrix<float> x, nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> columns, int threads) {
+            require_length("columns", columns.shape(0), x.shape(1));
+            require_length("each of columns", columns.shape(1), x.shape(0));
             nb::gil_scoped_release release;
             transpose(viewed(x), threads, {columns.data(), columns.size()});
-            return columns;
         },
-        "x"_a, "threads"_a);
+        "x"_a, "columns"_a, "threads"_a);
+    m.def(
+        "order_within",
+        [](In<std::uint64_t> keys, In<std::int64_t> indptr, int threads) {
+            require_starts("indptr", indptr, keys.size(), false);
+            Out<std::int64_t> order = empty<std::int64_t>(keys.size());
+            nb::gil_scoped_release release;
+            order_within(spanned(keys), spanned(indptr), threads, spanned(order));
+            return order;
+        },
+        "keys"_a, "indptr"_a, "threads"_a);
     m.def(
         "linear_scores",
         [](InMatrix<float> x, In<double> weights, int threads) {

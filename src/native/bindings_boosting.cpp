@@ -17,15 +17,18 @@ Out<double> scores_by_steps(InMatrix<float> x, In<std::int64_t> start, In<double
     return scores;
 }
 
-void make_rank_boost(RankBoost* self, InMatrix<float> x, In<double> grades, In<std::int64_t> indptr, In<double> weight, std::size_t limit, int threads) {
+void make_rank_boost(RankBoost* self, InMatrix<float> x, In<double> grades, In<std::int64_t> indptr, In<double> weight, std::size_t limit, int threads,
+                     GivenPairs preferences) {
     const std::size_t rows = x.shape(0);
     require(rows > 0, "there are no documents");
     require_length("grades", grades.size(), rows);
     require_finite("grades", grades);
     require(limit < std::numeric_limits<std::int32_t>::max(), "limit is too large");
-    const Queries queries = Boundaries(indptr, rows).weighted(weight);
+    const Boundaries boundaries(indptr, rows);
+    require_same_queries(preferences, boundaries);
+    const Queries queries = boundaries.weighted(weight);
     nb::gil_scoped_release release;
-    new (self) RankBoost(Bins(viewed(x), limit, threads), spanned(grades), queries);
+    new (self) RankBoost(Bins(viewed(x), limit, threads), spanned(grades), queries, preferences);
 }
 
 nb::tuple best_edge(const RankBoost& self, In<double> scores, int threads) {
@@ -53,7 +56,7 @@ Out<double> moved_scores(const RankBoost& self, In<double> scores, std::size_t f
 void bind_boosting(nb::module_& m) {
     m.def("step_scores", &scores_by_steps, "x"_a, "start"_a, "thresholds"_a, "levels"_a, "threads"_a);
     nb::class_<RankBoost>(m, "RankBoost")
-        .def("__init__", &make_rank_boost, "x"_a, "grades"_a, "indptr"_a, "weight"_a, "limit"_a, "threads"_a)
+        .def("__init__", &make_rank_boost, "x"_a, "grades"_a, "indptr"_a, "weight"_a, "limit"_a, "threads"_a, "preferences"_a = nb::none())
         .def(
             "thresholds",
             [](const RankBoost& self, std::size_t feature) {

@@ -43,14 +43,14 @@ void bind_kinds(nb::module_& m) {
         .def(
             "__init__",
             [](LambdaRule* self, const Kernel* kernel, In<double> grades, In<double> tie_key, const std::string& link, double margin, std::int32_t neighbours,
-               std::int32_t truncation, double near, bool normalise) {
+               std::int32_t truncation, double near, bool normalise, GivenPairs preferences) {
                 require(neighbours > 0 && truncation > 0, "neighbours and truncation must be above 0");
                 const std::span<const double> keys = checked_tie_key(tie_key, grades.size());
-                new (self)
-                    LambdaRule{kernel, spanned(grades), keys, link_called(link), margin, neighbours, truncation, near, normalise, domain_of(kernel, grades)};
+                const Domain domain = domain_with(preferences, domain_of(kernel, grades));
+                new (self) LambdaRule{kernel, spanned(grades), keys, link_called(link), margin, neighbours, truncation, near, normalise, domain, preferences};
             },
             "kernel"_a.none(), "grades"_a.noconvert(), "tie_key"_a.noconvert(), "link"_a, "margin"_a, "neighbours"_a, "truncation"_a, "near"_a,
-            "normalise"_a = false, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
+            "normalise"_a = false, "preferences"_a = nb::none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
     m.def("lambdas", [](const LambdaRule& rule) { return made<Lambdas>(rule.domain, rule); }, "rule"_a, nb::keep_alive<0, 1>());
     m.def(
         "sampled_lambdas",
@@ -68,13 +68,14 @@ void bind_kinds(nb::module_& m) {
         "kernel"_a, "grades"_a.noconvert(), "tie_key"_a.noconvert(), "step"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
     m.def(
         "pair_hinge",
-        [](In<double> grades, In<std::int64_t> indptr, In<double> weight, bool squared, bool by_query) {
+        [](In<double> grades, In<std::int64_t> indptr, In<double> weight, bool squared, bool by_query, GivenPairs preferences) {
             const Boundaries queries(indptr, grades.size());
+            require_same_queries(preferences, queries);
             require_finite("grades", grades);
             require_length("weight", weight.size(), queries.queries());
-            return made<PairHinge>(domain_of(queries), grades.data(), queries.data(), weight.data(), queries.queries(), squared, by_query);
+            return made<PairHinge>(domain_of(queries), grades.data(), queries.data(), weight.data(), queries.queries(), squared, by_query, preferences);
         },
-        "grades"_a, "indptr"_a, "weight"_a, "squared"_a, "by_query"_a);
+        "grades"_a, "indptr"_a, "weight"_a, "squared"_a, "by_query"_a, "preferences"_a = nb::none());
     m.def("called", [](nb::callable function) { return made<Called>({}, std::move(function)); }, "function"_a);
 }
 

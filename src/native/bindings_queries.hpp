@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "objective.hpp"
+#include "preferences.hpp"
 
 namespace exactrank {
 
@@ -49,6 +50,20 @@ inline Domain domain_of(const Boundaries& queries) {
 
 // The domain of the documents with these grades, none of whose queries may be too long for the kernel, where there is one.
 inline Domain domain_of(const Kernel* kernel, const In<double>& grades) { return {grades.size(), kernel ? kernel->longest() : Domain{}.longest, {}}; }
+
+using GivenPairs = std::shared_ptr<const Preferences>;
+
+// A domain of the very queries that the pairs are of, where there are any; else the other one.
+inline Domain domain_with(const GivenPairs& preferences, Domain other) {
+    if (!preferences) return other;
+    require(other.documents && static_cast<std::int64_t>(*other.documents) == preferences->indptr().back(), "the pairs are of other documents");
+    require(preferences->longest() <= other.longest, "a query has more documents than the measure has discounts for");
+    return {other.documents, other.longest, preferences->indptr()};
+}
+
+inline void require_same_queries(const GivenPairs& preferences, const Boundaries& queries) {
+    require(!preferences || std::ranges::equal(preferences->indptr(), queries.all()), "the pairs are of other queries");
+}
 
 inline void require_measurable(const Kernel& kernel, const Boundaries& queries) { require_domain({{}, kernel.longest(), {}}, queries); }
 

@@ -1,9 +1,12 @@
-// What each column of a matrix holds, and its rows put into another order in place.
+// What each column of a matrix holds, its columns one after the other, and its rows in another order.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "matrix.hpp"
@@ -80,6 +83,16 @@ inline void transpose(const MatrixView<const float>& x, int threads, std::span<f
             for (std::size_t j0 = 0; j0 < width; j0 += block)
                 for (std::size_t j = j0; j < std::min(width, j0 + block); ++j)
                     for (std::size_t i = i0; i < std::min(last, i0 + block); ++i) out[j * rows + i] = x.cells[i * width + j];
+    });
+}
+
+// The rows of each query, those of the smallest key first, and of equal keys in the order given.
+inline void order_within(std::span<const std::uint64_t> keys, std::span<const std::int64_t> indptr, int threads, std::span<std::int64_t> order) {
+    struct None {};
+    for_each_query<None>(indptr, threads, [&](None&, std::size_t q) {
+        const auto first = order.begin() + indptr[q], last = order.begin() + indptr[q + 1];
+        std::iota(first, last, indptr[q]);
+        std::sort(first, last, [&](std::int64_t a, std::int64_t b) { return std::pair(keys[a], a) < std::pair(keys[b], b); });
     });
 }
 

@@ -9,12 +9,16 @@
 // Normalised, the forces and curvatures of a query are multiplied by
 //
 //   log2(1 + S) / S,    S the sum of the forces' sizes, each pair's at both its documents (LightGBM's lambdarank_norm)     (2)
+//
+// Pairs that are given beside the grades push too, whatever their ranks. Their weight is the one given or, where a measure weighs the
+// others, its share of the query's: what the pair is worth to the share of pairs in the right order.
 #pragma once
 
 #include <cmath>
 #include <span>
 
 #include "objective.hpp"
+#include "preferences.hpp"
 #include "ranking.hpp"
 #include "vector_math.hpp"
 
@@ -230,11 +234,12 @@ struct LambdaRule {
     std::span<const double> tie_key;  // of equal scores, the one with the least ranks first
     Link link;
     double margin;
-    std::int32_t neighbours;  // documents further apart in the ranking than this do not meet
-    std::int32_t truncation;  // one of a pair must be among the first so many
-    double near;              // weights are divided by this plus the distance of the two scores; 0: they are not
-    bool normalise;           // (2)
-    Domain domain;            // of objectives that follow it
+    std::int32_t neighbours;                         // documents further apart in the ranking than this do not meet
+    std::int32_t truncation;                         // one of a pair must be among the first so many
+    double near;                                     // weights are divided by this plus the distance of the two scores; 0: they are not
+    bool normalise;                                  // (2)
+    Domain domain;                                   // of objectives that follow it
+    std::shared_ptr<const Preferences> preferences;  // null: none
 
     // Ranks a query's documents by `score`; false where some have no rank.
     bool rank(const Scored& scored, const double* score, Scratch& scratch) const {
@@ -258,6 +263,23 @@ struct LambdaRule {
         if (wanted.value) *wanted.value = std::isnan(value) ? 0.0 : value;
         return !wanted.slope || kernel->is_empty(query);
     }
+    // Adds the forces of the pairs that are given, and to `size` their sizes; gives what they cost.
+    double add_given(const Scored& scored, const Answer& wanted, double& size) const {
+        if (!preferences) return 0;
+        const double share = kernel ? 1 / preferences->total(scored.query) : 1.0;
+        double cost = 0;
+        Breath breath;
+        for (const Preference& pair : preferences->of(scored.query)) {
+            const double lead = scored.score[pair.better] - scored.score[pair.worse], weight = share * pair.weight / (near > 0 ? near + std::abs(lead) : 1.0);
+            const OnePull pull = pull_of(lead);
+            breath.after(8);
+            cost += weight * pull.cost;
+            size += weight * pull.force;
+            if (wanted.slope) wanted.slope[pair.better] += weight * pull.force, wanted.slope[pair.worse] -= weight * pull.force;
+            if (wanted.curvature) wanted.curvature[pair.better] += weight * pull.curvature, wanted.curvature[pair.worse] += weight * pull.curvature;
+        }
+        return cost;
+    }
     // (2), of forces whose sizes, each pair's once, add up to `size`.
     void normalised(double size, std::int32_t n, const Answer& wanted) const {
         if (!normalise || !wanted.slope || !(size > 0)) return;
@@ -266,6 +288,20 @@ struct LambdaRule {
         for (std::int32_t i = 0; wanted.curvature && i < n; ++i) wanted.curvature[i] *= factor;
     }
     std::unique_ptr<Swaps> swaps() const { return kernel ? kernel->swaps() : std::make_unique<UnitSwaps>(); }
+
+private:
+    struct OnePull {
+        double cost, force, curvature;
+    };
+    // The link of a pair whose better document leads by so much.
+    OnePull pull_of(double lead) const {
+        if (link == Link::logistic) {
+            const double power = std::exp(-std::abs(lead)), share = (lead < 0 ? 1.0 : power) / (1 + power);
+            return {std::max(0.0, -lead) + std::log1p(power), share, share * (1 - share)};
+        }
+        const double short_by = std::max(0.0, margin - lead), reached = lead < margin ? 1.0 : 0.0;
+        return link == Link::step ? OnePull{short_by, reached, 0.0} : OnePull{short_by * short_by / 2, short_by, reached};
+    }
 };
 
 // One query's documents in some order, whatever their scores, and the forces among them; by position, padded for whole vectors.
@@ -363,14 +399,18 @@ public:
         const std::int32_t n = scored.count;
         if (!rule_.rank(scored, scored.score, scratch)) return answer_nan(n, wanted);
         const Ranked query = rule_.ranked(scored, scratch);
-        if (rule_.is_settled(query, scratch, wanted)) return;
-        const std::unique_ptr<Swaps> swaps = rule_.swaps();
-        swaps->start(query, scratch);
-        swaps->arrange(query, scratch.order.data(), scratch);
-        Lineup lineup(rule_, scored.score, n, wanted);
-        const double cost = lineup.add(scratch.order.data(), *swaps);
+        double cost = 0, size = 0;
+        if (!rule_.is_settled(query, scratch, wanted)) {
+            const std::unique_ptr<Swaps> swaps = rule_.swaps();
+            swaps->start(query, scratch);
+            swaps->arrange(query, scratch.order.data(), scratch);
+            Lineup lineup(rule_, scored.score, n, wanted);
+            cost = lineup.add(scratch.order.data(), *swaps);
+            size = lineup.size;
+        }
+        cost += rule_.add_given(scored, wanted, size);
         if (wanted.value && !rule_.kernel) *wanted.value = -cost;
-        rule_.normalised(lineup.size, n, wanted);
+        rule_.normalised(size, n, wanted);
     }
 
 private:

@@ -119,6 +119,16 @@ private:
     std::vector<std::int64_t>& tree_;
 };
 
+// How many pairs of unlike usefulness there are.
+inline double pairs_of(const std::vector<Level>& levels) {
+    double pairs = 0, seen = 0;
+    for (const Level& level : levels) {
+        pairs += seen * static_cast<double>(level.count);
+        seen += static_cast<double>(level.count);
+    }
+    return pairs;
+}
+
 // The share of pairs of unlike usefulness whose more useful document is ranked above the other; tied pairs count half.
 // A query without such a pair is empty.
 template <class GainFunction>
@@ -153,15 +163,6 @@ private:
             for (std::int32_t r = first; r < last; ++r) halves += unranked.below(level_of(query.at[r]));
         }
         return 0.5 * static_cast<double>(halves) / static_cast<double>(pairs);
-    }
-    // How many pairs of unlike usefulness there are.
-    static double pairs_of(const std::vector<Level>& levels) {
-        double pairs = 0, seen = 0;
-        for (const Level& level : levels) {
-            pairs += seen * static_cast<double>(level.count);
-            seen += static_cast<double>(level.count);
-        }
-        return pairs;
     }
     class PairWalk final : public Walk {
     public:

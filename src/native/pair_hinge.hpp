@@ -12,10 +12,14 @@
 //   squares <- squares + d (2 sum + count d),    sum <- sum + count d,    then for each that comes  + z^2, + z, + 1        (4)
 //
 // and likewise up the worse one. That is O(n log n), as with a tree over the levels of grades (Joachims 2006; Lee & Lin 2014); but
-// (4) adds nothing negative, so nothing cancels, wherever the scores lie.
+// (4) adds nothing negative, so nothing cancels, wherever the scores lie. Pairs that are given beside the grades are taken one by one,
+// each times its weight.
 #pragma once
 
+#include <memory>
+
 #include "objective.hpp"
+#include "preferences.hpp"
 #include "ranking.hpp"
 
 namespace exactrank {
@@ -160,19 +164,21 @@ private:
 class PairHinge final : public Objective {
 public:
     // Each query's share is 1 / its pairs, or for all queries 1 / the mean number of pairs; in that mean queries have weights of mean 1.
-    PairHinge(const double* grades, const std::int64_t* indptr, const double* weight, std::size_t queries, bool squared, bool by_query)
-        : squared_(squared), ideal_(indptr[queries]), above_(indptr[queries]), share_(queries) {
+    PairHinge(const double* grades, const std::int64_t* indptr, const double* weight, std::size_t queries, bool squared, bool by_query,
+              std::shared_ptr<const Preferences> preferences)
+        : squared_(squared), ideal_(indptr[queries]), above_(indptr[queries]), share_(queries), preferences_(std::move(preferences)) {
         network::Buffer keys;
         double all = 0;
         Breath breath;
         for (std::size_t q = 0; q < queries; ++q) {
             const std::int64_t begin = indptr[q];
-            const double pairs = place(keys, grades + begin, static_cast<std::int32_t>(indptr[q + 1] - begin), &ideal_[begin], &above_[begin]);
-            share_[q] = 1 / std::max(pairs, 1.0);
+            double pairs = place(keys, grades + begin, static_cast<std::int32_t>(indptr[q + 1] - begin), &ideal_[begin], &above_[begin]);
+            if (preferences_) pairs += preferences_->total(q);
+            share_[q] = pairs > 0 ? 1 / pairs : 1.0;
             breath.after(64 * static_cast<std::size_t>(indptr[q + 1] - begin));
             all += weight[q] * pairs;
         }
-        if (!by_query) share_.assign(queries, static_cast<double>(queries) / std::max(all, 1.0));
+        if (!by_query) share_.assign(queries, all > 0 ? static_cast<double>(queries) / all : 1.0);
     }
 
     void answer(const Scored& scored, Scratch& scratch, const Answer& wanted) const override {
@@ -185,6 +191,7 @@ public:
         PairSums sums{0, slope, wanted.curvature && squared_ ? curvature : nullptr};
         add_all({score, &above_[scored.begin], n}, scratch, sums);
         const double share = share_[scored.query], per_pull = squared_ ? 2 * share : share;
+        if (preferences_) add_given(scored, scratch, sums);
         if (wanted.value) *wanted.value = -share * sums.loss;
         for (std::int32_t p = 0; p < n; ++p) {
             if (wanted.slope) wanted.slope[ideal[p]] = per_pull * slope[p];
@@ -210,9 +217,25 @@ private:
         for (const std::int32_t place : scratch.order) documents.push_back({query.score[place], place});
         PairPasses(query, squared_, sums).add(documents.data(), 0, n);
     }
+    void add_given(const Scored& scored, Scratch& scratch, PairSums& sums) const {
+        scratch.ranks.resize(scored.count);  // the place of each document
+        for (std::int32_t p = 0; p < scored.count; ++p) scratch.ranks[ideal_[scored.begin + p]] = p;
+        Breath breath;
+        for (const Preference& pair : preferences_->of(scored.query)) {
+            const double z = 1.0 - (scored.score[pair.better] - scored.score[pair.worse]);
+            breath.after(8);
+            if (!(z > 0)) continue;
+            const std::int32_t better = scratch.ranks[pair.better], worse = scratch.ranks[pair.worse];
+            const double pull = squared_ ? pair.weight * z : pair.weight;
+            sums.loss += squared_ ? pair.weight * z * z : pair.weight * z;
+            sums.slope[better] += pull, sums.slope[worse] -= pull;
+            if (sums.curvature) sums.curvature[better] += pair.weight, sums.curvature[worse] += pair.weight;
+        }
+    }
     bool squared_;
-    std::vector<std::int32_t> ideal_, above_;  // by query: its documents, best first, and how many are of a better grade than each
-    std::vector<double> share_;                // by query
+    std::vector<std::int32_t> ideal_, above_;         // by query: its documents, best first, and how many are of a better grade than each
+    std::vector<double> share_;                       // by query
+    std::shared_ptr<const Preferences> preferences_;  // null: none
 };
 
 }  // namespace exactrank

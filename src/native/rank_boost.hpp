@@ -7,12 +7,15 @@
 //
 // A pair weighs what it adds to (1), so (2) is the weight of the pairs in which k is the better one less that of the others, and (3)
 // the mean of h(better) - h(worse). All sums over pairs go through sums over the grades of a query: no pair is ever looked at, and
-// a round takes O(documents x features) for all thresholds.
+// a round takes O(documents x features) for all thresholds. Pairs that are given beside the grades are looked at one by one, each times
+// its weight.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "objective.hpp"
+#include "preferences.hpp"
 #include "thresholds.hpp"
 #include "vector_math.hpp"
 
@@ -48,6 +51,18 @@ inline double pair_forces(const double* score, const std::int32_t* level, std::s
     return loss;
 }
 
+// What given pairs add to the loss and, in `force`, to (2); after `pair_forces`, whose exponentials it reads.
+inline double given_forces(std::span<const Preference> pairs, const LevelSums& sums, double* force) {
+    double loss = 0;
+    Breath breath;
+    for (const Preference& pair : pairs) {
+        const double own = pair.weight * sums.fall[pair.better] * sums.rise[pair.worse];
+        loss += own, force[pair.better] += own, force[pair.worse] -= own;
+        breath.after(4);
+    }
+    return loss;
+}
+
 // The best threshold by (3) times the loss among those of a feature, from the forces and bins of n documents.
 template <class Bin>
 BestEdge best_threshold(const Bin* bin, const double* force, std::size_t n, std::size_t thresholds, std::vector<double>& room) {
@@ -69,8 +84,9 @@ BestEdge best_threshold(const Bin* bin, const double* force, std::size_t n, std:
 
 class RankBoost {
 public:
-    RankBoost(Bins&& bins, std::span<const double> grades, const Queries& queries)
+    RankBoost(Bins&& bins, std::span<const double> grades, const Queries& queries, std::shared_ptr<const Preferences> preferences)
         : bins_(std::move(bins)),
+          preferences_(std::move(preferences)),
           indptr_(queries.indptr.begin(), queries.indptr.end()),
           share_(queries.weight.begin(), queries.weight.end()),
           levels_(queries.count()),
@@ -79,7 +95,7 @@ public:
         Breath breath;
         for (std::size_t q = 0; q < share_.size(); ++q) {
             const auto begin = static_cast<std::size_t>(indptr_[q]), count = static_cast<std::size_t>(indptr_[q + 1]) - begin;
-            all += share_[q] * place(q, grades.subspan(begin, count));
+            all += share_[q] * (place(q, grades.subspan(begin, count)) + (preferences_ ? preferences_->total(q) : 0.0));
             breath.after(64 * count);
         }
         for (double& share : share_) share /= all;
@@ -92,7 +108,9 @@ public:
         std::vector<double> force(bins_.rows()), losses(share_.size());
         for_each_query<LevelSums>(indptr_, threads, [&](LevelSums& sums, std::size_t q) {
             const std::int64_t begin = indptr_[q], end = indptr_[q + 1];
-            losses[q] = share_[q] * pair_forces(score.data() + begin, &level_[begin], end - begin, levels_[q], sums, &force[begin]);
+            losses[q] = pair_forces(score.data() + begin, &level_[begin], end - begin, levels_[q], sums, &force[begin]);
+            if (preferences_) losses[q] += given_forces(preferences_->of(q), sums, &force[begin]);
+            losses[q] *= share_[q];
             for (std::int64_t i = begin; i < end; ++i) force[i] *= share_[q];
         });
         double loss = 0;
@@ -138,6 +156,7 @@ private:
     }
 
     Bins bins_;
+    std::shared_ptr<const Preferences> preferences_;  // null: none
     std::vector<std::int64_t> indptr_;
     std::vector<double> share_;        // w of (1)
     std::vector<std::size_t> levels_;  // how many grades a query has

@@ -61,28 +61,35 @@ public:
         const std::int32_t n = scored.count;
         if (!rule_.rank(scored, scored.score, scratch)) return answer_nan(n, wanted);
         const Ranked query = rule_.ranked(scored, scratch);
-        if (rule_.is_settled(query, scratch, wanted)) return;
+        double cost = 0, size = 0;
+        if (!rule_.is_settled(query, scratch, wanted) && !add_samples(scored, query, scratch, wanted, cost, size)) return answer_nan(n, wanted);
+        cost += rule_.add_given(scored, wanted, size);
+        if (wanted.value && !rule_.kernel) *wanted.value = -cost;
+        rule_.normalised(size, n, wanted);
+    }
+
+private:
+    // Adds the mean over the samples to `wanted`, to `cost` and to `size`; false where the documents of one have no ranks.
+    bool add_samples(const Scored& scored, const Ranked& query, Scratch& scratch, const Answer& wanted, double& cost, double& size) const {
+        const std::int32_t n = scored.count;
         const std::unique_ptr<Swaps> swaps = rule_.swaps();
         swaps->start(query, scratch);
         Lineup lineup(rule_, scored.score, n, wanted);
         std::vector<double> noisy(n);
-        double cost = 0;
         Breath breath;
         for (std::int32_t sample = 0; sample < sampling_.samples; ++sample) {
             breath.after(64 * static_cast<std::size_t>(n));
             const std::uint64_t start = splitmix::start({sampling_.seed, sampling_.draw, scored.query, static_cast<std::uint64_t>(sample)});
             add_noise(scored.score, n, sampling_.noise, start, noisy.data());
-            if (!rule_.rank(scored, noisy.data(), scratch)) return answer_nan(n, wanted);
+            if (!rule_.rank(scored, noisy.data(), scratch)) return false;
             swaps->arrange(rule_.ranked(scored, scratch), scratch.order.data(), scratch);
             cost += lineup.add(scratch.order.data(), *swaps);
         }
-        if (wanted.value && !rule_.kernel) *wanted.value = -cost / sampling_.samples;
+        cost /= sampling_.samples, size = lineup.size / sampling_.samples;
         for (std::int32_t i = 0; wanted.slope && i < n; ++i) wanted.slope[i] /= sampling_.samples;
         for (std::int32_t i = 0; wanted.curvature && i < n; ++i) wanted.curvature[i] /= sampling_.samples;
-        rule_.normalised(lineup.size / sampling_.samples, n, wanted);
+        return true;
     }
-
-private:
     LambdaRule rule_;
     Sampling sampling_;
 };

@@ -31,6 +31,10 @@ def make_inputs(folder: Path) -> dict[str, Path]:
     xr.write(data, inputs["text"])
     xr.Ridge(measure="nDCG@10").fit(data).save(inputs["model"])
     xr.fuse(data, systems=["1", "2"], folds=0, bootstrap=0).save(inputs["fusion"])
+    inputs |= {"log": folder / "log.csv", "features": folder / "features.xr"}
+    shown = CubicPolynomial(features=3, documents=6, document_ids=True).data(4)
+    xr.write(shown, inputs["features"])
+    xr.write_clicks(xr.simulate_clicks(shown, sessions=3).clicks, inputs["log"])
     for feature in ("1", "2"):
         xr.write_run(inputs[f"run{feature}"], data, feature)
     return inputs
@@ -52,6 +56,7 @@ OPERATIONS = QUICK | {
     "parquet": Operation("parquet", "convert {text} out.parquet --force", "out.parquet"),
     "gzip": Operation("gzip", "convert {data} out.txt.gz --force", "out.txt.gz"),
     "generate": Operation("generate", "generate out.xr --queries 9 --documents 5 --features 3 --force", "out.xr"),
+    "clicks": Operation("clicks", "clicks {log} {features} --out out.xr --propensity 1/k --force", "out.xr"),
     "ridge": Operation("ridge", "train ridge {data} --out out.json --force", "out.json", kept="out.json.checkpoint"),
     "tune": Operation(
         "tune", "tune ridge {data} --out out.json --force --trials 2 --folds 2 --workers 1 --threads 1", "out.json", exact=False

@@ -3,6 +3,8 @@
 import json
 import re
 import struct
+from base64 import b64encode
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +13,9 @@ from typing import Any
 import numpy as np
 
 import exactrank as xr
+from exactrank.scorers.deep import Deep, Net
 from exactrank.scorers.model import Model
+from exactrank.scorers.safetensors import to_bytes
 from tests.fuzz.mutations import ODD_WORDS, changed_json, mutated, one_of, soup
 from tests.fuzz.target import Target, require
 
@@ -169,7 +173,34 @@ def onnx_graph(rng: np.random.Generator) -> bytes:
     return b"\x08" + mutated(rng, one_of(rng, good_graphs())[1:], words)
 
 
+@cache
+def good_deep() -> tuple[Any, bytes]:
+    """The record of a deep model of one network, and its tensors as safetensors."""
+    rng, names = np.random.default_rng(0), ("a", "b", "c")
+    shapes = {"mean": (3,), "scale": (3,), "layers.0.linear.weight": (4, 3), "output.weight": (1, 4)}
+    shapes |= {f"layers.0.{name}": (4,) for name in ("linear.bias", "norm.weight", "norm.bias")}
+    net = Net({name: rng.random(shape, np.float32) + 0.1 for name, shape in shapes.items()})
+    return json.loads(Model(Deep((net,), names)).to_bytes()), to_bytes(net.tensors)
+
+
+def deep_json(rng: np.random.Generator) -> bytes:
+    """A deep model whose tensors, their header or what stands around them were changed."""
+    record, content = deepcopy(good_deep()[0]), good_deep()[1]
+    net, length = record["scorer"]["nets"][0], int.from_bytes(content[:8], "little")
+    kind = rng.random()
+    if kind < 0.3:
+        return json.dumps(changed_json(rng, record)).encode()
+    if kind < 0.5:
+        header = json.dumps(changed_json(rng, json.loads(content[8 : 8 + length]))).encode()
+        content = len(header).to_bytes(8, "little") + header + content[8 + length :]
+    else:
+        content = mutated(rng, content, [b'"F32"', b'"I64"', b'"BF16"', b'"shape":[0]', b"\x00" * 8, b"\xff" * 8, *ODD_WORDS])
+    net["tensors"] = b64encode(content).decode()
+    return json.dumps(record).encode()
+
+
 TARGETS = [
+    Target("deep", ".json", deep_json, use_model),
     Target("onnx", ".onnx", onnx_graph, use_model),
     Target("models", ".json", model_json, use_model),
     Target("lightgbm", ".txt", lightgbm_text, use_model),

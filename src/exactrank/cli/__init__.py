@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from exactrank.cli import card, compare, data, evaluate, export, fuse, listing, probe, reproduce, serve, train, tune
+from exactrank.cli import card, clicks, compare, data, evaluate, export, fuse, listing, pareto, probe, reproduce, serve, train, tune
 from exactrank.cli.common import app, guarded
 from exactrank.cli.help import Command, Group
 
@@ -20,9 +20,9 @@ __all__ = ["app", "main"]
 
 #: The commands, by the panels of ``exactrank --help``.
 COMMANDS: Mapping[str, Sequence[Callable[..., None]]] = {
-    "Data": (data.info, data.convert, data.generate),
+    "Data": (data.info, data.convert, data.pairs, data.generate, clicks.clicks),
     "Models": (tune.tune, compare.compare, compare.demo, evaluate.evaluate, evaluate.predict),
-    "Hybrid search": (fuse.fuse,),
+    "Hybrid search": (fuse.fuse, pareto.pareto),
     "Deployment": (card.card, export.export, serve.serve),
     "Reference": (listing.methods, listing.measures, reproduce.reproduce),
 }

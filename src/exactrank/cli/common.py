@@ -26,6 +26,7 @@ from exactrank.errors import ExactRankError, IncompatibleError, InterruptedWarni
 from exactrank.text import printable, shortened
 
 if TYPE_CHECKING:
+    from exactrank.clicks.log import ClickColumns
     from exactrank.data.format import ReadOptions
     from exactrank.data.ranking_data import RankingData
     from exactrank.scorers.model import Model
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 MEMORY = "not enough memory{}; give less data or fewer features, or convert text to an .xr cache, which is mapped instead of read"
 STDIN = "/dev/stdin"
 #: Arguments that are read, for which - is standard input; for all others it is standard output.
-INPUTS = ("data", "source", "model", "scores", "run", "valid", "test", "fusion", "start")
+INPUTS = ("data", "source", "model", "scores", "run", "valid", "test", "fusion", "start", "pairs")
 CLOSED = "standard input or output is closed; open it, or give the path of a file"
 _ALLOCATION = re.compile(r"Unable to allocate ([\d.]+ \w+)")  # NumPy's words
 
@@ -109,9 +110,20 @@ class Options:
         given = {name: arguments.pop(name) for name in self.each}
         named = given["feature_columns"]
         features = None if named is None else tuple(name.strip() for name in named.split(","))
-        columns = Columns(given["query_column"], given["doc_column"], given["relevance_column"], features=features)
+        keep = tuple(name.strip() for name in (given["keep_columns"] or "").split(",") if name.strip())
+        columns = Columns(given["query_column"], given["doc_column"], given["relevance_column"], features=features, keep=keep)
         keep_missing = given["missing"] is Missing.KEEP if "missing" in given else self.keep_missing
         return ReadOptions(keep_missing, given.get("features"), columns=columns, verify=True, threads=arguments.get("threads"))
+
+
+class LogOptions(Options):
+    """The columns of a click log that other tables lack; query and document are named by the options of any table."""
+
+    def taken(self, arguments: dict[str, Any]) -> Any:
+        """The columns."""
+        from exactrank.clicks.log import ClickColumns
+
+        return ClickColumns(**{name.removesuffix("_column"): arguments.pop(name) for name in self.each})
 
 
 _COLUMNS = {
@@ -120,6 +132,10 @@ _COLUMNS = {
     "relevance_column": (Annotated[str, typer.Option(help="Tables: the column of grades.")], "relevance"),
     "feature_columns": (
         Annotated[str | None, typer.Option(help="Tables: the columns of features, separated by commas; by default all others.")],
+        None,
+    ),
+    "keep_columns": (
+        Annotated[str | None, typer.Option(help="Tables: columns that are no features, separated by commas, for measures as revenue@10.")],
         None,
     ),
 }
@@ -141,6 +157,23 @@ StrictReading = Annotated["ReadOptions", Options({"missing": (_MISSING, Missing.
 
 #: The same, also for a model.
 AnyReading = Annotated["ReadOptions", Options({"missing": (_MISSING, Missing.ERROR), "features": (_FEATURES, None)} | _COLUMNS)]
+
+#: How to read a click log.
+LogReading = Annotated[
+    "ClickColumns",
+    LogOptions(
+        {
+            f"{part}_column": (Annotated[str, typer.Option(help=f"Click logs: the column of {what}.")], default)
+            for part, what, default in (
+                ("rank", "ranks, from 1", "rank"),
+                ("clicked", "clicks, 0 or 1", "clicked"),
+                ("session", "sessions, if there is one", "session_id"),
+                ("weight", "weights, if there is one", "weight"),
+                ("time", "times, if there is one", "time"),
+            )
+        }
+    ),
+]
 
 
 def guarded(function: Callable[..., None]) -> Callable[..., None]:
@@ -255,12 +288,18 @@ def plain_warnings() -> Iterator[None]:
         yield
 
 
-def read(path: Path, options: "ReadOptions") -> "RankingData":
-    """The data at ``path``."""
+def read(path: Path, options: "ReadOptions", pairs: Path | None = None) -> "RankingData":
+    """The data at ``path``, with the ``pairs`` of another file where there are any."""
     from exactrank.data import formats
 
     with on_disk(path) as file:
-        return formats.read_as(file, options)
+        data = formats.read_as(file, options)
+    if pairs is None:
+        return data
+    from exactrank.data.pairs import read_pairs
+
+    with on_disk(pairs) as file:
+        return read_pairs(file, data)
 
 
 @contextmanager

@@ -2,16 +2,33 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import Force, Json, Seed, Source, StrictReading, Threads, on_disk, print_json, read, report_written
+from exactrank.cli.common import (
+    Force,
+    Json,
+    LogReading,
+    Seed,
+    Source,
+    StrictReading,
+    Threads,
+    on_disk,
+    print_json,
+    read,
+    report_written,
+    say,
+)
 
 if TYPE_CHECKING:
+    from exactrank.clicks.simulate import Simulated
     from exactrank.data.describe import Summary
+    from exactrank.data.ranking_data import RankingData
 
 Target = Annotated[
     Path,
@@ -19,16 +36,30 @@ Target = Annotated[
 ]
 
 
+class Model(StrEnum):
+    """How artificial users click."""
+
+    PBM = "pbm"
+    CASCADE = "cascade"
+
+
 def info(
-    data: Annotated[Path, typer.Argument(help="Any data file, or a folder with Fold1, Fold2, ...")],
+    data: Annotated[Path, typer.Argument(help="Any data file, a click log, or a folder with Fold1, Fold2, ...")],
     reading: StrictReading,
+    columns: LogReading,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Show what ranking data holds: queries, documents, features, grades, list lengths, what is odd in it."""
+    """Show what ranking data holds: queries, documents, features, grades, list lengths, what is odd in it. Or what a click log holds."""
+    from exactrank.cli.clicks import describe_log
+    from exactrank.clicks.reading import is_click_log
     from exactrank.data.describe import describe
     from exactrank.data.folds import read_folds
 
+    named = replace(columns, query=reading.columns.query, doc=reading.columns.doc)
+    if is_click_log(data, named):
+        describe_log(data, named, threads, as_json)
+        return
     if data.is_dir():
         folds = read_folds(data, keep_missing=reading.keep_missing, threads=threads)
         parts = {f"{fold.name}/{part}": getattr(fold, part) for fold in folds for part in ("train", "valid", "test")}
@@ -50,6 +81,9 @@ def convert(
     source: Source,
     target: Target,
     reading: StrictReading,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="Keep the features by column, too, for DirectRank on an .xr cache larger than memory.")
+    ] = False,
     run: Annotated[list[Path] | None, typer.Option(help="TREC run that becomes a feature of the qrels in SOURCE; repeatable.")] = None,
     force: Force = False,
     threads: Threads = None,
@@ -65,8 +99,34 @@ def convert(
         else:
             stream = formats.stream(file, reading)
         with _counted(f"Converting {source.name}", None, quiet=as_json) as count:
-            write_to(stream, count)
+            write_to(replace(stream, columns=columns), count)
     report_written(target, count.rows, as_json)
+
+
+def pairs(
+    pairs: Annotated[Path, typer.Argument(help="Pairs: a CSV, TSV or Parquet file with the columns query_id, better, worse and weight.")],
+    data: Source,
+    out: Annotated[Path, typer.Option(help="Where the data with its pairs goes, an .xr cache; with --bradley-terry any format.")],
+    reading: StrictReading,
+    bradley_terry: Annotated[
+        bool, typer.Option("--bradley-terry", help="Make grades of the pairs, which any ranker takes, by a Bradley-Terry fit.")
+    ] = False,
+    prior: Annotated[float, typer.Option(help="Bradley-Terry: precision of the prior on the strengths of documents.")] = 0.1,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Put pairs of documents that a judge has ordered ("this one before that one") beside the features and grades of ranking data."""
+    from exactrank.data import formats
+    from exactrank.data.stream import stream_of
+
+    with formats.stream_writer(out, force=force) as write_to:
+        judged = read(data, reading, pairs)
+        if bradley_terry:
+            from exactrank.objectives.bradley_terry import bradley_terry as fitted
+
+            judged = fitted(judged, prior=prior).judged
+        write_to(stream_of(judged), lambda rows: None)
+    report_written(out, judged.n_documents, as_json)
 
 
 def generate(
@@ -77,19 +137,57 @@ def generate(
     features: Annotated[int, typer.Option(min=1, help="Dimension of the documents.")] = 50,
     grades: Annotated[int, typer.Option(min=2, help="Number of grades.")] = 5,
     noise: Annotated[float, typer.Option(help="Noise, in standard deviations of the target.")] = 0.0,
+    clicks: Annotated[Model | None, typer.Option(help="Also simulate clicks by this model, and write them to --log.")] = None,
+    log: Annotated[Path | None, typer.Option(help="Output for the click log (.parquet or .csv).")] = None,
+    sessions: Annotated[int, typer.Option(min=1, help="Clicks: sessions per query.")] = 100,
+    shown: Annotated[int, typer.Option(min=1, help="Clicks: documents on a page.")] = 10,
+    propensity: Annotated[str, typer.Option(help="Clicks: how likely each rank is looked at in the position-based model.")] = "1/k",
     seed: Seed = 0,
     force: Force = False,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Make artificial data: random cubic polynomials of Gaussian vectors (Burges et al. 2006, section 6.3.1)."""
+    from exactrank.clicks.simulate import simulate_clicks
     from exactrank.data import formats
     from exactrank.data.synthetic import CubicPolynomial
+    from exactrank.errors import DataError
 
-    source = CubicPolynomial(features, documents, grades, noise, seed, threads)
+    source = CubicPolynomial(features, documents, grades, noise, seed, threads, document_ids=clicks is not None)
+    if clicks is not None:
+        simulated = partial(simulate_clicks, model=clicks.value, sessions=sessions, shown=shown, propensity=propensity, seed=seed)
+        _generate_clicks(target, log, source.data(queries, first), simulated, force, as_json)
+        return
+    if log is not None:
+        raise DataError("--log is for clicks; give --clicks pbm or --clicks cascade with it")
     with _counted("Generating", queries * documents, quiet=as_json) as count:
         formats.write_stream(source.stream(queries, first), target, force=force, progress=count)
     report_written(target, count.rows, as_json)
+
+
+def _generate_clicks(
+    target: Path, log: Path | None, data: "RankingData", simulate: "Callable[[RankingData], Simulated]", force: bool, as_json: bool
+) -> None:
+    """Write the data and the log, and say what the true propensities are."""
+    from exactrank.cli.clicks import print_propensities
+    from exactrank.clicks.writing import log_writer
+    from exactrank.data import formats
+    from exactrank.data.stream import stream_of
+    from exactrank.errors import DataError
+
+    if log is None:
+        raise DataError("give --log FILE for the clicks (.parquet or .csv)")
+    with formats.stream_writer(target, force=force) as write_to, log_writer(log, force=force) as write_log:
+        made = simulate(data)
+        write_to(stream_of(data), lambda rows: None)
+        write_log(made.clicks)
+    if as_json:
+        counts = {"impressions": made.clicks.n_impressions, "clicks": int(made.clicks.clicked.sum())}
+        print_json({"path": str(target), "log": str(log), "documents": data.n_documents} | counts | made.propensities.to_json())
+        return
+    print_propensities(made.propensities)
+    report_written(target, data.n_documents, as_json)
+    say(f"{log}: {made.clicks.n_impressions:,} impressions, {int(made.clicks.clicked.sum()):,} clicked")
 
 
 @contextmanager
@@ -142,6 +240,7 @@ def _print_summaries(summaries: dict[str, "Summary"]) -> None:
             ),
             "queries interleaved in the input": "yes" if summary.interleaved else "no",
             "weights": ", ".join(summary.weights) or "none",
+            **({"pairs": f"{summary.pairs:,}"} if summary.pairs else {}),
             "document ids": "yes" if summary.has_docid else "no",
         }
         for label, value in shown.items():

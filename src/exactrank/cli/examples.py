@@ -1,7 +1,8 @@
 """Two examples for every command, which its help shows and the tests run.
 
-They run one after the other in a folder with ``train.txt``, ``valid.txt``, ``test.txt``, the parts ``S1.txt`` to ``S5.txt``, judgments
-``qrels.txt`` with the runs ``bm25.run`` and ``dense.run``, and what the examples before them wrote.
+They run one after the other in a folder with ``train.txt``, ``valid.txt``, ``test.txt``, pairs of documents of the first
+``judgments.csv``, the parts ``S1.txt`` to ``S5.txt``, judgments ``qrels.txt`` with the runs ``bm25.run`` and ``dense.run``, and what the
+examples before them wrote.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,12 @@ from collections.abc import Mapping
 EXAMPLES: Mapping[str, tuple[str, str]] = {
     "info": ("info train.txt", "info train.txt --json"),
     "convert": ("convert train.txt train.xr", "convert qrels.txt hybrid.csv --run bm25.run --run dense.run"),
-    "generate": ("generate artificial.txt --queries 100", "generate unseen.xr --first 101 --queries 50 --noise 0.5"),
+    "pairs": ("pairs judgments.csv train.txt --out judged.xr", "pairs judgments.csv train.txt --bradley-terry --out graded.txt"),
+    "generate": ("generate artificial.txt --queries 100", "generate shown.csv --queries 20 --clicks pbm --log log.csv"),
+    "clicks": (
+        "clicks log.csv shown.csv --out clicked.xr",
+        "clicks log.csv shown.csv --out clicked.parquet --propensity 1/k --clip 0.1",
+    ),
     "train": ("train ridge train.txt --out model.json", "train lambdamart train.txt --valid valid.txt --trees 100 --out trees.json"),
     "tune": ("tune ridge train.txt --out tuned.json", "tune 'lambdamart(trees=50)' train.txt --valid valid.txt --trials 5 --out best.json"),
     "compare": (
@@ -32,6 +38,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "fuse apply": (
         "fuse apply fusion.json --run bm25.run --run dense.run --out fused.run",
         "fuse apply fusion.json --run bm25=bm25.run --run dense=dense.run --out -",
+    ),
+    "pareto": (
+        "pareto qrels.txt --run bm25.run --run dense.run -m nDCG@10 -m R@100 --plot front.png",
+        "pareto shop.csv --model model.json --keep-columns revenue -m nDCG@10 -m revenue@10 --save front.csv",
     ),
     "card": ("card model.json", "card model.json --out card.md"),
     "export": ("export model.json --to solr", "export trees.json --to lightgbm --out trees.txt --check test.txt"),

@@ -68,7 +68,9 @@ def fuse(
     reading: StrictReading,
     run: Runs = None,
     system: Annotated[list[str] | None, typer.Option(help="Feature or column with a system's scores; repeatable.")] = None,
-    measure: Annotated[str, measure_option("What to tune for, e.g. nDCG@10 or 'AP(rel=2)'.")] = "nDCG@10",
+    measure: Annotated[
+        str, measure_option("What to tune for, e.g. nDCG@10, 'AP(rel=2)' or 'nDCG@10 subject to R@100 >= 0.8'.")
+    ] = "nDCG@10",
     engine: Engine = None,
     depth: Depth = None,
     normalise: Normalise = None,
@@ -104,7 +106,7 @@ def fuse(
                 f"give{both} --run NAME=FILE for each system of the qrels in DATA, or --system NAME for each feature of DATA to fuse"
             )
         if run:
-            judged = _judged_runs(data, run)
+            judged = judged_runs(data, run)
         else:
             judged = read(data, replace(reading, columns=replace(reading.columns, features=tuple(system or ()))))
         result = fused(
@@ -150,7 +152,8 @@ def apply(
     report_written(out, int(np.isfinite(scores).sum()), as_json)
 
 
-def _judged_runs(qrels: Path, runs: list[str]) -> "RankingData":
+def judged_runs(qrels: Path, runs: list[str]) -> "RankingData":
+    """The runs as systems of the queries that the qrels judge."""
     from exactrank.fuse.systems import distinct, systems_from_runs
 
     pairs = [_named(given) for given in runs]
@@ -190,7 +193,8 @@ def _print(result: "Fusion") -> None:
         verdict += f" within {known.gap:.4f} of the optimum: no weights have more than {known.upper:.4f} ({known.cells:,} triangles)."
     else:
         verdict += " a local optimum: no single weight has anything better."
-    show(weights, verdict, *tables)
+    kept = [f"{each} holds: {value:.4f}." for each, value in result.constraints.items()]
+    show(weights, " ".join([verdict, *kept]), *tables)
 
 
 def _compared(what: str, title: str, caption: str | None, rows: "tuple[Compared, ...]", result: "Fusion") -> "Table":

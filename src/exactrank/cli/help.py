@@ -32,8 +32,10 @@ ARGUMENTS, DATA, TRAINING, OPTIONS, OUTPUT, COMMANDS, EXAMPLES = (
 #: The panels that come first; others stand between them and the output.
 FIRST = (ARGUMENTS, DATA, TRAINING, OPTIONS)
 #: Where an option is shown, by its name, which means the same in every command.
+TABLE, LOG = ("query", "doc", "relevance"), ("rank", "clicked", "session", "weight", "time")
 PANELS = dict.fromkeys(
-    ("valid", "test", "features", "missing", "query_column", "doc_column", "relevance_column", "feature_columns"), DATA
+    ("valid", "test", "pairs", "features", "missing", *(f"{part}_column" for part in (*TABLE, *LOG)), "feature_columns", "keep_columns"),
+    DATA,
 ) | dict.fromkeys(("out", "save", "plot", "config", "force", "as_json", "debug"), OUTPUT)
 _OPTION = re.compile(r"( --?[\w-]+) (?!-)(\S)")
 #: What stands for a value, by its type.

@@ -37,6 +37,12 @@ Resume = Annotated[
     ),
 ]
 START = "Continue from this model on other data: trees are added to its trees, parameters start from its own."
+Pairs = Annotated[
+    Path | None,
+    typer.Option(
+        help="Pairs of documents that a judge has put into an order: a table with the columns query_id, better, worse and weight."
+    ),
+]
 Valid = Annotated[Path | None, typer.Option(help="Validation data, which chooses the model to keep.")]
 
 
@@ -87,6 +93,7 @@ def _trainer(name: str) -> tuple[str, Callable[..., None]]:
         out: Out,
         reading: Reading,
         valid: Valid = None,
+        pairs: Pairs = None,
         force: Force = False,
         resume: Resume = False,
         as_json: Json = False,
@@ -99,7 +106,7 @@ def _trainer(name: str) -> tuple[str, Callable[..., None]]:
         elif words and start is not None and not Path(start).exists():
             raise SettingError(f"--start {start!r} is neither a model file nor one of {', '.join(words)}")
         job = Job(ranker(**given_settings(ranker, options)), out, force, as_json, resume, None if start is None else Path(start))
-        job.run(data, valid, reading)
+        job.run(data, valid, reading, pairs)
 
     # The signature names the settings in place of **options; one that is called start shares its option with the model to start from.
     setting = next((one for one in command.options if one.name == "start"), None)
@@ -127,7 +134,7 @@ class Job:
     start: Path | None = None  #: the model to start from
     kept: "Model | None" = None  #: what this run left in the checkpoint
 
-    def run(self, data: Path, valid: Path | None, options: "ReadOptions") -> None:
+    def run(self, data: Path, valid: Path | None, options: "ReadOptions", pairs: Path | None = None) -> None:
         """Read, train, write, report; where that is interrupted say what is kept."""
         from exactrank.files import whole_file
         from exactrank.measures.parse import parse_measure
@@ -139,7 +146,7 @@ class Job:
             earlier = self._earlier()
             with whole_file(self.out, force=self.force or earlier is not None) as file:
                 try:
-                    self._fit(read(data, options), None if valid is None else read(valid, options), earlier, start)
+                    self._fit(read(data, options, pairs), None if valid is None else read(valid, options), earlier, start)
                 except KeyboardInterrupt:
                     told = "there was no model yet, nothing was written"
                     if self.checkpoint is not None and (self.kept or (self.resume and self.checkpoint.exists())):

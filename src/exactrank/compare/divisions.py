@@ -117,7 +117,7 @@ class DataSet:
                     f"{self.name}, {division}: query {shared} is in the {one} part and in the {other} part;"
                     " a ranker must not be judged on queries that it has seen, so divide by query (or give each query its own id)"
                 )
-        if not np.any(parts["test"].y > 0):
+        if not np.any(parts["test"].y > 0) and parts["test"].preferences is None:
             raise DataError(
                 f"{self.name}, {division}: no document of the test part is relevant (all grades are 0 or less),"
                 " so all rankings are equally good; give test queries with relevant documents, or fewer folds"

@@ -8,6 +8,7 @@ import numpy as np
 from exactrank.data.immutable import sealed
 from exactrank.data.levels import NO_LEVELS, Levels, recoded
 from exactrank.data.ranking_data import RankingData
+from exactrank.data.room import room
 from exactrank.errors import IncompatibleError
 
 
@@ -23,10 +24,13 @@ def aligned(data: RankingData, names: tuple[str, ...], owner: str = "the model",
         place = {name: j for j, name in enumerate(data.feature_names)}
         at = [place[name] for name in names]
         offset = None if data.offset is None else data.offset[at]
-        data = replace(data, X=sealed(np.take(data.X, at, axis=1)), feature_names=names, offset=offset)
+        X = room(data.X.shape, data.X)
+        np.take(data.X, at, axis=1, out=X, mode="clip")
+        data = replace(data, X=sealed(X), feature_names=names, offset=offset)
     if data.levels == levels:
         return data
-    X = np.array(data.X)
+    X = room(data.X.shape, data.X)
+    np.copyto(X, data.X)
     for j, codes in recoded(data.X, names, data.levels, levels, owner).items():
         X[:, j] = codes
     return replace(data, X=sealed(X), levels=levels)

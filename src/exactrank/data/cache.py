@@ -3,7 +3,7 @@
 Layout, little-endian:
 
     0      preamble: magic, format version, where the footer is, its checksum, the file's length, the preamble's checksum
-    4096   X, then the other sections, each aligned to 64 bytes
+    4096   X, then the other sections, each aligned to 64 bytes; one of them may be X again, column by column, for line searches
     end    footer: JSON with every section's dtype, shape, offset and xxh3 checksum, the feature names, and levels of categories
 
 A truncated file fails by its length, a damaged one by a checksum, and a forged one by the checks of `cache_footer.py`, `TextColumn`
@@ -22,15 +22,20 @@ import numpy.typing as npt
 import xxhash
 
 from exactrank import _core
-from exactrank.arrays import Boundaries, Ids, Rows
-from exactrank.data.cache_footer import ALIGNMENT, X_OFFSET, Footer, Section, parsed_footer
+from exactrank.arrays import Boundaries, Ids, Matrix, Rows
+from exactrank.data.cache_footer import ALIGNMENT, KEPT, PAIRS, X_OFFSET, Footer, Section, parsed_footer
 from exactrank.data.format import ReadOptions
 from exactrank.data.given import check_numbers, group_rows, infinite_cell, missing_ids, per_query_weight
+from exactrank.data.kept import kept_in_all, kept_rows
 from exactrank.data.levels import Levels
+from exactrank.data.preferences import Preferences
 from exactrank.data.ranking_data import ARRAYS, RankingData
+from exactrank.data.room import FeatureColumns
 from exactrank.data.stream import Block, Stream, stream_of
 from exactrank.data.text_column import TextColumn, rows_of
 from exactrank.errors import DataError
+from exactrank.files import allocate
+from exactrank.threads import thread_count
 
 MAGIC = b"exactrnk"
 VERSION = 2
@@ -81,13 +86,20 @@ class CacheFormat:
         sections = _sections_of(blocks, order, indptr, qid)
         if stream.offset is not None:
             sections["offset"] = stream.offset
-        _finish(file, (int(indptr[-1]), width), sections, stream.feature_names, stream.levels)
+        if stream.preferences is not None:
+            pairs = stream.preferences if order is None else stream.preferences.moved(np.argsort(order))
+            sections |= {f"pairs.{name}": getattr(pairs, name) for name in PAIRS}
+        table = {"X": Section(np.dtype("<f4"), (int(indptr[-1]), width), X_OFFSET, 0)}
+        if stream.columns and width:
+            table["columns"] = _with_columns(file, table["X"])
+        _finish(file, table, sections, stream.feature_names, stream.levels)
 
 
 def _sections_of(blocks: list[Block], order: Rows | None, indptr: Boundaries, qid: Ids) -> dict[str, npt.NDArray[Any]]:
     sections = {"y": rows_of(np.concatenate([b.y for b in blocks]), order), "indptr": indptr}
     if order is not None:
         sections["order"] = order
+    sections |= {KEPT + name: values for name, values in kept_rows(kept_in_all([b.kept for b in blocks]), order).items()}
     if len(weights := [b.sample_weight for b in blocks if b.sample_weight is not None]) == len(blocks):
         sections["sample_weight"] = rows_of(np.concatenate(weights), order)
         check_numbers("sample_weight", sections["sample_weight"])
@@ -109,12 +121,27 @@ def _sections_of(blocks: list[Block], order: Rows | None, indptr: Boundaries, qi
     return sections if "qid" in texts else sections | {"qid": qid}
 
 
+def _with_columns(file: BinaryIO, X: Section) -> Section:
+    """Write X again, column by column, after it."""
+    columns = Section(X.dtype, X.shape[::-1], -(-X.place.stop // ALIGNMENT) * ALIGNMENT, 0)
+    file.flush()
+    allocate(file.fileno(), columns.place.stop)
+    with mmap.mmap(file.fileno(), 0) as content:
+        rows, written = X.array(content), columns.array(content)
+        _core.transpose(rows, written, thread_count(None))
+        del rows, written
+    return columns
+
+
 def _finish(
-    file: BinaryIO, shape: tuple[int, int], sections: dict[str, npt.NDArray[Any]], feature_names: tuple[str, ...], levels: Levels
+    file: BinaryIO,
+    table: dict[str, Section],
+    sections: dict[str, npt.NDArray[Any]],
+    feature_names: tuple[str, ...],
+    levels: Levels,
 ) -> None:
-    """Write the sections after X, the footer after them, and the preamble last."""
-    table = {"X": Section(np.dtype("<f4"), shape, X_OFFSET, 0)}
-    end = table["X"].place.stop
+    """Write the sections after those in the ``table``, the footer after them, and the preamble last."""
+    end = max(section.place.stop for section in table.values())
     for name, array in sections.items():
         offset = -(-end // ALIGNMENT) * ALIGNMENT
         file.seek(offset)
@@ -156,19 +183,33 @@ def _footer(content: mmap.mmap | bytes) -> Footer:
 def _data_in(content: mmap.mmap | bytes, verify: bool) -> RankingData:
     footer, view, arrays = _footer(content), memoryview(content), {}
     for name, section in footer.sections.items():
-        bulk = name in ("X", "docid.text", "comment.text")
+        bulk = name in ("X", "columns", "docid.text", "comment.text")
         if (verify or not bulk) and _checksum(view[section.place]) != section.xxh3:
             raise DataError(f"its section {name!r} is damaged (checksum)")
         arrays[name] = section.array(content)
     plain: dict[str, Any] = {name: arrays.get(name) for name in ARRAYS}
     qid, docid, comment = _query_ids(arrays), _text(arrays, "docid"), _text(arrays, "comment")
-    data = RankingData(qid=qid, feature_names=footer.feature_names, docid=docid, comment=comment, levels=footer.levels, **plain)
+    plain["kept"] = {name.removeprefix(KEPT): values for name, values in arrays.items() if name.startswith(KEPT)}
+    pairs = Preferences(*(arrays[f"pairs.{name}"] for name in PAIRS)) if "pairs.weight" in arrays else None
+    named: dict[str, Any] = {"feature_names": footer.feature_names, "levels": footer.levels, "preferences": pairs}
+    data = RankingData(qid=qid, docid=docid, comment=comment, **named, **plain)
     for name in ("sample_weight", "query_weight"):
         if name in arrays:
             check_numbers(name, arrays[name])
     if verify and (cell := infinite_cell(data.X)) is not None:
         raise DataError(f"X[{cell[0]}, {cell[1]}] is infinite; features must be finite or NaN")
-    return data
+    if "columns" not in arrays:
+        return data
+    if verify and not _are_columns(arrays["columns"], data.X):
+        raise DataError("its section 'columns' holds other numbers than its section 'X'")
+    return data.with_columns(FeatureColumns(arrays["columns"].T))
+
+
+def _are_columns(columns: Matrix, X: Matrix) -> bool:
+    """Are they those of ``X``, to the bit?"""
+    step = max(1, READ_WHOLE // max(1, 4 * X.shape[1]))
+    blocks = (slice(first, first + step) for first in range(0, len(X), step))
+    return all(np.array_equal(columns[:, rows].view(np.int32), X[rows].view(np.int32).T) for rows in blocks)
 
 
 def _text(arrays: dict[str, npt.NDArray[Any]], name: str) -> TextColumn | None:

@@ -25,6 +25,7 @@ LONGEST = 16 << 20  # bytes, room for a million names; parsing hostile JSON take
 #: The type and the number of entries of each section; "" where the writer has a choice.
 SECTIONS = {
     "X": ("<f4", "documents"),
+    "columns": ("<f4", "features"),
     "y": ("<f8", "documents"),
     "indptr": ("<i8", "queries + 1"),
     "order": ("<i8", "documents"),
@@ -38,7 +39,12 @@ SECTIONS = {
     "docid.offsets": ("<i8", "documents + 1"),
     "comment.text": ("|u1", ""),
     "comment.offsets": ("<i8", "documents + 1"),
+    "pairs.better": ("<i8", "pairs"),
+    "pairs.worse": ("<i8", "pairs"),
+    "pairs.weight": ("<f8", "pairs"),
 }
+KEPT = "kept:"  #: and the name of a kept column are the name of its section
+PAIRS = ("better", "worse", "weight")  #: what the sections of preferences hold
 QUERY_ID_TYPE = re.compile(r"[<|][iufb]\d{1,2}|<[mM]8\[\d{0,9}[A-Za-z]{1,2}\]")
 
 
@@ -135,13 +141,15 @@ def _keyed(value: Any, keys: set[str], what: str) -> dict[str, Any]:
 def _check_names(names: Iterable[str]) -> None:
     """Raise where a section is unknown or missing; strings take two sections, and query ids are numbers or strings."""
     present = set(names)
-    unknown = sorted(present - SECTIONS.keys())
+    unknown = sorted(name for name in present - SECTIONS.keys() if not name.startswith(KEPT))
     if unknown:
         raise DataError(f"it has an unknown section {unknown[0][:40]!r}")
     required = {"X", "y", "indptr"} | ({"qid"} if "qid.text" not in present and "qid.offsets" not in present else set())
     for column in ("qid", "docid", "comment"):
         pair = {f"{column}.text", f"{column}.offsets"}
         required |= pair if present & pair else set()
+    pairs = {f"pairs.{name}" for name in PAIRS}
+    required |= pairs if present & pairs else set()
     missing = sorted(required - present)
     if missing:
         raise DataError(f"its section {missing[0]!r} is missing")
@@ -151,7 +159,7 @@ def _check_names(names: Iterable[str]) -> None:
 
 def _section(name: str, entry: Any) -> Section:
     entry = _keyed(entry, {"dtype", "shape", "offset", "xxh3"}, f"the footer's entry of section {name!r}")
-    shape, dimensions = entry["shape"], 2 if name == "X" else 1
+    shape, dimensions = entry["shape"], 2 if name in ("X", "columns") else 1
     if not isinstance(shape, list) or len(shape) != dimensions or not all(_is_count(entries) for entries in shape):
         raise DataError(f"section {name!r} has shape {_shown(shape)}; expected {dimensions} whole numbers")
     if not _is_count(entry["offset"]) or entry["offset"] < X_OFFSET or entry["offset"] % ALIGNMENT:
@@ -161,12 +169,17 @@ def _section(name: str, entry: Any) -> Section:
     return Section(_dtype(name, entry["dtype"]), tuple(shape), entry["offset"], entry["xxh3"])
 
 
+def _expected(name: str) -> tuple[str, str]:
+    """The type and the number of entries of a section; kept columns are as grades are."""
+    return SECTIONS["y" if name.startswith(KEPT) else name]
+
+
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 1 << 63  # bool is an int to isinstance
 
 
 def _dtype(name: str, given: Any) -> np.dtype[Any]:
-    expected = SECTIONS[name][0]
+    expected = _expected(name)[0]
     if expected and given == expected:
         return np.dtype(expected)
     if not expected and isinstance(given, str) and QUERY_ID_TYPE.fullmatch(given):
@@ -192,9 +205,12 @@ def _check_counts(sections: dict[str, Section], features: int) -> None:
     if documents < 1 or queries < 1:
         raise DataError("section 'y' or 'indptr' is empty; expected at least one document and one query")
     counts = {"documents": documents, "documents + 1": documents + 1, "queries": queries, "queries + 1": queries + 1, "features": features}
+    counts["pairs"] = sections["pairs.weight"].shape[0] if "pairs.weight" in sections else 0
     for name, section in sections.items():
-        entries = SECTIONS[name][1]
+        entries = _expected(name)[1]
         if entries and section.shape[0] != counts[entries]:
             raise DataError(f"section {name!r} has {section.shape[0]} entries; expected {counts[entries]} ({entries})")
+    if "columns" in sections and sections["columns"].shape[1] != documents:
+        raise DataError(f"section 'columns' has {sections['columns'].shape[1]} documents; expected {documents}")
     if sections["X"].shape[1] != features:
         raise DataError(f"section 'X' has {sections['X'].shape[1]} columns but the footer has {features} feature_names")

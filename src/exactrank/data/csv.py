@@ -67,7 +67,7 @@ def _source(path: Path, options: ReadOptions) -> tuple[Source, bool]:
     """The file as a table, once its first block was looked at, and whether its query ids may be numbers."""
     arrow, columns, place, may_be_numbers = library("pyarrow"), options.columns, str(path), False
     text = {columns.query: arrow.string()}
-    with _csv_batches(path, options.threads, column_types=text) as (schema, batches):
+    with csv_batches(path, options.threads, column_types=text) as (schema, batches):
         first = next(batches, None)
     rows = table_of(schema.empty_table() if first is None else arrow.Table.from_batches([first]), place)
     if first is not None:
@@ -76,7 +76,7 @@ def _source(path: Path, options: ReadOptions) -> tuple[Source, bool]:
     if first is not None and _whole_numbers([name := first[columns.query][0].as_py()]) is not None:
         # Whether the first query id stands in quotes: told to read it as null, Arrow does so only without them.
         as_null: dict[str, Any] = {"null_values": [name], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
-        with _csv_batches(path, 1, column_types=text, include_columns=[columns.query], **as_null) as (_, batches):
+        with csv_batches(path, 1, column_types=text, include_columns=[columns.query], **as_null) as (_, batches):
             may_be_numbers = not next(batches)[0][0].is_valid
     # Numbers in the precision in which they are kept; query ids as strings, each of which exists once a block.
     types = {layout.doc: arrow.string(), layout.query: arrow.dictionary(arrow.int32(), arrow.string())}
@@ -86,21 +86,23 @@ def _source(path: Path, options: ReadOptions) -> tuple[Source, bool]:
 
     def tables(layout: Layout, exact: Sequence[Any]) -> "Iterator[nw.DataFrame[Any]]":
         parsed = {label: arrow.float64() if label in exact else types[label] for label in layout.used}
-        with _csv_batches(path, options.threads, schema.names, column_types=parsed, include_columns=list(parsed)) as (_, batches):
+        with csv_batches(path, options.threads, schema.names, column_types=parsed, include_columns=list(parsed)) as (_, batches):
             yield from tables_of(batches, layout, place)
 
     return Source(layout, place, tables, lambda: rows, decimals=True), may_be_numbers
 
 
 @contextmanager
-def _csv_batches(path: Path, threads: int | None, header: list[str] | None = None, **convert: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+def csv_batches(
+    path: Path, threads: int | None, header: list[str] | None = None, *, delimiter: str = ",", **convert: Any
+) -> Iterator[tuple[Any, Iterator[Any]]]:
     """The schema that Arrow finds in the first block, and the batches of rows that are not empty."""
     csv = library("pyarrow.csv")
     with arrow_errors(path, header), open_bytes(path) as file:
         reader = csv.open_csv(
             file,
             read_options=csv.ReadOptions(block_size=CSV_BLOCK, use_threads=thread_count(threads) > 1),
-            parse_options=csv.ParseOptions(newlines_in_values=True),
+            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(**convert),
         )
         with reader:
@@ -114,7 +116,7 @@ def _meant(first: Any, columns: Columns) -> Any:
     A column of text is one of numbers with a slip in it if most of its first thousand cells are numbers.
     """
     arrow, fields = library("pyarrow"), []
-    numbers, others = {columns.relevance, columns.sample_weight, columns.query_weight}, (columns.query, columns.doc)
+    numbers, others = {columns.relevance, columns.sample_weight, columns.query_weight, *columns.keep}, (columns.query, columns.doc)
     for field, cells in zip(first.schema, first.columns, strict=True):
         text = not arrow.types.is_primitive(field.type) or arrow.types.is_temporal(field.type)
         meant = field.name in numbers

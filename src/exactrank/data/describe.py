@@ -26,6 +26,7 @@ class Summary:
     interleaved: bool  #: rows of a query did not stand together
     weights: tuple[str, ...]  #: which of sample_weight and query_weight there are
     has_docid: bool
+    pairs: int  #: of documents that a judge has put into an order
 
 
 def describe(data: RankingData, threads: int | None = None) -> Summary:
@@ -53,4 +54,5 @@ def describe(data: RankingData, threads: int | None = None) -> Summary:
         interleaved=data.order is not None,
         weights=tuple(name for name in ("sample_weight", "query_weight") if getattr(data, name) is not None),
         has_docid=data.docid is not None,
+        pairs=0 if data.preferences is None else len(data.preferences),
     )

@@ -14,8 +14,10 @@ from exactrank.arrays import Rows
 from exactrank.data.alignment import aligned
 from exactrank.data.format import ReadOptions
 from exactrank.data.formats import existing, read_as
+from exactrank.data.kept import kept_in_all
 from exactrank.data.letor import LetorFormat
 from exactrank.data.levels import levels_in
+from exactrank.data.preferences import joined_preferences
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
@@ -99,6 +101,8 @@ def _joined(parts: Sequence[RankingData]) -> RankingData:
         query_weight=None if all(part.query_weight is None for part in own) else np.concatenate([part.weights for part in own]),
         offset=own[0].offset,
         levels=levels,
+        kept=kept_in_all([part.kept for part in own]),
+        preferences=joined_preferences([part.preferences for part in own], [part.n_documents for part in own]),
     )
 
 

@@ -21,6 +21,8 @@ class Columns:
     sample_weight: str = "sample_weight"
     query_weight: str = "query_weight"
     features: tuple[str, ...] | None = None
+    graded: bool = True  #: whether there must be grades; if not, all are 0 where there are none
+    keep: tuple[str, ...] = ()  #: numbers that are no features, for measures such as ``revenue@10``
 
 
 @dataclass(frozen=True)

@@ -55,9 +55,12 @@ def read_as(path: str | os.PathLike[str], options: ReadOptions) -> RankingData:
     return _input_format(source).read(source, options)
 
 
-def write(data: RankingData, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write ``data`` in the format that the path's suffix names; an existing file is replaced only with ``force``."""
-    write_stream(stream_of(data), path, force=force)
+def write(data: RankingData, path: str | os.PathLike[str], *, columns: bool = False, force: bool = False) -> None:
+    """Write ``data`` in the format that the path's suffix names; an existing file is replaced only with ``force``.
+
+    With ``columns`` an ``.xr`` cache holds the features by column, too, as line searches on data larger than memory read them.
+    """
+    write_stream(replace(stream_of(data), columns=columns), path, force=force)
 
 
 def stream(path: str | os.PathLike[str], options: ReadOptions) -> Stream:
@@ -87,6 +90,11 @@ def stream_writer(path: str | os.PathLike[str], *, force: bool = False) -> Itera
     with whole_file(target, force=force) as file:
 
         def write_to(stream: Stream, progress: Callable[[int], None]) -> None:
+            if stream.preferences is not None and suffix != "xr":
+                raise DataError(f"{target}: the data has {len(stream.preferences):,} pairs, which only a cache keeps; write to a file .xr")
+            if stream.columns and suffix != "xr":
+                raise DataError(f"{target}: only an .xr cache keeps features by column; leave out columns (--columns), or write .xr")
+
             def watched() -> Iterator[Block]:
                 for block in stream.blocks:
                     progress(len(block.y))

@@ -32,6 +32,7 @@ from exactrank.arrays import Ids, Matrix, PerDocument, Rows
 from exactrank.data.format import Columns
 from exactrank.data.given import group_rows, infinite_cell
 from exactrank.data.immutable import sealed
+from exactrank.data.kept import kept_in_all
 from exactrank.data.levels import codes_of, levels_in
 from exactrank.data.precision import LOOKED_AT, Offset, best_offset, suspects
 from exactrank.data.ranking_data import RankingData
@@ -84,16 +85,14 @@ def with_codes(frame: Any) -> tuple[Any, dict[int, tuple[str, ...]]]:
 
 def documents_of(frame: Any, columns: Columns) -> RankingData:
     """The queries and the documents of a frame, which needs no grades; its features are left out."""
-    table = table_of(frame, "frame")
-    graded = table.with_columns(library("narwhals").lit(0.0).alias(columns.relevance))
-    return from_frame(graded, replace(columns, features=()))
+    return from_frame(frame, replace(columns, features=(), graded=False))
 
 
 def numbers_in(frame: Any, label: str) -> PerDocument:
     """A column of numbers, NaN where it is null."""
     table = table_of(frame, "frame")
     if label not in table.columns:
-        raise DataError(f"frame: has no column {label!r}; it has {_listed(table.columns)}; name the one that holds the scores")
+        raise DataError(f"frame: has no column {label!r}; it has {listed_columns(table.columns)}; name the one that holds the scores")
     column = table.get_column(label)
     if not _holds_numbers(column):
         raise DataError(f"frame: column {label!r} holds {column.dtype}, not numbers; convert it, or name another one")
@@ -111,6 +110,7 @@ class Layout:
     query_weight: Any
     features: tuple[Any, ...]  # labels: strings, but pandas has others
     categories: frozenset[Any] = frozenset()  # those of the features that hold text
+    kept: tuple[Any, ...] = ()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class Layout:
     @property
     def numbers(self) -> list[Any]:
         """The columns that must hold numbers and are no features."""
-        return [label for label in (self.relevance, self.sample_weight, self.query_weight) if label is not None]
+        return [label for label in (self.relevance, self.sample_weight, self.query_weight, *self.kept) if label is not None]
 
     @property
     def used(self) -> list[Any]:
@@ -135,11 +135,12 @@ def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str, first: "
     for part, what in PARTS.items():
         label = getattr(columns, part)
         parts[part] = label if label in table.columns else None
-        if parts[part] is None and (part in ("query", "relevance") or label != getattr(Columns(), part)):
+        needed = part == "query" or (part == "relevance" and columns.graded)
+        if parts[part] is None and (needed or label != getattr(Columns(), part)):
             option = f" (--{part}-column)" if part in ("query", "doc", "relevance") else ""
-            has = f"it has {_listed(table.columns)}"
+            has = f"it has {listed_columns(table.columns)}"
             raise DataError(f"{place}: has no column {label!r} for the {what}; {has}; set Columns({part}=...){option} to the right one")
-    features, taken = columns.features, set(parts.values())
+    features, taken = columns.features, {*parts.values(), *columns.keep}
     if features is None:
         free = [label for label in table.columns if label not in taken and not ROW_LABEL.fullmatch(str(label))]
         left_out = {label: why for label in free if (why := _no_feature(table.get_column(label), table if first is None else first))}
@@ -150,14 +151,16 @@ def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str, first: "
             remedy = "name the features in Columns(features=...) (--feature-columns) to choose, or give these as numbers or categories"
             warn_caller(f"{place}: left out {told}{more}; {remedy}", LeftOutWarning)
     known = [label for label in features if label in table.columns]
-    layout = Layout(**parts, features=features, categories=frozenset(label for label in known if _holds_text(table.get_column(label))))
+    categories = frozenset(label for label in known if _holds_text(table.get_column(label)))
+    layout = Layout(**parts, features=features, categories=categories, kept=columns.keep)
     for label, times in Counter(map(str, layout.used)).items():
         if times > 1:
             raise DataError(f"{place}: column {label!r} is named for {times} parts; name a different column for each in Columns(...)")
     for label in [*layout.numbers, *layout.features]:
         if label not in table.columns:
-            has = f"it has {_listed(table.columns)}"
-            raise DataError(f"{place}: has no feature column {label!r}; {has}; name those in Columns(features=...)")
+            has = f"it has {listed_columns(table.columns)}"
+            what, part = ("column", "keep") if label in columns.keep else ("feature column", "features")
+            raise DataError(f"{place}: has no {what} {label!r}; {has}; name those in Columns({part}=...)")
         if not _holds_numbers(table.get_column(label)) and label not in layout.categories:
             kind = table.get_column(label).dtype
             raise DataError(f"{place}: column {label!r} holds {kind}, not numbers; convert it, or name another column in Columns(...)")
@@ -201,7 +204,8 @@ def _texts(column: "nw.Series[Any]") -> list[str | None]:
     return [None if missing else str(value) for value, missing in values]
 
 
-def _listed(labels: list[Any]) -> str:
+def listed_columns(labels: list[Any]) -> str:
+    """The first few columns, for a message."""
     shown = ", ".join(repr(label) for label in labels[:20])
     return shown + (f" and {len(labels) - 20} more" if len(labels) > 20 else "") if labels else "no columns"
 
@@ -230,6 +234,7 @@ class Source:
             name: None if getattr(rest[0], name) is None else np.concatenate([getattr(block, name) for block in rest])
             for name in ("y", "qid", "sample_weight", "query_weight")
         }
+        joined["kept"] = kept_in_all([block.kept for block in rest])
         try:
             data = RankingData.from_arrays(None, **joined)
         except DataError as error:
@@ -294,7 +299,7 @@ class Source:
     def only(self, features: Sequence[Any]) -> Layout:
         """The layout of the query ids and these features."""
         alone: dict[str, Any] = dict.fromkeys(("relevance", "doc", "sample_weight", "query_weight"))
-        return replace(self.layout, **alone, features=tuple(features), categories=self.layout.categories & set(features))
+        return replace(self.layout, **alone, features=tuple(features), categories=self.layout.categories & set(features), kept=())
 
 
 @dataclass(frozen=True)
@@ -310,7 +315,7 @@ class _Rows:
     def block(self, offset: Offset | None) -> Block:
         """All that the rows hold, features as differences from ``offset``."""
         layout, X = self.layout, self._features(offset)
-        y = _in_double(self.table.get_column(layout.relevance))
+        y = np.zeros(len(self.table)) if layout.relevance is None else _in_double(self.table.get_column(layout.relevance))
         bad = np.flatnonzero(~np.isfinite(y))
         if len(bad):
             where, value = self._named(f"grade {layout.relevance!r}", bad[0]), "missing" if np.isnan(y[bad[0]]) else y[bad[0]]
@@ -322,7 +327,16 @@ class _Rows:
                 values = zip(column.to_list(), column.is_null().to_list(), strict=True)
             docid = TextColumn.of("" if missing else value if isinstance(value, bytes) else str(value) for value, missing in values)
         weights = (layout.sample_weight, layout.query_weight)
-        return Block(X, y, qid, docid, None, *(None if label is None else _in_double(self.table.get_column(label)) for label in weights))
+        sample, query = (None if label is None else _in_double(self.table.get_column(label)) for label in weights)
+        return Block(X, y, qid, docid, None, sample, query, {str(label): self._kept(label) for label in layout.kept})
+
+    def _kept(self, label: Any) -> PerDocument:
+        values = _in_double(self.table.get_column(label))
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad):
+            where, value = self._named(f"column {label!r}", bad[0]), "missing" if np.isnan(values[bad[0]]) else values[bad[0]]
+            raise DataError(f"{where} is {value}; a column that is kept needs a number in every row, e.g. 0")
+        return values
 
     def _features(self, offset: Offset | None) -> Matrix:
         features = self.layout.features

@@ -40,13 +40,24 @@ class _Sealed:
     """Owner of the memory of a sealed array; NumPy sees it as read-only and can't be told otherwise."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self._array = array
+        self.array = array
         self.__array_interface__ = array.__array_interface__ | {"data": (array.__array_interface__["data"][0], True)}
 
 
 def is_immutable(array: np.ndarray[Any, Any]) -> bool:
     """Whether nobody can write into ``array``, going by who owns its memory."""
-    owner: object = array
-    while isinstance(owner, np.ndarray | memoryview):
-        owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
+    owner = _owner(array)
     return isinstance(owner, _Sealed | bytes) or (isinstance(owner, mmap.mmap) and memoryview(owner).readonly)
+
+
+def is_mapped(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the memory of ``array`` is that of a mapped file."""
+    owner = _owner(array)
+    return is_mapped(owner.array) if isinstance(owner, _Sealed) else isinstance(owner, mmap.mmap)
+
+
+def _owner(array: object) -> object:
+    """Who owns the memory of ``array``."""
+    while isinstance(array, np.ndarray | memoryview):
+        array = array.base if isinstance(array, np.ndarray) else array.obj
+    return array

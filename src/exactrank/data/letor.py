@@ -104,6 +104,9 @@ class LetorFormat:
         for block in stream.blocks:
             if block.sample_weight is not None or block.query_weight is not None:
                 raise IncompatibleError("LETOR text has no place for weights; write .xr or .parquet, or drop the weights first")
+            if block.kept:
+                kept = ", ".join(map(repr, block.kept))
+                raise IncompatibleError(f"LETOR text has no place for the kept column {kept}; write .xr or .parquet, or do not keep it")
             comment, docid = block.comment, block.docid
             if comment is None and docid is not None:
                 comment = TextColumn.of(b"docid = " + docid.encoded(i) if docid[i] else b"" for i in range(len(docid)))

@@ -9,7 +9,7 @@ All code, including the native core, may rely on the invariants of a `RankingDat
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,11 @@ from exactrank import _core
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
 from exactrank.data.given import array_of, check_numbers, grouping, matrix_of, numbers_of, per_query_weight, query_rows
 from exactrank.data.immutable import immutable, sealed
+from exactrank.data.kept import Kept, checked_kept, kept_rows
 from exactrank.data.levels import Levels, check_levels
 from exactrank.data.precision import Offset, kept_offset
+from exactrank.data.preferences import Preferences
+from exactrank.data.room import FeatureColumns, room, rows_taken
 from exactrank.data.text_column import TextColumn, rows_of
 from exactrank.errors import DataError
 from exactrank.table import ROWS, Shown, Table, Values, small_table
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 
 ROWS_PER_BLOCK = 1 << 14  # of moments
+WIDE, CELLS_AT_ONCE = 64, 1 << 17  # of sums over rows
 BLOCK_BYTES = 1 << 24  # of checksums
 Moments = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 #: The arrays whose type is fixed: dtype and number of dimensions.
@@ -54,8 +58,9 @@ class RankingData(Shown):
     ``X`` is float32, may be memory-mapped, and may hold NaN for a missing value; each consumer says how it treats
     those. ``y`` holds any finite grades. ``sample_weight`` has one number per document, ``query_weight`` one per query. A feature's
     value is ``X`` plus ``offset``, in double precision; there are offsets only if float32 cannot hold the values. Features that are
-    categories hold codes, and ``levels`` maps their names to the texts that these stand for. Arrays are copied
-    unless they are immutable (a file mapped for reading, the arrays of other data).
+    categories hold codes, and ``levels`` maps their names to the texts that these stand for. ``kept`` holds columns that are no
+    features, one number per document, for measures such as ``revenue@10``. ``preferences`` are pairs of documents that a judge has put into
+    an order (`xr.with_pairs`). Arrays are copied unless they are immutable (a file mapped for reading, the arrays of other data).
     """
 
     X: Matrix
@@ -70,6 +75,10 @@ class RankingData(Shown):
     order: Rows | None = None
     offset: Offset | None = None
     levels: Levels = field(default_factory=dict)
+    kept: Kept = field(default_factory=dict)
+    preferences: Preferences | None = None
+    #: Of ``X``, where a cache keeps them too; data that are made from these, by `dataclasses.replace` too, have none.
+    by_column: FeatureColumns | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
@@ -84,12 +93,17 @@ class RankingData(Shown):
         for name in ("y", "sample_weight", "query_weight"):
             if (numbers := getattr(self, name)) is not None:
                 check_numbers(name, numbers, some_positive=False)
+        object.__setattr__(self, "kept", checked_kept(self.kept, self.n_documents, self.feature_names))
         if (order := self.order) is not None:
-            within = order.min() >= 0 and order.max() < len(order)
-            if not within or not np.all(np.bincount(order, minlength=len(order))):
+            met = np.zeros(len(order), np.bool_)
+            if order.min() >= 0 and order.max() < len(order):
+                met[order] = True
+            if not np.all(met):
                 raise DataError(f"order must hold each row number from 0 to {len(order) - 1} once")
         if self.offset is not None and not np.all(np.isfinite(self.offset)):
             raise DataError("offset must hold finite numbers, one per feature")
+        if self.preferences is not None:
+            self.preferences.check(self.indptr)
 
     def _check_shapes(self) -> None:
         """Raise where an array has another type than it must have, or another length than the others ask for."""
@@ -117,6 +131,15 @@ class RankingData(Shown):
         if self.n_documents == 0:
             raise DataError("there are no documents; give at least one")
 
+    def with_columns(self, columns: FeatureColumns | None) -> "RankingData":
+        """The same data that knows the ``columns`` of its features."""
+        made = replace(self)
+        object.__setattr__(made, "by_column", columns)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"by_column": None}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Copies and unpickled data are as immutable as what they come from."""
         self.__dict__.update({name: sealed(value) if isinstance(value, np.ndarray) else value for name, value in state.items()})
@@ -134,12 +157,14 @@ class RankingData(Shown):
         query_weight: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         offset: npt.ArrayLike | None = None,
+        kept: Mapping[str, npt.ArrayLike] | None = None,
     ) -> "RankingData":
         """Rows of a NumPy or SciPy matrix or of a frame of features, their grades, and either a query id per row or the size of each query.
 
         ``qid`` may be of any type and in any order. ``query_weight`` has one number per query in order of first appearance, or
         one per row, equal within a query. ``X=None`` means no features; evaluation needs none. ``offset`` has one number per
-        feature, from which its values are kept as differences; by default it is chosen if float32 needs one.
+        feature, from which its values are kept as differences; by default it is chosen if float32 needs one. ``kept`` has columns of one
+        number per row, by name, that are no features but may be what a measure counts, as in ``revenue@10``.
 
         >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["b", "a", "b"])
         >>> data.qid.tolist(), data.indptr.tolist(), data.y.tolist(), data.order.tolist()
@@ -176,6 +201,7 @@ class RankingData(Shown):
             query_weight=None if query_weight is None else per_query_weight(query_weight, order, indptr),
             order=order,
             levels={names[j]: own for j, own in levels.items()},
+            kept=kept_rows(checked_kept(kept or {}, len(grades), names), order),
         )
 
     @classmethod
@@ -258,7 +284,7 @@ class RankingData(Shown):
             names.sample_weight: rows_of(self.sample_weight, rows),
             names.query_weight: None if self.query_weight is None else np.repeat(self.query_weight, self.sizes)[rows],
         }
-        return {name: values for name, values in found.items() if values is not None}
+        return {name: values for name, values in (found | dict(kept_rows(self.kept, rows))).items() if values is not None}
 
     def _glance(self) -> Table:
         few = slice(ROWS) if self.order is None else self.ungrouped(np.arange(self.n_documents))[:ROWS]
@@ -293,6 +319,22 @@ class RankingData(Shown):
         j = self.feature_names.index(name)
         return self.ungrouped(self.X[:, j] + (0.0 if self.offset is None else self.offset[j]))
 
+    def column(self, name: str) -> PerDocument:
+        """A kept column or a feature by its name, one number per document of this object."""
+        if name in self.kept:
+            return self.kept[name]
+        if name not in self.feature_names:
+            known = [*self.kept, *self.feature_names]
+            has = (
+                f"it has {', '.join(known[:10])}{', ...' if len(known) > 10 else ''}"
+                if known
+                else "it has neither kept columns nor features"
+            )
+            raise DataError(
+                f"the data has no column {name!r}; {has}; of a table, keep it by Columns(keep=({name!r},)) (--keep-columns {name})"
+            )
+        return self.grouped(self.feature(name)).astype(np.float64)
+
     @property
     def values(self) -> npt.NDArray[Any]:
         """The features as they were given, one row per document: ``X``, or ``X`` plus ``offset`` in double precision."""
@@ -304,7 +346,8 @@ class RankingData(Shown):
         moved = np.flatnonzero(theirs != ours)
         if len(moved) == 0:
             return self
-        X = np.array(self.X)
+        X = room(self.X.shape, self.X)
+        np.copyto(X, self.X)
         X[:, moved] += ours[moved] - theirs[moved]
         return replace(self, X=sealed(X), offset=theirs if np.any(theirs) else None)
 
@@ -323,7 +366,7 @@ class RankingData(Shown):
             raise DataError(f"take_queries needs at least one query number from 0 to {self.n_queries - 1}, or a mask of all queries")
         rows, indptr = query_rows(self.indptr, chosen)
         return RankingData(
-            X=sealed(self.X[rows]),
+            X=sealed(rows_taken(self.X, rows)),
             y=sealed(self.y[rows]),
             indptr=sealed(indptr),
             qid=self.qid[chosen],
@@ -334,7 +377,16 @@ class RankingData(Shown):
             query_weight=rows_of(self.query_weight, chosen),
             offset=self.offset,
             levels=self.levels,
+            kept=kept_rows(self.kept, rows),
+            preferences=None if self.preferences is None else self._pairs_of(self.preferences, chosen, indptr),
         )
+
+    def _pairs_of(self, preferences: Preferences, chosen: Rows, indptr: Boundaries) -> Preferences | None:
+        """The pairs of the queries ``chosen``, whose documents get these boundaries; None where they have none."""
+        pairs, bounds = query_rows(preferences.by_query(self.indptr), chosen)
+        shift = np.repeat(indptr[:-1] - self.indptr[chosen], np.diff(bounds))
+        better, worse = (rows[pairs] + shift for rows in (preferences.better, preferences.worse))
+        return Preferences(better, worse, preferences.weight[pairs]) if len(pairs) else None
 
 
 def moments(X: Matrix, weight: PerDocument | None = None) -> Moments:
@@ -347,17 +399,34 @@ def moments(X: Matrix, weight: PerDocument | None = None) -> Moments:
     >>> moments(np.array([[1.0, 5.0], [4.0, 5.0]], np.float32), np.array([2.0, 1.0]))
     (array([2., 5.]), array([1.41421356, 0.        ]))
     """
-    starts = range(0, len(X), ROWS_PER_BLOCK)
-    blocks = [X[start : start + ROWS_PER_BLOCK] for start in starts]
-    shares: list[Any] = [1.0 if weight is None else weight[start : start + ROWS_PER_BLOCK, np.newaxis] / weight.mean() for start in starts]
-    pairs = list(zip(shares, blocks, strict=True))
-    mean = np.sum([(share * block).sum(axis=0, dtype=np.float64) for share, block in pairs], axis=0) / len(X)
-    spread = np.sqrt(np.sum([(share * (block - mean) ** 2).sum(axis=0) for share, block in pairs], axis=0) / len(X))
+    blocks = [slice(start, min(start + ROWS_PER_BLOCK, len(X))) for start in range(0, len(X), ROWS_PER_BLOCK)]
+    unit = 1.0 if weight is None else weight.mean()
+
+    def share(rows: slice) -> Any:
+        return 1.0 if weight is None else weight[rows, np.newaxis] / unit
+
+    mean = np.sum([summed(lambda some: share(some) * X[some], rows, X.shape[1]) for rows in blocks], axis=0) / len(X)
+    squares = [summed(lambda some: share(some) * (X[some] - mean) ** 2, rows, X.shape[1]) for rows in blocks]
+    spread = np.sqrt(np.sum(squares, axis=0) / len(X))
     return np.asarray(mean), np.where(spread <= 1e-7 * np.abs(mean), 0.0, spread)
 
 
+def summed(terms: Callable[[slice], npt.NDArray[Any]], rows: slice, width: int) -> npt.NDArray[np.float64]:
+    """The sum over ``rows`` of ``terms`` of ``width`` columns; NumPy adds wide rows one after the other, so few are held at a time.
+
+    >>> summed(lambda rows: np.arange(1000.0).reshape(10, 100)[rows], slice(0, 10), 100)[:2].tolist()
+    [4500.0, 4510.0]
+    """
+    step = rows.stop - rows.start if width < WIDE else max(1, CELLS_AT_ONCE // width)
+    total: npt.NDArray[np.float64] = np.empty((0, width))
+    for first in range(rows.start, rows.stop, step):
+        part = terms(slice(first, min(first + step, rows.stop)))
+        total = (np.concatenate([total, part]) if len(total) else part).sum(axis=0, dtype=np.float64)[np.newaxis]
+    return np.asarray(total[0])
+
+
 def checksum(data: RankingData) -> str:
-    """The xxh3 hash (128 bits, hexadecimal) of X, y, indptr, any offset and any levels, to tell whether a model saw this data or other.
+    """The xxh3 hash (128 bits, hexadecimal) of X, y, indptr, any offset, levels, kept columns and pairs: did a model see this data?
 
     It is taken block by block, so a memory-mapped X stays on its disk.
 
@@ -365,11 +434,15 @@ def checksum(data: RankingData) -> str:
     'f1b04bc65a90abcceb02f1a58c2318cf'
     """
     digest = xxhash.xxh3_128()
-    for array in (data.X, data.y, data.indptr, data.offset):
+    pairs = () if data.preferences is None else (data.preferences.better, data.preferences.worse, data.preferences.weight)
+    for array in (data.X, data.y, data.indptr, data.offset, *pairs):
         if array is not None and array.size:
             rows = max(1, BLOCK_BYTES // array[:1].nbytes)
             for start in range(0, len(array), rows):
                 digest.update(np.ascontiguousarray(array[start : start + rows]).data)
     if data.levels:
         digest.update(json.dumps(sorted(data.levels.items())).encode())
+    for name, values in sorted(data.kept.items()):
+        digest.update(name.encode("utf-8", "surrogateescape"))
+        digest.update(values.data)
     return digest.hexdigest()

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from exactrank.arrays import Ids, Matrix, PerDocument
+from exactrank.data.kept import Kept, kept_rows
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
+from exactrank.data.preferences import Preferences
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.text_column import TextColumn, rows_of
 
@@ -30,21 +32,28 @@ class Block:
     comment: TextColumn | None = None
     sample_weight: PerDocument | None = None
     query_weight: PerDocument | None = None  #: one per row, equal within a query
+    kept: Kept = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Blocks that share their features, kept as differences from ``offset`` where there is one; ``levels`` are those of categories."""
+    """Blocks that share their features, kept as differences from ``offset`` where there is one; ``levels`` are those of categories.
+
+    ``preferences`` number the rows as they come.
+    """
 
     feature_names: tuple[str, ...]
     blocks: Iterator[Block]
     offset: Offset | None = None
     levels: Levels = field(default_factory=dict)
+    preferences: Preferences | None = None
+    columns: bool = False  #: is a cache to keep the features by column, too?
 
 
 def stream_of(data: RankingData) -> Stream:
     """The rows of ``data`` in the caller's order, so that scores made for them go on fitting."""
-    return Stream(data.feature_names, _blocks_of(data), data.offset, data.levels)
+    pairs = data.preferences if data.order is None or data.preferences is None else data.preferences.moved(data.order)
+    return Stream(data.feature_names, _blocks_of(data), data.offset, data.levels, pairs)
 
 
 def _blocks_of(data: RankingData) -> Iterator[Block]:
@@ -63,4 +72,5 @@ def _blocks_of(data: RankingData) -> Iterator[Block]:
             comment=rows_of(data.comment, rows),
             sample_weight=rows_of(data.sample_weight, rows),
             query_weight=rows_of(data.query_weight, query),
+            kept=kept_rows(data.kept, rows),
         )

@@ -19,6 +19,7 @@ from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream
+from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
 from exactrank.threads import thread_count
 
@@ -37,6 +38,7 @@ class CubicPolynomial:
     noise: float = 0.0
     seed: int = 0
     threads: int | None = None
+    document_ids: bool = False  #: whether documents have ids, such as 7-3 for the third of query 7
 
     def __post_init__(self) -> None:
         for name, least, most in (("features", 1, 1000), ("documents", 1, 10**7), ("grades", 2, 1000)):
@@ -58,7 +60,8 @@ class CubicPolynomial:
         stream = self.stream(queries, first)
         blocks = list(stream.blocks)
         X, y, qid = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("X", "y", "qid"))
-        return RankingData.from_arrays(X, y, qid=qid, feature_names=stream.feature_names)
+        docid = [name for block in blocks for name in block.docid or ()] or None
+        return RankingData.from_arrays(X, y, qid=qid, feature_names=stream.feature_names, docid=docid)
 
     def _blocks(self, first: int, last: int) -> Iterator[Block]:
         """Blocks begin at multiples of their size, each with a generator of its own."""
@@ -66,7 +69,8 @@ class CubicPolynomial:
             X, goodness = self._drawn(np.random.default_rng([self.seed, 2, start]), QUERIES_PER_BLOCK * self.documents)
             qid = np.repeat(np.arange(start, start + QUERIES_PER_BLOCK), self.documents)
             rows = slice(*np.searchsorted(qid, [first, last]))
-            yield Block(X[rows], np.searchsorted(self._cuts, goodness[rows]).astype(np.float64), qid[rows] + 1)
+            ids = TextColumn.of(f"{q + 1}-{i % self.documents + 1}" for i, q in enumerate(qid)).take(rows) if self.document_ids else None
+            yield Block(X[rows], np.searchsorted(self._cuts, goodness[rows]).astype(np.float64), qid[rows] + 1, ids)
 
     def _drawn(self, rng: np.random.Generator, count: int) -> tuple[Matrix, PerDocument]:
         X = rng.standard_normal((count, self.features), dtype=np.float32)

@@ -343,5 +343,6 @@ def _extended(data: RankingData, documents: list[list[str]]) -> RankingData:
         docid=TextColumn.of(chain.from_iterable(documents)),
         comment=None if data.comment is None else TextColumn.concatenated([data.comment, TextColumn.of([""])]).take(source),
         sample_weight=None if data.sample_weight is None else placed(data.sample_weight, 1.0),
+        kept={name: placed(values, 0.0) for name, values in data.kept.items()},
         order=order,
     )

@@ -21,6 +21,7 @@ from typing import TypeVar
 import numpy as np
 
 from exactrank.arrays import Boundaries, PerDocument, Rows
+from exactrank.data.kept import kept_rows
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.fuse.lists import kth_largest
@@ -91,6 +92,11 @@ def check_relevance(problem: Problem, data: RankingData) -> None:
         raise DataError(f"no document that was retrieved is relevant by {problem.measure}; check the judgments and the document ids")
 
 
+def regraded(data: RankingData, measure: Measure) -> tuple[RankingData, Measure]:
+    """Data whose grades are what ``measure`` reads, and the measure of these: systems may be taken from it without losing a column."""
+    return (data, measure) if measure.column is None else (replace(data, y=measure.grades(data)), replace(measure, column=None))
+
+
 def problem_of(
     data: RankingData, measure: Measure, normalise: str, absent: str, nonnegative: bool = True, threads: int | None = None
 ) -> Problem:
@@ -113,6 +119,7 @@ def problem_of(
         sample_weight=None,
         offset=None,
         levels={},
+        kept=kept_rows(data.kept, rows),
     )
     return Problem(measure, bare, values, ranked, nonnegative, threads)
 

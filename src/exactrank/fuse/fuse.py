@@ -21,7 +21,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.fuse.certificate import Certificate, certifiable, certified
 from exactrank.fuse.choose import choose
-from exactrank.fuse.contenders import check_relevance, check_systems, problem_of
+from exactrank.fuse.contenders import check_relevance, check_systems, problem_of, regraded
 from exactrank.fuse.engines import ENGINES
 from exactrank.fuse.engines.base import DEPTH, Engine
 from exactrank.fuse.fusion import Fusion
@@ -32,7 +32,7 @@ from exactrank.fuse.search import ascended, best_of, flat_range, tuned
 from exactrank.fuse.systems import select_systems
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import mean_over_queries
-from exactrank.measures.parse import parse_measure
+from exactrank.measures.goal import Goal, parse_goal, unreached
 from exactrank.objectives.step_function import SAME_VALUE
 
 CONSTANTS = (60, 10, 1)  #: of reciprocal ranks, where all normalisations are tried
@@ -72,6 +72,9 @@ def fuse(
     ``folds`` and ``bootstrap`` (each 0: none) give the cross-validated value and 95% intervals. Three systems are searched until the
     certified gap is at most ``tolerance`` or ``cells`` triangles were examined (default: as many as take a few seconds).
 
+    ``measure`` may have constraints, as in ``nDCG@10 subject to revenue@10 >= 0.31``: for two systems the result is the global optimum of
+    the weights that keep them, for more a local one, without a certificate.
+
     ``progress=True`` shows in a terminal or a notebook what is being done; a function is called with an `Advance` before each step.
 
     >>> X = [[3.0, 0.1], [2.0, 0.9], [1.0, 0.8], [9.0, 0.7], [8.0, 0.9], [1.0, 0.2]]
@@ -80,16 +83,18 @@ def fuse(
     >>> fusion.value, fusion.optimum
     (1.0, 'global')
     """
-    parsed, target = parse_measure(measure), None if engine is None else ENGINES[engine]
+    goal, target = parse_goal(measure), None if engine is None else ENGINES[engine]
     tried, rule = _normalisations(target, normalise, folds), _absent(target, absent)
     depth = DEPTH if depth is None and target else depth
+    parsed = goal.measure
     _check(parsed, target, depth, nonnegative, folds, bootstrap=bootstrap, cells=cells, tolerance=tolerance)
-    chosen = _chosen(data, data.feature_names if systems is None else systems, target, depth)
+    named = data.feature_names if systems is None else systems
+    chosen, *others = (_chosen(regraded(data, each)[0], named, target, depth) for each in goal.measures)
     check_systems(chosen, folds)
     with heard(progress, "fuse", lambda advance: Line(None, advance.running[0])) as listener:
         begin = in_steps(listener, 4 if len(tried) > 1 else 3)
         begin(f"normalising scores of {chosen.n_documents:,} documents")
-        problems = {how: problem_of(chosen, parsed, how, rule, nonnegative, threads) for how in tried}
+        problems = {how: _posed(chosen, others, goal, how, rule, nonnegative, threads) for how in tried}
         check_relevance(problems[tried[0]], chosen)
 
         queries, weight, combine = chosen.n_queries, chosen.weights, (target and target.combine) or weighted_sum
@@ -101,12 +106,13 @@ def fuse(
         choice = choose(problems, combine, fold, draws, seed) if len(tried) > 1 else None
         how = choice.name if choice else tried[0]
         problem = problems[how]
-        measured = problem if combine is weighted_sum else replace(problem, combine=combine)
+        measured = problem if combine is weighted_sum else problem.combined(combine)
 
         begin("tuning the weights")
         trainings = {f: others for f in range(folds) if problem.counts(others := weight * (fold != f))}
         found = _best(problem, list(trainings.values()), tolerance, cells, seed)
         weights = _in_decimals(measured, found.weights) if target else found.weights
+        reached = _reached(measured, goal, weights)
         in_sample, held_out = measured.per_query(weights), np.full(len(fold), np.nan)
         for f, elsewhere in zip(trainings, found.elsewhere, strict=True):
             held_out[fold == f] = measured.per_query(elsewhere)[fold == f]
@@ -129,7 +135,30 @@ def fuse(
             engine=engine,
             depth=depth,
             normalisations=choice.worth if choice else (),
+            constraints=reached,
         )
+
+
+def _posed(
+    chosen: RankingData, others: Sequence[RankingData], goal: Goal, how: str, absent: str, nonnegative: bool, threads: int | None
+) -> Problem:
+    """The problem of the goal's measure, with those of its constraints, each on data with the grades that it reads."""
+    own, *rest = (
+        problem_of(data, replace(measure, column=None), how, absent, nonnegative, threads)
+        for data, measure in zip([chosen, *others], goal.measures, strict=True)
+    )
+    return replace(own, limits=tuple(zip(rest, goal.constraints, strict=True)))
+
+
+def _reached(problem: Problem, goal: Goal, weights: Weights) -> dict[str, float]:
+    """What the measure of each constraint is; an error where one is missed."""
+    reached = {}
+    for other, constraint in problem.limits:
+        value = other.value(weights, other.data.weights)
+        if constraint.shortfall(value) > 0:
+            raise unreached(goal, constraint, value, most=problem.systems == 2 and len(problem.limits) == 1)
+        reached[str(constraint)] = value
+    return reached
 
 
 def _chosen(data: RankingData, systems: Sequence[str], engine: Engine | None, depth: int | None) -> RankingData:
@@ -222,7 +251,7 @@ def _best(problem: Problem, trainings: Sequence[PerQuery], tolerance: float, cel
         return _Best(sweep.weights(sweep.best.middle()), interval, elsewhere, swept, sweep)
     weights, *elsewhere = tuned(problem, [even, *trainings], seed)
     weights, certificate = ascended(problem, weights, even), None
-    if problem.systems == 3 and certifiable(problem):
+    if problem.systems == 3 and not problem.limits and certifiable(problem):
         weights, certificate = certified(problem, weights, tolerance=tolerance, cells=cells)
     interval = tuple(flat_range(problem, weights, j) for j in range(problem.systems))
     return _Best(weights, interval, elsewhere, certificate=certificate)

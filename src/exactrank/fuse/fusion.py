@@ -7,7 +7,7 @@ A fused score is that of `fuse.py`'s equation (1). With an engine it is what the
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -59,6 +59,7 @@ class Fusion(Shown, Pictured):
     engine: str | None = None  #: that it was tuned for
     depth: int | None = None  #: documents of each system's list that are looked at
     normalisations: tuple[Compared, ...] = ()  #: what each that was tried is worth, held out; the gain is that of the one chosen
+    constraints: Mapping[str, float] = field(default_factory=dict)  #: that the weights keep, each with the value of its measure
 
     def predict(self, data: RankingData) -> PerDocument:
         """The fused score of each row of ``data``, in the caller's order; -inf for a document that is not ranked."""
@@ -174,13 +175,14 @@ class Fusion(Shown, Pictured):
             "certificate": bounds,
             "comparison": [_plain(vars(row)) for row in self.comparison],
             "normalisations": [_plain(vars(row)) for row in self.normalisations],
-        }
+        } | ({"constraints": dict(self.constraints)} if self.constraints else {})
 
     def __repr__(self) -> str:
         named = list(zip(self.systems, self.weights, strict=True))[:NAMED]
         weights = ", ".join(f"{clipped(printable(name), LETTERS)} {weight:.4f}" for name, weight in named)
         more = f", … and {len(self.systems) - NAMED:,} more" if len(self.systems) > NAMED else ""
-        return f"Fusion({self.measure} {self.value:.4f} with {weights}{more}; {self.normalise}, {self.optimum} optimum)"
+        kept = "".join(f", {each} ({value:.4f})" for each, value in self.constraints.items())
+        return f"Fusion({self.measure} {self.value:.4f}{kept} with {weights}{more}; {self.normalise}, {self.optimum} optimum)"
 
     def _columns(self) -> dict[str, Values]:
         intervals = self.bootstrap_interval or [(np.nan, np.nan)] * len(self.systems)

@@ -58,6 +58,7 @@ def read_fusion(record: Mapping[str, Any], where: str) -> Fusion:
         engine=engine,
         depth=depth,
         normalisations=file.compared("normalisations"),
+        constraints=file.constraints(),
     )
 
 
@@ -109,6 +110,12 @@ class _File:
         if not isinstance(found, dict) or tuple(found) != systems:
             raise self.damaged(key)
         return tuple(self.pair(key, value) for value in found.values())
+
+    def constraints(self) -> dict[str, float]:
+        found = self.record.get("constraints", {})
+        if not isinstance(found, dict):
+            raise self.damaged("constraints")
+        return {name: self.number("constraints", value) for name, value in found.items()}
 
     def certificate(self, bounds: Any) -> Certificate:
         cells = bounds.get("cells") if isinstance(bounds, dict) and set(bounds) == {"lower", "upper", "cells"} else None

@@ -42,4 +42,7 @@ def draw_weights(axes: "Axes", fusion: "Fusion", sweep: Sweep) -> None:
     weight = f"weight of{sign}{caption(grows)} (that of{other}{caption(falls)} is 1 minus this)"
     axes.set(xlim=(0, 1), xlabel=weight, ylabel=f"{fusion.measure}, mean over queries")
     axes.margins(y=0.12)
+    if fusion.constraints:  # where one is missed, the function falls below the picture
+        kept = [*sweep.steps.values[sweep.steps.values >= 0], *values.values()]
+        axes.set_ylim(min(kept) - 0.12 * (max(kept) - min(kept) + 1e-3))
     axes.legend(loc="best", frameon=True, framealpha=0.8, edgecolor="none")

@@ -15,7 +15,7 @@ be kept apart, so that they can be weighted anew:
     f(alpha) = sum_q w_q f_q(alpha) / sum_q w_q                                                                 (4)
 
 With the jumps of all queries in order of their points, (4) is a running sum for any query weights: a bootstrap sample or a
-training fold costs only one pass over the jumps.
+training fold costs only one pass over the jumps. With constraints on other measures f is that of `exactrank.objectives.constrained`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -32,6 +32,8 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.fuse.normalise import Retrieved, SystemScores
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, mean_over_queries
+from exactrank.measures.goal import Constraint
+from exactrank.objectives.constrained import constrained
 from exactrank.objectives.profile import check_pairs, profile, ray_of
 from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, Interval, StepFunction
 from exactrank.threads import Pool, thread_count
@@ -109,6 +111,7 @@ class Problem:
     nonnegative: bool = True
     threads: int | None = None
     combine: Combine = weighted_sum  #: what measures; sweeps are of (1) in double precision
+    limits: "tuple[tuple[Problem, Constraint], ...]" = ()  #: other measures of the same systems, each with what it must keep
 
     @property
     def systems(self) -> int:
@@ -133,7 +136,12 @@ class Problem:
         """The problem of some of the queries."""
         data = self.data.take_queries(queries)
         rows = np.repeat(self.data.indptr[queries] - data.indptr[:-1], data.sizes) + np.arange(data.n_documents)
-        return replace(self, data=data, values=self.values[:, rows], ranked=self.ranked[rows])
+        limits = tuple((other.part(queries), each) for other, each in self.limits)
+        return replace(self, data=data, values=self.values[:, rows], ranked=self.ranked[rows], limits=limits)
+
+    def combined(self, combine: Combine) -> "Problem":
+        """The problem as it is measured by scores that are combined otherwise."""
+        return replace(self, combine=combine, limits=tuple((other.combined(combine), each) for other, each in self.limits))
 
     def scores(self, weights: Weights) -> PerDocument:
         """(1), as ``combine`` has it, -inf where a document is not ranked."""
@@ -144,8 +152,9 @@ class Problem:
         return self.bound.values(self.scores(weights))
 
     def value(self, weights: Weights, query_weight: PerQuery) -> float:
-        """The measure's mean over queries."""
-        return mean_over_queries(self.per_query(weights), query_weight)
+        """The measure's mean over queries; where ``limits`` are missed, minus the shortfall."""
+        missed = float(sum(each.shortfall(other.value(weights, query_weight)) for other, each in self.limits))
+        return -missed if missed > 0 else mean_over_queries(self.per_query(weights), query_weight)
 
     def ray(self, start: Weights, end: Weights) -> tuple[PerDocument, PerDocument]:
         """The scores at ``start`` and their direction towards ``end``, (2)."""
@@ -155,7 +164,9 @@ class Problem:
     def sweep(self, start: Weights, end: Weights, query_weight: PerQuery) -> Sweep:
         """The measure on the segment from ``start`` to ``end``, (2)."""
         ray = self.ray(start, end)
-        return Sweep(start, end, profile(self.measure, self.data, *ray, low=0.0, high=1.0, weight=query_weight, threads=self.threads))
+        steps = profile(self.measure, self.data, *ray, low=0.0, high=1.0, weight=query_weight, threads=self.threads)
+        others = [(other.sweep(start, end, query_weight).steps, each) for other, each in self.limits]
+        return Sweep(start, end, constrained(steps, others) if others else steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +178,7 @@ class QuerySteps(Segment):
     to: Floats  #: the jump from left of the point to it
     whole: Floats  #: the jump from left of the point to right of it
     query: Rows  #: whose jump it is
+    limits: "tuple[tuple[QuerySteps, Constraint], ...]" = ()
 
     @classmethod
     def of(cls, problem: Problem, start: Weights, end: Weights) -> "QuerySteps":
@@ -178,7 +190,8 @@ class QuerySteps(Segment):
         real = np.flatnonzero((np.abs(to) > SAME_VALUE) | (np.abs(beyond) > SAME_VALUE))  # the rest is rounding
         order = real[np.argsort(at[real], kind="stable")]
         query = np.repeat(np.arange(problem.data.n_queries), counts)
-        return cls(start, end, here, at[order], to[order], (to + beyond)[order], query[order])
+        limits = tuple((cls.of(other, start, end), each) for other, each in problem.limits)
+        return cls(start, end, here, at[order], to[order], (to + beyond)[order], query[order], limits)
 
     def sweep(self, query_weight: PerQuery) -> Sweep:
         """(4), with a breakpoint wherever a query that counts has one."""
@@ -189,10 +202,14 @@ class QuerySteps(Segment):
         first = np.flatnonzero(np.append(True, points[1:] != points[:-1])[: len(points)])  # of the jumps at one point
         values = np.append(running[first], running[-1])
         reached = np.add.reduceat(shares * self.to[counting], first) if len(first) else np.zeros(0)
-        return Sweep(self.start, self.end, StepFunction(points[first], values, values[:-1] + reached))
+        steps = StepFunction(points[first], values, values[:-1] + reached)
+        others = [(other.sweep(query_weight).steps, each) for other, each in self.limits]
+        return Sweep(self.start, self.end, constrained(steps, others) if others else steps)
 
     def best(self, query_weight: PerQuery) -> Interval:
         """Where (4) is largest, the widest of such places; neighbours of the same value count as one."""
+        if self.limits:
+            return self.sweep(query_weight).best
         share, here = self._shares(query_weight)
         running = np.append(0.0, np.cumsum(share[self.query] * self.whole))
         inside, low, high = self._intervals

@@ -21,6 +21,7 @@ Array = Any  #: of CuPy, or NumPy in the tests: both have the same functions, an
 KERNELS = "lists", "measures", "lambdas", "losses", "line_search"
 #: Threads of a block; kernels work for any number.
 BLOCK = 128
+NULL = np.uint64(0)
 
 
 class Device(Protocol):
@@ -56,14 +57,14 @@ class Cuda:
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
 
     def launch(self, kernel: str, threads: int, real: np.dtype[Any], *args: object) -> None:
-        _compiled(real.name)(kernel)((-(-threads // BLOCK),), (BLOCK,), _pointers(args))
+        _compiled(real, kernel)((-(-threads // BLOCK),), (BLOCK,), _pointers(args))
 
     def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: np.dtype[Any], *args: object) -> None:
-        _compiled(real.name)(kernel)((blocks,), (threads,), _pointers(args), shared_mem=shared)
+        _compiled(real, kernel)((blocks,), (threads,), _pointers(args), shared_mem=shared)
 
 
 def _pointers(args: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(np.uint64(0) if argument is None else argument for argument in args)
+    return tuple(NULL if argument is None else argument for argument in args)
 
 
 @contextmanager
@@ -87,13 +88,17 @@ def on_host(array: Array) -> Array:
 
 
 @cache
-def _compiled(real: str) -> Callable[[str], Any]:
-    """The kernels for scores of that type, by name."""
+def _compiled(real: np.dtype[Any], kernel: str) -> Callable[..., None]:
+    """The kernel for scores of that type."""
+    return _module(real).get_function(kernel)  # type: ignore[no-any-return]
+
+
+@cache
+def _module(real: np.dtype[Any]) -> Any:
     import cupy
 
-    options = ("-std=c++17", f"-DREAL={ {'float32': 'float', 'float64': 'double'}[real] }", "--use_fast_math")
-    module = cupy.RawModule(code=source(), options=options)
-    return cache(module.get_function)
+    options = ("-std=c++17", f"-DREAL={ {'float32': 'float', 'float64': 'double'}[real.name] }", "--use_fast_math")
+    return cupy.RawModule(code=source(), options=options)
 
 
 def source() -> str:

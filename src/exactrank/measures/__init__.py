@@ -4,5 +4,21 @@ from exactrank.measures.base import Measure
 from exactrank.measures.binary import AP, RBP, RR, Precision, Recall, Success
 from exactrank.measures.graded import DCG, ERR, NDCG, MeanNDCG
 from exactrank.measures.pairwise import Bpref, PairwiseCorrect
+from exactrank.measures.total import Total
 
-__all__ = ["AP", "DCG", "ERR", "NDCG", "RBP", "RR", "Bpref", "MeanNDCG", "Measure", "PairwiseCorrect", "Precision", "Recall", "Success"]
+__all__ = [
+    "AP",
+    "DCG",
+    "ERR",
+    "NDCG",
+    "RBP",
+    "RR",
+    "Bpref",
+    "MeanNDCG",
+    "Measure",
+    "PairwiseCorrect",
+    "Precision",
+    "Recall",
+    "Success",
+    "Total",
+]

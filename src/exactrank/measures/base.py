@@ -13,6 +13,7 @@ nDCG(gain='exp2', discount='log2', short='pad', empty=0, ties='input')@10
 ``ties``: how documents of equal score are ranked: ``'input'`` in the order given; ``'pessimistic'`` lowest grade first;
 ``'expected'`` the mean over all their orders; ``'docid'`` as trec_eval does, scores compared in single precision and
 then document ids descending.
+``column``: the column or feature of the data that holds what is read as grades, such as a price; None for the grades themselves.
 """
 
 import math
@@ -28,7 +29,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import IncompatibleError, MeasureError
+from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.measures.bound import BoundMeasure
 from exactrank.registry import Registry
 
@@ -44,10 +45,12 @@ class Measure(ABC):
     k: int | None = None
     empty: Empty = 0
     ties: Ties = "input"
+    column: str | None = None
 
     name: ClassVar[str]  #: in the notation of ir_measures
     aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  #: other names, with the settings they imply
     has_cutoff: ClassVar[bool] = True
+    counts_pairs: ClassVar[bool] = False  #: Does it count pairs that are given beside the grades?
     registry: ClassVar[Registry[type["Measure"]]]  #: by all names, in small letters
 
     def __init_subclass__(cls) -> None:
@@ -65,6 +68,8 @@ class Measure(ABC):
             raise MeasureError(f"{self.name}: the cutoff k must be a whole number of at least 1, got {self.k!r}")
         self._expect("empty", (0, 1, "skip"))
         self._expect("ties", ("input", "pessimistic", "expected", "docid"))
+        if self.column is not None and (not isinstance(self.column, str) or not self.column):
+            raise MeasureError(f"{self.name}: column must be the name of a column, got {self.column!r}")
 
     @classmethod
     def from_notation(cls, settings: dict[str, Any]) -> dict[str, Any]:
@@ -91,8 +96,8 @@ class Measure(ABC):
         >>> bound.values(np.array([0.3, 0.2, 0.1, 0.9])).round(4), round(bound.mean(np.array([0.3, 0.2, 0.1, 0.9])), 4)
         (array([0.659, 0.   ]), 0.3295)
         """
-        kernel, grades = self.kernel(data.y, data.longest)
-        tie_key = data.y if self.ties == "pessimistic" else None
+        kernel, grades = self._kernel_on(data)
+        tie_key = self._worst_first(data) if self.ties == "pessimistic" else None
         if self.ties == "docid":
             if data.docid is None:
                 raise IncompatibleError(
@@ -100,6 +105,28 @@ class Measure(ABC):
                 )
             tie_key = data.docid.places_from_last
         return BoundMeasure(self, data, data.weights if weights is None else weights, threads, kernel, grades, tie_key)
+
+    def grades(self, data: RankingData) -> PerDocument:
+        """What is read as grades: those of ``data``, or its ``column``, which must hold numbers of at least 0."""
+        if self.column is None:
+            return data.y
+        values = data.column(self.column)
+        bad = np.flatnonzero(~(values >= 0))
+        if len(bad):
+            row, value = bad[0] if data.order is None else data.order[bad[0]], values[bad[0]]
+            remedy = (
+                "give every document a number" if np.isnan(value) else "add a constant to the column, or give 0 where nothing is gained"
+            )
+            raise DataError(f"{self}: column {self.column!r} is {value:g} in row {row}, and gains are numbers of at least 0; {remedy}")
+        return values
+
+    def _kernel_on(self, data: RankingData) -> tuple[_core.Kernel, PerDocument]:
+        """`kernel` of the documents of ``data``."""
+        return self.kernel(self.grades(data), data.longest)
+
+    def _worst_first(self, data: RankingData) -> PerDocument:
+        """By what tied documents stand in their worst order, the smallest first."""
+        return self.grades(data)
 
     @property
     def cutoff(self) -> int:
@@ -119,9 +146,12 @@ class Measure(ABC):
 
     def _notation(self, defaults: bool) -> str:
         """The notation that `parse_measure` reads, with the settings that are as by default or without; its own come first."""
-        ordered = sorted(fields(self), key=lambda field: field.name in ("empty", "ties"))
+        ordered = sorted(fields(self), key=lambda field: field.name in ("empty", "ties", "column"))
         values = {field: getattr(self, field.name) for field in ordered if field.name != "k"}
-        inside = ", ".join(f"{field.name}={_shown(value)}" for field, value in values.items() if defaults or value != field.default)
+        written = [
+            (field.name, value) for field, value in values.items() if value != field.default or (defaults and field.name != "column")
+        ]
+        inside = ", ".join(f"{name}={_shown(value)}" for name, value in written)
         return self.name + (f"({inside})" if inside else "") + ("" if self.k is None else f"@{self.k}")
 
     def _expect(self, field: str, allowed: tuple[Any, ...]) -> None:

@@ -88,7 +88,10 @@ class BoundMeasure:
     @cached_property
     def most(self) -> float:
         """What no ranking exceeds: the mean of the ideal ones where each has 1, or is worth as much as the worst; else infinity."""
-        best, worst = self.values(self.data.y), self.values(-self.data.y)
+        if self.measure.counts_pairs and self.data.preferences is not None:
+            return np.inf  # pairs may contradict each other, and then no order has all of them
+        grades = self.measure.grades(self.data)
+        best, worst = self.values(grades), self.values(-grades)
         is_most = (best == 1) | (best == worst) | np.isnan(best)
         return mean_over_queries(best, self.weights) if np.all(is_most) else np.inf
 

@@ -13,12 +13,13 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of
-from exactrank.measures.parse import find_preset, parse_measure
+from exactrank.measures.goal import parse_goal
+from exactrank.measures.parse import find_preset
 from exactrank.table import Shown, Table, Values
 
 RESAMPLES = 2000
 #: How many drawn queries are held at a time.
-DRAWS_AT_ONCE = 1 << 20
+DRAWS_AT_ONCE = 1 << 18
 #: Up to this many queries a notebook shows intervals without being asked.
 QUICK = 20_000
 
@@ -124,7 +125,7 @@ def evaluate(
     given = list(measures) if isinstance(measures, Sequence) and not isinstance(measures, str) else [measures]
     if not given:
         raise MeasureError("name at least one measure, e.g. nDCG@10")
-    named = {str(m): parse_measure(m, preset) for m in given}
+    named = {name: measure for each in given for name, measure in _named(each, preset).items()}
     in_order = data.grouped(checked_scores(data, scores))
     values, retrieved = values_of([measure.on(data, threads=threads) for measure in named.values()], in_order)
     if not counts_all(preset, complete):
@@ -135,6 +136,12 @@ def evaluate(
                 f"{name} is infinite: the gain of grade {data.y.max():g} overflows; use gain='linear', or nDCG, which has no limit"
             )
     return Evaluation(named, values, data.qid, data.weights, seed)
+
+
+def _named(given: str | Measure, preset: str | None) -> dict[str, Measure]:
+    """What to evaluate, by name: a measure as it was written, or the measures of a goal with constraints."""
+    goal = parse_goal(given, preset)
+    return {str(measure): measure for measure in goal.measures} if goal.constraints else {str(given): goal.measure}
 
 
 def counts_all(preset: str | None, complete: bool | None) -> bool:

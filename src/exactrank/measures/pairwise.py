@@ -3,6 +3,10 @@
     PairwiseCorrect = sum over pairs with y_a > y_b of [a above b]  /  (number of such pairs)                   (1)
     Bpref = 1/R sum over relevant d of  1 - min(n_d, R) / min(R, N)                                             (2)
 
+Where the data has pairs of its own (`exactrank.data.preferences`), they are counted beside those of grades, each by its weight w:
+
+    PairwiseCorrect = (sum of (1) + sum of w [better above worse]) / (number of pairs of (1) + sum of w)        (3)
+
 With ``rel`` given, grades count in (1) only as relevant or not, and it is the area under the ROC curve of the query (AUC). A query all
 of whose documents are alike has no such pair and is ``empty``.
 
@@ -19,6 +23,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import PerDocument
+from exactrank.data.ranking_data import RankingData
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.binary import Binary
@@ -34,6 +39,7 @@ class PairwiseCorrect(Measure):
     name: ClassVar[str] = "PairwiseCorrect"
     aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {"AUC": {"rel": 1}}
     has_cutoff: ClassVar[bool] = False
+    counts_pairs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,8 +51,30 @@ class PairwiseCorrect(Measure):
         return y if self.rel is None else (y >= self.rel).astype(np.float64)
 
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
-        gain = _core.Gain("identity") if self.rel is None else _core.Gain("threshold", self.rel)
-        return _core.pairwise_correct(gain, self.empty_value), y
+        return _core.pairwise_correct(self._gain, self.empty_value), y
+
+    def _kernel_on(self, data: RankingData) -> tuple[_core.Kernel, PerDocument]:
+        if data.preferences is None:
+            return super()._kernel_on(data)
+        kernel = _core.preference_correct(self._gain, self.grades(data), data.preferences.native(data.indptr), self.empty_value)
+        return kernel, np.arange(data.n_documents, dtype=np.float64)  # pairs are of documents, not of grades
+
+    def _worst_first(self, data: RankingData) -> PerDocument:
+        """By grade or, where pairs are given, by the weight of all pairs that a document wins less that of those that it loses."""
+        if data.preferences is None:
+            return super()._worst_first(data)
+        grades = self.grades(data)
+        wins, losses = data.preferences.wins_and_losses(data.n_documents)
+        for first, last in zip(data.indptr[:-1], data.indptr[1:], strict=True):
+            u = self.usefulness(grades[first:last])
+            rising = np.sort(u)
+            wins[first:last] += np.searchsorted(rising, u)
+            losses[first:last] += last - first - np.searchsorted(rising, u, side="right")
+        return np.asarray(wins - losses)
+
+    @property
+    def _gain(self) -> _core.Gain:
+        return _core.Gain("identity") if self.rel is None else _core.Gain("threshold", self.rel)
 
     def swap_deltas(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
         u = self.usefulness(np.asarray(y, np.float64))

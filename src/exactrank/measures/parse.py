@@ -17,6 +17,8 @@ sample. ``tests/test_agreement.py`` compares each preset with the installed tool
 
 Names exactly as trec_eval writes them are its measures with its conventions, even without a preset: ``ndcg``, ``ndcg_cut_10``,
 ``map``, ``map_cut_10``, ``recip_rank``, ``P_5``, ``recall_100``, ``success_1``, ``bpref``.
+
+``revenue@10`` is the total of the column ``revenue`` over the first 10 ranks (`total.py`).
 """
 
 import ast
@@ -30,11 +32,15 @@ from typing import Any
 from exactrank.data.alignment import first_repeated
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
+from exactrank.measures.total import Total, names_a_column
 
 SETTINGS = 100_000  #: characters of the settings of a measure or a method: a table of gains may be long
 _TREC = re.compile(r"(?P<whole>ndcg|map|recip_rank|bpref)|(?P<cut>ndcg_cut|map_cut|P|recall|success)[_.](?P<k>[0-9]+)", re.ASCII)
 _OF_TREC = {"ndcg": "nDCG", "ndcg_cut": "nDCG", "map": "AP", "map_cut": "AP", "recip_rank": "RR", "recall": "R", "success": "Success"}
 _FORM = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<inside>.*)\))?\s*(?:@\s*(?P<k>[^@\s]+))?\s*", re.DOTALL)
+
+#: Between a measure and constraints (`goal.py`).
+SUBJECT_TO = re.compile(r"\s+subject\s+to\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -80,13 +86,18 @@ def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
     """
     if isinstance(text, Measure):
         return text
+    if isinstance(text, str) and SUBJECT_TO.search(text):
+        raise MeasureError(f"{text!r} has constraints, which DirectRank and xr.fuse take; give one measure here, without 'subject to'")
     text, preset = _as_trec_eval(text, preset)
     form = _FORM.fullmatch(text) if isinstance(text, str) else None
     if form is None:
         raise MeasureError(f"{reprlib.repr(text)} is not a measure; write e.g. nDCG@10 or AP(rel=2)")
     name, inside, k = form["name"], form["inside"] or "", form["k"]
+    if k and not form["inside"] and names_a_column(name):
+        name, inside = Total.name, f"column={name!r}"
     if name not in Measure.registry:
-        raise Measure.registry.unknown(name, known_measures())
+        more = f"; a column of the data is written Total(column={name!r})@{k}" if k else ""
+        raise Measure.registry.unknown(name, known_measures(), more)
     kind = Measure.registry[name]
     try:
         stated = kind.from_notation(settings_in(inside))

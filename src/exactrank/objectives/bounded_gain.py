@@ -29,14 +29,15 @@ MOST = 8.0
 
 def training_kernel(measure: Measure, data: RankingData) -> tuple[_core.Kernel, PerDocument]:
     """The kernel of ``measure`` with the grades that it reads, those that are exponents after (1)."""
-    asked, grades = bounded(measure, data.y)
+    asked, grades = bounded(measure, measure.grades(data))
     return asked.kernel(grades, data.longest)
 
 
 def gentle(bound: BoundMeasure) -> BoundMeasure:
     """``bound`` to judge by in training, (1); itself where that changes no grade."""
-    asked, grades = bounded(bound.measure, bound.data.y)
-    return bound if grades is bound.data.y else asked.on(replace(bound.data, y=grades), bound.weights, bound.threads)
+    y = bound.measure.grades(bound.data)
+    asked, grades = bounded(bound.measure, y)
+    return bound if grades is y else replace(asked, column=None).on(replace(bound.data, y=grades), bound.weights, bound.threads)
 
 
 def bounded(measure: Measure, y: PerDocument) -> tuple[Measure, PerDocument]:

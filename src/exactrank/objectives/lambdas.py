@@ -25,6 +25,13 @@ With ``normalise`` all forces and curvatures of a query are multiplied by
     log2(1 + S) / S,    S = the sum of the forces' sizes, each at both documents of its pair                    (6)
 
 so that a query with many or strong pairs counts for less: about the logarithm of its former weight. (LightGBM's ``lambdarank_norm``.)
+
+Pairs that the data has beside its grades (`exactrank.data.preferences`) push too, wherever they are ranked: ``neighbours`` and
+``truncation`` do not limit them. Without a measure the weight of such a pair in (1) is the one given, w_ij. With a measure it is
+
+    weight_ij = w_ij / (sum of the query's w),                                                                  (7)
+
+what the pair is worth to PairwiseCorrect on these pairs, since a measure of grades says nothing about them.
 """
 
 from dataclasses import dataclass, field, replace
@@ -82,13 +89,15 @@ class LambdaRule:
         """How many pairs of documents meet in one pass."""
         sizes, cutoff = data.sizes, NO_CUTOFF if self.measure is None else self.measure.cutoff
         upper = np.minimum(sizes - 1, min(self.truncation or NO_CUTOFF, cutoff))
-        return float(np.minimum(upper * sizes - upper * (upper + 1) / 2, upper * (self.neighbours or NO_CUTOFF)).sum())
+        given = 0 if data.preferences is None else len(data.preferences)
+        return given + float(np.minimum(upper * sizes - upper * (upper + 1) / 2, upper * (self.neighbours or NO_CUTOFF)).sum())
 
     def rule_on(self, data: RankingData) -> _core.LambdaRule:
         """The rule as the kernels take it."""
         kernel, grades = (None, data.y) if self.measure is None else training_kernel(self.measure, data)
         limits = self.neighbours or NO_CUTOFF, self.truncation or NO_CUTOFF
-        return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0, self.normalise)
+        given = None if data.preferences is None else data.preferences.native(data.indptr)
+        return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0, self.normalise, given)
 
 
 @dataclass(frozen=True)

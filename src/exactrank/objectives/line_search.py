@@ -73,11 +73,11 @@ class IdealLikelihood:
     """
 
     def __init__(self, bound: BoundMeasure) -> None:
-        data = bound.data
+        data, y = bound.data, bound.measure.grades(bound.data)
         starts, sizes = data.indptr[:-1], data.sizes
         query = np.repeat(np.arange(data.n_queries), sizes)
-        order = np.lexsort((np.arange(data.n_documents), -data.y, query))
-        better = np.add.reduceat((data.y > np.repeat(np.minimum.reduceat(data.y, starts), sizes)).astype(np.int64), starts)
+        order = np.lexsort((np.arange(data.n_documents), -y, query))
+        better = np.add.reduceat((y > np.repeat(np.minimum.reduceat(y, starts), sizes)).astype(np.int64), starts)
         self._indptr = data.indptr
         self._ideal = (order - np.repeat(starts, sizes)).astype(np.int32)
         self._top = np.minimum(better, bound.measure.cutoff).astype(np.int32)

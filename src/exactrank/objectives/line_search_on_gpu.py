@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Matrix, PerDocument
+from exactrank.data.room import FeatureColumns
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.gpu.device import Array, Device, cuda, memory_for
 from exactrank.gpu.line_search import LineEvents
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.step_function import SAME_VALUE, Interval, StepFunction
 
-REMEDY = "train on fewer documents or features, or leave out device"
+REMEDY = "give fewer documents or features, or leave out device"
 
 
 class OnGpu:
@@ -32,12 +33,12 @@ class OnGpu:
                 self._sent[address] = numbers, self.device.xp.asarray(numbers)  # kept, so that nothing else gets its memory
         return self._sent[address][1]
 
-    def scores(self, columns: Matrix, weights: npt.NDArray[np.float64]) -> Array:
+    def scores(self, columns: FeatureColumns, weights: npt.NDArray[np.float64]) -> Array:
         """The sum of the features, each times its weight."""
-        documents = columns.shape[1]
+        documents = len(columns[0])
         scores = self.device.xp.zeros(documents)
         for j in np.flatnonzero(weights):
-            given = self.feature(columns[j]), np.float64(weights[j]), np.int64(documents), scores
+            given = self.feature(columns[int(j)]), np.float64(weights[j]), np.int64(documents), scores
             self.device.launch("add_feature", documents, np.dtype(np.float64), *given)
         return scores
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
+from exactrank.data.room import FeatureColumns
 from exactrank.gpu.device import Array, on_host
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.line_search import IdealLikelihood, LineSearch, Point
@@ -33,9 +34,9 @@ Direction: TypeAlias = int | Theta  #: a feature's number, or a vector of weight
 SCORES_PER_BLOCK = 1 << 16
 
 
-def columns_of(data: RankingData) -> Matrix:
-    """The features of ``data`` one after the other: a line search reads one of all documents."""
-    return _core.transposed(data.X, thread_count(None))
+def columns_of(data: RankingData, *, whole: bool = False) -> FeatureColumns:
+    """The features of ``data`` one after the other: a line search reads one of all documents; a GPU is sent the ``whole``."""
+    return FeatureColumns.of(data.X, whole=whole) if data.by_column is None or whole else data.by_column
 
 
 class LinearProfile:
@@ -45,7 +46,13 @@ class LinearProfile:
     """
 
     def __init__(
-        self, bound: BoundMeasure, columns: Matrix, *, point: Point = "middle", scale: PerFeature | float = 1.0, gpu: OnGpu | None = None
+        self,
+        bound: BoundMeasure,
+        columns: FeatureColumns,
+        *,
+        point: Point = "middle",
+        scale: PerFeature | float = 1.0,
+        gpu: OnGpu | None = None,
     ) -> None:
         self.data = bound.data
         self.columns = columns

@@ -233,7 +233,10 @@ class PairHinge:
     that pairs do, as in the papers above: then the mean loss of all queries is the mean over all pairs. A query of one grade
     contributes nothing.
 
-    No list of pairs is made: the time is O(n log n) for n documents and the memory O(n), whatever the number of different grades.
+    Pairs that the data has beside its grades (`exactrank.data.preferences`) are added to (1), each times its weight, and P_q grows by
+    these weights.
+
+    No list of pairs of grades is made: the time is O(n log n) for n documents and the memory O(n), whatever the number of different grades.
 
     ``normalise`` says what counts equally.
     """
@@ -250,7 +253,8 @@ class PairHinge:
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
         weight = data.weights / data.weights.mean()
-        return _core.pair_hinge(data.y, data.indptr, weight, self.loss == "squared-hinge", self.normalise == "query")
+        given = None if data.preferences is None else data.preferences.native(data.indptr)
+        return _core.pair_hinge(data.y, data.indptr, weight, self.loss == "squared-hinge", self.normalise == "query", given)
 
 
 @dataclass(frozen=True)

@@ -105,15 +105,18 @@ class QueryPerformance:
             raise IncompatibleError(
                 f"AdaRank needs a measure of at most 1, and {measure.name} can exceed that; use one relative to the ideal, e.g. nDCG"
             )
-        columns = (column.astype(np.float64) for column in bound.data.X.T)
         signs = (1.0, -1.0) if turned else (1.0,)
-        alone = np.swapaxes([[bound.values(sign * column) for sign in signs] for column in columns], 0, 1)
+        alone = np.empty((len(signs), bound.data.n_features, bound.data.n_queries))
+        for j, column in enumerate(columns_of(bound.data)):
+            for number, sign in enumerate(signs):
+                alone[number, j] = bound.values(sign * column.astype(np.float64))
         weight = np.where(np.isnan(alone[0, 0]), 0.0, bound.weights)
         if not np.any(weight):
             raise DataError(f"no query that {measure} counts has a weight above 0; give such a query a weight")
         self.weight: PerQuery = weight / weight.sum()  #: of each query; they sum to 1
         #: E of each feature alone, by sign, feature and query; 0 where a query is skipped.
-        self.alone: npt.NDArray[np.float64] = np.nan_to_num(np.ascontiguousarray(alone))
+        self.alone: npt.NDArray[np.float64] = alone
+        np.copyto(alone, 0.0, where=np.isnan(alone))
         self.measured = measured
 
     def performance(self, theta: Theta) -> tuple[float, PerQuery]:

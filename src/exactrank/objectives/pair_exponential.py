@@ -2,12 +2,14 @@
 
     loss(H) = sum_q w_q sum_{i, j: y_i < y_j} e^{H_i - H_j} / sum_q w_q (number of pairs of q)                  (1)
 
+Pairs that the data has beside its grades (`exactrank.data.preferences`) are added to both sums, each times its weight.
+
 H are scores and w the weights of queries. Each pair has a weight, what it adds to (1), as a share of all. The edge of a step
 
     h(x) = [x_f > t],    r = sum over pairs of weight_ij (h(x_j) - h(x_i)),    i the worse, j the better         (2)
 
 says how much better than chance h orders pairs, -1 to 1. The edges of all thresholds of all features take one pass over the
-documents, without looking at a pair (``rank_boost.hpp``).
+documents, without looking at a pair of grades (``rank_boost.hpp``).
 """
 
 from dataclasses import dataclass
@@ -53,7 +55,8 @@ class PairExponential:
     def __init__(self, data: RankingData, limit: int | None = None, threads: int | None = None) -> None:
         self._data = data
         self._threads = thread_count(threads)
-        self._native = _core.RankBoost(data.X, data.y, data.indptr, data.weights, limit or 0, self._threads)
+        given = None if data.preferences is None else data.preferences.native(data.indptr)
+        self._native = _core.RankBoost(data.X, data.y, data.indptr, data.weights, limit or 0, self._threads, given)
 
     def scores(self, theta: Theta) -> PerDocument:
         """The score of each document by the steps of ``theta``."""
@@ -63,7 +66,9 @@ class PairExponential:
         """(1), and the step with the largest edge."""
         loss, edge, feature, number = self._native.best(scores, self._threads)
         if np.isnan(loss) and not np.any(scores):
-            raise DataError("no query with documents of different grades has a weight above 0; give such a query a weight")
+            raise DataError(
+                "no query with documents of different grades has a weight above 0, nor one with pairs; give such a query a weight"
+            )
         return Edge(loss, edge, feature, number, float(self._native.thresholds(feature)[number]) if number >= 0 else np.nan)
 
     def moved(self, scores: PerDocument, step: Edge, alpha: float) -> PerDocument:

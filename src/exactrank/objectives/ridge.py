@@ -93,4 +93,6 @@ def _blocks(data: RankingData) -> Iterator[tuple[Floats, Floats]]:
         rows, indptr = slice(data.indptr[first], data.indptr[last]), data.indptr[first : last + 1] - data.indptr[first]
         share = None if data.sample_weight is None else data.sample_weight[rows]
         root = np.sqrt(np.repeat(data.weights[first:last], data.sizes[first:last]) * (1.0 if share is None else share))
-        yield centred(data.X[rows], indptr, share) * root[:, None], centred(data.y[rows], indptr, share) * root
+        X = centred(data.X[rows], indptr, share)
+        X *= root[:, None]
+        yield X, centred(data.y[rows], indptr, share) * root

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from exactrank import _core
-from exactrank.arrays import Matrix
+from exactrank.data.room import FeatureColumns
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.within_query import deviation
 from exactrank.threads import thread_count
@@ -27,19 +27,19 @@ MOST_USEFUL = 1e6
 class SoftmaxLikelihood:
     """(1) on the data of a measure, by its weights; the features one after the other are ``columns``."""
 
-    def __init__(self, bound: BoundMeasure, columns: Matrix, ridge: float) -> None:
-        data = bound.data
+    def __init__(self, bound: BoundMeasure, columns: FeatureColumns, ridge: float) -> None:
+        data, y = bound.data, bound.measure.grades(bound.data)
         self._X, self._indptr, self._sizes = data.X, data.indptr, data.sizes
         self._threads = thread_count(bound.threads)
         self._ridge = ridge
         worth = getattr(bound.measure, "usefulness", None)
         with np.errstate(over="ignore"):
-            useful = data.y if worth is None else np.asarray(worth(data.y), np.float64)
+            useful = y if worth is None else np.asarray(worth(y), np.float64)
         if not np.all(np.abs(useful) < MOST_USEFUL):
-            useful = data.y
+            useful = y
         above = useful - np.repeat(np.minimum.reduceat(useful, data.indptr[:-1]), data.sizes)
         if not np.any(above > 0):
-            above = data.y - np.repeat(np.minimum.reduceat(data.y, data.indptr[:-1]), data.sizes)
+            above = y - np.repeat(np.minimum.reduceat(y, data.indptr[:-1]), data.sizes)
         above = above * np.repeat(bound.weights, data.sizes)
         self._share = above / above.sum()
         self._query_share = np.add.reduceat(self._share, data.indptr[:-1])

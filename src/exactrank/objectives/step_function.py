@@ -11,6 +11,7 @@ Xia, Guo & Wang 2013, section 2.1), so it is
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -101,9 +102,8 @@ class StepFunction(Shown, Pictured):
 
     def __add__(self, other: "StepFunction") -> "StepFunction":
         """The sum, whose breakpoints are those of both."""
-        points = np.union1d(self.breakpoints, other.breakpoints)
-        before = [f.values[np.searchsorted(f.breakpoints, points)] for f in (self, other)]
-        return StepFunction(points, np.append(before[0] + before[1], self.values[-1] + other.values[-1]), self(points) + other(points))
+        ours, theirs = together([self, other])
+        return StepFunction(ours.breakpoints, ours.values + theirs.values, ours.at + theirs.at)
 
     def __mul__(self, factor: float) -> "StepFunction":
         return StepFunction(self.breakpoints, self.values * factor, self.at * factor)
@@ -170,3 +170,9 @@ class StepFunction(Shown, Pictured):
             axes.set(xlim=(left, right), ylabel="value")
             axes.margins(y=0.08)
             axes.legend()
+
+
+def together(functions: Sequence[StepFunction]) -> list[StepFunction]:
+    """The same functions, all with the breakpoints of all of them."""
+    points = np.unique(np.concatenate([f.breakpoints for f in functions]))
+    return [StepFunction(points, f.values[np.append(np.searchsorted(f.breakpoints, points), -1)], f(points)) for f in functions]

@@ -16,7 +16,8 @@ def centred(values: npt.NDArray[Any], indptr: Boundaries, weight: PerDocument | 
     sizes = np.diff(indptr)
     counts = sizes.reshape((-1,) + (1,) * (values.ndim - 1)) if share is None else np.add.reduceat(share, indptr[:-1], axis=0)
     means = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
-    return np.asarray(values - np.repeat(means, sizes, axis=0))
+    doubles -= np.repeat(means, sizes, axis=0)
+    return np.asarray(doubles)
 
 
 def deviation(values: PerDocument | Matrix, indptr: Boundaries) -> float:

@@ -28,6 +28,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, ExactRankError, IncompatibleError, InterruptedWarning, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Result, evaluate
+from exactrank.measures.goal import Goal, parse_goal
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.within_query import deviation
 from exactrank.rankers.cross_validation import Unscored, is_cross_validated
@@ -78,8 +79,12 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     goes_on_from: ClassVar[tuple[type[Scorer], ...]] = ()
     #: Does it honour weights of single documents (``sample_weight``)? Else it refuses them.
     weighs_documents: ClassVar[bool] = False
+    #: Can it keep constraints on other measures? Else it refuses them.
+    takes_constraints: ClassVar[bool] = False
     #: Does it take features that are categories? Else it refuses them.
     takes_categories: ClassVar[bool] = False
+    #: Does it learn from pairs of documents that are given beside the grades? Else it refuses them.
+    takes_pairs: ClassVar[bool] = False
 
     measure: str | Measure = setting(default="nDCG@10", help="Measure to train on, e.g. nDCG@10 or 'AP(rel=2)'.", kw_only=False)
     bags: int | None = setting(
@@ -118,6 +123,11 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         """The settings that would have no effect on ``data`` with the others as they are, each with the reason; ``fit`` refuses them."""
         return self.without_effect(**self._comes_to(data), **{VALID: validated or self._cross_fits(data)})
 
+    @property
+    def _learns_pairs(self) -> bool:
+        """Do the settings allow pairs that are given beside the grades?"""
+        return self.takes_pairs
+
     def check_effects(self, data: RankingData, validated: bool = False) -> None:
         """Raise if on ``data`` a setting has no effect, or contradicts another, or if weights would be ignored."""
         name = type(self).__name__
@@ -131,6 +141,12 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             raise SettingError(
                 f"{name} cannot weigh single documents; leave out sample_weight, give a query_weight, or use Ridge, MART,"
                 " LambdaMART or DirectRankTrees"
+            )
+        if data.preferences is not None and not self._learns_pairs:
+            how = f"{name} with these settings" if self.takes_pairs else name
+            raise IncompatibleError(
+                f"{how} learns from grades alone, and the data has {len(data.preferences):,} pairs; make grades of them with"
+                " xr.bradley_terry (exactrank pairs --bradley-terry), or use RankNet, LambdaRank, LambdaMART, RankSVM or RankBoost"
             )
         if data.levels and not self.takes_categories:
             raise IncompatibleError(
@@ -174,12 +190,16 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         rows within a query does not affect the model.
         """
         self.check_values()
-        measure = parse_measure(self.measure)
+        goal = self._goal()
+        measure = goal.measure
         if eval_set is not None and valid is not None:
             raise DataError("valid and eval_set are both given, and are the same thing; leave out one of them")
         valid = held_out(eval_set, eval_group, eval_qid) if valid is None else valid
         data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
         self.check_effects(data, valid is not None)
+        if measure.column is not None:  # every objective then learns from it
+            data = replace(data, y=measure.grades(data))
+            valid = replace(valid, y=measure.grades(valid)) if isinstance(valid, RankingData) else valid
         if start is not None:
             self._check_start(start.scorer, data)
             data = with_features_of(start.scorer, X, data, valid)
@@ -188,7 +208,14 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         own = copy(self)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
         if self._cross_fits(data):
             given = replace(given, learnt=joined(given.data, given.valid))
-        task = Task(measure, given.learnt, None if self._cross_fits(data) else given.valid, self.threads, start=given.start)
+        task = Task(
+            measure,
+            given.learnt,
+            None if self._cross_fits(data) else given.valid,
+            self.threads,
+            start=given.start,
+            constraints=goal.constraints,
+        )
         journal = Journal() if resume is None else own._journal(resume, given)
         keep = None if checkpoint is None else partial(own._keep, given, checkpoint)
         with one_blas_thread(), heard(progress, type(self).__name__, partial(line_of, str(measure))) as listener:
@@ -210,6 +237,16 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         fitted["model_"] = own._model(given, trained.iterate, trained.steps, root.interrupted, **said)
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
         return self
+
+    def _goal(self) -> Goal:
+        """What to maximise; an error where there are constraints that the ranker cannot keep."""
+        goal = parse_goal(self.measure)
+        if goal.constraints and not self.takes_constraints:
+            raise IncompatibleError(
+                f"{type(self).__name__} cannot keep {' and '.join(map(str, goal.constraints))}: it follows a stand-in for the"
+                " measure, not the measure itself; use DirectRank, or tune the weights of several systems with xr.fuse"
+            )
+        return goal
 
     def _check_start(self, scorer: Scorer, data: RankingData) -> None:
         """Raise where training cannot go on from ``scorer``."""
@@ -309,7 +346,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             if sample_weight is not None:
                 raise SettingError("score: measures do not weigh single documents; leave out sample_weight, or give a query_weight")
             data = judged(X, y, qid=qid, group=group, query_weight=query_weight)
-            bound = parse_measure(self.measure if measure is None else measure).on(data, threads=self.threads)
+            bound = (self._goal().measure if measure is None else parse_measure(measure)).on(data, threads=self.threads)
             return bound.mean(data.grouped(self.predict(X)))
         except ExactRankError as error:
             if not is_cross_validated():
@@ -340,20 +377,25 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _model(self, given: TrainingData, scorer: Scorer, steps: int, interrupted: bool, **said: object) -> Model:
         """The model of ``scorer``; what is said of training is the measure as asked, on the data as given: ties may go by that order."""
-        measure, threads = parse_measure(self.measure), self.threads
+        goal, threads = self._goal(), self.threads
         reached: dict[str, float | None] = {"value": None, "valid": None}
+        constraints: dict[str, dict[str, float]] = {}
         for name, part, as_given in (("value", given.data, given.given), ("valid", given.valid, given.given_valid)):
             if part is not None and as_given is not None and not (name == "valid" and self._cross_fits(given.data)):
                 scores = as_given.grouped(part.ungrouped(scorer.score(part.X, threads)))
-                reached[name] = measure.on(as_given, threads=threads).mean(scores)
+                reached[name] = goal.measure.on(as_given, threads=threads).mean(scores)
+                if goal.constraints:
+                    values = {str(each): each.measure.on(as_given, threads=threads).mean(scores) for each in goal.constraints}
+                    constraints[name] = values
+        said |= {"constraints": constraints} if constraints else {}
         training = {**reached, "steps": steps, "interrupted": interrupted, **said}
         made: Any = scorer  # of any kind: all know what stands for missing values
         whole: Scorer = replace(made, missing=self.missing, fill=given.fill).anchored(given.data.offset)
-        return Model(whole, repr(measure), type(self).__name__, self.get_params(), given.facts, self.seed, training=training)
+        return Model(whole, repr(goal), type(self).__name__, self.get_params(), given.facts, self.seed, training=training)
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:
         """What there is to resume from in ``model``, which this ranker must have trained, with the same settings and on the same data."""
-        ours = {"ranker": type(self).__name__, "measure": repr(parse_measure(self.measure)), "data": given.facts}
+        ours = {"ranker": type(self).__name__, "measure": repr(self._goal()), "data": given.facts}
         wanted = plain(self.get_params()) | ours
         found = plain(model.params) | {"ranker": model.ranker, "measure": model.measure, "data": model.data}
         free = {name for name, one in self.settings.items() if one.free}

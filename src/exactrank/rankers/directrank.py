@@ -9,7 +9,8 @@ sample of the queries, in a random order of some of the weights, from a convex s
     w = 1/B sum_b w_b / sd(X w_b)                                                                               (1)
 
 with sd the standard deviation within queries (1 where ``low`` or ``high`` bind the weights' size). A step must not make the
-queries that the sample left out worse. In training, ties count severely (`exactrank.training.judge`).
+queries that the sample left out worse. In training, ties count severely (`exactrank.training.judge`). With constraints on other
+measures (`exactrank.objectives.constrained`) one model is trained on all queries, since the mean of several need not keep them.
 """
 
 import math
@@ -24,6 +25,9 @@ from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import SettingError
+from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.goal import Goal, parse_goal, unreached
+from exactrank.objectives.constrained import ConstrainedProfile, severely
 from exactrank.objectives.line_search import Point
 from exactrank.objectives.line_search_on_gpu import OnGpu
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
@@ -31,7 +35,7 @@ from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.softmax import SoftmaxLikelihood
 from exactrank.objectives.within_query import deviation
 from exactrank.optimizers.base import Theta
-from exactrank.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, Profiled
+from exactrank.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, Profiled, ascended
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.rankers.lambdarank import LambdaRank
@@ -67,6 +71,7 @@ class DirectRank(Ranker):
     """
 
     name = "directrank"
+    takes_constraints = True
     goes_on_from = (Linear,)
     bags: int | None = setting(
         default=None,
@@ -124,7 +129,8 @@ class DirectRank(Ranker):
     )
 
     def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
-        bags = (BAGS if data.n_queries < MANY_QUERIES else 0) if self.bags is None else self.bags
+        many = data.n_queries >= MANY_QUERIES or bool(parse_goal(self.measure).constraints)
+        bags = (0 if many else BAGS) if self.bags is None else self.bags
         found = {"bags": bags, "max_iter": 1 if bags else ROUNDS}
         return {name: value for name, value in found.items() if getattr(self, name) is None}
 
@@ -146,6 +152,18 @@ class DirectRank(Ranker):
         low = 0.0 if self.nonnegative else -math.inf if self.low is None else self.low
         return Limits(low, *(math.inf if limit is None else limit for limit in (self.high, self.window)))
 
+    def check_effects(self, data: RankingData, validated: bool = False) -> None:
+        """Also raise where constraints go with settings that cannot keep them."""
+        super().check_effects(data, validated)
+        if not parse_goal(self.measure).constraints:
+            return
+        if self._bag_count(data):
+            raise SettingError(
+                f"DirectRank: bags={self.bags} takes the mean of models, which need not keep the constraints that each keeps; give bags=0"
+            )
+        if self.device is not None:
+            raise SettingError(f"DirectRank: device={self.device!r} searches one measure alone; leave it out where there are constraints")
+
     def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         count = self._bag_count(task.data)
         if not count or self._cross_fits(task.data):
@@ -157,7 +175,9 @@ class DirectRank(Ranker):
         """A model of all queries or, in a bag, of those that a cross-fitted one sees."""
         search = _Search(self, task)
         alone = [partial(search.alone, number) for number in range(self.restarts)]
-        return restarts([partial(search.cross_fitted, start) for start in search.starts] if task.bags else alone, recorder)
+        found = restarts([partial(search.cross_fitted, start) for start in search.starts] if task.bags else alone, recorder)
+        search.check_constraints(found.iterate)
+        return found
 
 
 class _Search:
@@ -173,8 +193,9 @@ class _Search:
         self.starts: Sequence[Start] = ["softmax", "zero"] if task.valid is not None and self.first == "auto" else [self.first]
         self.judge: Judge[Theta] = Judge(task, self.scores, by_objective=True)
         self.bound = severe(task.measure).on(task.data, threads=task.threads)
-        self.columns = columns_of(task.data)
+        self.constraints = [(severely(each, task.data, task.threads), each) for each in task.constraints]
         self.gpu = None if ranker.device is None else OnGpu()
+        self.columns = columns_of(task.data, whole=self.gpu is not None)
 
     def alone(self, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The model from the start of that number; the first is the one that was asked for."""
@@ -182,7 +203,14 @@ class _Search:
         theta = self.start("random" if number else self.first, rng, recorder)
         powell, rounds = Powell(self.limits, ranker.tolerance), CoordinateSearch(ranker.order, self.limits, ranker.tolerance)
         solver: Any = powell if ranker.solver == "powell" else rounds
-        run = Run(solver, self.problem(self.task.data.weights, self.task.threads), theta, self.judge, ranker.max_iter or ROUNDS, rng)
+        problem, weights, threads = self.problem, self.task.data.weights, self.task.threads
+        whole: Profiled = problem(weights, threads)
+        if self.constraints:
+            whole = ConstrainedProfile(
+                problem(weights, threads), [(problem(weights, threads, bound), one) for bound, one in self.constraints]
+            )
+            theta = self.towards_constraints(whole, theta)
+        run = Run(solver, whole, theta, self.judged, ranker.max_iter or ROUNDS, rng)
         return seen(run, lambda theta: Linear(theta, self.task.data.feature_names), recorder)
 
     def mean(self, count: int, start: Start, recorder: Recorder[Scorer]) -> Trained[Scorer]:
@@ -225,9 +253,34 @@ class _Search:
         solver = CoordinateSearch("random", self.limits, ranker.tolerance, ranker.share if np.any(theta) else 1.0)
         return seen(Run(solver, problem, theta, judge, ranker.max_iter or 1, rng), scorer, recorder)
 
-    def problem(self, weight: PerQuery, threads: int | None) -> LinearProfile:
-        """The measure of the queries that weigh something."""
-        return LinearProfile(replace(self.bound, weights=weight, threads=threads), self.columns, point=self.ranker.point, gpu=self.gpu)
+    def problem(self, weight: PerQuery, threads: int | None, bound: BoundMeasure | None = None) -> LinearProfile:
+        """The measure, or another, of the queries that weigh something."""
+        own = replace(bound or self.bound, weights=weight, threads=threads)
+        return LinearProfile(own, self.columns, point=self.ranker.point, gpu=self.gpu)
+
+    def towards_constraints(self, problem: Profiled, theta: Theta) -> Theta:
+        """``theta`` where it keeps the constraints, else after an exact step towards a convex start for the measure of each.
+
+        A single weight that meets a constraint at once often costs more than it has to, and single weights lead back only up to the bound.
+        """
+        spot = problem.at(np.clip(theta, self.limits.low, self.limits.high))
+        for bound, _ in self.constraints:
+            if spot.value < 0:
+                best = SoftmaxLikelihood(bound, self.columns, SOFTMAX_RIDGE).best(SOFTMAX_ITERATIONS)
+                spot = ascended(spot, best - spot.theta, self.limits)
+        return spot.theta
+
+    def judged(self, theta: Theta, objective: float) -> Verdict:
+        """What the judge says; weights that miss a constraint are worse than any that keep it, also by validation data."""
+        verdict = self.judge(theta, objective)
+        return replace(verdict, goodness=objective) if self.constraints and objective < 0 else verdict
+
+    def check_constraints(self, scorer: Scorer) -> None:
+        """Raise where the model that was found misses a constraint."""
+        for bound, constraint in self.constraints:
+            value = bound.mean(scorer.score(self.task.data.X, self.task.threads))
+            if constraint.shortfall(value) > 0:
+                raise unreached(Goal(self.task.measure, self.task.constraints), constraint, value, most=False)
 
     def start(self, kind: Start, rng: np.random.Generator, recorder: Recorder[Scorer]) -> Theta:
         """Where to start."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import NO_CUTOFF, Measure
@@ -20,6 +20,8 @@ A_FUNCTION = "a function"  #: what ``lambdas`` comes to where it is one of pairs
 
 class LambdaFunction(Configured):
     """The settings of rankers that follow forces between documents, and what they mean: a base beside that of the rankers."""
+
+    takes_pairs: ClassVar[bool] = True
 
     lambdas: LambdaChoice = setting(
         default="logistic",
@@ -68,6 +70,10 @@ class LambdaFunction(Configured):
     noise: float = setting(
         default=1.0, help="Spread of the noise added to the scores to draw random rankings.", at_least=0, only={"lambdas": ("sampled",)}
     )
+
+    @property
+    def _learns_pairs(self) -> bool:
+        return isinstance(self.lambdas, str) and self.lambdas in (*OF_PAIRS, "sampled")
 
     def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
         found: Mapping[str, Any] = super()._comes_to(data)  # type: ignore[misc]  # which the ranker has

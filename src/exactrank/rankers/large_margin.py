@@ -89,6 +89,9 @@ class LargeMarginRanker(Ranker):
         if not architecture.linear:
             return architecture.initial(np.random.default_rng(self.seed))
         grades = np.repeat(data.weights, data.sizes) * centred(data.y, data.indptr)
+        if data.preferences is not None:
+            wins, losses = data.preferences.wins_and_losses(data.n_documents)
+            grades += np.repeat(data.weights, data.sizes) * (wins - losses)
         direction = _core.pulled_back(data.X, grades, thread_count(self.threads)) / architecture.scale
         loss, slope = problem.risk(problem.centre)
         steepness = float(np.linalg.norm(slope) * np.linalg.norm(direction))

@@ -33,6 +33,7 @@ class RankBoost(Ranker):
     """
 
     name = "rankboost"
+    takes_pairs = True
     max_iter: int = setting(default=300, help="Maximum number of steps.", at_least=1, search=Range(100, 1000, log=True), free=True)
     thresholds: int = setting(
         default=30,

@@ -22,6 +22,7 @@ class RankNet(GradientRanker):
     """
 
     name = "ranknet"
+    takes_pairs = True
 
     def _objective(self, measure: Measure) -> Objective:
         return Lambdas()

@@ -30,6 +30,7 @@ class RankSVM(LargeMarginRanker):
     """
 
     name = "ranksvm"
+    takes_pairs = True
 
     loss: Loss = setting(default="squared-hinge", help="Hinge loss of a pair, plain or squared.", search=("hinge", "squared-hinge"))
     normalise: Normalise = setting(

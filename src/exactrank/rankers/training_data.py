@@ -7,10 +7,10 @@ grade and weight,
 
     h(i) = xxh3(x_i, y_i, w_i),    64 bits                                                                      (1)
 
-which draws an order at random, but the same one for the same documents. It is also the same in units that are other powers of two: x is
-divided by the power of two next above the largest of its column, by its bits, which loses none. Documents of equal hash are equal, and it
-does not matter which of them comes first. So all that follows, sums of floating-point numbers included, has the same bits for any
-order of the rows.
+(and by the weights of the pairs that it wins and loses, where some are given), which draws an order at random, but the same one for the
+same documents. It is also the same in units that are other powers of two: x is divided by the power of two next above the largest of its
+column, by its bits, which loses none. Documents of equal hash are equal, and it does not matter which of them comes first. So all that
+follows, sums of floating-point numbers included, has the same bits for any order of the rows.
 """
 
 import json
@@ -23,22 +23,25 @@ import numpy.typing as npt
 from xxhash import xxh3_64_intdigest, xxh3_128_hexdigest
 
 from exactrank import _core
-from exactrank.arrays import PerDocument, Rows, Table
+from exactrank.arrays import Matrix, PerDocument, Rows, Table
 from exactrank.data.alignment import aligned
 from exactrank.data.folds import deal_folds
 from exactrank.data.frame import table_of
 from exactrank.data.given import check_numbers
 from exactrank.data.immutable import sealed
+from exactrank.data.kept import kept_in_all, kept_rows
+from exactrank.data.preferences import joined_preferences
 from exactrank.data.ranking_data import RankingData, checksum
+from exactrank.data.room import room, rows_taken
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import PerFeature, TreeMissing, fill_values, filled, refuse_missing
+from exactrank.scorers.missing import PerFeature, TreeMissing, fill_in, fill_values, refuse_missing, stand_ins
 from exactrank.threads import thread_count
 
 LARGEST_GRADE = 2.0**53
-ROWS_PER_BLOCK = 1 << 12
+CELLS_PER_BLOCK = 1 << 17
 QID = "qid"  #: the column of a frame that holds query ids, as XGBoost's ranker takes it
 
 
@@ -154,8 +157,9 @@ def training_data(
     mixed = mixed_queries(data)
     if given_valid is not None and missing == "error":
         refuse_missing(given_valid.X, given_valid.feature_names, threads)
-    summed = in_content_order(data) if missing == "mean" else data  # a sum of floating-point numbers depends on their order
-    fill = None if missing == "keep" else fill_values(summed.X, data.feature_names, missing, threads, data.offset)
+    order = content_order(data) if missing == "mean" else None
+    fill = None if missing == "keep" else fill_values(data.X, data.feature_names, missing, threads, data.offset, order)
+    del order
     fill = fill if start is None else start.fill
     whole = _prepared(data, fill)
     if not any(np.any(rows != rows[0]) for rows in (whole.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed)):
@@ -206,7 +210,7 @@ def _validation(valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike],
 
 
 def mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
-    """The queries that have documents of different grades; an error where there is nothing to learn from."""
+    """The queries that have documents of different grades, or pairs; an error where there is nothing to learn from."""
     huge = np.flatnonzero(np.abs(data.y) > LARGEST_GRADE)
     if len(huge):
         row = huge[0] if data.order is None else data.order[huge[0]]
@@ -216,11 +220,14 @@ def mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
         )
     if data.n_features == 0:
         raise DataError("nothing to learn: the data has no features; give X, or runs that become features")
-    mixed = np.flatnonzero(np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1]))
+    differ = np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1])
+    if data.preferences is not None:
+        differ |= np.diff(data.preferences.by_query(data.indptr)) > 0
+    mixed = np.flatnonzero(differ)
     if not len(mixed):
         raise DataError(
             f"nothing to learn: every query has documents of a single grade ({data.n_queries:,} queries),"
-            " so each ranking is as good as any other; give queries with documents of different grades"
+            " so each ranking is as good as any other; give queries with documents of different grades, or pairs of documents"
         )
     return mixed
 
@@ -232,9 +239,11 @@ def joined(one: RankingData, other: RankingData | None) -> RankingData:
     parts, documents = (one, other), [column for part in (one, other) if (column := part.docid) is not None]
     weighs = one.sample_weight is not None or other.sample_weight is not None
     sample = [np.ones(part.n_documents) if part.sample_weight is None else part.sample_weight for part in parts]
+    X = room((one.n_documents + other.n_documents, one.n_features), one.X)
+    np.concatenate([part.X for part in parts], out=X)
     return replace(
         one,
-        X=np.concatenate([part.X for part in parts]),
+        X=sealed(X),
         y=np.concatenate([part.y for part in parts]),
         indptr=np.concatenate([one.indptr, one.n_documents + other.indptr[1:]]),
         qid=np.arange(one.n_queries + other.n_queries),
@@ -242,7 +251,9 @@ def joined(one: RankingData, other: RankingData | None) -> RankingData:
         comment=None,
         sample_weight=np.concatenate(sample) if weighs else None,
         query_weight=np.concatenate([part.weights for part in parts]),
+        kept=kept_in_all([part.kept for part in parts]),
         order=None,
+        preferences=joined_preferences([part.preferences for part in parts], [part.n_documents for part in parts]),
     )
 
 
@@ -257,16 +268,18 @@ def deal_parts(data: RankingData, parts: int, seed: int) -> Rows:
 
 def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int | None) -> None:
     """Raise where every ranking of ``data`` is worth the same: the best and the worst order of grades are, for every query."""
+    if measure.counts_pairs and data.preferences is not None:
+        return
     bound = replace(measure, ties="input").on(data, threads=threads)
-    best, worst = bound.values(data.y), bound.values(-data.y)
+    y = measure.grades(data)
+    best, worst = bound.values(y), bound.values(-y)
     if np.isinf(best).any():
-        raise DataError(
-            f"{measure} is infinite: the gain of grade {data.y.max():g} overflows; use gain='linear', or nDCG, which has no limit"
-        )
+        raise DataError(f"{measure} is infinite: the gain of grade {y.max():g} overflows; use gain='linear', or nDCG, which has no limit")
     if not np.any(best != worst, where=~np.isnan(best)):
         raise DataError(
             f"nothing to learn: {measure} is the same for every ranking of every query; choose a measure that counts"
-            f" grades such as these ({data.y.min():g} to {data.y.max():g}) and lists this long (up to {data.longest})"
+            f" grades such as these ({y.min():g} to {y.max():g}) and lists this long (up to {data.longest})"
+            + ("" if data.preferences is None else ", or PairwiseCorrect, which counts the pairs that are given")
         )
 
 
@@ -282,45 +295,66 @@ def _prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
         weight = np.asarray(getattr(data, kind))
         check_numbers(kind, weight)
         near_one[kind] = np.asarray(np.ldexp(weight, -np.frexp(weight.max())[1]))
-    found = in_content_order(replace(data, X=filled(data.X, fill, data.offset), **near_one))
+    weighed = replace(data, **near_one).with_columns(data.by_column) if kinds else data
+    found = in_content_order(weighed, None if fill is None else stand_ins(fill, data.offset))
     of_mean_one: dict[str, Any] = {kind: np.asarray(getattr(found, kind) / getattr(found, kind).mean()) for kind in kinds}
-    return replace(found, **of_mean_one)
+    return replace(found, **of_mean_one).with_columns(found.by_column) if kinds else found
 
 
-def in_content_order(data: RankingData) -> RankingData:
+def in_content_order(data: RankingData, stands: Matrix | None = None) -> RankingData:
     """``data`` with the documents of each query by (1), or ``data`` itself where they are; ``order`` still leads to the caller's rows.
+
+    Missing values are replaced by ``stands``, one number per feature, where these are given.
 
     >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], group=[3])
     >>> found = in_content_order(data)
     >>> found.X[:, 0].tolist(), found.order.tolist()
     ([3.0, 1.0, 2.0], [2, 0, 1])
     """
-    query = np.repeat(np.arange(data.n_queries), data.sizes)
-    rows = np.lexsort((_hashes(data), query))
-    if np.array_equal(rows, np.arange(len(rows))):
+    has_holes = stands is not None and bool(np.any(_core.summarise_columns(data.X, thread_count(None))[2]))
+    stands = stands if has_holes else None
+    rows = content_order(data, stands)
+    if stands is None and bool(np.all(rows[1:] > rows[:-1])):
         return data
-    return replace(
+    X = rows_taken(data.X, rows)
+    if stands is not None:
+        fill_in(X, stands)
+    found = replace(
         data,
-        X=sealed(data.X[rows]),
-        y=data.y[rows],
+        X=sealed(X),
+        y=sealed(data.y[rows]),
         docid=None if data.docid is None else data.docid.take(rows),
         comment=None if data.comment is None else data.comment.take(rows),
         sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
-        order=rows if data.order is None else data.order[rows],
+        kept=kept_rows(data.kept, rows),
+        order=sealed(rows if data.order is None else data.order[rows]),
+        preferences=None if data.preferences is None else data.preferences.moved(np.argsort(rows)),
     )
+    return found if data.by_column is None else found.with_columns(data.by_column.ordered(rows, stands))
 
 
-def _hashes(data: RankingData) -> npt.NDArray[np.uint64]:
+def content_order(data: RankingData, stands: Matrix | None = None) -> Rows:
+    """The rows of ``data``, query by query, in the order of their hashes; ``stands`` are what missing values count as."""
+    return sealed(_core.order_within(_hashes(data, stands), data.indptr, thread_count(None)))
+
+
+def _hashes(data: RankingData, stands: Matrix | None) -> npt.NDArray[np.uint64]:
     """(1) of each document, a block of rows at a time, so that a memory-mapped X stays on its disk."""
-    low, high, *_ = _core.summarise_columns(data.X, thread_count(None))
+    low, high, holes, _ = _core.summarise_columns(data.X, thread_count(None))
+    if stands is not None:
+        low, high = np.where(holes > 0, np.minimum(low, stands), low), np.where(holes > 0, np.maximum(high, stands), high)
     largest = np.maximum(np.abs(low), np.abs(high))
     # The power of two next above each column's largest size, where the exponent of a float has its bits.
     units = np.left_shift(np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1], 23, dtype=np.int32)
     numbers = [data.y] if data.sample_weight is None else [data.y, data.sample_weight]
+    numbers += [values for _, values in sorted(data.kept.items())]
+    numbers += [] if data.preferences is None else data.preferences.wins_and_losses(data.n_documents)
     hashes = np.empty(data.n_documents, np.uint64)
-    for start in range(0, len(hashes), ROWS_PER_BLOCK):
-        block = slice(start, start + ROWS_PER_BLOCK)
+    step = max(1, CELLS_PER_BLOCK // data.n_features)
+    for start in range(0, len(hashes), step):
+        block = slice(start, start + step)
         X = data.X[block]
+        X = X if stands is None else np.where(np.isnan(X), stands, X)
         bits = X.view(np.int32)
         features = np.where(np.isfinite(X) & (X != 0), bits - units, bits)
         packed = np.hstack([features.view(np.uint8), *(each[block, None].view(np.uint8) for each in numbers)])

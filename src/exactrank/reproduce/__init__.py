@@ -34,6 +34,7 @@ EXPERIMENTS: "Registry[type[Experiment]]" = Registry("experiment", {
     "jumping-points": f"{_HERE}.jumping_points:JumpingPointsTable",
     "directrank-times": f"{_HERE}.directrank_linear:DirectRankTimes",
     "directrank-starts": f"{_HERE}.directrank_starts:DirectRankStarts",
+    "unbiased": f"{_HERE}.unbiased:Unbiased",
 })  # fmt: skip
 
 

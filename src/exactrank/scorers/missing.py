@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import Matrix
+from exactrank.arrays import Matrix, Rows
 from exactrank.data.alignment import listed
 from exactrank.data.immutable import sealed
 from exactrank.data.precision import Offset
+from exactrank.data.ranking_data import summed
+from exactrank.data.room import room
 from exactrank.errors import DataError
 from exactrank.threads import thread_count
 
@@ -24,11 +26,16 @@ ROWS_PER_BLOCK = 1 << 14
 
 
 def fill_values(
-    X: Matrix, names: tuple[str, ...], missing: Missing, threads: int | None = None, offset: Offset | None = None
+    X: Matrix,
+    names: tuple[str, ...],
+    missing: Missing,
+    threads: int | None = None,
+    offset: Offset | None = None,
+    order: Rows | None = None,
 ) -> PerFeature | None:
     """What stands for NaN in each feature, ``X`` plus ``offset``, by the policy ``missing``; None for ``"error"``, once there is no NaN.
 
-    The mean of a feature without any value is 0.
+    The mean of a feature without any value is 0. Rows are added up in the ``order`` given: sums of floating-point numbers depend on it.
 
     >>> X = np.array([[1.0, np.nan], [3.0, np.nan]], np.float32)
     >>> fill_values(X, ("a", "b"), "mean")
@@ -44,11 +51,15 @@ def fill_values(
     if missing == "error":
         refuse_missing(X, names, threads)
         return None
-    total, count = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    total = np.zeros(X.shape[1])
+
+    def block(rows: slice) -> npt.NDArray[np.float64]:
+        return X[rows if order is None else order[rows]].astype(np.float64)
+
     for start in range(0, len(X), ROWS_PER_BLOCK):
-        block = X[start : start + ROWS_PER_BLOCK].astype(np.float64)
-        total += np.nansum(block, axis=0)
-        count += np.sum(~np.isnan(block), axis=0)
+        rows = slice(start, min(start + ROWS_PER_BLOCK, len(X)))
+        total += summed(lambda some: np.nan_to_num(block(some)), rows, X.shape[1])
+    count = len(X) - _core.summarise_columns(X, thread_count(threads))[2]
     return np.asarray(total / np.maximum(count, 1) + (0.0 if offset is None else np.where(count > 0, offset, 0.0)))
 
 
@@ -65,11 +76,21 @@ def filled(X: Matrix, fill: PerFeature | None, offset: Offset | None = None) -> 
     """``X`` with ``fill`` instead of NaN; ``X`` itself if there is none. Features are ``X`` plus ``offset``."""
     if fill is None:
         return X
-    stands = (fill if offset is None else fill - offset).astype(np.float32)
-    whole: Matrix | None = None
+    if not np.any(_core.summarise_columns(X, thread_count(None))[2]):
+        return X
+    whole = room(X.shape, X)
+    np.copyto(whole, X)
+    fill_in(whole, stand_ins(fill, offset))
+    return sealed(whole)
+
+
+def stand_ins(fill: PerFeature, offset: Offset | None) -> Matrix:
+    """What stands for NaN in ``X``, where features are ``X`` plus ``offset``."""
+    return (fill if offset is None else fill - offset).astype(np.float32)
+
+
+def fill_in(X: Matrix, stands: Matrix) -> None:
+    """Write ``stands``, one number per feature, over NaN, a block of rows at a time."""
     for start in range(0, len(X), ROWS_PER_BLOCK):
-        holes = np.isnan(X[start : start + ROWS_PER_BLOCK])
-        if holes.any():
-            whole = np.array(X) if whole is None else whole
-            np.copyto(whole[start : start + ROWS_PER_BLOCK], stands, where=holes)
-    return X if whole is None else sealed(whole)
+        block = X[start : start + ROWS_PER_BLOCK]
+        np.copyto(block, stands, where=np.isnan(block))

@@ -25,7 +25,7 @@ from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.files import whole_file
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Evaluation, evaluate
-from exactrank.measures.parse import parse_measure
+from exactrank.measures.goal import parse_goal
 from exactrank.reasons import clipped
 from exactrank.scorers import read_scorer
 from exactrank.scorers.base import Scorer
@@ -272,7 +272,7 @@ def _graded(X: Any, y: npt.ArrayLike | None, qid: npt.ArrayLike | None, group: n
 def _notation(measure: str) -> str:
     """A measure of a file as short as it can be written; as it stands where it is not known here."""
     try:
-        return str(parse_measure(measure))
+        return str(parse_goal(measure))
     except MeasureError:
         return clipped(measure, 60)
 

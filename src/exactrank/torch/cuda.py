@@ -23,16 +23,19 @@ from exactrank.torch.groups import Grouped
 def stream_of(tensor: Tensor) -> Iterator[Any]:
     """CuPy, on the device and stream that PyTorch uses for ``tensor``; a clear error where the GPU's memory does not suffice."""
     cupy, index = cuda().xp, tensor.device.index
-    stream = _stream(torch.cuda.current_stream(tensor.device).cuda_stream, index)
+    stream = _for_cupy(torch.cuda.current_stream(tensor.device))
     remedy = "give fewer queries at a time, or call torch.cuda.empty_cache() first"
     with memory_for(len(tensor), cuda(), remedy), cupy.cuda.Device(index), stream:
         yield cupy
 
 
 @cache
-def _stream(address: int, device: int) -> Any:
-    """PyTorch's stream as one of CuPy."""
-    return cuda().xp.cuda.ExternalStream(address, device)
+def _for_cupy(stream: torch.cuda.Stream) -> Any:
+    """PyTorch's stream as one of CuPy; before version 14 that takes its address."""
+    cupy = cuda().xp
+    if hasattr(cupy.cuda.Stream, "from_external") and hasattr(stream, "__cuda_stream__"):
+        return cupy.cuda.Stream.from_external(stream)
+    return cupy.cuda.ExternalStream(stream.cuda_stream, stream.device_index)
 
 
 def lists_of(grouped: Grouped, documents: int) -> Lists:

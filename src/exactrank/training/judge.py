@@ -15,6 +15,7 @@ from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, values_of
+from exactrank.measures.goal import Constraint
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.scorers.base import Scorer
 from exactrank.training.progress import It, Verdict
@@ -41,6 +42,7 @@ class Task:
     bag: int = 0  #: the number of the member of a bag, for draws of its own
     bags: int = 0  #: how many members there are, where the model is one of a bag
     start: Scorer | None = None  #: the model to go on from, where one was given
+    constraints: tuple[Constraint, ...] = ()  #: that the model must keep on ``data``, beside ``measure``
     common: dict[str, object] = field(default_factory=dict)  #: what is made once for all members of a bag
 
     def verdict(self, scorer: Scorer) -> Verdict:

@@ -89,6 +89,7 @@ class EstimatorContender(Contender):
 
     def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
         estimator, train = clone(self.estimator, safe=False), task.fold.train
+        check_pairs(self.name, train)
         own = _own_settings(estimator, task) | dict(settings)
         if own:
             estimator.set_params(**own)
@@ -122,6 +123,15 @@ class FittedEstimator:
         """In the library's own format; of an estimator in general only a pickle could be written, and those are programs, not data."""
         if self.write is not None:
             self.write(str(folder / f"{name}{self.suffix}"))
+
+
+def check_pairs(name: str, data: RankingData) -> None:
+    """Raise where the data has pairs, which the method called ``name`` would ignore."""
+    if data.preferences is not None:
+        raise DataError(
+            f"{name} learns from grades alone, and the data has {len(data.preferences):,} pairs; make grades of them with xr.bradley_terry,"
+            " or leave this method out"
+        )
 
 
 def refuse_categories(name: str, data: RankingData) -> NoReturn:

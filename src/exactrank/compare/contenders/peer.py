@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.compare.contender import Contender, Curve, Fitted, Task
-from exactrank.compare.contenders.estimator import FittedEstimator, refuse_categories
+from exactrank.compare.contenders.estimator import FittedEstimator, check_pairs, refuse_categories
 from exactrank.compare.contenders.ranker import shares
 from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
@@ -94,6 +94,7 @@ class Peer(Contender):
 
     def _check(self, train: RankingData, valid: RankingData, measure: Measure) -> None:
         """Refuse what the library cannot take, and grades that the loss has no meaning for."""
+        check_pairs(self.title, train)
         if train.levels and not self.takes_categories:
             refuse_categories(self.title, train)
         bad = np.flatnonzero((train.y < 0) | (train.y != np.floor(train.y)))

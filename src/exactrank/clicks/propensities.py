@@ -1,0 +1,171 @@
+"""How likely each rank is looked at: estimates by a click model or given numbers, with bootstrap intervals and a picture.
+
+A bootstrap sample (Efron 1979) draws as many sessions as there are, with replacement, or queries where the log has no sessions. An
+interval holds the middle 95% of the estimates of the samples.
+"""
+
+import csv
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.arrays import Floats, Rows
+from exactrank.clicks.log import Clicks
+from exactrank.clicks.position_based import em, harvest, seen_at_several
+from exactrank.clicks.reading_down import cascade, check_cascade, dbn
+from exactrank.errors import DataError
+from exactrank.pictures import COLOURS, Pictured
+from exactrank.table import Shown, Values
+from exactrank.text import did_you_mean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Given = str | Sequence[float] | Mapping[int, float] | npt.NDArray[np.float64]  #: a method, or numbers by rank
+METHODS = ("em", "harvest", "cascade", "dbn")
+_POWER = re.compile(r"1/k(?:\^(\d*\.?\d+))?")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Propensities(Shown, Pictured):
+    """The probability that each rank is looked at; build it with `Clicks.propensities`."""
+
+    method: str  #: "em", "harvest", "cascade", "dbn", "given", or "true" of simulated clicks
+    rank: Rows
+    value: Floats
+    low: Floats | None = None  #: the ends of the 95% intervals
+    high: Floats | None = None
+    drawn: str = ""  #: what the bootstrap drew: "sessions" or "queries"
+    likelihood: tuple[float, ...] = ()  #: the log-likelihood after each cycle of EM
+
+    def __post_init__(self) -> None:
+        bad = np.flatnonzero(~((self.value > 0) & (self.value <= 1)))
+        if len(bad):
+            where = f"the propensity of rank {self.rank[bad[0]]} is {self.value[bad[0]]:g}"
+            raise DataError(f"{where}; it must be above 0 and at most 1, so leave out ranks that nobody looks at, or divide by the largest")
+
+    def at(self, ranks: npt.NDArray[Any]) -> Floats:
+        """The propensities of ``ranks``."""
+        table = np.full(int(max(ranks.max(), self.rank.max())) + 1, np.nan)
+        table[self.rank] = self.value
+        missing = np.flatnonzero(np.isnan(table[ranks]))
+        if len(missing):
+            have = f"ranks {self.rank.min()} to {self.rank.max()}"
+            raise DataError(f"there is no propensity of rank {ranks[missing[0]]}, only of {have}; give one for each rank of the log")
+        return np.asarray(table[ranks])
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, ready for ``json.dumps``; what cannot be known is None."""
+        columns = {name: np.asarray(values).tolist() for name, values in self._columns().items()}
+        rows = zip(*columns.values(), strict=True)
+        ranks = [{name: None if value != value else value for name, value in zip(columns, row, strict=True)} for row in rows]
+        return {"method": self.method, "drawn": self.drawn or None, "propensities": ranks}
+
+    def _columns(self) -> dict[str, Values]:
+        ends: dict[str, Values] = {} if self.low is None or self.high is None else {"low": self.low, "high": self.high}
+        return {"rank": self.rank, "propensity": self.value} | ends
+
+    def _draw(self, axes: "Axes", **options: Any) -> None:
+        if self.low is not None and self.high is not None:
+            axes.fill_between(self.rank, self.low, self.high, color=COLOURS[0], alpha=0.2, linewidth=0, label="95% interval")
+        axes.plot(self.rank, self.value, "o-", color=COLOURS[0], markersize=4, label=f"propensity ({self.method})")
+        if len(self.rank) <= 20:
+            axes.set_xticks(self.rank)
+        axes.set(xlabel="rank", ylabel="probability of being looked at", ylim=(0, 1.05))
+        axes.legend(loc="upper right")
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{k}: {value:.3f}" for k, value in zip(self.rank[:5], self.value[:5], strict=True))
+        more = f", ... ({len(self.rank)} ranks)" if len(self.rank) > 5 else ""
+        return f"Propensities({self.method}, {shown}{more})"
+
+
+def propensities(log: Clicks, method: Given | Propensities, *, bootstrap: int = 200, seed: int = 0) -> Propensities:
+    """As `Clicks.propensities`; what is a `Propensities` already stays as it is."""
+    if isinstance(method, Propensities):
+        return method
+    if not isinstance(method, str) or method not in METHODS:
+        return known(method, np.unique(log.rank))
+    if bootstrap < 0 or seed < 0:
+        raise DataError(f"bootstrap and seed must be at least 0, got {bootstrap} and {seed}")
+    (one, drawn), unit = (("query", "queries"), log.query) if log.session is None else (("session", "sessions"), log.session)
+    units = len(np.unique(unit))
+    if bootstrap and units < 2:
+        raise DataError(f"the log has only one {one}, so {drawn} cannot be resampled; give bootstrap=0 for no intervals")
+    estimate, ranks, history = _estimator(log, method)
+    point = estimate(None)
+    samples = np.array([_scaled(estimate(times)) for times in _draws(unit, units, bootstrap, seed)])
+    low, high = np.nanquantile(samples, [0.025, 0.975], axis=0) if bootstrap else (None, None)
+    return Propensities(method, ranks, _scaled(point), low, high, drawn if bootstrap else "", tuple(history))
+
+
+def _scaled(values: Floats) -> Floats:
+    """Relative to the largest, which is mostly the first."""
+    return np.asarray(values / np.nanmax(values))
+
+
+def _draws(unit: npt.NDArray[np.int32], units: int, bootstrap: int, seed: int) -> Iterator[Floats]:
+    """How often each row is in each bootstrap sample."""
+    rng, number = np.random.default_rng(seed), np.unique(unit, return_inverse=True)[1]
+    for _ in range(bootstrap):
+        yield np.bincount(rng.integers(0, units, units), minlength=units).astype(np.float64)[number]
+
+
+def _estimator(log: Clicks, method: str) -> tuple[Callable[[Floats | None], Floats], Rows, list[float]]:
+    """The estimate from the log, or from a sample of its rows; the ranks that it is of; the likelihoods of EM."""
+    if method in ("cascade", "dbn"):
+        if method == "cascade":
+            check_cascade(log)
+        down = partial(cascade if method == "cascade" else dbn, log)
+        return lambda times: down(log.weights if times is None else log.weights * times), np.unique(log.rank), []
+    cells, seen = log.cells, seen_at_several(log.cells)
+    whole, history = em(seen) if method == "em" else (harvest(seen), [])
+
+    def estimate(times: Floats | None) -> Floats:
+        if times is None:
+            return whole
+        sample = seen.sampled(*log.summed(cells.cell, len(cells.rank), log.weights * times))
+        return em(sample, whole)[0] if method == "em" else harvest(sample)
+
+    return estimate, seen.ranks, history
+
+
+def known(numbers: Given, ranks: Rows) -> Propensities:
+    """Known numbers, for ``ranks`` where they are a formula."""
+    if isinstance(numbers, str):
+        power = _POWER.fullmatch(numbers)
+        if power is None:
+            ways = ", ".join([*METHODS, "1/k", "1/k^0.7"])
+            raise DataError(f"{numbers!r} is no way to propensities{did_you_mean(numbers, METHODS)}; use one of {ways}, or give numbers")
+        return Propensities("given", ranks, (ranks ** -float(power[1] or 1)).astype(np.float64))
+    by_rank = dict(numbers) if isinstance(numbers, Mapping) else dict(enumerate(np.asarray(numbers).tolist(), 1))
+    try:
+        found = np.array(sorted(by_rank), np.int64), np.array([by_rank[k] for k in sorted(by_rank)], np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"propensities must be numbers, one per rank: {error}") from None
+    if len(found[0]) == 0 or found[0][0] < 1:
+        raise DataError("propensities must be given for ranks from 1; give at least one")
+    return Propensities("given", *found)
+
+
+def read_propensities(path: str | os.PathLike[str]) -> Propensities:
+    """Numbers from a file: CSV with the columns ``rank`` and ``propensity``, or what a command printed with ``--json``."""
+    try:
+        text = Path(path).read_text("utf-8")
+        rows = json.loads(text)["propensities"] if text.lstrip().startswith("{") else list(csv.DictReader(text.splitlines()))
+        by_rank = {int(row["rank"]): float(row["propensity"]) for row in rows}
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        expected = "give CSV with the columns rank and propensity, or what exactrank generate or clicks printed with --json"
+        raise DataError(f"{path} does not hold a propensity for each rank; {expected}") from None
+    try:
+        return known(by_rank, np.empty(0, np.int64))
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None

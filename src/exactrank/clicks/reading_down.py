@@ -1,0 +1,67 @@
+"""Users who read down from the top: the cascade model and the simplified dynamic Bayesian network.
+
+The cascade (Craswell, Zoeter, Taylor & Ramsey 2008) ends with the first click, so a rank is looked at where nothing above it was clicked:
+
+    e_k = impressions at k below no click / impressions at k                                                    (1)
+
+In the dynamic Bayesian network of Chapelle & Zhang (2009), in the simplified form of their algorithm 1, a click ends it only if it
+satisfies. All down to the last click was looked at, or everything where there is none. With the attractiveness a and the
+satisfaction s of each document of a query,
+
+    a = clicks / impressions looked at,    s = last clicks / clicks,    e_1 = 1,    e_{k+1} = e_k (1 - a_k s_k)  (2)
+
+The curve is the mean of e over the impressions of each rank. Here how far users read depends on what they find, so it is a mean over
+queries of different difficulty, and not one number that holds for each.
+"""
+
+import numpy as np
+
+from exactrank.arrays import Floats, Rows
+from exactrank.clicks.log import Clicks, lists_of
+from exactrank.errors import DataError
+
+
+def cascade(log: Clicks, weights: Floats) -> Floats:
+    """(1) of each rank of the log."""
+    starts = lists_of(log, "cascade")
+    before = _running(log.clicked.astype(np.float64), starts) - log.clicked  # clicks above
+    return _by_rank(log, before == 0, weights)
+
+
+def dbn(log: Clicks, weights: Floats) -> Floats:
+    """(2) of each rank of the log."""
+    starts = lists_of(log, "dbn")
+    ends = np.append(starts[1:], log.n_impressions)
+    total = np.add.reduceat(log.clicked.astype(np.int64), starts)
+    each = np.repeat(np.arange(len(starts)), ends - starts)
+    until = _running(log.clicked.astype(np.float64), starts)
+    looked = (until - log.clicked < total[each]) | (total[each] == 0)
+    last = log.clicked & (until == total[each])
+    cells = log.cells
+    pair = cells.pair[cells.cell]
+    shown, final = (np.bincount(pair, weights * chosen, len(cells.query)) for chosen in (looked, last))
+    ended = np.divide(final, shown, out=np.zeros_like(final), where=shown > 0)  # a s, where the clicks cancel
+    going_on = np.log(np.maximum(1 - ended[pair], np.finfo(float).tiny))
+    return _by_rank(log, np.exp(_running(going_on, starts) - going_on), weights)
+
+
+def check_cascade(log: Clicks) -> None:
+    """Raise where many pages have several clicks, which the cascade cannot have."""
+    clicks = np.add.reduceat(log.clicked.astype(np.int64), lists_of(log, "cascade"))
+    share = float(np.mean(clicks > 1))
+    if share > 0.05:
+        raise DataError(f"{share:.0%} of the pages have several clicks, but the cascade model ends with the first; use dbn, or em")
+
+
+def _running(values: Floats, starts: Rows) -> Floats:
+    """Running sums that start anew at each of ``starts``."""
+    sums = np.cumsum(values)
+    offset = np.append(0.0, sums)[starts]
+    return np.asarray(sums - np.repeat(offset, np.diff(np.append(starts, len(values)))))
+
+
+def _by_rank(log: Clicks, examined: Floats, weights: Floats) -> Floats:
+    sums, total = np.bincount(log.rank, weights * examined), np.bincount(log.rank, weights)
+    ranks = np.unique(log.rank)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(sums[ranks] / total[ranks])

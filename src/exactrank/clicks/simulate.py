@@ -1,0 +1,120 @@
+"""Artificial clicks on graded documents, with known propensities: `xr.simulate_clicks`.
+
+A few live rankers are linear models that are right in part: their weights are t + b + o / 2, with t the direction in which features go
+with the grades, b a random one that all share, and o one of each; so raw clicks favour what b favours. In each session one of them ranks
+the documents of a query, its scores with ``jitter``, and the first few are shown. A document of grade y attracts with
+
+    gamma = least + (most - least) y / y_max                                                                    (1)
+
+With ``"pbm"`` rank k is looked at with probability theta_k, with ``"cascade"`` users read down to the first click.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.arrays import Floats, PerDocument
+from exactrank.clicks.log import Clicks, coded
+from exactrank.clicks.propensities import Given, Propensities, known
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.text_column import TextColumn
+from exactrank.errors import DataError
+
+LEAST, MOST = 0.1, 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """Clicks and the truth behind them."""
+
+    clicks: Clicks
+    propensities: Propensities  #: of the cascade, their means over all pages
+    relevance: PerDocument  #: (1) of each document of the data, in its own order
+
+
+def simulate_clicks(
+    data: RankingData,
+    model: Literal["pbm", "cascade"] = "pbm",
+    *,
+    sessions: int = 100,
+    shown: int = 10,
+    rankers: int = 4,
+    jitter: float = 1.0,
+    propensity: Given = "1/k",
+    seed: int = 0,
+) -> Simulated:
+    """Clicks in ``sessions`` sessions per query of ``data``, which needs document ids; each shows ``shown`` documents.
+
+    ``propensity`` are the probabilities that each rank is looked at, in the position-based model. ``jitter`` is in units of the spread
+    of a ranker's scores within a query.
+    """
+    if model not in ("pbm", "cascade"):
+        raise DataError(f"model={model!r} is no click model to simulate; use 'pbm' or 'cascade'")
+    if min(sessions, shown, rankers) < 1 or not 0 <= jitter < np.inf or seed < 0:
+        given = f"sessions={sessions}, shown={shown}, rankers={rankers}, jitter={jitter}, seed={seed}"
+        raise DataError(f"sessions, shown and rankers must be at least 1, jitter and seed at least 0; got {given}")
+    if data.docid is None:
+        raise DataError("the data has no document ids, which a click log needs; read it with ids, or generate it with --clicks")
+    depth = min(shown, data.longest)
+    theta = known(propensity, np.arange(1, depth + 1)).at(np.arange(1, depth + 1))
+    relevance = LEAST + (MOST - LEAST) * np.maximum(data.y, 0.0) / max(float(data.y.max()), 1.0)
+    live, pages = _live(data, rankers, seed), [_no_pages(depth)]
+    for q in range(data.n_queries):
+        rows = np.arange(data.indptr[q], data.indptr[q + 1])
+        rng = np.random.default_rng([seed, 1, q])
+        own = live[rng.integers(0, rankers, sessions)][:, rows]
+        spread = np.maximum(own.std(axis=1, keepdims=True), 1e-9)
+        order = np.argsort(-(own / spread + jitter * rng.standard_normal(own.shape)), axis=1, kind="stable")[:, :depth]
+        pages.append(_clicked(rows[order], relevance, theta, model, rng))
+    row, rank, clicked, examined = (np.concatenate(parts) for parts in zip(*pages, strict=True))
+    total = np.maximum(np.bincount(rank), 1)
+    truth = theta if model == "pbm" else (np.bincount(rank, examined) / total)[1:]
+    return Simulated(
+        _log(data, data.docid, (row, rank, clicked, examined)), Propensities("true", np.arange(1, depth + 1), truth), relevance
+    )
+
+
+def _live(data: RankingData, rankers: int, seed: int) -> Floats:
+    """The scores of each live ranker."""
+    rng = np.random.default_rng([seed, 0])
+    X = np.nan_to_num((data.X - np.nanmean(data.X, axis=0)) / np.maximum(np.nanstd(data.X, axis=0), 1e-9)).astype(np.float64)
+
+    def unit(vector: Floats) -> Floats:
+        return vector / max(float(np.linalg.norm(vector)), 1e-9)
+
+    right = unit(np.einsum("ij,i->j", X, data.y - data.y.mean()))
+    shared, own = unit(rng.standard_normal(X.shape[1])), rng.standard_normal((rankers, X.shape[1]))
+    return np.stack([np.einsum("ij,j->i", X, right + shared + 0.5 * unit(each)) for each in own])
+
+
+Pages = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_], Floats]
+
+
+def _no_pages(depth: int) -> Pages:
+    return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool), np.empty(0)
+
+
+def _clicked(row: npt.NDArray[np.int64], relevance: PerDocument, theta: Floats, model: str, rng: np.random.Generator) -> Pages:
+    """The rows of the pages, one after the other, their ranks, whether each was clicked and how likely each was looked at."""
+    (sessions, depth), examined = row.shape, np.ones(row.shape)
+    attracts = rng.random(row.shape) < relevance[row]
+    if model == "pbm":
+        examined *= theta[:depth]
+        clicked = attracts & (rng.random(row.shape) < examined)
+    else:
+        examined[:, 1:] = np.cumprod(1 - relevance[row], axis=1)[:, :-1]
+        clicked = attracts & (np.cumsum(attracts, axis=1) == 1)
+    return row.ravel(), np.tile(np.arange(1, depth + 1), sessions), clicked.ravel(), examined.ravel()
+
+
+def _log(data: RankingData, docid: TextColumn, pages: Pages) -> Clicks:
+    """The pages as a log; each is a session."""
+    row, rank, clicked, _ = pages
+    queries, query = coded(data.qid)
+    documents, document = coded(np.array(docid.tolist(), dtype=str))
+    seen, place = np.unique(document[row], return_inverse=True)
+    sessions, session = coded(np.cumsum(rank == 1))
+    of_row, shown = np.repeat(query, data.sizes)[row], place.astype(np.int32)
+    return Clicks(queries, documents.take(seen.astype(np.int64)), of_row, shown, rank.astype(np.int32), clicked, sessions, session)

@@ -1,0 +1,118 @@
+"""From clicks to data: grades that training can use.
+
+Under the position-based model the mean over a document's impressions
+
+    y_qd = sum of w c / max(theta_k, clip) / sum of w                                                           (1)
+
+is an unbiased estimate of its relevance while nothing is clipped (inverse propensity scoring; Joachims, Swaminathan & Schnabel 2017).
+So a measure that is linear in the grades, on grades (1), is an unbiased estimate of its true value. A query's weight is the number of
+its impressions. Documents that were never shown are left out: nothing is known of them.
+"""
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exactrank.arrays import PerDocument, Rows
+from exactrank.clicks.log import Clicks
+from exactrank.clicks.propensities import Given, Propensities, propensities
+from exactrank.data.alignment import listed
+from exactrank.data.format import Columns
+from exactrank.data.formats import read
+from exactrank.data.immutable import sealed
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.text_column import TextColumn, rows_of
+from exactrank.errors import DataError, LeftOutWarning, warn_caller
+
+NAMED = 5  #: unknown documents of a message
+
+
+def to_data(
+    log: Clicks,
+    features: RankingData | str | os.PathLike[str] | Any,
+    propensity: Given | Propensities,
+    *,
+    clip: float,
+    unknown: str,
+    columns: Columns | None,
+) -> RankingData:
+    """As `Clicks.to_data`."""
+    if not 0 <= clip <= 1:
+        raise DataError(f"clip must be from 0 to 1, got {clip}")
+    if unknown not in ("error", "drop"):
+        raise DataError(f"unknown={unknown!r} is neither 'error' nor 'drop'")
+    grades = relevance(log, propensity, clip)
+    data = features_of(features, columns or Columns())
+    pair = _pairs_of(log, data, unknown)
+    rows = np.flatnonzero(pair >= 0)
+    if len(rows) == 0:
+        raise DataError("no document of the log is in the features; give the features of the same queries and documents")
+    query = np.repeat(np.arange(data.n_queries), data.sizes)[rows]
+    kept, sizes = np.unique(query, return_counts=True)
+    shown = np.bincount(log.cells.query[log.cells.pair], log.cells.impressions, len(log.queries))
+    indptr = np.append(0, np.cumsum(sizes))
+    return RankingData(
+        X=sealed(data.X[rows]),
+        y=sealed(grades[pair[rows]]),
+        indptr=sealed(indptr),
+        qid=data.qid[kept],
+        feature_names=data.feature_names,
+        docid=rows_of(data.docid, rows),
+        query_weight=sealed(shown[log.cells.query[pair[rows[indptr[:-1]]]]]),
+        offset=data.offset,
+        levels=data.levels,
+    )
+
+
+def relevance(log: Clicks, propensity: Given | Propensities, clip: float) -> PerDocument:
+    """(1) of each pair of the log's cells, 0 where its impressions have no weight."""
+    cells = log.cells
+    theta = np.maximum(propensities(log, propensity, bootstrap=0).at(cells.rank), clip)
+    clicks, total = np.bincount(cells.pair, cells.clicks / theta), np.bincount(cells.pair, cells.impressions)
+    return np.divide(clicks, total, out=np.zeros_like(clicks), where=total > 0)
+
+
+def features_of(features: RankingData | str | os.PathLike[str] | Any, columns: Columns) -> RankingData:
+    """Data with document ids; a table needs no grades, and those of any other data are not looked at."""
+    ungraded = replace(columns, graded=False)
+    if isinstance(features, str | os.PathLike):
+        data = read(features, columns=ungraded, keep_missing=True)
+    else:
+        data = features if isinstance(features, RankingData) else RankingData.from_frame(features, ungraded)
+    if data.docid is None:
+        raise DataError("the features have no document ids, by which the log names documents; add a column or a comment with them")
+    return data
+
+
+def _pairs_of(log: Clicks, data: RankingData, unknown: str) -> Rows:
+    """The pair of the log's cells that each document of ``data`` is, or -1; raises for documents of the log that have no features."""
+    cells, width = log.cells, len(log.documents)
+    query = np.repeat(_places(log.queries, map(str, data.qid.tolist())), data.sizes)
+    document = _places(log.documents, data.docid or ())
+    keys = cells.query.astype(np.int64) * width + cells.document  # sorted
+    wanted = query * width + document
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    found = np.where((query >= 0) & (document >= 0) & (keys[at] == wanted), at, -1)
+    times = np.bincount(found[found >= 0], minlength=len(keys))
+    if np.any(times > 1):
+        raise DataError(f"the features have {_named(log, np.flatnonzero(times > 1))} more than once; keep one row of each")
+    lacking = np.flatnonzero(times == 0)
+    if len(lacking):
+        which = f"{len(lacking):,} of {len(keys):,} documents of the log have no features: {_named(log, lacking)}"
+        if unknown == "error":
+            raise DataError(f"{which}; add their features, or leave them out with unknown='drop' (--unknown drop)")
+        warn_caller(f"left out: {which}", LeftOutWarning)
+    return found
+
+
+def _places(ids: TextColumn, wanted: Any) -> Rows:
+    """The number of each text among ``ids``, -1 where it is none of them."""
+    place = {text: number for number, text in enumerate(ids)}
+    return np.array([place.get(text, -1) for text in wanted], np.int64)
+
+
+def _named(log: Clicks, pairs: Rows) -> str:
+    some = [f"{log.documents[log.cells.document[i]]!r} of query {log.queries[log.cells.query[i]]!r}" for i in pairs[: NAMED + 1]]
+    return listed(some, NAMED) if len(pairs) <= NAMED else ", ".join(some[:NAMED]) + ", ..."

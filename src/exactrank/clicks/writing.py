@@ -1,0 +1,33 @@
+"""Click logs as files that `read_clicks` reads."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from exactrank.clicks.log import Clicks
+from exactrank.data.frame import library
+from exactrank.errors import DataError
+from exactrank.files import whole_file
+
+
+def write_clicks(clicks: Clicks, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write a click log as Parquet or CSV, by the path's suffix; an existing file is replaced only with ``force``."""
+    with log_writer(path, force=force) as write:
+        write(clicks)
+
+
+@contextmanager
+def log_writer(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Callable[[Clicks], None]]:
+    """What writes a log to ``path``, which is opened before the work that the log is made of."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".parquet", ".csv"):
+        raise DataError(f"{path}: the suffix {suffix!r} names no kind of click log; use .parquet or .csv")
+    arrow, module = library("pyarrow"), library(f"pyarrow.{suffix[1:]}")
+    with whole_file(path, force=force) as file:
+
+        def write(clicks: Clicks) -> None:
+            table = arrow.table(dict(clicks._columns()))
+            (module.write_table if suffix == ".parquet" else module.write_csv)(table, file)
+
+        yield write

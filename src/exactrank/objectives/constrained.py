@@ -1,0 +1,82 @@
+"""A measure subject to constraints on others, along lines and so everywhere: exactly, since all are step functions of one alpha.
+
+    F = f               where all constraints hold                                                              (1)
+      = -shortfall      elsewhere: by how much they are missed, each as a share of its level, added up
+
+Measures are at least 0, so F prefers any point that keeps the constraints to any that does not. An ascent of F from weights that
+miss one therefore first meets them, and then maximises f without leaving them. On the breakpoints of all of them F is a step
+function too, so its best interval along a line is exact.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from exactrank.data.ranking_data import RankingData
+from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.goal import Constraint
+from exactrank.objectives.linear_profile import Direction, LinearProfile, Place, Theta
+from exactrank.objectives.step_function import SAME_VALUE, Interval, StepFunction, together
+
+
+def constrained(f: StepFunction, others: Sequence[tuple[StepFunction, Constraint]]) -> StepFunction:
+    """(1) of step functions: ``f`` subject to a constraint on each of the ``others``."""
+    own, *rest = together([f, *(g for g, _ in others)])
+    missed = [(each.shortfall(g.values), each.shortfall(g.at)) for g, (_, each) in zip(rest, others, strict=True)]
+    between, at = (np.sum(parts, axis=0) for parts in zip(*missed, strict=True))
+    return StepFunction(own.breakpoints, np.where(between > 0, -between, own.values), np.where(at > 0, -at, own.at))
+
+
+def severely(constraint: Constraint, data: RankingData, threads: int | None) -> BoundMeasure:
+    """The constraint's measure with tied documents in the order that is worst for the constraint, or as it counts them on average."""
+    measure = constraint.measure
+    if measure.ties == "expected":
+        return measure.on(data, threads=threads)
+    bound = replace(measure, ties="pessimistic").on(data, threads=threads)
+    return bound if constraint.sign == ">=" else replace(bound, tie_key=-measure.grades(data))
+
+
+class ConstrainedProfile:
+    """(1) as a function of a linear model's weights: ``problem`` subject to the constraints of ``others``."""
+
+    def __init__(self, problem: LinearProfile, others: Sequence[tuple[LinearProfile, Constraint]]) -> None:
+        self.dimension = problem.dimension
+        self._problem, self._others = problem, others
+
+    def value(self, theta: Theta) -> float:
+        """(1) at ``theta``."""
+        return self.at(theta).value
+
+    def at(self, theta: Theta) -> "ConstrainedPlace":
+        """The place to search from."""
+        return ConstrainedPlace(self._problem.at(theta), [(other.at(theta), each) for other, each in self._others])
+
+
+class ConstrainedPlace:
+    """A point in weight space, with the places of all measures there."""
+
+    def __init__(self, place: Place, others: Sequence[tuple[Place, Constraint]]) -> None:
+        self.theta, self.point = place.theta, place.point
+        missed = float(sum(each.shortfall(other.value) for other, each in others))
+        self.value = -missed if missed > 0 else place.value
+        self._place, self._others = place, others
+
+    def best(self, direction: Direction, low: float = -math.inf, high: float = math.inf) -> Interval:
+        """The interval of alpha where (1) is largest.
+
+        The measure's own best interval will do where nothing better is possible, or its point keeps all constraints.
+        """
+        if self.value >= 0:
+            free = self._place.best(direction, low, high)
+            if free.value <= self.value + SAME_VALUE or self.moved(direction, self.point(direction, free)).value >= 0:
+                return free
+        others = [(other.profile(direction), each) for other, each in self._others]
+        return constrained(self._place.profile(direction), others).best(low, high)
+
+    def moved(self, direction: Direction, alpha: float) -> "ConstrainedPlace":
+        """The place at ``alpha`` along ``direction``."""
+        return ConstrainedPlace(
+            self._place.moved(direction, alpha), [(other.moved(direction, alpha), each) for other, each in self._others]
+        )

@@ -1,0 +1,1 @@
+"""The exact trade-off of two measures: `xr.pareto` and `xr.tradeoff`."""
