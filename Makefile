@@ -12,7 +12,7 @@ BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.26" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-browser test-gpu check headers docs pictures bench bench-compare trace mutate fuzz faults sanitize sanitize-threads clean
+.PHONY: demo test test-browser test-gpu check headers docs pictures bench bench-compare trace mutate fuzz faults soak sanitize sanitize-threads clean
 
 demo:
 	@$(MAKE) --question $(VENV)/.installed || echo "Installing exactrank into $(VENV). This compiles its C++ core, which takes a few minutes, once."
@@ -90,6 +90,11 @@ fuzz: build/sanitize/.built
 # Every write, rename, mapping, allocation and thread start of every command that writes fails once, or is the last.
 faults: $(VENV)/.tested
 	$(BIN)/python -m tests.faults
+
+# Workers and processes that are killed, stopped and resumed at random, for half an hour: the model stays the same.
+MINUTES ?= 30
+soak: $(VENV)/.tested
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,measures profile line_search directrank letor cache synthetic lambdas listwise \
   network spsa structured pair_hinge cutting_plane bundle regularised_risk adarank rankboost thresholds sampled_lambdas tree_ensemble tree_text \

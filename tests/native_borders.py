@@ -17,6 +17,7 @@ from exactrank import _core
 REFUSALS = (ValueError, TypeError, IndexError, MemoryError, OverflowError, OSError)
 #: Arrays of any length, so that a shorter or longer one is another right call.
 OF_ANY_LENGTH = {
+    ("LineSearch.events", "bins"),
     ("positional", "discount"),
     ("cascade", "discount"),
     ("optimistic", "discount"),
@@ -27,6 +28,7 @@ OF_ANY_LENGTH = {
     ("LetorParser.feed_while_reading", "next"),
     ("Net.__init__", "mean"),
     ("Net.slope", "chosen"),
+    ("Net.slopes_by_block", "chosen"),
     ("Net.slopes_by_query", "chosen"),
     ("Net.pass_over", "order"),
     ("Net.pass_over_pairs", "order"),
@@ -183,6 +185,24 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "LineSearch.__init__": lambda: {"measure": bound(ndcg()), "lines": 3, "exchanges": 5, "events": 20},
     "LineSearch.serves": lambda: {"measure": bound(ndcg())},
     "LineSearch.rank": lambda: {"self": line_search(), "scores": SCORES, "threads": 2},
+    "LineSearch.rank_part": lambda: {"self": line_search(), "scores": SCORES, "threads": 2},
+    "LineSearch.counted": lambda: {"self": line_search()},
+    "LineSearch.peak": lambda: {"self": line_search()},
+    "LineSearch.outline": lambda: {"self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "threads": 2},
+    "LineSearch.events": lambda: {"self": line_search(), "bins": np.array([3, 5], np.uint32), "threads": 2},
+    "LineSearch.around": lambda: {"self": line_search(), "edge": 3, "low": -1.0, "high": 1.0, "threads": 2},
+    "from_fixed": lambda: {"value": 3, "peak": 1.0},
+    "best_of_outline": lambda: {
+        "numbers": np.array([3], np.uint32),
+        "change": np.array([1]),
+        "up": np.array([1]),
+        "left": 0,
+        "low": -1.0,
+        "high": 1.0,
+        "peak": 1.0,
+        "in_bins": lambda bins: (np.zeros(0), np.zeros(0, np.int64)),
+        "around": lambda edge, low, high: (low, high),
+    },
     "LineSearch.best": lambda: {"self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "threads": 2},
     "LineSearch.best_as_published": lambda: {"self": line_search(), "slopes": SLOPES, "threads": 2},
     "products": lambda: {"x": X, "weights": np.ones((2, WIDTH)), "threads": 2},
@@ -224,6 +244,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "Net.scores": lambda: {"self": net(), "theta": np.ones(10), "x": X, "threads": 2},
     "Net.activations": lambda: {"self": net(), "theta": np.ones(10), "x": X, "threads": 2},
     "Net.slope": lambda: {"self": net(), **task(chosen=np.array([2, 0]), threads=2)},
+    "Net.slopes_by_block": lambda: {"self": net(), **task(chosen=np.array([2, 0]), threads=2)},
     "Net.slopes_by_query": lambda: {"self": net(), **task(chosen=np.array([2, 0]), threads=2)},
     "Net.pass_over": lambda: {"self": net(), **task(order=np.array([2, 0]), rate=0.1, decay=0.0)},
     "Net.pass_over_pairs": lambda: {"self": net(), **task(grades=Y, order=np.array([2, 0]), rate=0.1, decay=0.0)},
@@ -287,7 +308,7 @@ def entry_points() -> set[str]:
         if name.startswith("_"):
             continue
         if not inspect.isclass(thing):
-            found.add(name)
+            found |= {name} if callable(thing) else set()
             continue
         methods = [method for method in vars(thing) if method == "__init__" or not method.startswith("_")]
         found |= {f"{name}.{method}" for method in methods if callable(getattr(thing, method))}

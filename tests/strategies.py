@@ -5,7 +5,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from exactrank import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, PairwiseCorrect, Precision, Recall, Success
+from exactrank import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, PairwiseCorrect, Precision, Recall, Success, Total
 
 GRADES = st.one_of(st.integers(0, 4).map(float), st.sampled_from([-1.0, 0.0, 0.5, 1.0, 1.7, 3.25]))
 SCORES = st.one_of(
@@ -35,6 +35,7 @@ MEASURES = st.one_of(
     st.builds(ERR, k=_MAYBE_K, max_grade=st.sampled_from([4, 5.5]), **_POLICY),
     st.builds(RBP, k=_MAYBE_K, rel=_REL, p=st.floats(0.05, 0.95), **_POLICY),
     st.builds(Bpref, rel=_REL, **_POLICY),
+    st.builds(Total, k=_K, **_POLICY),
     st.builds(PairwiseCorrect, rel=st.one_of(st.none(), _REL), **_POLICY),
 )
 

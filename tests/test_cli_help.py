@@ -70,7 +70,7 @@ def test_flags_are_shown_alone_and_options_with_a_word_for_their_value(words):
             name = max((*option.opts, *option.secondary_opts), key=len)
             after = re.search(rf"^│ (?:-\w, |--[\w-]+ / )?{name}(?![\w-])(?P<value> \S+)?", page, re.MULTILINE)["value"]
             assert (after is None) == bool(option.is_flag), (words, name, after)
-            assert after is None or re.fullmatch(r" [A-Z][\w=,.|-]*", after), (words, name, after)
+            assert after is None or re.fullmatch(r" [A-Z][\w=:,.|-]*", after), (words, name, after)
 
 
 def test_options_stand_in_panels():

@@ -33,6 +33,7 @@ GOOD = {
     "convert": ["DATA", "OUT.csv"],
     "generate": ["OUT.txt", "--queries", "3", "--documents", "4"],
     "clicks": ["LOG.csv", "DATA", "--out", "OUT.xr", "--bootstrap", "2"],
+    "pairs": ["PAIRS.csv", "DATA", "--out", "OUT.xr"],
     "evaluate": ["DATA", "SCORES"],
     "predict": ["MODEL", "DATA"],
     "card": ["MODEL"],
@@ -43,6 +44,7 @@ GOOD = {
     "probe smoothness": ["MODEL", "DATA", "-m", "nDCG@10", "--points", "5"],
     "fuse": ["QRELS", "--run", "RUN", "--run", "RUN2", "--bootstrap", "5", "--folds", "2"],
     "fuse apply": ["FUSION", "--run", "RUN", "--run", "RUN2", "--out", "OUT.run"],
+    "pareto": ["QRELS", "--run", "RUN", "--run", "RUN2", "-m", "nDCG@3", "-m", "P@2"],
     "reproduce": [],
     "train": ["ridge", "DATA", "--out", "OUT.json"],
     "compare": ["DATA", "--methods", "ridge,mart", "--out", "OUT"],
@@ -107,11 +109,13 @@ def files(tmp_path_factory):
         f"{i // 6},d{i},{(i + shift) % 6 + 1},{int((i + 2 * shift) % 3 == 0)},{i // 6}-{shift}" for shift in range(4) for i in range(24)
     ]
     (folder / "log.csv").write_text("\n".join(["query_id,doc_id,rank,clicked,session_id", *rows, ""]))
+    (folder / "pairs.csv").write_text("query_id,better,worse\n0,d1,d2\n3,d20,d19\n")
     (folder / "model").write_text("[1, 2, 3]")
     runs = xr.systems_from_runs(folder / "qrels", [folder / "run", folder / "run2"])
     xr.fuse(runs, folds=0, bootstrap=0).save(folder / "fusion")
     made = {
         "LOG.csv": "log.csv",
+        "PAIRS.csv": "pairs.csv",
         "DATA": "data.txt",
         "SCORES": "scores",
         "QRELS": "qrels",
@@ -186,7 +190,7 @@ def test_good_arguments(lawful, name):
     assert lawful(name, *GOOD[name]).exit_code == 0
 
 
-FILES = {"DATA", "SCORES", "QRELS", "RUN", "MODEL", "FUSION"}
+FILES = {"PAIRS.csv", "DATA", "SCORES", "QRELS", "RUN", "MODEL", "FUSION"}
 PLACES = [(name, place) for name, words in GOOD.items() for place, word in enumerate(words) if word in FILES]
 
 
@@ -211,12 +215,22 @@ def test_bad_words(lawful, number, name, option):
 
 
 #: Options that name a file to read; any other that takes a path is an output.
-READ = {"--valid", "--test", "--model", "--check", "--data", "--run"}
-#: Outputs beside --out: pictures, and the several files of a fusion.
-OTHER_OUTPUTS = {"generate": {"--log"}, "clicks": {"--plot"}, "fuse": {"--save", "--config", "--plot"}} | {
+READ = {"--valid", "--pairs", "--test", "--model", "--check", "--data", "--run", "--clicks"}
+#: Outputs beside --out: pictures, and the several files of a fusion or a front.
+OTHER_OUTPUTS = {"generate": {"--log"}, "clicks": {"--plot"}, "pareto": {"--plot", "--save"}, "fuse": {"--save", "--config", "--plot"}} | {
     f"probe {each}": {"--plot"} for each in ("optimality", "importance", "smoothness")
 }
-WITHOUT_OUT = {"info", "convert", "generate", "evaluate", "methods", "measures", "serve", "fuse"}  #: convert and generate end with TARGET
+WITHOUT_OUT = {
+    "info",
+    "convert",
+    "generate",
+    "evaluate",
+    "methods",
+    "measures",
+    "serve",
+    "fuse",
+    "pareto",
+}  #: convert and generate end with TARGET
 
 
 @pytest.mark.parametrize(("name", "command"), list(commands()))

@@ -1,6 +1,7 @@
 """Click logs: reading, propensities, grades for training, simulated clicks."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ import exactrank as xr
 from exactrank.clicks import position_based
 from exactrank.clicks.propensities import read_propensities
 from exactrank.clicks.reading_down import cascade, dbn
+from exactrank.compare.standings import standings
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.errors import LeftOutWarning
 from tests.reference import clicks as twin
@@ -393,6 +395,33 @@ def test_methods_take_grades_of_any_size(simulated, data):
         assert np.isfinite(ranker.fit(train).score(train))
     fused = xr.fuse(train, systems=train.feature_names[:2], measure=MEASURE, bootstrap=0, folds=0)
     assert np.isfinite(fused.value)
+    assert fused.value == pytest.approx(xr.evaluate(MEASURE, train, fused.predict(train)).means[MEASURE])
+
+
+def test_clicks_are_compared_by_their_weights(simulated, data):
+    log = simulated.clicks.to_frame()
+    some = log[(log["query_id"].astype(str).str[-1] > "4") | (log["rank"] < 9)]  # fewer impressions of some queries
+    train = xr.read_clicks(some).to_data(data, "1/k", unknown="drop")
+    found = xr.compare(train, ["ridge", "directrank(max_iter=1, bags=0)"], MEASURE, folds=3, workers=1, threads=1)
+    weight = dict(zip(map(str, train.qid.tolist()), train.query_weight.tolist(), strict=True))
+    assert len(set(weight.values())) > 1
+    (summary,) = found.datasets
+    queries = [query for fold in summary.folds for query in fold.test_qid]
+    assert sorted(queries) == sorted(weight)
+    for own in standings(found, summary.name, MEASURE):
+        values = [value for fit in found.fits if fit.method == own.method for value in fit.test[MEASURE]]
+        assert own.mean == pytest.approx(np.average(values, weights=[weight[query] for query in queries]))
+
+
+def test_kept_columns_stay_with_their_documents_and_pairs_come_later(simulated, data):
+    rich = replace(data, kept={"price": np.arange(data.n_documents, dtype=float)})
+    found = simulated.clicks.to_data(rich, "1/k")
+    prices = dict(zip(zip(np.repeat(rich.qid, rich.sizes), rich.docid, strict=True), rich.kept["price"], strict=True))
+    ids = zip(np.repeat(found.qid, found.sizes), found.docid, strict=True)
+    assert found.kept["price"].tolist() == [prices[each] for each in ids]
+    judged = xr.with_pairs(data, {"query_id": [data.qid[0]], "better": [data.docid[0]], "worse": [data.docid[1]]})
+    with pytest.raises(xr.DataError, match=r"the features have 1 pairs; give pairs to what to_data returns, with xr.with_pairs"):
+        simulated.clicks.to_data(judged, "1/k")
 
 
 # ---- simulated clicks

@@ -21,7 +21,7 @@ from exactrank.cli import app
 from exactrank.compare.standings import pairs, shared_values, standings
 from exactrank.data.scores import read_scores
 from exactrank.data.trec import Run
-from exactrank.errors import DataError
+from exactrank.errors import DataError, MeasureError
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 PROGRAM = Path(sys.executable).with_name("exactrank")
@@ -271,7 +271,7 @@ def test_what_python_is_given(files: Path) -> None:
     ):
         with pytest.raises(DataError, match=said):
             xr.compare_runs(data, runs)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="name at least one measure"):
+    with pytest.raises(MeasureError, match="name at least one measure"):
         xr.compare_runs(data, ["good.run"], [])
     mixed = xr.compare_runs(data, {"run": xr.read_run("good.run"), "path": "good.run", "scores": data.y}, ["nDCG@10"])
     assert mixed.fits[0].test == mixed.fits[1].test

@@ -229,7 +229,7 @@ def test_the_likeliest_point_of_an_interval(seed, low, width):
 @given(st.integers(0, 50), st.sampled_from(["nDCG@5", "AP", "Bpref", "PairwiseCorrect", "DCG"]))
 def test_the_softmax_slope_is_that_of_its_value(seed, name):
     data, rng = judged(seed=seed, queries=4), np.random.default_rng(seed)
-    ours = SoftmaxLikelihood(xr.parse_measure(name).on(data, rng.random(4) + 0.1, 1), columns_of(data), 0.1)
+    ours = SoftmaxLikelihood(xr.parse_measure(name).on(data, rng.random(4) + 0.1, 1), 0.1)
     theta, h = rng.normal(size=4), 1e-5
     slope = ours.value_and_slope(theta)[1]
     theirs = [(ours.value_and_slope(theta + h * e)[0] - ours.value_and_slope(theta - h * e)[0]) / (2 * h) for e in np.eye(4)]
@@ -263,7 +263,7 @@ def test_ridge_regression_is_the_same_by_documents_where_features_outnumber_them
 def test_long_data_is_centred_in_blocks(monkeypatch):
     data = judged(queries=30)
     whole = ridge_weights(data)
-    monkeypatch.setattr("exactrank.objectives.ridge.DOCUMENTS_PER_BLOCK", 20)
+    monkeypatch.setattr("exactrank.data.blocks.DOCUMENTS_PER_BLOCK", 20)
     np.testing.assert_allclose(ridge_weights(data), whole, rtol=1e-12)
 
 

@@ -41,11 +41,13 @@ def test_finds_the_best_interval_of_the_profile(ray, measure, ends):
 
 @pytest.mark.parametrize("measure", ["nDCG@10", "nDCG", "P@5", "nDCG(ties='expected')@3", "RBP", "DCG@10"])
 @pytest.mark.parametrize("documents", [3, 40, 150])
-def test_many_queries_and_long_lists(measure, documents):
+@pytest.mark.parametrize("judged", [1.0, 0.1])  # where few documents are worth something, each is followed alone
+def test_many_queries_and_long_lists(measure, documents, judged):
     rng = np.random.default_rng(documents)
     sizes = rng.integers(1, 2 * documents, 60)
     n = sizes.sum()
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, n), group=sizes, query_weight=rng.random(60))
+    grades = np.where(rng.random(n) < judged, rng.integers(0, 4, n), 0)
+    data = xr.RankingData.from_arrays(None, grades, group=sizes, query_weight=rng.random(60))
     parsed = xr.parse_measure(measure)
     for s, t in ((rng.normal(size=n), rng.normal(size=n)), (rng.integers(0, 9, n) / 4, rng.integers(0, 5, n) / 8)):
         ours, slopes = search(parsed, data, s, t)

@@ -1,5 +1,6 @@
 """Nothing that a user owns is lost: by killed runs, by two at a time, by special files; real processes and real signals."""
 
+import errno
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import time
 import unicodedata
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -348,6 +350,29 @@ def test_training_that_is_ended_leaves_the_finished_model(folder):
     assert not xr.load("ridge.json").training["interrupted"]
 
 
+def test_training_goes_on_when_the_disk_is_full_at_a_checkpoint(folder, monkeypatch):
+    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
+    train = ("train", "lambdamart", "web.txt", "--trees", "5", "--min-documents", "1", "--out")
+    assert invoke(*train, "whole.json").exit_code == 0
+    real, seen = os.fsync, []
+
+    def full(descriptor):
+        if Path(os.readlink(f"/proc/self/fd/{descriptor}")).name.startswith(".m.json.checkpoint") and len(seen) < 4:
+            seen.append((folder / "m.json.checkpoint").exists() and xr.load(folder / "m.json.checkpoint").scorer.n_trees)
+            if len(seen) > 1:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = invoke(*train, "m.json")
+    assert done.exit_code == 0
+    assert "m.json.checkpoint could not be written (No space left on device; the file that was there is unchanged)" in done.stderr
+    assert seen == [False, 1, 1, 1]  # the first checkpoint stayed whole
+    assert (folder / "m.json").read_bytes() == (folder / "whole.json").read_bytes()
+    assert not (folder / "m.json.checkpoint").exists()
+
+
 def test_a_checkpoint_is_not_replaced_by_a_worse_one(folder, monkeypatch):
     """A ranker that cannot go on from where it was begins again, and is ended once more before it came as far."""
     from exactrank.rankers.coordinate_ascent import CoordinateAscent
@@ -394,7 +419,7 @@ def test_tuning_that_is_ended_says_so(folder, data, monkeypatch):
     done = invoke("tune", "ridge", "web.txt", "--out", "m.json")
     assert done.exit_code == 1
     assert f"m.json has the best settings of the {len(found.trials)} trials that were finished" in done.stderr
-    assert xr.load("m.json").params == found.ranker.get_params()
+    assert xr.load("m.json").params | {"engine": None} == found.ranker.get_params()
 
 
 # Comparisons

@@ -3,6 +3,7 @@
 import gzip
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -272,7 +273,53 @@ def test_sampled_lambdas_take_pairs_and_other_lambda_functions_refuse_them():
         small(xr.LambdaRank, lambdas="finite-difference").fit(data)
 
 
-@pytest.mark.parametrize("kind", [xr.Ridge, xr.ListNet, xr.DirectRank, xr.MART, xr.Blend], ids=lambda kind: kind.__name__)
+BY_MEASURE = [partial(xr.DirectRank, bags=0, start="zero"), xr.CoordinateAscent, xr.Composed]
+
+
+@pytest.mark.parametrize("kind", BY_MEASURE, ids=["DirectRank", "CoordinateAscent", "Composed"])
+def test_what_maximises_the_measure_takes_pairs_where_it_counts_them(kind):
+    data = graded(8, 15)
+    on_grades, on_pairs = (kind("PairwiseCorrect").fit(of) for of in (data, without_grades(data)))
+    np.testing.assert_allclose(on_pairs.weights_, on_grades.weights_, rtol=1e-9, atol=1e-12)
+    with pytest.raises(
+        xr.IncompatibleError, match=r"with these settings learns from grades alone.* pairs; train on PairwiseCorrect, make grades"
+    ):
+        kind("nDCG@5").fit(xr.with_pairs(data, as_pairs(data)))
+
+
+@pytest.mark.parametrize("start", ["auto", "ridge", "lambdarank"])
+def test_directranks_weights_on_pairs_are_the_best_one_at_a_time(start):
+    """Of all values that a single weight can have, from all pairs of documents one by one."""
+    data = without_grades(graded(9, 12))
+    ranker = xr.DirectRank("PairwiseCorrect", bags=0, start=start, tolerance=0.0).fit(data)
+    better, worse, query = data.preferences.better, data.preferences.worse, np.repeat(np.arange(data.n_queries), data.sizes)
+
+    def value(scores):
+        of = [[(b, w, 1.0) for b, w in zip(better, worse, strict=True) if query[b] == q] for q in range(data.n_queries)]
+        return np.mean([share_in_order(pairs, scores) or 0.0 for pairs in of])
+
+    best = value(data.X @ ranker.weights_)
+    assert ranker.model_.training["value"] == pytest.approx(best)
+    for column in data.X.T:
+        lead, slope = (side[better] - side[worse] for side in (data.X @ ranker.weights_, column))
+        crossings = np.unique(-lead[slope != 0] / slope[slope != 0])
+        between = [crossings[0] - 1, *(crossings[1:] + crossings[:-1]) / 2, crossings[-1] + 1]
+        ordered = lead[:, None] + slope[:, None] * between > 0
+        shares = [ordered[query[better] == q].mean(axis=0) for q in np.unique(query[better])]
+        assert np.sum(shares, axis=0).max() / data.n_queries <= best + 1e-9
+
+
+def test_bags_and_constraints_of_pairs():
+    data = without_grades(graded(10, 30))
+    bagged = xr.DirectRank("PairwiseCorrect", bags=4).fit(data)
+    assert bagged.score(data) > 0.6
+    assert xr.DirectRank("PairwiseCorrect", bags=0, point="likelihood").fit(data).score(data) > 0.6
+    rich = replace(data, kept={"revenue": np.exp(data.X[:, 0].astype(float))})
+    ranker = xr.DirectRank("revenue@2 subject to PairwiseCorrect >= 0.62").fit(rich)
+    assert xr.evaluate("PairwiseCorrect", rich, ranker.predict(rich)).means["PairwiseCorrect"] >= 0.62
+
+
+@pytest.mark.parametrize("kind", [xr.Ridge, xr.ListNet, xr.SmoothRank, xr.MART, xr.Blend], ids=lambda kind: kind.__name__)
 def test_others_refuse_pairs_by_name(kind):
     with pytest.raises(
         xr.IncompatibleError, match=rf"{kind.__name__} learns .* pairs; make grades of them with xr.bradley_terry .*RankSVM"

@@ -373,6 +373,7 @@ EQUATIONS = {
     "AP(rel=3)": "AP=1N∑r[yr≥3]Crr Cr=∑t≤r[yt≥3]",
     "RR": "RR=1r",
     "Success@3": "Success@k=maxr≤k[yr≥1]",
+    "revenue@10": "Total@k=∑r≤kcr",
     "PairwiseCorrect": "PairwiseCorrect=∑a,b[a,b]∑a,b1",
     "Bpref": "Bpref=1R∑d(1-min(n,R)min(R,N))",
 }

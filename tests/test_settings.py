@@ -24,7 +24,7 @@ from exactrank.settings import SOME, VALID, Range, Setting, setting
 #: Settings that keep a fit short.
 SHORT = {"trees": 6, "max_iter": 8, "leaves": 4, "min_documents": 2}
 #: Results do not depend on them; or only where something is random.
-EXEMPT = {"threads", "seed"}
+EXEMPT = {"threads", "seed", "engine"}
 ALL = [(name, one) for name in RANKERS for one in RANKERS[name].settings]
 
 
@@ -148,7 +148,9 @@ def test_a_setting_without_effect_is_refused(name, of):
 @pytest.mark.parametrize("name", RANKERS)
 def test_the_declaration_is_all_there_is(name):
     ranker = RANKERS[name]
-    assert list(inspect.signature(ranker).parameters) == list(ranker.settings)
+    positional = [of for of, one in inspect.signature(ranker).parameters.items() if one.kind is not one.KEYWORD_ONLY]
+    assert positional == ["module" if name == "torch" else "measure"]
+    assert list(inspect.signature(ranker).parameters) == sorted(ranker.settings, key=lambda of: of != positional[0])
     assert ranker().get_params() == {of: one.default for of, one in ranker.settings.items()}
     assert dict(ranker.space) == {of: one.search for of, one in ranker.settings.items() if one.search is not None}
     assert clone(ranker(seed=3)).seed == 3

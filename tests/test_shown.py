@@ -84,6 +84,20 @@ def tuned():
     return xr.Tuned(fitted("linear"), trials[-1], trials)
 
 
+@cache
+def simulated():
+    """Clicks on the documents of the data."""
+    return xr.simulate_clicks(data(), sessions=20)
+
+
+@cache
+def paired():
+    """The data with the pairs of some neighbours."""
+    given, rows = data(), data().indptr[:2].tolist()
+    better, worse = (given.docid.take([row + down for row in rows]).tolist() for down in (0, 1))
+    return xr.with_pairs(given, {"query_id": given.qid[:2].tolist(), "better": better, "worse": worse})
+
+
 #: What is shown, and how many rows its frame has.
 RESULTS = {
     "data": (data, 600),
@@ -109,10 +123,15 @@ RESULTS = {
     "smoothness": (lambda: xr.smoothness(fitted("network"), data(), samples=[10], points=5), 16),
     "forces": (lambda: xr.forces(xr.Lambdas(xr.NDCG()), data(), queries=12), 12),
     "slopes": (lambda: xr.slopes(xr.Lambdas(), data(), data().y), 600),
+    "clicks": (lambda: simulated().clicks, None),
+    "propensities": (lambda: simulated().clicks.propensities(bootstrap=5), None),
+    "pairs": (lambda: paired().preferences, None),
+    "strengths": (lambda: xr.bradley_terry(paired()), None),
+    "front": (lambda: xr.pareto(fitted("linear"), data(), ["nDCG@10", "AP"]), None),
     "step function": (lambda: xr.profile("nDCG@10", data(), data().y, data().X[:, 0]), None),
 }
 PICTURED = ["comparison", "comparison of sets", "comparison with failures", "forces", "fusion", "history", "history of restarts"]
-PICTURED += ["importance", "optimality", "smoothness", "step function"]
+PICTURED += ["front", "importance", "optimality", "propensities", "smoothness", "step function"]
 
 
 @cache

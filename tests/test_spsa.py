@@ -291,7 +291,7 @@ def test_the_value_is_the_evaluation_to_the_bit(drawn, measure, seed, hidden):
 def test_what_is_reported_comes_from_the_ranking_of_the_last_value(drawn, measure, ties):
     data, linear, theta = drawn
     asked, scored = replace(measure, empty=0).on(data), []
-    counting = SimpleNamespace(scores=lambda *given: scored.append(1) or linear.scores(*given))
+    counting = SimpleNamespace(scored=lambda *given: scored.append(1) or linear.scored(*given))
     problem, elsewhere = Measured(asked.with_ties(ties), counting, asked), -theta - 1
     there, here = (asked.mean(linear.scores(point, data.X, None)) for point in (elsewhere, theta))
     assert problem.value(theta) == asked.with_ties(ties).mean(linear.scores(theta, data.X, None))

@@ -2,7 +2,9 @@
 
 import base64
 import json
+import re
 import struct
+import sys
 from functools import partial
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 import exactrank as xr
 from exactrank.scorers.safetensors import from_bytes, to_bytes
+from tests.test_cli import called
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 QUICK = {"hidden": (16, 8), "max_iter": 6, "learning_rate": 0.01}
@@ -202,14 +205,14 @@ def test_a_learning_rate_that_diverges_is_told_and_the_best_is_kept():
 
 
 def test_in_a_comparison_a_blend_and_a_bag(tmp_path):
-    data = judged(queries=24)
-    found = xr.compare(data, [xr.TorchRanker(**QUICK | {"max_iter": 2}), xr.TorchRanker(Two, max_iter=2)], folds=3, workers=1)
+    data = judged(queries=12)
+    found = xr.compare(data, [xr.TorchRanker(**QUICK | {"max_iter": 1}), xr.TorchRanker(Two, max_iter=1)], folds=3, workers=1, threads=1)
     assert found.complete
     assert "failed" not in str(found)
-    blend = xr.Blend(members=["ridge", xr.TorchRanker(**QUICK | {"max_iter": 2})], bags=3).fit(data)
+    blend = xr.Blend(members=["ridge", xr.TorchRanker(**QUICK | {"max_iter": 1})], bags=3).fit(data)
     assert blend.estimate_.mean > 0.5
-    bag = xr.TorchRanker(**QUICK | {"max_iter": 2}, bags=3).fit(data)
-    assert len(bag.model_.scorer.nets) == 3
+    bag = xr.TorchRanker(**QUICK | {"max_iter": 1}, bags=2).fit(data)
+    assert len(bag.model_.scorer.nets) == 2
     for number, one in enumerate((blend, bag)):
         one.save(tmp_path / f"{number}.json")
         assert np.array_equal(xr.load(tmp_path / f"{number}.json").predict(data), one.predict(data))
@@ -339,6 +342,69 @@ def test_what_onnx_cannot_express_is_named():
         xr.export(ranker, "solr")
 
 
+NETS = """
+import torch
+
+class Outer:
+    class Gated(torch.nn.Linear):
+        def __init__(self, n_features):
+            super().__init__(n_features, 1)
+
+number = 3
+"""
+
+
+@pytest.fixture
+def gated(tmp_path, monkeypatch):
+    """A folder with the module of a user, a model of it and data."""
+    (tmp_path / "my_nets.py").write_text(NETS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    from my_nets import Outer
+
+    xr.TorchRanker(Outer.Gated, max_iter=1).fit(judged()).save("m.json")
+    xr.write(judged(), "data.xr")
+    yield tmp_path
+    del sys.modules["my_nets"]
+
+
+def test_the_commands_take_a_module_by_its_name(gated):
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    given = ("m.json", "--module", "my_nets:Outer.Gated")
+    model = xr.load("m.json", module=sys.modules["my_nets"].Outer.Gated)
+    assert "documents that differ by more than rounding │ 0" in called(
+        0, "export", *given, "--to", "onnx", "--out", "m.onnx", "--check", "data.xr"
+    )
+    assert (gated / "m.onnx").read_bytes() == xr.export(model, "onnx").content
+    called(0, "predict", *given[:1], "data.xr", *given[1:], "--out", "scores.txt")
+    assert np.array_equal(np.loadtxt("scores.txt"), model.predict(judged()))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ([], "the model is a module of your own, my_nets:Outer.Gated, .* or --module MODULE:Gated of exactrank export and predict"),
+        (["--module", "my_nets"], "--module 'my_nets' does not name what made the module; write MODULE:NAME, e.g. my_nets:Gated"),
+        (["--module", "my_nets:Gatd"], r"my_nets cannot be imported, or has no Gatd \(AttributeError: .*\); give a module that Python"),
+        (["--module", "no_nets:Gated"], r"no_nets cannot be imported, or has no Gated \(ModuleNotFoundError"),
+        (["--module", "my_nets:number"], "module is 3; give an nn.Module, or the function or class that makes one"),
+    ],
+)
+def test_a_module_that_the_commands_cannot_take(gated, options, says):
+    said = " ".join(called(2, "export", "m.json", "--to", "onnx", "--out", "m.onnx", *options).split())
+    assert re.search(says, said), said
+    assert not (gated / "m.onnx").exists()
+
+
+def test_a_module_needs_pytorch(gated, monkeypatch):
+    trained = xr.load("m.json", module=sys.modules["my_nets"].Outer.Gated)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    told = "need torch, which is not installed; pip install 'exactrank[torch]'"
+    assert told in called(2, "export", "m.json", "--to", "onnx", "--out", "m.onnx", "--module", "my_nets:Outer.Gated")
+    with pytest.raises(xr.IncompatibleError, match=re.escape(told)):
+        xr.export(trained, "onnx")
+
+
 @pytest.mark.parametrize("given", [{"hidden": (16, 8)}, {"module": Two}, {"module": Two, "transform": "none"}])
 def test_training_goes_on_from_a_model(given):
     data, other = judged(), judged(1)
@@ -363,9 +429,9 @@ def test_a_start_of_another_form_is_named():
 
 
 def test_a_module_is_tuned_and_in_a_blend(tmp_path):
-    data = judged(queries=24)
-    own = xr.TorchRanker(Two, max_iter=2)
-    tuned = xr.tune(own, data, trials=2, folds=2, workers=1)
+    data = judged(queries=12)
+    own = xr.TorchRanker(Two, max_iter=1)
+    tuned = xr.tune(own, data, trials=2, folds=2, workers=1, threads=1)
     assert len(tuned.trials) == 2
     assert tuned.ranker.module is Two
     blend = xr.Blend(members=["ridge", own], bags=3).fit(data)

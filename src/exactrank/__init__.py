@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from exactrank.clicks.interleaving import interleave as interleave, preference as preference
     from exactrank.clicks.log import ClickColumns as ClickColumns, Clicks as Clicks
     from exactrank.clicks.propensities import Propensities as Propensities
     from exactrank.clicks.reading import read_clicks as read_clicks
@@ -27,8 +28,12 @@ if TYPE_CHECKING:
     from exactrank.data.ranking_data import RankingData as RankingData
     from exactrank.data.run_file import write_run as write_run
     from exactrank.data.trec import from_trec as from_trec, read_qrels as read_qrels, read_run as read_run
+    from exactrank.engine.dask import DaskEngine as DaskEngine
+    from exactrank.engine.engine import LocalEngine as LocalEngine
+    from exactrank.engine.partitions import Shards as Shards, read_shards as read_shards
     from exactrank.errors import (
         DataError as DataError,
+        EngineError as EngineError,
         ExactRankError as ExactRankError,
         IncompatibleError as IncompatibleError,
         InterruptedWarning as InterruptedWarning,
@@ -129,6 +134,7 @@ __version__ = "0.1.0"
 
 #: Where public names are. Each module of ``rankers`` here is a ranker, whose command is called as the module, with - for _.
 HOME = {
+    "exactrank.clicks.interleaving": ("interleave", "preference"),
     "exactrank.clicks.log": ("ClickColumns", "Clicks"),
     "exactrank.clicks.propensities": ("Propensities",),
     "exactrank.clicks.reading": ("read_clicks",),
@@ -147,9 +153,12 @@ HOME = {
     "exactrank.data.ranking_data": ("RankingData",),
     "exactrank.data.run_file": ("write_run",),
     "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
+    "exactrank.engine.dask": ("DaskEngine",),
+    "exactrank.engine.engine": ("LocalEngine",),
+    "exactrank.engine.partitions": ("Shards", "read_shards"),
     "exactrank.errors": (
-        "DataError", "ExactRankError", "IncompatibleError", "InterruptedWarning", "LeftOutWarning", "MeasureError", "OutputExistsError",
-        "PluginWarning", "PrecisionWarning", "SettingError",
+        "DataError", "EngineError", "ExactRankError", "IncompatibleError", "InterruptedWarning", "LeftOutWarning", "MeasureError",
+        "OutputExistsError", "PluginWarning", "PrecisionWarning", "SettingError",
     ),
     "exactrank.export.check": ("Check",),
     "exactrank.export.export": ("export",),

@@ -28,8 +28,16 @@ class OutputExistsError(ExactRankError, FileExistsError):
     """An output path that is already taken."""
 
 
+class EngineError(ExactRankError, RuntimeError):
+    """A cluster that cannot answer: its scheduler or all its workers are gone, or do not answer in time."""
+
+
 class InterruptedWarning(UserWarning):
     """Training was stopped by Ctrl-C; the model is the best one so far."""
+
+
+class LostWorkerWarning(UserWarning):
+    """A worker of a cluster was lost in training, which goes on without it, to the same model."""
 
 
 class PrecisionWarning(UserWarning):

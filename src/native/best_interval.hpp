@@ -3,7 +3,14 @@
 
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <iterator>
+#include <limits>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "jumping_points.hpp"
 #include "threads.hpp"
@@ -18,6 +25,30 @@ struct Best {
 // Values that differ by less are the same but for rounding.
 constexpr double same_value = 1e-12;
 
+// Values as whole numbers of a unit, a power of two, with room for eight times the most: their sums are the same in any order.
+class FixedPoint {
+public:
+    explicit FixedPoint(double most = 1) : exponent_(most > 0 && std::isfinite(most) ? std::clamp(60 - std::ilogb(most), -960, 960) : 60) {}
+
+    std::int64_t operator()(double value) const { return std::llrint(value * unit_); }
+    double back(std::int64_t fixed) const { return std::ldexp(static_cast<double>(fixed), -exponent_); }
+
+private:
+    int exponent_;
+    double unit_ = std::ldexp(1.0, exponent_);
+};
+
+struct FixedEvent {
+    double at;
+    std::int64_t change;
+};
+
+// The same of a sum in fixed point.
+struct FixedBest {
+    double low, high;
+    std::int64_t value;
+};
+
 // An interval of which this is the width, relative to its place, may be there by rounding alone.
 constexpr double narrow = 0x1p-40;
 
@@ -27,7 +58,7 @@ inline bool is_wide(double low, double high) { return std::isinf(high - low) || 
 class Histogram {
 public:
     struct Bin {
-        double change = 0, up = 0;  // of all events in it, and of those that rise
+        std::int64_t change = 0, up = 0;  // of all events in it, and of those that rise
         bool empty() const { return change == 0 && up == 0; }
     };
     static constexpr int shift = 17;
@@ -45,19 +76,23 @@ public:
             used = {};
         }
     }
-    void add(const std::vector<Event>& events) {
+    void add(const std::vector<Event>& events, const FixedPoint& fixed) {
         for (const Event& event : events) {
-            const std::uint32_t i = bin_of(event.at);
-            use(i, i);
-            bins_[i].change += event.change;
-            bins_[i].up += event.change > 0 ? event.change : 0.0;
+            const std::int64_t change = fixed(event.change);
+            add(bin_of(event.at), {change, std::max<std::int64_t>(change, 0)});
         }
+    }
+    void add(std::uint32_t number, const Bin& bin) {
+        use(number, number);
+        Bin& own = bins_[number];
+        own.change = wrapped(own.change, bin.change);
+        own.up = own.up > std::numeric_limits<std::int64_t>::max() - bin.up ? std::numeric_limits<std::int64_t>::max() : own.up + bin.up;
     }
     void add(const Histogram& other) {
         for (const Used& used : other.used_) {
             if (used.first > used.last) continue;
-            use(used.first, used.last);
-            for (std::uint32_t i = used.first; i <= used.last; ++i) bins_[i].change += other.bins_[i].change, bins_[i].up += other.bins_[i].up;
+            for (std::uint32_t i = used.first; i <= used.last; ++i)
+                if (!other.bins_[i].empty()) add(i, other.bins_[i]);
         }
     }
     // Calls visit(number, bin) for those that hold something, in order.
@@ -77,27 +112,40 @@ private:
         used.first = std::min(used.first, first);
         used.last = std::max(used.last, last);
     }
+    // Sums may leave the range on the way: what they come to is in it.
+    static std::int64_t wrapped(std::int64_t a, std::int64_t b) {
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    }
     std::vector<Bin> bins_;
     Used used_[2];  // left and right of 0
 };
 
-// Finds the best interval of a step function that is given as lists of events, in any order, and its value left of 0.
+// Where the events are, of which the histogram is known.
+struct EventSource {
+    std::function<std::vector<FixedEvent>(const std::vector<std::uint32_t>& bins)> in_bins;  // in order of place
+    // The last event before the bin `edge`, or `low`, and the first that is not, or `high`.
+    std::function<std::pair<double, double>(std::uint32_t edge, double low, double high)> around;
+};
+
+// Finds the best interval of a step function by the histogram of its events, in fixed point, and its value left of 0.
 class BestInterval {
 public:
-    BestInterval(const std::vector<std::vector<Event>>& events, const Histogram& histogram, double left_of_zero, int threads)
-        : events_(events), threads_(threads) {
-        double value = left_of_zero;
-        histogram.each([&](std::uint32_t number, const Histogram::Bin& bin) { value -= number < Histogram::half ? bin.change : 0.0; });
+    BestInterval(EventSource events, const Histogram& histogram, std::int64_t left_of_zero, const FixedPoint& fixed)
+        : events_(std::move(events)), same_(fixed(same_value)) {
+        std::int64_t value = left_of_zero;
+        histogram.each([&](std::uint32_t number, const Histogram::Bin& bin) { value -= number < Histogram::half ? bin.change : 0; });
         histogram.each([&](std::uint32_t number, const Histogram::Bin& bin) {
             if (number > Histogram::half) add_zero(value);
-            bins_.push_back({number, value, value + bin.up});
+            bins_.push_back(
+                {number, value,
+                 value > 0 && bin.up > std::numeric_limits<std::int64_t>::max() - value ? std::numeric_limits<std::int64_t>::max() : value + bin.up});
             value += bin.change;
         });
         add_zero(value);
         bins_.push_back({2 * Histogram::half, value, value});  // right of all
     }
     // Between low <= 0 and high >= 0; the interval beside 0 unless another is better.
-    Best find(double low, double high) const {
+    FixedBest find(double low, double high) const {
         auto edge_at = [&](std::uint32_t number) {
             return std::partition_point(bins_.begin(), bins_.end(), [&](const Bin& bin) { return bin.number < number; }) - bins_.begin();
         };
@@ -105,39 +153,37 @@ public:
         const std::ptrdiff_t first = low < 0 ? 0 : right, last = high > 0 ? static_cast<std::ptrdiff_t>(bins_.size()) - 1 : left;
         std::ptrdiff_t edge = high <= 0 || (low < 0 && bins_[left].before > bins_[right].before) ? left : right;
         for (std::ptrdiff_t i = first; i <= last; ++i)
-            if (bins_[i].before > bins_[edge].before + same_value) edge = i;
-        Best best{low, high, bins_[edge].before};
-        return inside_a_bin(best) ? best : around(edge, best);
+            if (bins_[i].before > bins_[edge].before + same_) edge = i;
+        FixedBest best{low, high, bins_[edge].before};
+        if (!inside_a_bin(best)) std::tie(best.low, best.high) = events_.around(bins_[edge].number, low, high);
+        return best;
     }
 
 private:
     struct Bin {
         std::uint32_t number;
-        double before, most;  // the value left of it, and a bound on the values in it
+        std::int64_t before, most;  // the value left of it, and a bound on the values in it
     };
 
     // The bin of 0 is there even if nothing changes in it: on either side there is an edge.
-    void add_zero(double value) {
+    void add_zero(std::int64_t value) {
         if (bins_.empty() || bins_.back().number < Histogram::half) bins_.push_back({Histogram::half, value, value});
     }
     // Is there a better interval than `best` strictly within a bin? Then it becomes that.
-    bool inside_a_bin(Best& best) const {
+    bool inside_a_bin(FixedBest& best) const {
         std::vector<Bin> promising;
-        std::copy_if(bins_.begin(), bins_.end(), std::back_inserter(promising), [&](const Bin& bin) { return bin.most > best.value + same_value; });
+        std::copy_if(bins_.begin(), bins_.end(), std::back_inserter(promising), [&](const Bin& bin) { return bin.most > best.value + same_; });
         if (promising.empty()) return false;
-        std::vector<std::uint8_t> wanted(promising.back().number - promising.front().number + 1);
-        for (const Bin& bin : promising) wanted[bin.number - promising.front().number] = 1;
-        std::vector<Event> close = sorted([&](const Event& event) {
-            const std::uint32_t offset = Histogram::bin_of(event.at) - promising.front().number;
-            return offset < wanted.size() && wanted[offset];
-        });
+        std::vector<std::uint32_t> numbers(promising.size());
+        std::transform(promising.begin(), promising.end(), numbers.begin(), [](const Bin& bin) { return bin.number; });
+        const std::vector<FixedEvent> close = events_.in_bins(numbers);
         bool found = false;
         std::size_t i = 0;
         for (const Bin& bin : promising) {
-            double value = bin.before;
+            std::int64_t value = bin.before;
             for (; i < close.size() && Histogram::bin_of(close[i].at) == bin.number; ++i) {
                 value += close[i].change;
-                if (value <= best.value + same_value || i + 1 == close.size() || !is_wide(close[i].at, close[i + 1].at)) continue;
+                if (value <= best.value + same_ || i + 1 == close.size() || !is_wide(close[i].at, close[i + 1].at)) continue;
                 if (Histogram::bin_of(close[i + 1].at) != bin.number) continue;  // the bin's last: an edge, seen before
                 best = {close[i].at, close[i + 1].at, value};
                 found = true;
@@ -145,32 +191,45 @@ private:
         }
         return found;
     }
-    template <class Wanted>
-    std::vector<Event> sorted(Wanted&& wanted) const {
-        std::vector<std::vector<Event>> parts(events_.size());
-        parallel_for(events_.size(), threads_,
-                     [&](std::size_t b) { std::copy_if(events_[b].begin(), events_[b].end(), std::back_inserter(parts[b]), wanted); });
-        std::vector<Event> all;
-        for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
-        sort_long(all.begin(), all.end(), [](const Event& a, const Event& b) { return a.at != b.at ? a.at < b.at : a.change < b.change; });
-        return all;
-    }
-    // The interval that holds the edge left of a bin.
-    Best around(std::ptrdiff_t edge, Best best) const {
-        std::vector<Best> parts(events_.size(), best);
-        parallel_for(events_.size(), threads_, [&](std::size_t b) {
-            for (const Event& event : events_[b]) {
-                const bool below = Histogram::bin_of(event.at) < bins_[edge].number;
-                parts[b].low = std::max(parts[b].low, below ? event.at : best.low);
-                parts[b].high = std::min(parts[b].high, below ? best.high : event.at);
-            }
-        });
-        for (const Best& part : parts) best.low = std::max(best.low, part.low), best.high = std::min(best.high, part.high);
-        return best;
-    }
-    const std::vector<std::vector<Event>>& events_;
-    int threads_;
+    EventSource events_;
+    std::int64_t same_;
     std::vector<Bin> bins_;
 };
+
+// The events of all lists that lie in some bins, given in order, and what happens at 0 itself where that bin is among them.
+inline std::vector<FixedEvent> events_in(const std::vector<std::vector<Event>>& events, std::span<const std::uint32_t> bins, const FixedPoint& fixed,
+                                         std::optional<std::int64_t> at_zero, int threads) {
+    if (bins.empty()) return {};
+    std::vector<std::uint8_t> wanted(bins.back() - bins.front() + 1);
+    for (const std::uint32_t number : bins) wanted[number - bins.front()] = 1;
+    auto is_wanted = [&](double at) {
+        const std::uint32_t offset = Histogram::bin_of(at) - bins.front();
+        return offset < wanted.size() && wanted[offset];
+    };
+    std::vector<std::vector<FixedEvent>> parts(events.size());
+    parallel_for(events.size(), threads, [&](std::size_t b) {
+        for (const Event& event : events[b])
+            if (is_wanted(event.at)) parts[b].push_back({event.at, fixed(event.change)});
+    });
+    std::vector<FixedEvent> all;
+    for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+    if (at_zero && is_wanted(0.0)) all.push_back({0.0, *at_zero});
+    sort_long(all.begin(), all.end(), [](const FixedEvent& a, const FixedEvent& b) { return a.at != b.at ? a.at < b.at : a.change < b.change; });
+    return all;
+}
+
+// The last event of all lists before the bin `edge`, or `low`, and the first that is not before it, or `high`.
+inline std::pair<double, double> events_around(const std::vector<std::vector<Event>>& events, std::uint32_t edge, double low, double high, int threads) {
+    std::vector<std::pair<double, double>> parts(events.size(), {low, high});
+    parallel_for(events.size(), threads, [&](std::size_t b) {
+        for (const Event& event : events[b]) {
+            const bool below = Histogram::bin_of(event.at) < edge;
+            parts[b].first = std::max(parts[b].first, below ? event.at : low);
+            parts[b].second = std::min(parts[b].second, below ? high : event.at);
+        }
+    });
+    for (const auto& part : parts) low = std::max(low, part.first), high = std::min(high, part.second);
+    return {low, high};
+}
 
 }  // namespace exactrank

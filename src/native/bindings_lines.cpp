@@ -69,6 +69,48 @@ nb::tuple best_step(LineSearch& self, In<Slope> slopes, double low, double high,
     return nb::make_tuple(best.low, best.high, best.value);
 }
 
+template <class Slope>
+nb::tuple outline_of(LineSearch& self, In<Slope> slopes, double low, double high, int threads) {
+    require_length("slopes", slopes.size(), self.documents());
+    require_finite("slopes", slopes);
+    std::vector<std::uint32_t> numbers;
+    std::vector<std::int64_t> change, up;
+    std::optional<LineSearch::Outline> found;
+    {
+        nb::gil_scoped_release release;
+        found.emplace(self.outline(spanned(slopes), low, high, threads));
+        found->histogram.each(
+            [&](std::uint32_t number, const Histogram::Bin& bin) { numbers.push_back(number), change.push_back(bin.change), up.push_back(bin.up); });
+    }
+    return nb::make_tuple(array(std::move(numbers)), array(std::move(change)), array(std::move(up)), found->left, found->right, found->ties);
+}
+
+// The best interval of a sum whose histogram is given; `in_bins(bins)` gives the places and changes of its events there, in order, and
+// `around(edge, low, high)` the events beside an edge.
+nb::tuple best_of_outline(In<std::uint32_t> numbers, In<std::int64_t> change, In<std::int64_t> up, std::int64_t left, double low, double high, double peak,
+                          const nb::callable& in_bins, const nb::callable& around) {
+    require_length("change", change.size(), numbers.size());
+    require_length("up", up.size(), numbers.size());
+    Histogram histogram;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        require(numbers(i) < 2 * Histogram::half, "numbers must be of bins");
+        histogram.add(numbers(i), {change(i), up(i)});
+    }
+    const FixedPoint fixed(peak);
+    const EventSource events{[&](const std::vector<std::uint32_t>& bins) {
+                                 const nb::tuple found = nb::cast<nb::tuple>(in_bins(array(std::vector<std::uint32_t>(bins))));
+                                 const auto at = nb::cast<In<double>>(found[0]);
+                                 const auto changes = nb::cast<In<std::int64_t>>(found[1]);
+                                 require_length("changes", changes.size(), at.size());
+                                 std::vector<FixedEvent> close(at.size());
+                                 for (std::size_t i = 0; i < close.size(); ++i) close[i] = {at(i), changes(i)};
+                                 return close;
+                             },
+                             [&](std::uint32_t edge, double from, double to) { return nb::cast<std::pair<double, double>>(around(edge, from, to)); }};
+    const FixedBest best = BestInterval(events, histogram, left, fixed).find(low, high);
+    return nb::make_tuple(best.low, best.high, fixed.back(best.value));
+}
+
 nb::tuple likelihood_slope(In<double> scores, In<double> slopes, In<std::int64_t> indptr, In<std::int32_t> ideal, In<std::int32_t> top, In<double> weight,
                            double alpha, int threads) {
     const Boundaries boundaries(indptr, scores.size());
@@ -94,15 +136,20 @@ void bind_lines(nb::module_& m) {
     m.def("query_jumps", &jumps_of_queries, "measure"_a, "scores"_a, "slopes"_a, "low"_a, "high"_a, "threads"_a);
     m.def("optimistic", &optimistic_bounds, "scores"_a, "indptr"_a, "useful"_a, "discount"_a, "threads"_a);
     m.def("likelihood_slope", &likelihood_slope, "scores"_a, "slopes"_a, "indptr"_a, "ideal"_a, "top"_a, "weight"_a, "alpha"_a, "threads"_a);
+    m.def("best_of_outline", &best_of_outline, "numbers"_a, "change"_a, "up"_a, "left"_a, "low"_a, "high"_a, "peak"_a, "in_bins"_a, "around"_a);
+    m.def("from_fixed", [](std::int64_t value, double peak) { return FixedPoint(peak).back(value); }, "value"_a, "peak"_a);
+    m.attr("BIN_OF_ZERO") = Histogram::half;
     nb::class_<LineSearch>(m, "LineSearch")
         .def(
             "__init__",
-            [](LineSearch* self, const BoundMeasure& measure, std::int32_t lines, std::size_t exchanges, std::size_t events) {
+            [](LineSearch* self, const BoundMeasure& measure, std::int32_t lines, std::size_t exchanges, std::size_t events, std::optional<double> total,
+               std::optional<double> peak) {
                 require(measure.kernel->common_discount() != nullptr, "the measure is not positional");
                 require(lines > 0 && lines <= SearchRoom::most_lines, "lines must be above 0 and at most " + std::to_string(SearchRoom::most_lines));
-                new (self) LineSearch(measure, {lines, exchanges, events});
+                new (self) LineSearch(measure, {lines, exchanges, events}, total, peak);
             },
-            "measure"_a, "lines"_a = SearchRoom{}.lines, "exchanges"_a = SearchRoom{}.exchanges, "events"_a = SearchRoom{}.events)
+            "measure"_a, "lines"_a = SearchRoom{}.lines, "exchanges"_a = SearchRoom{}.exchanges, "events"_a = SearchRoom{}.events, "total"_a = nb::none(),
+            "peak"_a = nb::none())
         .def_static(
             "serves", [](const BoundMeasure& measure) { return measure.kernel->common_discount() != nullptr; }, "measure"_a)
         .def(
@@ -110,9 +157,34 @@ void bind_lines(nb::module_& m) {
             [](LineSearch& self, In<double> scores, int threads) {
                 require_length("scores", scores.size(), self.documents());
                 nb::gil_scoped_release release;
+                const std::int64_t value = self.rank(spanned(scores), threads);
+                return self.has_value() ? self.fixed().back(value) : self.no_value();
+            },
+            "scores"_a, "threads"_a)
+        .def(
+            "rank_part",
+            [](LineSearch& self, In<double> scores, int threads) {
+                require_length("scores", scores.size(), self.documents());
+                nb::gil_scoped_release release;
                 return self.rank(spanned(scores), threads);
             },
             "scores"_a, "threads"_a)
+        .def("counted", [](const LineSearch& self) { return array(std::vector<std::uint8_t>(self.counted())); })
+        .def("peak", &LineSearch::peak)
+        .def("outline", &outline_of<float>, "slopes"_a, "low"_a, "high"_a, "threads"_a)
+        .def("outline", &outline_of<double>, "slopes"_a, "low"_a, "high"_a, "threads"_a)
+        .def(
+            "events",
+            [](const LineSearch& self, In<std::uint32_t> bins, int threads) {
+                require(std::is_sorted(bins.data(), bins.data() + bins.size()), "bins must rise");
+                require(bins.size() == 0 || bins(bins.size() - 1) < 2 * Histogram::half, "bins must be numbers of bins");
+                std::vector<double> at;
+                std::vector<std::int64_t> change;
+                for (const FixedEvent& event : self.events_in_bins(spanned(bins), {}, threads)) at.push_back(event.at), change.push_back(event.change);
+                return nb::make_tuple(array(std::move(at)), array(std::move(change)));
+            },
+            "bins"_a, "threads"_a)
+        .def("around", &LineSearch::around, "edge"_a, "low"_a, "high"_a, "threads"_a)
         .def(
             "best_as_published",
             [](LineSearch& self, In<double> slopes, int threads) {

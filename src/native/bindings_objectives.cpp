@@ -162,6 +162,24 @@ void bind_net(nb::module_& m) {
             },
             "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "chosen"_a, "threads"_a)
         .def(
+            "slopes_by_block",
+            [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
+               In<std::int64_t> chosen, int threads) {
+                const GivenTask given(self, theta, objective, x, indptr, weight, chosen);
+                std::vector<Steepness> found;
+                {
+                    nb::gil_scoped_release release;
+                    found = steepness_by_block(given.task, spanned(theta), spanned(chosen), threads);
+                }
+                std::vector<double> values, slopes;
+                for (const Steepness& block : found) {
+                    values.push_back(block.value);
+                    slopes.insert(slopes.end(), block.slope.begin(), block.slope.end());
+                }
+                return nb::make_tuple(array(std::move(values)), array(std::move(slopes)));
+            },
+            "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "chosen"_a, "threads"_a)
+        .def(
             "slopes_by_query",
             [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
                In<std::int64_t> chosen, int threads) {

@@ -127,6 +127,32 @@ static XR_CLONES void order_few(SideScratch& side, std::int32_t n, std::int32_t*
         for (std::int32_t d = c; d > 0 && at[sequence[d]] < at[sequence[d - 1]]; --d) std::swap(sequence[d], sequence[d - 1]);
 }
 
+// Where few lines are worth something, each is followed alone: its own crossings are fewer to sort, and its rank is all that counts.
+static XR_CLONES std::int32_t list_own_crossings(SideScratch& side, std::int32_t own, std::int32_t m, double limit) {
+    const double *score = side.score.data(), *slope = side.slope.data(), s = score[own], t = slope[own];
+    const double last = limit * (1 - 0x1p-40);  // as for all crossings
+    double *row = side.row.data(), *at = side.at.data();
+    std::int32_t *moves = side.pair.data(), n = 0;
+    for (std::int32_t j = 0; j < m; ++j) row[j] = (s - score[j]) / (slope[j] - t);
+    for (std::int32_t j = 0; j < own; ++j) {
+        at[n] = row[j], moves[n] = -1;
+        n += (t > slope[j]) & (row[j] < last);
+    }
+    for (std::int32_t j = own + 1; j < m; ++j) {
+        at[n] = row[j], moves[n] = 1;
+        n += (slope[j] > t) & (row[j] < last);
+    }
+    return n;
+}
+
+// Fills side.sequence with the order of n crossings.
+inline void order_crossings(SideScratch& side, std::int32_t n) {
+    if (n <= network_limit) return order_few(side, n, side.keys.keys(n));
+    const double* at = side.at.data();
+    std::iota(side.sequence.begin(), side.sequence.begin() + n, 0);
+    sort_long(side.sequence.begin(), side.sequence.begin() + n, [&](std::int32_t a, std::int32_t b) { return at[a] < at[b]; });
+}
+
 // Lists the crossings before `limit` of m lines, at most SearchRoom::most_lines, and in side.sequence their order; returns how many.
 inline std::int32_t sorted_crossings(SideScratch& side, std::int32_t m, double limit) {
     side.reserve_pairs(static_cast<std::size_t>(m) * (m + 1) / 2 + 8);
@@ -137,15 +163,8 @@ inline std::int32_t sorted_crossings(SideScratch& side, std::int32_t m, double l
         list_crossings(side, std::min(m, listed.lines + lines_at_once), m, limit, listed);
         breath.after(lines_at_once * 4 * static_cast<std::size_t>(m));
     }
-    const std::int32_t n = listed.crossings;
-    if (n <= network_limit) {
-        order_few(side, n, side.keys.keys(n));
-        return n;
-    }
-    const double* at = side.at.data();
-    std::iota(side.sequence.begin(), side.sequence.begin() + n, 0);
-    sort_long(side.sequence.begin(), side.sequence.begin() + n, [&](std::int32_t a, std::int32_t b) { return at[a] < at[b]; });
-    return n;
+    order_crossings(side, listed.crossings);
+    return listed.crossings;
 }
 
 // Follows the exchanges and appends the events that change the value; returns one past the last.
@@ -161,6 +180,25 @@ inline Event* exchanged(SideScratch& side, std::int32_t m, std::int32_t n, const
         out += out->change != 0;
     }
     return out;
+}
+
+// The same where lines are followed one by one: an exchange of two that are worth something is two events.
+inline void append_one_by_one(SideScratch& side, std::int32_t m, double limit, const double* discount, double sign, std::vector<Event>& events) {
+    side.reserve_pairs(static_cast<std::size_t>(m) + 8);
+    Breath breath;
+    for (std::int32_t own = 0; own < m; ++own) {
+        if (side.worth[own] == 0) continue;
+        const std::int32_t n = list_own_crossings(side, own, m, limit);
+        breath.after(16 * static_cast<std::size_t>(m));
+        order_crossings(side, n);
+        std::int32_t rank = own;
+        for (std::int32_t c = 0; c < n; ++c) {
+            const std::int32_t number = side.sequence[c], next = rank + side.pair[number];
+            const double change = side.worth[own] * (discount[next] - discount[rank]);
+            if (change != 0) events.push_back({sign * side.at[number], sign * change});
+            rank = next;
+        }
+    }
 }
 
 }  // namespace exactrank

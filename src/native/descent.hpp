@@ -5,6 +5,7 @@
 
 #include "net.hpp"
 #include "objective.hpp"
+#include "sum_blocks.hpp"
 
 namespace exactrank {
 
@@ -58,14 +59,10 @@ struct Steepness {
     std::vector<double> slope;  // by the parameters
 };
 
-// The sums over `chosen` queries. Each block of queries adds up its own, and the blocks are added in order.
-inline Steepness steepness(const Task& task, std::span<const double> theta, std::span<const std::int64_t> chosen, int threads) {
-    constexpr std::size_t documents_per_block = 4096;
-    std::vector<std::size_t> starts{0};
-    for (std::size_t i = 0, held = 0; i < chosen.size(); ++i) {
-        held += task.documents(static_cast<std::size_t>(chosen[i]));
-        if (held >= documents_per_block || i + 1 == chosen.size()) starts.push_back(i + 1), held = 0;
-    }
+// The sums over each block of `chosen` queries.
+inline std::vector<Steepness> steepness_by_block(const Task& task, std::span<const double> theta, std::span<const std::int64_t> chosen, int threads) {
+    const auto documents = [&](std::size_t i) { return task.documents(static_cast<std::size_t>(chosen[i])); };
+    const std::vector<std::size_t> starts = sum_blocks(chosen.size(), documents);
     Layers layers(task.net);
     layers.load(task.net, theta.data());
     std::vector<Steepness> parts(starts.size() - 1);
@@ -75,8 +72,13 @@ inline Steepness steepness(const Task& task, std::span<const double> theta, std:
         for (std::size_t i = starts[b]; i < starts[b + 1]; ++i) parts[b].value += pass.add(static_cast<std::size_t>(chosen[i]), true);
         parts[b].slope = pass.end().flat(task.net);
     });
+    return parts;
+}
+
+// The sums over `chosen` queries: those of the blocks, added in order.
+inline Steepness steepness(const Task& task, std::span<const double> theta, std::span<const std::int64_t> chosen, int threads) {
     Steepness total{0, std::vector<double>(task.net.size())};
-    for (const Steepness& part : parts) {
+    for (const Steepness& part : steepness_by_block(task, theta, chosen, threads)) {
         total.value += part.value;
         for (std::size_t k = 0; k < total.slope.size(); ++k) total.slope[k] += part.slope[k];
     }

@@ -3,11 +3,13 @@
 // As in sweep.hpp documents are lines, and the sweep goes right and left from 0; but only the best interval is wanted, so
 // values at the crossings themselves are not. All crossings of the lines that matter are found at once and sorted by a
 // network; then, in that order, the overtaken line loses a rank and the overtaker gains one. Where several lines meet the
-// order of their exchanges does not matter: what each moves adds up to the same. Where many lines matter they are taken by
-// windows.hpp, some crossings at a time. Queries are merged through a histogram over alpha, and only the bins that can hold the
-// optimum are sorted. The events of a query that has very many are not kept: streamed_best.hpp merges them as they come.
+// order of their exchanges does not matter: what each moves adds up to the same. Where few documents are worth something each
+// of them is followed alone, through its own crossings. Where many lines matter they are taken by windows.hpp, some crossings at
+// a time. Queries are merged through a histogram over alpha, and only the bins that can hold the optimum are sorted. The events of
+// a query that has very many are not kept: streamed_best.hpp merges them as they come.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <tuple>
 
@@ -22,7 +24,8 @@ namespace exactrank {
 // All queries of a fit: what does not change from step to step is worked out once.
 class LineSearch {
 public:
-    LineSearch(const BoundMeasure& measure, const SearchRoom& room)
+    // Of a part of all queries, `total` is the weight of all that count and `peak` what none exceeds.
+    LineSearch(const BoundMeasure& measure, const SearchRoom& room, std::optional<double> total = {}, std::optional<double> peak = {})
         : indptr_(measure.indptr.begin(), measure.indptr.end()),
           mark_ties_(measure.mark_ties),
           cutoff_(measure.kernel->cutoff()),
@@ -33,47 +36,83 @@ public:
         score_.resize(documents), worth_.resize(documents), document_.resize(documents), per_rank_.resize(documents);
         constant_.resize(queries), least_.resize(queries), retrieved_.resize(queries);
         has_ties_.resize(queries), alike_.resize(queries), left_out_.resize(queries);
-        weigh(measure);
-        events_.resize(starts_.size()), histograms_.resize(starts_.size() - 1), unkept_.resize(starts_.size() - 1);
+        counted_.resize(queries);
+        weigh(measure, total, peak);
+        events_.resize(starts_.size() - 1), histograms_.resize(starts_.size() - 1), unkept_.resize(starts_.size() - 1);
     }
     std::size_t documents() const { return score_.size(); }
     std::size_t queries() const { return value_.size(); }
 
+    // Which queries count, and what no query exceeds: with the weight of all that count, what the parts of a whole need of each other.
+    const std::vector<std::uint8_t>& counted() const { return counted_; }
+    double peak() const { return peak_; }
+    const FixedPoint& fixed() const { return fixed_; }
+
     // Takes the scores at 0 of the searches to come, and returns the value there.
-    double rank(std::span<const double> scores, int threads) {
+    std::int64_t rank(std::span<const double> scores, int threads) {
         parallel_for(starts_.size() - 1, threads, [&](std::size_t b) {
             network::Buffer keys;
             std::vector<std::uint8_t> tied;
             for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) rank_one(scores, q, keys, tied);
         });
-        return std::accumulate(value_.begin(), value_.end(), 0.0);
+        std::int64_t sum = 0;
+        for (const double value : value_) sum += fixed_(value);
+        return sum;
     }
+    // Is there a value? Else it is what it comes to: not a number, or infinite.
+    bool has_value() const { return std::isfinite(peak_) && total_weight_ > 0; }
+    double no_value() const { return std::accumulate(value_.begin(), value_.end(), 0.0); }
+
+    // What is known of the function along a line: its events' histogram, and its values beside 0.
+    struct Outline {
+        const Histogram& histogram;
+        std::int64_t left, right;
+        bool ties;  // may these two differ?
+    };
     template <class Slope>
-    Best best(std::span<const Slope> slopes, double low, double high, int threads) {
+    Outline outline(std::span<const Slope> slopes, double low, double high, int threads) {
         const std::size_t blocks = starts_.size() - 1;
-        std::vector<double> right(blocks), left(blocks);
+        std::vector<std::int64_t> right(blocks), left(blocks);
         parallel_for(blocks, threads, [&](std::size_t b) {
             SideScratch side;
             events_[b].clear(), unkept_[b].clear();
             for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) {
-                right[b] += high > 0 ? search(slopes, q, +1, high, side, b) : value_[q];
-                left[b] += low < 0 ? search(slopes, q, -1, -low, side, b) : value_[q];
+                right[b] += fixed_(high > 0 ? search(slopes, q, +1, high, side, b) : value_[q]);
+                left[b] += fixed_(low < 0 ? search(slopes, q, -1, -low, side, b) : value_[q]);
             }
             histograms_[b].clear();
-            histograms_[b].add(events_[b]);
+            histograms_[b].add(events_[b], fixed_);
         });
-        double right_of_zero = 0, left_of_zero = 0;
-        for (std::size_t b = 0; b < blocks; ++b) right_of_zero += right[b], left_of_zero += left[b];
-        const bool ties = std::any_of(has_ties_.begin(), has_ties_.end(), [](std::uint8_t t) { return t != 0; });
-        if (std::any_of(unkept_.begin(), unkept_.end(), [](const auto& sides) { return !sides.empty(); })) {
-            Outwards leftwards{sources(slopes, -1, -low), -1, left_of_zero, -low}, rightwards{sources(slopes, +1, high), +1, right_of_zero, high};
-            return streamed_best(leftwards, rightwards, ties);
-        }
-        events_[blocks].assign(ties, {0.0, right_of_zero - left_of_zero});
         total_.clear();
         for (std::size_t b = 0; b < blocks; ++b) total_.add(histograms_[b]);
-        total_.add(events_[blocks]);
-        return BestInterval(events_, total_, left_of_zero, threads).find(low, high);
+        const bool ties = std::any_of(has_ties_.begin(), has_ties_.end(), [](std::uint8_t t) { return t != 0; });
+        return {total_, std::accumulate(left.begin(), left.end(), std::int64_t{0}), std::accumulate(right.begin(), right.end(), std::int64_t{0}), ties};
+    }
+    // Of the last outline, whose events were all kept.
+    std::vector<FixedEvent> events_in_bins(std::span<const std::uint32_t> bins, std::optional<std::int64_t> at_zero, int threads) const {
+        return events_in(events_, bins, fixed_, at_zero, threads);
+    }
+    std::pair<double, double> around(std::uint32_t edge, double low, double high, int threads) const {
+        return events_around(events_, edge, low, high, threads);
+    }
+    template <class Slope>
+    Best best(std::span<const Slope> slopes, double low, double high, int threads) {
+        const Outline found = outline(slopes, low, high, threads);
+        FixedBest best;
+        if (std::any_of(unkept_.begin(), unkept_.end(), [](const auto& sides) { return !sides.empty(); })) {
+            Outwards leftwards{sources(slopes, -1, -low), -1, -low, found.left, fixed_}, rightwards{sources(slopes, +1, high), +1, high, found.right, fixed_};
+            best = streamed_best(leftwards, rightwards, found.ties);
+        } else {
+            const auto at_zero = found.ties ? std::optional(found.right - found.left) : std::nullopt;
+            if (at_zero) total_.add(Histogram::half, {*at_zero, std::max<std::int64_t>(*at_zero, 0)});
+            const EventSource events{[&](const std::vector<std::uint32_t>& bins) { return events_in_bins(bins, at_zero, threads); },
+                                     [&](std::uint32_t edge, double from, double to) {
+                                         if (at_zero) (edge > Histogram::half ? from : to) = edge > Histogram::half ? std::max(from, 0.0) : std::min(to, 0.0);
+                                         return around(edge, from, to, threads);
+                                     }};
+            best = BestInterval(events, total_, found.left, fixed_).find(low, high);
+        }
+        return {best.low, best.high, has_value() ? fixed_.back(best.value) : no_value()};
     }
     // The same by Algorithm 2 as published: all jumping points of all queries, sorted and added up. Fills how many each has.
     template <class Slope>
@@ -110,29 +149,39 @@ public:
 
 private:
     // What each document is worth at rank 1 (with a discount of 1) to the mean over all queries.
-    void weigh(const BoundMeasure& measure) {
+    void weigh(const BoundMeasure& measure, std::optional<double> of_all, std::optional<double> peak) {
         const Kernel& kernel = *measure.kernel;
         const std::span<const double> weight = measure.weight;
         const std::vector<double>& discount = *kernel.common_discount();
         Scratch scratch;
         double total = 0;
         std::size_t longest = 0;
+        std::vector<double> largest;  // of the discounts down to a rank
+        for (const double d : discount) largest.push_back(std::max(largest.empty() ? 0.0 : largest.back(), std::abs(d)));
         Breath breath;
         for (std::size_t q = 0; q + 1 < indptr_.size(); ++q) {
             const std::int32_t count = measure.count(q);
             breath.after(16 * static_cast<std::size_t>(count));
             const Ranked query{measure.grades.data() + indptr_[q], nullptr, nullptr, count, count};
             const double empty = kernel.is_empty(query) ? kernel.value(query, scratch) : 0.0;
-            total += std::isnan(empty) ? 0.0 : weight[q];
+            counted_[q] = !std::isnan(empty);
+            total += counted_[q] ? weight[q] : 0.0;
             constant_[q] = std::isnan(empty) ? 0.0 : empty * weight[q];
             double* worth = per_rank_.data() + indptr_[q];
             kernel.worths(query, scratch, worth);
+            double most = std::isnan(empty) ? 0.0 : std::abs(empty);
+            for (std::int32_t i = 0; i < count; ++i)
+                most += std::abs(worth[i]) * (largest.empty() ? 0.0 : largest[std::min<std::size_t>(count, largest.size()) - 1]);
+            peak_ = std::max(peak_, std::isnan(most) ? HUGE_VAL : most);
             for (std::int32_t i = 0; i < count; ++i) worth[i] *= weight[q];
             left_out_[q] = alike_[q] = weight[q] == 0;
             longest = std::max<std::size_t>(longest, count);
         }
-        for (double& worth : per_rank_) worth /= total;
-        for (double& constant : constant_) constant /= total;
+        total_weight_ = of_all.value_or(total);
+        peak_ = peak.value_or(peak_);
+        fixed_ = FixedPoint(peak_);
+        for (double& worth : per_rank_) worth /= total_weight_;
+        for (double& constant : constant_) constant /= total_weight_;
         value_ = constant_;
         discount_.assign(longest + 1, 0.0);
         std::copy(discount.begin(), discount.begin() + std::min({discount.size(), longest, static_cast<std::size_t>(cutoff_)}), discount_.begin());
@@ -200,11 +249,17 @@ private:
         const auto [m, beside] = lay_out(slopes, q, sign, limit, side);
         if (m > room_.lines) {
             if (!keep_all(windows(side, m, limit), sign, events_[b])) unkept_[b].push_back({q, sign});
+        } else if (few_are_useful(side, m)) {
+            append_one_by_one(side, m, limit, discount_.data(), sign, events_[b]);
         } else if (m > 0) {
             const std::int32_t crossings = sorted_crossings(side, m, limit);
             events_[b].insert(events_[b].end(), side.events.data(), exchanged(side, m, crossings, drop_.data(), sign, side.events.data()));
         }
         return beside;
+    }
+    // Is it quicker to follow each line that is worth something alone? Then two of them are compared twice.
+    static bool few_are_useful(const SideScratch& side, std::int32_t m) {
+        return 2 * std::count_if(side.worth.begin(), side.worth.begin() + m, [](double worth) { return worth != 0; }) < m;
     }
     Windows windows(const SideScratch& side, std::int32_t m, double limit) const {
         auto lines = [&](const std::vector<double>& numbers) { return std::span(numbers).first(m); };
@@ -283,8 +338,11 @@ private:
     std::vector<std::uint8_t> left_out_;          // has the query no weight?
     std::vector<std::uint8_t> has_ties_, alike_;  // is the value the same whatever the order?
     std::vector<double> value_;                   // at 0, by query
-    std::vector<std::vector<Event>> events_;      // by block, and at last what happens at 0 itself
-    std::vector<std::vector<Unkept>> unkept_;     // by block
+    std::vector<std::uint8_t> counted_;           // is the query not skipped?
+    double total_weight_ = 0, peak_ = 0;
+    FixedPoint fixed_;
+    std::vector<std::vector<Event>> events_;   // by block
+    std::vector<std::vector<Unkept>> unkept_;  // by block
     std::vector<Histogram> histograms_;
     Histogram total_;
 };

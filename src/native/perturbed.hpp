@@ -12,6 +12,7 @@
 
 #include "bound_measure.hpp"
 #include "interrupt.hpp"
+#include "sum_blocks.hpp"
 #include "threads.hpp"
 
 namespace exactrank {
@@ -88,19 +89,18 @@ private:
     Breath breath_;
 };
 
-// (1) for every feature. Each block of queries adds up its own, and the blocks are added in order.
+// (1) for every feature, of each block of queries by itself: whoever asks adds the blocks up in order, also those of several partitions.
 inline std::vector<double> differences(const Perturbation& given, int threads) {
-    const std::vector<std::size_t> starts = query_blocks(given.measure.indptr);
-    std::vector<std::vector<double>> parts(starts.size() - 1);
-    parallel_for(parts.size(), threads, [&](std::size_t b) {
+    const std::span<const std::int64_t> indptr = given.measure.indptr;
+    const auto documents = [&](std::size_t q) { return static_cast<std::size_t>(indptr[q + 1] - indptr[q]); };
+    const std::vector<std::size_t> starts = sum_blocks(indptr.size() - 1, documents);
+    const std::size_t features = given.change.size();
+    std::vector<double> parts((starts.size() - 1) * features);
+    parallel_for(starts.size() - 1, threads, [&](std::size_t b) {
         Candidates candidates(given);
-        parts[b].assign(given.change.size(), 0.0);
-        for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) candidates.add(q, parts[b].data());
+        for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) candidates.add(q, parts.data() + b * features);
     });
-    std::vector<double> total(given.change.size());
-    for (const auto& part : parts)
-        for (std::size_t j = 0; j < total.size(); ++j) total[j] += part[j];
-    return total;
+    return parts;
 }
 
 }  // namespace exactrank

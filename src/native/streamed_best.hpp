@@ -40,18 +40,21 @@ private:
 // One side of 0.
 struct Outwards {
     std::vector<Source> sources;
-    double sign, beside, limit;  // beside: the value right beside 0
+    double sign, limit;
+    std::int64_t beside;  // the value right beside 0
+    const FixedPoint& fixed;
 
     // Takes an interval that is better than `best`; gives how far it is from 0 to the first change.
-    double search(Best& best) {
-        double from = 0, value = beside, nearest = limit;
+    double search(FixedBest& best) {
+        double from = 0, nearest = limit;
+        std::int64_t value = beside;
         Breath breath;
         for (Source* next = first(); next; next = first()) {
             breath.after(4 * sources.size());
             const Event event = next->front();
             if (from == 0) nearest = std::min(nearest, event.at);
             consider(from, event.at, value, best);
-            from = std::max(from, event.at), value += event.change;
+            from = std::max(from, event.at), value += fixed(event.change);
             next->pop();
         }
         consider(from, limit, value, best);
@@ -65,16 +68,16 @@ private:
             if (!source.ended() && (!found || source.front().at < found->front().at)) found = &source;
         return found;
     }
-    void consider(double from, double to, double value, Best& best) const {
-        if (from == 0 || value <= best.value + same_value || !is_wide(from, to)) return;
-        best = sign > 0 ? Best{from, to, value} : Best{-to, -from, value};
+    void consider(double from, double to, std::int64_t value, FixedBest& best) const {
+        if (from == 0 || value <= best.value + fixed(same_value) || !is_wide(from, to)) return;
+        best = sign > 0 ? FixedBest{from, to, value} : FixedBest{-to, -from, value};
     }
 };
 
 // Of both sides; the interval beside 0 unless another is better. `apart`: the values left and right of 0 may differ.
-inline Best streamed_best(Outwards& left, Outwards& right, bool apart) {
+inline FixedBest streamed_best(Outwards& left, Outwards& right, bool apart) {
     const bool on_the_left = right.limit <= 0 || (left.limit > 0 && left.beside > right.beside);
-    Best best{0, 0, on_the_left ? left.beside : right.beside};
+    FixedBest best{0, 0, on_the_left ? left.beside : right.beside};
     const double above = right.search(best), below = left.search(best);
     if (best.low != 0 || best.high != 0) return best;
     return {apart && !on_the_left ? 0.0 : -below, apart && on_the_left ? 0.0 : above, best.value};

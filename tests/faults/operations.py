@@ -35,6 +35,8 @@ def make_inputs(folder: Path) -> dict[str, Path]:
     shown = CubicPolynomial(features=3, documents=6, document_ids=True).data(4)
     xr.write(shown, inputs["features"])
     xr.write_clicks(xr.simulate_clicks(shown, sessions=3).clicks, inputs["log"])
+    inputs["pairs"] = folder / "pairs.csv"
+    inputs["pairs"].write_text(f"query_id,better,worse\n{shown.qid[0]},{shown.docid[0]},{shown.docid[1]}\n")
     for feature in ("1", "2"):
         xr.write_run(inputs[f"run{feature}"], data, feature)
     return inputs
@@ -57,6 +59,8 @@ OPERATIONS = QUICK | {
     "gzip": Operation("gzip", "convert {data} out.txt.gz --force", "out.txt.gz"),
     "generate": Operation("generate", "generate out.xr --queries 9 --documents 5 --features 3 --force", "out.xr"),
     "clicks": Operation("clicks", "clicks {log} {features} --out out.xr --propensity 1/k --force", "out.xr"),
+    "pairs": Operation("pairs", "pairs {pairs} {features} --out out.xr --force", "out.xr"),
+    "pareto": Operation("pareto", "pareto {data} --system 1 --system 2 -m nDCG@10 -m P@3 --save out.csv --force", "out.csv"),
     "ridge": Operation("ridge", "train ridge {data} --out out.json --force", "out.json", kept="out.json.checkpoint"),
     "tune": Operation(
         "tune", "tune ridge {data} --out out.json --force --trials 2 --folds 2 --workers 1 --threads 1", "out.json", exact=False

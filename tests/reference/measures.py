@@ -7,7 +7,7 @@ averaging over every order of tied documents where the measure says so.
 import itertools
 import math
 
-from exactrank.measures import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, PairwiseCorrect, Precision, Recall, Success
+from exactrank.measures import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, PairwiseCorrect, Precision, Recall, Success, Total
 
 
 def gain(measure, y):
@@ -92,6 +92,10 @@ def bpref(measure, ranked, rest):
     return value / count
 
 
+def total(measure, ranked, rest):
+    return sum(max(y, 0) for y in ranked[: measure.k])
+
+
 def pairwise_correct(measure, ranked, rest):
     def u(y):
         return y if measure.rel is None else y >= measure.rel
@@ -114,6 +118,7 @@ DEFINITION = {
     RBP: rbp,
     Bpref: bpref,
     PairwiseCorrect: pairwise_correct,
+    Total: total,
 }
 
 

@@ -38,17 +38,22 @@ class Unknown(StrEnum):
     DROP = "drop"
 
 
+PropensityOption = Annotated[
+    str, typer.Option(help="harvest, em, cascade, dbn, 1/k, 1/k^0.7, or a file: CSV with rank and propensity, or JSON of a command.")
+]
+ClipOption = Annotated[float, typer.Option(help="Propensities below this count as this.")]
+UnknownOption = Annotated[Unknown, typer.Option(help="Documents of the log that the data lacks: an error, or left out.")]
+
+
 def clicks(
     log: Annotated[Path, typer.Argument(help="Click log: .parquet, .csv or .tsv (also .gz), one row per impression.")],
     features: Annotated[Path, typer.Argument(help="Features by query id and document id: any data file; it needs no grades.")],
     out: Annotated[Path, typer.Option(help="Output; its suffix (.xr, .parquet, .csv) names the format.")],
     reading: StrictReading,
     columns: LogReading,
-    propensity: Annotated[
-        str, typer.Option(help="harvest, em, cascade, dbn, 1/k, 1/k^0.7, or a file: CSV with rank and propensity, or JSON of a command.")
-    ] = "harvest",
-    clip: Annotated[float, typer.Option(help="Propensities below this count as this.")] = 0.05,
-    unknown: Annotated[Unknown, typer.Option(help="Documents of the log without features: an error, or left out.")] = Unknown.ERROR,
+    propensity: PropensityOption = "harvest",
+    clip: ClipOption = 0.05,
+    unknown: UnknownOption = Unknown.ERROR,
     bootstrap: Annotated[int, typer.Option(min=0, help="Bootstrap samples for the intervals; 0: none.")] = 200,
     plot: Annotated[Path | None, typer.Option(help="Picture of the propensities (.png, .svg, .pdf).")] = None,
     seed: Seed = 0,
@@ -57,16 +62,14 @@ def clicks(
     as_json: Json = False,
 ) -> None:
     """Make data for training from clicks: grades are clicks / propensity, query weights are impressions."""
-    from exactrank.clicks.propensities import read_propensities
     from exactrank.data import formats
     from exactrank.data.stream import stream_of
     from exactrank.pictures import picture_file
 
     pictured = nullcontext() if plot is None else picture_file(plot, force=force)
     with formats.stream_writer(out, force=force) as write_to, pictured as draw:
-        shown = _log(log, replace(columns, query=reading.columns.query, doc=reading.columns.doc), threads)
-        given = read_propensities(propensity) if Path(propensity).is_file() else propensity
-        curve = shown.propensities(given, bootstrap=bootstrap, seed=seed)
+        shown = read_log(log, replace(columns, query=reading.columns.query, doc=reading.columns.doc), threads)
+        curve = asked_propensities(shown, propensity, bootstrap, seed)
         table = read(features, replace(reading, columns=replace(reading.columns, graded=False)))
         data = shown.to_data(table, curve, clip=clip, unknown=unknown.value)
         write_to(stream_of(data), lambda rows: None)
@@ -82,11 +85,19 @@ def clicks(
     report_written(out, data.n_documents, as_json)
 
 
-def _log(path: Path, columns: Any, threads: int | None) -> "Clicks":
+def read_log(path: Path, columns: Any, threads: int | None) -> "Clicks":
+    """A click log by its path, which may be standard input."""
     from exactrank.clicks.reading import read_clicks
 
     with on_disk(path) as file:
         return read_clicks(file, columns=columns, threads=threads)
+
+
+def asked_propensities(log: "Clicks", asked: str, bootstrap: int = 0, seed: int = 0) -> "Propensities":
+    """By a method, or from a file."""
+    from exactrank.clicks.propensities import read_propensities
+
+    return log.propensities(read_propensities(asked) if Path(asked).is_file() else asked, bootstrap=bootstrap, seed=seed)
 
 
 def print_propensities(curve: "Propensities") -> None:
@@ -102,7 +113,7 @@ def print_propensities(curve: "Propensities") -> None:
 
 def describe_log(path: Path, columns: Any, threads: int | None, as_json: bool) -> None:
     """What ``exactrank info`` says of a click log."""
-    summary = _log(path, columns, threads).describe()
+    summary = read_log(path, columns, threads).describe()
     if as_json:
         ranks = [vars(each) | {"rate": number(each.rate)} for each in summary.by_rank]
         times = {end: None if getattr(summary, end) is None else str(getattr(summary, end)) for end in ("first", "last")}

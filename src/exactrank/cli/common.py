@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
@@ -22,7 +23,15 @@ import typer
 
 from exactrank.cli.completion import complete_measure
 from exactrank.cli.help import Group, described
-from exactrank.errors import ExactRankError, IncompatibleError, InterruptedWarning, LeftOutWarning, PluginWarning, PrecisionWarning
+from exactrank.errors import (
+    ExactRankError,
+    IncompatibleError,
+    InterruptedWarning,
+    LeftOutWarning,
+    PluginWarning,
+    PrecisionWarning,
+    SettingError,
+)
 from exactrank.text import printable, shortened
 
 if TYPE_CHECKING:
@@ -34,7 +43,7 @@ if TYPE_CHECKING:
 MEMORY = "not enough memory{}; give less data or fewer features, or convert text to an .xr cache, which is mapped instead of read"
 STDIN = "/dev/stdin"
 #: Arguments that are read, for which - is standard input; for all others it is standard output.
-INPUTS = ("data", "source", "model", "scores", "run", "valid", "test", "fusion", "start", "pairs")
+INPUTS = ("data", "source", "model", "scores", "run", "valid", "test", "fusion", "start", "pairs", "clicks")
 CLOSED = "standard input or output is closed; open it, or give the path of a file"
 _ALLOCATION = re.compile(r"Unable to allocate ([\d.]+ \w+)")  # NumPy's words
 
@@ -94,6 +103,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Native threads; results do not depend on it. [default: all cores]")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+Module = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:NAME", help="What made the model's own PyTorch module, to be imported (also from this folder): my_nets:Gated."
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -321,17 +336,37 @@ def on_disk(path: Path) -> Iterator[Path]:
             raise type(error)(str(error).replace(str(copy), str(path))) from None
 
 
-def load_model(path: Path, n_features: int | None = None) -> "Model":
+def load_model(path: Path, n_features: int | None = None, module: str | None = None) -> "Model":
     """The model at ``path`` for data with ``n_features``; one whose training was broken off is told on stderr."""
     from exactrank.imports.load import load
     from exactrank.scorers.model import Model
 
-    model = load(path, n_features)
+    model = load(path, n_features, None if module is None else _imported(module))
     if not isinstance(model, Model):
         raise IncompatibleError(f"{path} is a fusion of systems, not a model; exactrank fuse apply takes it")
     if model.training.get("interrupted"):
         tell(f"{path} is unfinished: its training was interrupted; exactrank train with --resume goes on with it")
     return model
+
+
+def _imported(written: str) -> Any:
+    """What ``MODULE:NAME`` names, found as ``python -m`` finds it: the current folder comes first."""
+    from importlib import import_module
+
+    from exactrank.data.frame import library
+
+    place, _, name = written.partition(":")
+    if not all(part.isidentifier() for part in f"{place}.{name}".split(".")):
+        raise SettingError(f"--module {written!r} does not name what made the module; write MODULE:NAME, e.g. my_nets:Gated")
+    library("torch", "models of modules", "torch")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return attrgetter(name)(import_module(place))
+    except Exception as error:  # the user's code raises whatever it raises
+        raise IncompatibleError(
+            f"--module {written}: {place} cannot be imported, or has no {name} ({type(error).__name__}: {error}); give a module that"
+            " Python finds from this folder"
+        ) from error
 
 
 def optional_file(path: Path | None, force: bool) -> AbstractContextManager[BinaryIO | None]:

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from exactrank.cli.cluster import Dask, engine_at
 from exactrank.cli.common import Force, Json, Reading, Seed, measure_option, print_json, read, say, tell, write
 from exactrank.cli.completion import complete_methods
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from exactrank.compare.compare import Data
     from exactrank.compare.comparison import Comparison
     from exactrank.data.format import ReadOptions
+    from exactrank.engine.dask import DaskEngine
 
 Trials = Annotated[int, typer.Option(min=1, help="Settings that each method may try on validation data, its defaults among them.")]
 Seconds = Annotated[float | None, typer.Option(help="Seconds of trials for each method and fold, in place of --trials.")]
@@ -87,6 +89,7 @@ def compare(
     force: Force = False,
     workers: Workers = None,
     threads: AllThreads = None,
+    dask: Dask = None,
     seed: Seed = 0,
     strict: Strict = False,
     mlflow: MLflow = None,
@@ -115,8 +118,8 @@ def compare(
         if out is None:
             raise DataError("--mlflow logs the files of the report; give --out FOLDER")
     if named and not methods.strip() and not programs:
-        idle = {"--valid": valid, "--test": test, "--seconds": seconds, "--limit": limit, "--workers": workers, "--resume": resume or None,
-                "--parts": parts or None,
+        idle = {"--valid": valid, "--test": test, "--seconds": seconds, "--limit": limit, "--workers": workers,
+                "--dask": dask, "--resume": resume or None, "--parts": parts or None,
                 "--trials": None if trials == 1 else trials, "--folds": None if folds == 5 else folds}  # fmt: skip
         found = _compared_runs(data, named, listed, idle, out, reading, force=force, baseline=baseline, seed=seed, threads=threads)
     else:
@@ -131,11 +134,16 @@ def compare(
         ]
         checked_budget(trials, seconds)
         checked_seconds("limit", limit)
-        with _interruptible(out), workplace(out, resume, force) as place:
+        with (
+            engine_at(dask, None) as engine,
+            _interruptible(out),
+            workplace(out if dask is None else out.resolve(), resume, force) as place,
+        ):
             sets, sources = _datasets(data, valid, test, parts, reading)
             found = compared(
                 sets, contenders, listed, folds=folds, trials=trials, seconds=seconds, limit=limit, baseline=baseline, out=place,
-                seed=seed, workers=workers, threads=threads, sources=sources, command=_command(), progress=not as_json,
+                seed=seed, workers=workers, threads=threads, engine=cast("DaskEngine | None", engine), sources=sources,
+                command=_command(), progress=not as_json,
             )  # fmt: skip
     _show(found, out, as_json)
     if mlflow is not None and out is not None:

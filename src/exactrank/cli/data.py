@@ -28,6 +28,7 @@ from exactrank.cli.common import (
 if TYPE_CHECKING:
     from exactrank.clicks.simulate import Simulated
     from exactrank.data.describe import Summary
+    from exactrank.data.format import ReadOptions
     from exactrank.data.ranking_data import RankingData
 
 Target = Annotated[
@@ -85,22 +86,52 @@ def convert(
         bool, typer.Option("--columns", help="Keep the features by column, too, for DirectRank on an .xr cache larger than memory.")
     ] = False,
     run: Annotated[list[Path] | None, typer.Option(help="TREC run that becomes a feature of the qrels in SOURCE; repeatable.")] = None,
+    shards: Annotated[
+        int | None, typer.Option(min=1, max=9999, help="Write this number of caches and their list into the folder TARGET, for a cluster.")
+    ] = None,
     force: Force = False,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Convert ranking data between formats, block by block: data larger than memory goes through."""
+    from exactrank.data import formats
+    from exactrank.errors import SettingError
+    from exactrank.files import made_folder, scratch_folder
+
+    if shards is not None:
+        if columns:
+            raise SettingError("--columns keeps the features of one cache by column, and workers need no such copy; leave it out")
+        from exactrank.engine.write import write_shards
+
+        with on_disk(source) as file, made_folder(target), scratch_folder(target) as scratch:
+            whole = scratch / "whole.xr"
+            _converted(file, whole, reading, run)
+            report_written(write_shards(formats.read(whole), target, shards, force=force), formats.read(whole).n_documents, as_json)
+        return
+    with on_disk(source) as file, _counted(f"Converting {source.name}", None, quiet=as_json) as count:
+        _converted(file, target, reading, run, columns, force, count)
+    report_written(target, count.rows, as_json)
+
+
+def _converted(
+    source: Path,
+    target: Path,
+    reading: "ReadOptions",
+    run: list[Path] | None,
+    columns: bool = False,
+    force: bool = False,
+    count: Callable[[int], None] = lambda rows: None,
+) -> None:
+    """One file to one file, which is opened before the work."""
     from exactrank.data import formats, trec
     from exactrank.data.stream import stream_of
 
-    with formats.stream_writer(target, force=force) as write_to, on_disk(source) as file:
+    with formats.stream_writer(target, force=force) as write_to:
         if run:
-            stream = stream_of(trec.from_trec(trec.read_qrels(file), [trec.read_run(path) for path in run]))
+            stream = stream_of(trec.from_trec(trec.read_qrels(source), [trec.read_run(path) for path in run]))
         else:
-            stream = formats.stream(file, reading)
-        with _counted(f"Converting {source.name}", None, quiet=as_json) as count:
-            write_to(replace(stream, columns=columns), count)
-    report_written(target, count.rows, as_json)
+            stream = formats.stream(source, reading)
+        write_to(replace(stream, columns=columns), count)
 
 
 def pairs(
@@ -241,6 +272,11 @@ def _print_summaries(summaries: dict[str, "Summary"]) -> None:
             "queries interleaved in the input": "yes" if summary.interleaved else "no",
             "weights": ", ".join(summary.weights) or "none",
             **({"pairs": f"{summary.pairs:,}"} if summary.pairs else {}),
+            **(
+                {"kept columns": listed([f"{name}: {low:g} to {high:g}" for name, (low, high) in summary.kept.items()])}
+                if summary.kept
+                else {}
+            ),
             "document ids": "yes" if summary.has_docid else "no",
         }
         for label, value in shown.items():

@@ -4,14 +4,18 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from exactrank.cli.clicks import ClipOption, PropensityOption, Unknown, UnknownOption
+from exactrank.cli.cluster import Dask, Workers, engine_at, shards_at
 from exactrank.cli.common import (
     AnyReading,
     Force,
     Json,
+    LogReading,
+    Module,
     Reading,
     Seed,
     Source,
@@ -26,12 +30,15 @@ from exactrank.cli.common import (
     report_written,
     write,
 )
+from exactrank.cli.off_policy import DEFAULT, Estimator, FromClicks, show_estimates
 
 if TYPE_CHECKING:
     from exactrank.arrays import PerDocument
     from exactrank.compare.comparison import Comparison
     from exactrank.data.ranking_data import RankingData
+    from exactrank.engine.partitions import Shards
     from exactrank.measures.evaluate import Evaluation
+    from exactrank.scorers.model import Model
 
 
 def predict(
@@ -44,6 +51,7 @@ def predict(
     form: Annotated[str | None, typer.Option("--format", help="scores, one a line, or run. [default: by the name of --out]")] = None,
     tag: Annotated[str, typer.Option(help="What a run is called, in its last column.")] = "exactrank",
     depth: Annotated[int | None, typer.Option(min=1, help="Documents of a query in a run. [default: all]")] = None,
+    module: Module = None,
     force: Force = False,
     threads: Threads = None,
     as_json: Json = False,
@@ -61,7 +69,7 @@ def predict(
         raise SettingError("--json prints scores, not a run; leave it out, or write the run to a file with --out")
     with optional_file(Path("-") if ranked and out is None else out, force) as file:
         rows = read(data, reading)
-        scores = load_model(model, rows.n_features).predict(rows, threads)
+        scores = load_model(model, rows.n_features, module).predict(rows, threads)
         if file is not None and ranked:
             write_lines(file, rows, scores, tag, depth=depth, packed=out is not None and out.suffix == ".gz")
         elif file is not None:
@@ -77,6 +85,7 @@ def predict(
 def evaluate(
     data: Source,
     reading: AnyReading,
+    columns: LogReading,
     scores: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -93,36 +102,67 @@ def evaluate(
         bool | None, typer.Option("--complete/--retrieved-only", help="Count queries with nothing retrieved, or leave them out.")
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Also show each query.")] = False,
+    clicks: Annotated[Path | None, typer.Option(help="Estimate from this click log instead of the grades.")] = None,
+    estimator: Annotated[Estimator | None, typer.Option(help="With --clicks: how the estimate is made; ips if not given.")] = None,
+    propensity: PropensityOption = "harvest",
+    clip: ClipOption = 0.05,
+    unknown: UnknownOption = Unknown.ERROR,
     seed: Seed = 0,
     threads: Threads = None,
+    dask: Dask = None,
+    workers: Workers = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate scores, runs or models by any measures, with 95% intervals; every number is printed with its exact definition."""
     from exactrank.errors import DataError
-    from exactrank.measures.parse import default_measures, parse_measure
+    from exactrank.measures.evaluate import named_measures
+    from exactrank.measures.parse import default_measures
 
-    asked, given = measure or default_measures(preset), scores or []
-    for name in asked:
-        parse_measure(name, preset)
+    if clicks is None and estimator is not None:
+        raise DataError(f"--estimator {estimator} estimates from clicks; give --clicks LOG too, or leave it out")
+    asked, given = measure or ([DEFAULT] if clicks else default_measures(preset)), scores or []
+    named_measures(asked, preset)
     if (not given) == (feature is None):
         raise DataError("give a SCORES file or --feature NAME" + (", not both" if given else " to say what ranks the documents"))
     settings: dict[str, Any] = {"preset": preset, "complete": complete, "seed": seed, "threads": threads}
     with ExitStack() as opened:
         files = [opened.enter_context(on_disk(path)) for path in given]
         models = [_is_model(file) for file in files]
-        judged = read(data, replace(reading, keep_missing=True) if any(models) else reading)
+        shards = shards_at(data, dask is not None or workers is not None)
+        if shards is not None:
+            if len(given) != 1 or not models[0]:
+                raise DataError(f"{data} is in several files, which only a model can score where they lie; give one model")
+            with engine_at(dask, workers) as engine:
+                _show_evaluation(asked, shards, load_model(files[0]), settings | {"engine": engine}, per_query, as_json)
+            return
+        named = replace(reading.columns, graded=clicks is None)
+        judged = read(data, replace(reading, columns=named, keep_missing=any(models) or reading.keep_missing))
         rankings: list[Path | PerDocument] = [
             _predicted(path, file, judged, threads) if model else file for path, file, model in zip(given, files, models, strict=True)
         ]
-        if len(given) > 1:
-            from exactrank.compare.runs import compare_runs, run_names
+        if clicks is not None:
+            log_columns = replace(columns, query=named.query, doc=named.doc)
+            about = FromClicks(clicks, log_columns, propensity, estimator or Estimator.IPS, clip, unknown.value)
+            ranked = _named(given, rankings) if given else {str(feature): _feature(judged, str(feature))}
+            show_estimates(asked, judged, ranked, about, settings, per_query, as_json)
+        elif len(given) > 1:
+            from exactrank.compare.runs import compare_runs
 
-            named = dict(zip(run_names(given), rankings, strict=True))
-            if len(named) < len(given):
-                raise DataError("a file is there twice, so there is nothing to compare; give each once")
-            _show_comparison(compare_runs(judged, named, asked, dataset=data.name, **settings), per_query, as_json)
+            found = compare_runs(judged, _named(given, rankings), asked, dataset=data.name, **settings)
+            _show_comparison(found, per_query, as_json)
         else:
             _show_evaluation(asked, judged, rankings[0] if rankings else _feature(judged, str(feature)), settings, per_query, as_json)
+
+
+def _named(given: list[Path], rankings: "list[Path | PerDocument]") -> "dict[str, Path | PerDocument]":
+    """The rankings by the names of their files."""
+    from exactrank.compare.runs import run_names
+    from exactrank.errors import DataError
+
+    named = dict(zip(run_names(given), rankings, strict=True))
+    if len(named) < len(given):
+        raise DataError("a file is there twice, so there is nothing to compare; give each once")
+    return named
 
 
 def _is_model(path: Path) -> bool:
@@ -151,15 +191,20 @@ def _feature(data: "RankingData", name: str) -> "PerDocument":
 
 
 def _show_evaluation(
-    measures: list[str], data: "RankingData", ranking: "Path | PerDocument", settings: Mapping[str, Any], per_query: bool, as_json: bool
+    measures: list[str],
+    data: "RankingData | Shards",
+    ranking: "Path | PerDocument | Model",
+    settings: Mapping[str, Any],
+    per_query: bool,
+    as_json: bool,
 ) -> None:
     """One ranking, measure by measure."""
     from exactrank.data.scores import read_scores
     from exactrank.measures.evaluate import evaluate as evaluated
 
-    rows, values = read_scores(ranking, data) if isinstance(ranking, Path) else (data, ranking)
+    rows, values = read_scores(ranking, cast("RankingData", data)) if isinstance(ranking, Path) else (data, ranking)
     result = evaluated(measures, rows, values, **settings)
-    unjudged = rows.n_documents - data.n_documents
+    unjudged = 0 if rows is data else rows.n_documents - data.n_documents  # type: ignore[union-attr]
     if not as_json:
         _print_evaluation(result, per_query, unjudged)
         return

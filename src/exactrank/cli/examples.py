@@ -41,7 +41,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     ),
     "pareto": (
         "pareto qrels.txt --run bm25.run --run dense.run -m nDCG@10 -m R@100 --plot front.png",
-        "pareto shop.csv --model model.json --keep-columns revenue -m nDCG@10 -m revenue@10 --save front.csv",
+        "pareto test.txt --model model.json -m nDCG@10 -m P@5 --save front.csv",
     ),
     "card": ("card model.json", "card model.json --out card.md"),
     "export": ("export model.json --to solr", "export trees.json --to lightgbm --out trees.txt --check test.txt"),

@@ -10,6 +10,7 @@ import typer
 from exactrank.cli.common import (
     Force,
     Json,
+    Module,
     Reading,
     Threads,
     load_model,
@@ -36,6 +37,7 @@ def export(
         Path | None, typer.Option(help="Data to score by the target's own arithmetic: what differs from the model, and by how much.")
     ] = None,
     measure: Annotated[str | None, measure_option("For --check. [default: what the model was trained on]")] = None,
+    module: Module = None,
     force: Force = False,
     threads: Threads = None,
     as_json: Json = False,
@@ -57,7 +59,7 @@ def export(
     with optional_file(out, force) as file:
         data = None if check is None else read(check, reading)
         n_features = reading.n_features if data is None else data.n_features
-        made = exported(load_model(model, n_features), method.name, **method.settings)
+        made = exported(load_model(model, n_features, module), method.name, **method.settings)
         found = None if data is None else made.check(data, measure, threads)
         if file is not None:
             file.write(made.content)

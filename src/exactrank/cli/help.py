@@ -34,7 +34,17 @@ FIRST = (ARGUMENTS, DATA, TRAINING, OPTIONS)
 #: Where an option is shown, by its name, which means the same in every command.
 TABLE, LOG = ("query", "doc", "relevance"), ("rank", "clicked", "session", "weight", "time")
 PANELS = dict.fromkeys(
-    ("valid", "test", "pairs", "features", "missing", *(f"{part}_column" for part in (*TABLE, *LOG)), "feature_columns", "keep_columns"),
+    (
+        "valid",
+        "test",
+        "pairs",
+        "dask",
+        "features",
+        "missing",
+        *(f"{part}_column" for part in (*TABLE, *LOG)),
+        "feature_columns",
+        "keep_columns",
+    ),
     DATA,
 ) | dict.fromkeys(("out", "save", "plot", "config", "force", "as_json", "debug"), OUTPUT)
 _OPTION = re.compile(r"( --?[\w-]+) (?!-)(\S)")

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from exactrank.cli.cluster import Dask, Workers, engine_at, shards_at
 from exactrank.cli.common import Force, Json, Reading, Source, guarded, line_and_code, load_model, print_json, read, say, tell
 from exactrank.cli.help import TRAINING, Command, Group
 from exactrank.cli.ranker_options import command_of, given_settings, parameters
-from exactrank.errors import ExactRankError, InterruptedWarning, SettingError
+from exactrank.errors import ExactRankError, IncompatibleError, InterruptedWarning, SettingError
 from exactrank.rankers import RANKERS
 from exactrank.text import printable
 
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
     from exactrank.data.ranking_data import RankingData
+    from exactrank.engine.partitions import Shards
     from exactrank.rankers.base import Ranker
     from exactrank.scorers.model import Model
 
@@ -98,6 +100,8 @@ def _trainer(name: str) -> tuple[str, Callable[..., None]]:
         resume: Resume = False,
         as_json: Json = False,
         start: str | None = None,
+        dask: Dask = None,
+        workers: Workers = None,
         **options: Any,
     ) -> None:
         ranker = RANKERS[name]
@@ -106,7 +110,7 @@ def _trainer(name: str) -> tuple[str, Callable[..., None]]:
         elif words and start is not None and not Path(start).exists():
             raise SettingError(f"--start {start!r} is neither a model file nor one of {', '.join(words)}")
         job = Job(ranker(**given_settings(ranker, options)), out, force, as_json, resume, None if start is None else Path(start))
-        job.run(data, valid, reading, pairs)
+        job.run(data, valid, reading, pairs, dask, workers)
 
     # The signature names the settings in place of **options; one that is called start shares its option with the model to start from.
     setting = next((one for one in command.options if one.name == "start"), None)
@@ -134,19 +138,30 @@ class Job:
     start: Path | None = None  #: the model to start from
     kept: "Model | None" = None  #: what this run left in the checkpoint
 
-    def run(self, data: Path, valid: Path | None, options: "ReadOptions", pairs: Path | None = None) -> None:
+    def run(
+        self,
+        data: Path,
+        valid: Path | None,
+        options: "ReadOptions",
+        pairs: Path | None = None,
+        dask: str | None = None,
+        workers: int | None = None,
+    ) -> None:
         """Read, train, write, report; where that is interrupted say what is kept."""
         from exactrank.files import whole_file
-        from exactrank.measures.parse import parse_measure
 
-        parse_measure(self.ranker.measure)
+        self.ranker.goal()
         self.ranker.check_values()
         start = None if self.start is None else load_model(self.start)
         with self._alone():
             earlier = self._earlier()
             with whole_file(self.out, force=self.force or earlier is not None) as file:
                 try:
-                    self._fit(read(data, options, pairs), None if valid is None else read(valid, options), earlier, start)
+                    with engine_at(dask, workers) as engine:
+                        given = self._given(data, options, pairs, engine is not None)
+                        self.ranker.set_params(engine=engine)
+                        self._fit(given, None if valid is None else read(valid, options), earlier, start)
+                        self.ranker.set_params(engine=None)
                 except KeyboardInterrupt:
                     told = "there was no model yet, nothing was written"
                     if self.checkpoint is not None and (self.kept or (self.resume and self.checkpoint.exists())):
@@ -154,10 +169,21 @@ class Job:
                         told = f"{self.checkpoint} holds the best model so far{untouched}; the same command with --resume goes on"
                     tell(f"interrupted; {told}")
                     raise typer.Exit(1) from None
+                except IncompatibleError:  # other settings are needed, so there is nothing to go on with
+                    if self.checkpoint is not None and self.kept is not None:
+                        self.checkpoint.unlink(missing_ok=True)
+                    raise
                 file.write(self.ranker.model_.to_bytes())
             if self.checkpoint is not None:
                 self.checkpoint.unlink(missing_ok=True)
         self.report(self.out)
+
+    def _given(self, data: Path, options: "ReadOptions", pairs: Path | None, clustered: bool) -> "RankingData | Shards":
+        """What to train on."""
+        shards = shards_at(data, clustered)
+        if shards is not None and pairs is not None:
+            raise SettingError("--pairs puts pairs beside one file; write both into a cache with exactrank pairs, and train on that")
+        return read(data, options, pairs) if shards is None else shards
 
     @property
     def checkpoint(self) -> Path | None:
@@ -198,7 +224,7 @@ class Job:
             )
         return None
 
-    def _fit(self, train: "RankingData", valid: "RankingData | None", earlier: "Model | None", start: "Model | None") -> None:
+    def _fit(self, train: "RankingData | Shards", valid: "RankingData | None", earlier: "Model | None", start: "Model | None") -> None:
         """Train; a checkpoint that is taken up is never replaced by a model that is worse.
 
         What training warned of is said on stderr, once, in the words of the command line. NumPy's words on numbers say nothing to
@@ -207,9 +233,14 @@ class Job:
         floor = earlier if self.checkpoint is not None and self.checkpoint.exists() else None
 
         def keep(model: "Model") -> None:
-            if self.checkpoint is not None and (floor is None or _no_worse(model, floor)):
+            if self.checkpoint is None or (floor is not None and not _no_worse(model, floor)):
+                return
+            try:
                 model.save(self.checkpoint, force=True)
-                self.kept = model
+            except OSError as error:  # such as a full disk: the one before, if there is one, is still there
+                warnings.warn(f"{self.checkpoint} could not be written ({error.strerror}); training goes on", stacklevel=2)
+                return
+            self.kept = model
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -227,12 +258,12 @@ class Job:
         """Say what was reached by the model at ``path``."""
         from exactrank.cli.terminal import Table, show
 
-        model, measure = self.ranker.model_, str(self.ranker.measure)
+        model, goal = self.ranker.model_, self.ranker.goal()
         training = model.training
         reached = {"training": training["value"], "validation": training["valid"]}
         if self.as_json:
             named = {"path": str(path), "ranker": self.ranker.name, "measure": model.measure}
-            estimated = {name: training[name] for name in ("estimate", "interval") if name in training}
+            estimated = {name: training[name] for name in ("estimate", "interval", "constraints") if name in training}
             print_json(named | reached | estimated | {"steps": training["steps"], "interrupted": training["interrupted"]})
             return
         shown = {name: f"{mean:.4f}" for name, mean in reached.items() if mean is not None}
@@ -240,7 +271,9 @@ class Job:
             low, high = training["interval"]
             shown["out of fold"] = f"{training['estimate']:.4f} ({low:.3f}-{high:.3f})"
         table = Table("measure", *shown, "definition")
-        table.row(measure, *shown.values(), model.measure or "")
+        table.row(str(self.ranker.measure if not goal.constraints else goal.measure), *shown.values(), repr(goal.measure))
+        for each in goal.constraints:
+            table.row(str(each), *(f"{part[str(each)]:.4f}" for part in training["constraints"].values()), repr(each))
         show(table)
         say(f"{path}: {model.scorer.kind} model of {model.scorer.n_features:,} features")
 

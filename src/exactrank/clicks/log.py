@@ -26,6 +26,7 @@ from exactrank.table import ROWS, Shown, Table, Values, small_table
 
 if TYPE_CHECKING:
     from exactrank.clicks.describe import ClickSummary
+    from exactrank.clicks.off_policy import OffPolicyEvaluation
     from exactrank.clicks.propensities import Given, Propensities
     from exactrank.data.format import Columns
 
@@ -196,6 +197,17 @@ class Clicks(Shown):
         from exactrank.clicks.to_data import to_data
 
         return to_data(self, features, propensity, clip=clip, unknown=unknown, columns=columns)
+
+    def evaluate(
+        self, measures: Any, features: RankingData, scores: npt.ArrayLike, propensity: "Given | Propensities | None", **settings: Any
+    ) -> "OffPolicyEvaluation":
+        """What a ranker of these ``scores``, one per row of ``features``, would be worth: estimated from this log, with intervals.
+
+        The settings are those of `exactrank.clicks.off_policy.evaluate`.
+        """
+        from exactrank.clicks.off_policy import evaluate
+
+        return evaluate(self, measures, features, scores, propensity, **settings)
 
     def __repr__(self) -> str:
         def counted(count: int, what: str, several: str) -> str:

@@ -22,6 +22,7 @@ from exactrank.data.alignment import listed
 from exactrank.data.format import Columns
 from exactrank.data.formats import read
 from exactrank.data.immutable import sealed
+from exactrank.data.kept import kept_rows
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.text_column import TextColumn, rows_of
 from exactrank.errors import DataError, LeftOutWarning, warn_caller
@@ -39,13 +40,12 @@ def to_data(
     columns: Columns | None,
 ) -> RankingData:
     """As `Clicks.to_data`."""
-    if not 0 <= clip <= 1:
-        raise DataError(f"clip must be from 0 to 1, got {clip}")
-    if unknown not in ("error", "drop"):
-        raise DataError(f"unknown={unknown!r} is neither 'error' nor 'drop'")
+    check_settings(clip, unknown)
     grades = relevance(log, propensity, clip)
     data = features_of(features, columns or Columns())
-    pair = _pairs_of(log, data, unknown)
+    if data.preferences is not None:
+        raise DataError(f"the features have {len(data.preferences):,} pairs; give pairs to what to_data returns, with xr.with_pairs")
+    pair = pairs_of(log, data, unknown)
     rows = np.flatnonzero(pair >= 0)
     if len(rows) == 0:
         raise DataError("no document of the log is in the features; give the features of the same queries and documents")
@@ -63,7 +63,16 @@ def to_data(
         query_weight=sealed(shown[log.cells.query[pair[rows[indptr[:-1]]]]]),
         offset=data.offset,
         levels=data.levels,
+        kept=kept_rows(data.kept, rows),
     )
+
+
+def check_settings(clip: float, unknown: str) -> None:
+    """Raise unless they are what `to_data` takes."""
+    if not 0 <= clip <= 1:
+        raise DataError(f"clip must be from 0 to 1, got {clip}")
+    if unknown not in ("error", "drop"):
+        raise DataError(f"unknown={unknown!r} is neither 'error' nor 'drop'")
 
 
 def relevance(log: Clicks, propensity: Given | Propensities, clip: float) -> PerDocument:
@@ -86,11 +95,11 @@ def features_of(features: RankingData | str | os.PathLike[str] | Any, columns: C
     return data
 
 
-def _pairs_of(log: Clicks, data: RankingData, unknown: str) -> Rows:
+def pairs_of(log: Clicks, data: RankingData, unknown: str) -> Rows:
     """The pair of the log's cells that each document of ``data`` is, or -1; raises for documents of the log that have no features."""
     cells, width = log.cells, len(log.documents)
-    query = np.repeat(_places(log.queries, map(str, data.qid.tolist())), data.sizes)
-    document = _places(log.documents, data.docid or ())
+    query = np.repeat(places_of(log.queries, map(str, data.qid.tolist())), data.sizes)
+    document = places_of(log.documents, data.docid or ())
     keys = cells.query.astype(np.int64) * width + cells.document  # sorted
     wanted = query * width + document
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -107,7 +116,7 @@ def _pairs_of(log: Clicks, data: RankingData, unknown: str) -> Rows:
     return found
 
 
-def _places(ids: TextColumn, wanted: Any) -> Rows:
+def places_of(ids: TextColumn, wanted: Any) -> Rows:
     """The number of each text among ``ids``, -1 where it is none of them."""
     place = {text: number for number, text in enumerate(ids)}
     return np.array([place.get(text, -1) for text in wanted], np.int64)

@@ -25,6 +25,7 @@ from sklearn.model_selection import ParameterSampler
 
 from exactrank import __version__
 from exactrank.bars import Advance
+from exactrank.compare.cluster import Cluster, ClusterServer, slots
 from exactrank.compare.contender import Contender
 from exactrank.compare.divisions import DataSet, Division
 from exactrank.compare.fitting import Job, file_stem
@@ -73,8 +74,12 @@ def checked_seconds(name: str, seconds: float | None) -> float | None:
     return seconds
 
 
-def workers_and_threads(workers: int | None, threads: int | None) -> tuple[int, int]:
-    """Fits at a time, by default as many as there are threads, and the threads of each."""
+def workers_and_threads(workers: int | None, threads: int | None, cluster: Cluster | None = None) -> tuple[int, int]:
+    """Fits at a time, by default as many as there are threads, and the threads of each; of a cluster those of all its workers."""
+    if cluster is not None:
+        cores = slots(cluster)
+        at_a_time = cores if workers is None else min(cores, workers)
+        return at_a_time, (cores if threads is None else threads) // at_a_time or 1
     cores = thread_count(threads)
     at_a_time = cores if workers is None else min(cores, thread_count(workers))
     return at_a_time, cores // at_a_time
@@ -116,6 +121,7 @@ class Race:
     folder: Path
     limit: float | None = None  #: seconds that any one fit may take; None leaves it to the contenders
     finals: bool = True  #: False where only the trials are wanted
+    cluster: Cluster | None = None  #: whose workers do the fits; None: processes of this machine
 
     def run(self, told: Told | None) -> "list[Heat]":
         """All heats, as far as they came before they were done or Ctrl-C broke them off."""
@@ -129,7 +135,7 @@ class Race:
         (self.folder / FITS).mkdir(parents=True, exist_ok=True)
         libraries = sorted({name for each in self.contenders for name in (type(each).__module__, *each.libraries)})
         running: dict[str, tuple[Heat, Job]] = {}
-        with suppress(KeyboardInterrupt), closing(Server(self.threads, self.folder / FITS / "log.txt", libraries)) as server:
+        with suppress(KeyboardInterrupt), closing(self._server(libraries)) as server:
             while True:
                 self._start(heats, running, server)
                 if not running:
@@ -142,7 +148,13 @@ class Race:
                     heat.hear(job, answer[1])
         return heats
 
-    def _start(self, heats: "list[Heat]", running: "dict[str, tuple[Heat, Job]]", server: Server) -> None:
+    def _server(self, libraries: Sequence[str]) -> Server | ClusterServer:
+        """Who starts fits."""
+        if self.cluster is not None:
+            return ClusterServer(self.cluster, self.threads, self.folder / FITS, libraries)
+        return Server(self.threads, self.folder / FITS / "log.txt", libraries)
+
+    def _start(self, heats: "list[Heat]", running: "dict[str, tuple[Heat, Job]]", server: Server | ClusterServer) -> None:
         """Start jobs as long as there is room; what was done before is heard at once.
 
         A failure is tried again, unless it spent a budget of seconds. Division after division, so that what is there when it is broken

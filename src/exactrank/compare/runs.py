@@ -22,7 +22,7 @@ from exactrank.data.scores import read_scores
 from exactrank.data.trec import Run, scores_of
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import counts_all, evaluate
+from exactrank.measures.evaluate import counts_all, evaluate, named_measures
 from exactrank.measures.parse import parse_measure
 
 Ranking = Run | str | os.PathLike[str] | npt.ArrayLike
@@ -56,12 +56,9 @@ def compare_runs(
     [(1.0, 1.0), (0.5, 0.5)]
     """
     begun, rankings = time.monotonic(), _by_name(runs)
-    listed = [measures] if isinstance(measures, str | Measure) else list(measures)
-    if not listed:
-        raise DataError("name at least one measure, e.g. nDCG@10")
     if baseline is not None and baseline not in rankings:
         raise DataError(f"the baseline {baseline!r} is not among the runs; they are {', '.join(rankings)}")
-    named = {str(measure): parse_measure(measure, preset) for measure in listed}
+    named = named_measures(measures, preset)
     asked = {f"nDCG@{k}": parse_measure(f"nDCG@{k}", preset) for k in RANKS} | named
     fits = []
     for name, ranking in rankings.items():

@@ -9,14 +9,17 @@ The final model has the best settings, and is trained on the training data; with
 methods that stop early.
 """
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from exactrank.bars import Line, heard
+from exactrank.compare.cluster import Cluster
 from exactrank.compare.contender import Task
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.ranker import RankerContender
@@ -71,6 +74,8 @@ def tune(
     seed: int = 0,
     workers: int | None = None,
     threads: int | None = None,
+    engine: Cluster | None = None,
+    scratch: str | os.PathLike[str] | None = None,
     progress: bool | Told = False,
 ) -> Tuned:
     """Try settings of ``method``, and fit it with the best.
@@ -78,16 +83,17 @@ def tune(
     ``valid`` judges the trials; without it the queries of ``data`` are divided into ``folds``, (1). ``seconds`` is a budget instead of
     ``trials`` (with both, whichever ends first), for each fold. ``progress=True`` shows a progress bar in a terminal or
     a notebook; a function is called with the `Advance` a few times per second. Ctrl-C ends the trials, with a warning; the best so far is
-    used.
+    used. With ``engine``, a [`DaskEngine`][exactrank.DaskEngine], its workers do the trials; ``scratch`` is then a folder that all of them
+    see under the same path, for files that are gone afterwards.
     """
     contender, name = as_contender(method), str(measure)
     if not isinstance(contender, RankerContender):
         raise IncompatibleError(f"{contender.name} is not a ranker of exactrank; compare tunes others too")
     if not contender.space:
         raise DataError(f"{contender.name} has nothing to tune: all settings of its space are fixed")
-    budget, (at_a_time, each) = checked_budget(trials, seconds), workers_and_threads(workers, threads)
-    with scratch_folder() as scratch:
-        cached = scratch / "data"
+    budget, (at_a_time, each) = checked_budget(trials, seconds), workers_and_threads(workers, threads, engine)
+    with scratch_folder(None if scratch is None else Path(scratch)) as place:
+        cached = place / "data"
         cached.mkdir()
         if valid is None:
             divided = dealt(contender.name, data, folds, seed, cached, tested=False)
@@ -95,7 +101,7 @@ def tune(
             judge = aligned(valid, data.feature_names, "the training data", data.levels)
             divided = given(contender.name, [Fold("given", data, judge, judge)], cached)
         named = {name: parse_measure(measure)}
-        race = Race((divided,), (contender,), named, budget, seed, at_a_time, each, scratch, finals=False)
+        race = Race((divided,), (contender,), named, budget, seed, at_a_time, each, place, finals=False, cluster=engine)
         with heard(progress, "tune", Line.of) as told:
             heats = race.run(told)
         found = _over_folds([heat.tried for heat in heats])

@@ -25,6 +25,7 @@ FORMATS: Registry[type[Format]] = Registry("format", {
     "csv": "exactrank.data.csv:CsvFormat", "qrels": "exactrank.data.trec:QrelsFormat",
 }, "exactrank.formats", lambda value: all(callable(getattr(value, part, None)) for part in ("read", "stream", "write")))  # fmt: skip
 TEXT, UNREADABLE = ("txt", "letor", "svm", "dat"), ("xr", "parquet", "pq")  #: LETOR text; what gzip would make unreadable
+MANIFEST = "shards.json"  #: lists the files of data in several (`exactrank.engine.partitions`)
 #: How files of some formats begin.
 BEGINNINGS = {MAGIC: "xr", b"PAR1": "parquet"}
 
@@ -113,6 +114,8 @@ def stream_writer(path: str | os.PathLike[str], *, force: bool = False) -> Itera
 def existing(path: str | os.PathLike[str]) -> Path:
     """``path``, once there is a file that holds something."""
     source = Path(path)
+    if source.name == MANIFEST or (source / MANIFEST).is_file():
+        raise DataError(f"{source} stands for data in several files; read it with xr.read_shards, or give one of its files")
     if source.is_dir():
         raise DataError(f"{source} is a folder; give a file, or read a Fold1..Fold5 tree with xr.read_folds")
     if not source.exists():

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import xxhash
 
 from exactrank import _core
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
+from exactrank.data.blocks import wide_blocks
 from exactrank.data.given import array_of, check_numbers, grouping, matrix_of, numbers_of, per_query_weight, query_rows
 from exactrank.data.immutable import immutable, sealed
 from exactrank.data.kept import Kept, checked_kept, kept_rows
@@ -245,7 +247,8 @@ class RankingData(Shown):
     @cached_property
     def moments(self) -> Moments:
         """The mean and the standard deviation of each feature over all documents, weighted like their queries; none may be missing."""
-        return moments(self.X, None if self.query_weight is None else np.repeat(self.query_weight, self.sizes))
+        ends = self.indptr[wide_blocks(self.indptr)]
+        return moments(self.X, None if self.query_weight is None else np.repeat(self.query_weight, self.sizes), ends)
 
     def __repr__(self) -> str:
         return f"RankingData({self.n_queries:,} queries, {self.n_documents:,} documents, {self.n_features:,} features)"
@@ -389,25 +392,40 @@ class RankingData(Shown):
         return Preferences(better, worse, preferences.weight[pairs]) if len(pairs) else None
 
 
-def moments(X: Matrix, weight: PerDocument | None = None) -> Moments:
+def moments(X: Matrix, weight: PerDocument | None = None, ends: Boundaries | None = None) -> Moments:
     """The mean and the standard deviation of each column, 0 where single precision cannot tell a column from a constant one.
 
-    A row may have a ``weight``: that of 2 counts as two rows.
+    A row may have a ``weight``: that of 2 counts as two rows. Sums are taken by blocks of rows, which ``ends`` bound.
 
     >>> moments(np.array([[1.0, 5.0], [3.0, 5.0]], np.float32))
     (array([2., 5.]), array([1., 0.]))
     >>> moments(np.array([[1.0, 5.0], [4.0, 5.0]], np.float32), np.array([2.0, 1.0]))
     (array([2., 5.]), array([1.41421356, 0.        ]))
     """
-    blocks = [slice(start, min(start + ROWS_PER_BLOCK, len(X))) for start in range(0, len(X), ROWS_PER_BLOCK)]
-    unit = 1.0 if weight is None else weight.mean()
+    bounds = np.array([*range(0, len(X), ROWS_PER_BLOCK), len(X)]) if ends is None else ends
+    share = None if weight is None else weight / weight.mean()
+    mean = np.sum(sums_by_block(X, share, bounds), axis=0) / len(X)
+    return moments_of(mean, np.sum(sums_by_block(X, share, bounds, mean), axis=0) / len(X))
 
-    def share(rows: slice) -> Any:
-        return 1.0 if weight is None else weight[rows, np.newaxis] / unit
 
-    mean = np.sum([summed(lambda some: share(some) * X[some], rows, X.shape[1]) for rows in blocks], axis=0) / len(X)
-    squares = [summed(lambda some: share(some) * (X[some] - mean) ** 2, rows, X.shape[1]) for rows in blocks]
-    spread = np.sqrt(np.sum(squares, axis=0) / len(X))
+def sums_by_block(
+    X: Matrix, share: PerDocument | None, ends: Boundaries, mean: npt.NDArray[np.float64] | None = None
+) -> list[npt.NDArray[np.float64]]:
+    """The sum of each column, or of the squares of what it differs from ``mean``, for each block of rows; rows count by their ``share``."""
+    found = []
+    for first, last in pairwise(ends.tolist()):
+
+        def terms(rows: slice) -> npt.NDArray[Any]:
+            own: Any = 1.0 if share is None else share[rows, np.newaxis]
+            return np.asarray(own * X[rows] if mean is None else own * (X[rows] - mean) ** 2)
+
+        found.append(summed(terms, slice(first, last), X.shape[1]))
+    return found
+
+
+def moments_of(mean: npt.NDArray[np.float64], variance: npt.NDArray[np.float64]) -> Moments:
+    """Mean and deviation, 0 where single precision cannot tell a column from a constant one."""
+    spread = np.sqrt(variance)
     return np.asarray(mean), np.where(spread <= 1e-7 * np.abs(mean), 0.0, spread)
 
 

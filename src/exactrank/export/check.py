@@ -17,6 +17,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.export.plain import Plain
 from exactrank.export.target import Export, Rows
 from exactrank.measures.base import Measure
+from exactrank.measures.goal import parse_goal
 from exactrank.measures.parse import parse_measure
 
 TOP = 10  #: documents whose order is compared
@@ -39,7 +40,7 @@ class Check:
 
 def checked(export: Export, data: RankingData, measure: str | Measure | None, threads: int | None) -> Check:
     """Compare the scores of ``data`` by ``export``, in the arithmetic of its engine, with those of the model."""
-    parsed = parse_measure(measure or export.model.measure or "nDCG@10")
+    parsed = parse_measure(measure) if measure else parse_goal(export.model.measure or "nDCG@10").measure
     scorer = export.model.scorer
     rows = aligned(data, scorer.feature_names, levels=scorer.levels) if scorer.feature_names else data
     whole = rows.X.astype(np.float64) + (0.0 if rows.offset is None else rows.offset)

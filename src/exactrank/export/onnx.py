@@ -174,7 +174,7 @@ def _add_net(graph: _Graph, x: str, term: DeepTerm, name: str) -> str:
 
 def _add_module(graph: _Graph, z: str, term: DeepTerm, name: str) -> str:
     """The score of a module of the user's own for standardised features ``z``, in single precision as PyTorch computes it."""
-    graph_of = module_graph(term.net, OPSET, name, graph.add("Cast", z, to=graph.onnx.TensorProto.FLOAT))
+    graph_of = module_graph(term.net, OPSET, f"{name}module_", graph.add("Cast", z, to=graph.onnx.TensorProto.FLOAT))
     graph.nodes.extend(graph_of.node)
     graph.constants.extend(graph_of.initializer)
     column = graph.onnx.numpy_helper.from_array(np.array([-1, 1]), f"{name}column")

@@ -18,6 +18,7 @@ from exactrank.arrays import PerQuery
 from exactrank.bars import Advance, Line, heard, in_steps
 from exactrank.data.folds import deal_folds
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.partitions import refuse_shards
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.fuse.certificate import Certificate, certifiable, certified
 from exactrank.fuse.choose import choose
@@ -83,6 +84,7 @@ def fuse(
     >>> fusion.value, fusion.optimum
     (1.0, 'global')
     """
+    refuse_shards(data, "fuse")
     goal, target = parse_goal(measure), None if engine is None else ENGINES[engine]
     tried, rule = _normalisations(target, normalise, folds), _absent(target, absent)
     depth = DEPTH if depth is None and target else depth

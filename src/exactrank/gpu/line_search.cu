@@ -5,13 +5,13 @@
 // and each useful document is a block: its crossings, and the rank after each. Whole numbers add up to the same in any order. The loops of a
 // block work for any number of threads.
 
-constexpr int octaves = 121, bins_per_octave = 4096, lowest_exponent = 1023 - 60;
+constexpr int octaves = 121, bins_per_octave = 1024, lowest_exponent = 1023 - 60;
 constexpr int half_bins = octaves * bins_per_octave;
 
-// Bins are in the order of alpha: 4,096 per octave on either side of 0.
+// Bins are in the order of alpha: 1,024 per octave on either side of 0.
 __device__ int bin_of(double alpha) {
     const index_t bits = __double_as_longlong(fabs(alpha));
-    index_t distance = (bits >> 40) - (index_t)lowest_exponent * bins_per_octave;
+    index_t distance = (bits >> 42) - (index_t)lowest_exponent * bins_per_octave;
     distance = distance < 0 ? 0 : distance >= half_bins ? half_bins - 1 : distance;
     return alpha < 0 ? half_bins - 1 - (int)distance : half_bins + (int)distance;
 }
@@ -193,7 +193,7 @@ __device__ void tell_many(const Asked& asked, double worth, const Found& found, 
 // Where a bin begins.
 __device__ double lower_edge(int bin) {
     const int distance = bin < half_bins ? half_bins - bin : bin - half_bins;
-    double size = __longlong_as_double(((index_t)distance + (index_t)lowest_exponent * bins_per_octave) << 40);
+    double size = __longlong_as_double(((index_t)distance + (index_t)lowest_exponent * bins_per_octave) << 42);
     size = distance == 0 ? 0 : distance == half_bins ? largest_number : size;
     return bin < half_bins ? -size : size;
 }

@@ -21,7 +21,7 @@ from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.families import Positional
 
 #: As in `line_search.cu`.
-OCTAVES, BINS_PER_OCTAVE, LOWEST_EXPONENT = 121, 4096, 1023 - 60
+OCTAVES, BINS_PER_OCTAVE, LOWEST_EXPONENT = 121, 1024, 1023 - 60
 HALF_BINS = OCTAVES * BINS_PER_OCTAVE
 BINS, START_CELLS = 2 * HALF_BINS, 1024
 #: The crossings of a document with more others than this are listed in main memory, of which at most ROOM bytes are taken.
@@ -31,7 +31,7 @@ BLOCKS = 1 << 15
 #: The largest possible value has about this number of units.
 UNITS = 2.0**60
 #: Room for this number of events at first; up to FEW are sorted by the host.
-EVENTS, FEW = 1 << 20, 1 << 13
+EVENTS, FEW = 1 << 20, 1 << 12
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -198,8 +198,8 @@ def _parts(sizes: Integers) -> list[tuple[slice, int]]:
 
 
 def bins_of(alpha: Floats) -> Integers:
-    """The bins of `line_search.cu`: 4,096 per octave on either side of 0."""
-    distance = (np.abs(alpha).view(np.int64) >> 40) - LOWEST_EXPONENT * BINS_PER_OCTAVE
+    """The bins of `line_search.cu`: 1,024 per octave on either side of 0."""
+    distance = (np.abs(alpha).view(np.int64) >> 42) - LOWEST_EXPONENT * BINS_PER_OCTAVE
     distance = np.clip(distance, 0, HALF_BINS - 1)
     return np.asarray(np.where(alpha < 0, HALF_BINS - 1 - distance, HALF_BINS + distance))
 
@@ -207,7 +207,7 @@ def bins_of(alpha: Floats) -> Integers:
 def lower_edges(bins: Integers) -> Floats:
     """Where bins begin."""
     distance = np.where(bins < HALF_BINS, HALF_BINS - bins, bins - HALF_BINS)
-    size = ((distance + LOWEST_EXPONENT * BINS_PER_OCTAVE) << 40).view(np.float64)
+    size = ((distance + LOWEST_EXPONENT * BINS_PER_OCTAVE) << 42).view(np.float64)
     size = np.where(distance == 0, 0.0, np.where(distance == HALF_BINS, np.inf, size))
     return np.where(bins < HALF_BINS, -size, size)
 

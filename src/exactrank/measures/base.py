@@ -21,7 +21,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Partitioned
 from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.measures.bound import BoundMeasure
 from exactrank.registry import Registry
@@ -96,6 +97,8 @@ class Measure(ABC):
         >>> bound.values(np.array([0.3, 0.2, 0.1, 0.9])).round(4), round(bound.mean(np.array([0.3, 0.2, 0.1, 0.9])), 4)
         (array([0.659, 0.   ]), 0.3295)
         """
+        if isinstance(data, Partitioned):
+            return self._on_partitions(data, weights, threads)
         kernel, grades = self._kernel_on(data)
         tie_key = self._worst_first(data) if self.ties == "pessimistic" else None
         if self.ties == "docid":
@@ -105,6 +108,10 @@ class Measure(ABC):
                 )
             tie_key = data.docid.places_from_last
         return BoundMeasure(self, data, data.weights if weights is None else weights, threads, kernel, grades, tie_key)
+
+    def grades_negated(self, data: RankingData) -> PerDocument:
+        """Scores that rank the worst first."""
+        return -self.grades(data)
 
     def grades(self, data: RankingData) -> PerDocument:
         """What is read as grades: those of ``data``, or its ``column``, which must hold numbers of at least 0."""
@@ -127,6 +134,20 @@ class Measure(ABC):
     def _worst_first(self, data: RankingData) -> PerDocument:
         """By what tied documents stand in their worst order, the smallest first."""
         return self.grades(data)
+
+    def _on_partitions(self, data: Partitioned, weights: PerQuery | None, threads: int | None) -> BoundMeasure:
+        """On data in partitions, each of which makes its own kernel."""
+        if getattr(self, "normaliser", "") == "mean_ideal":
+            raise IncompatibleError(f"{self} depends on all queries at once, so partitions cannot answer for it; use nDCG")
+        if self.ties == "docid" and not data.described[0].has_docid:
+            raise IncompatibleError("ties='docid' needs document ids, and there are none; give docid, or write nDCG")
+        nothing: Any = None
+        return BoundMeasure(self, cast(Any, data), data.weights if weights is None else weights, threads, nothing, nothing, None)
+
+    @property
+    def is_linear(self) -> bool:
+        """Is the value of a fixed ranking a weighted sum of the grades? Then it can be estimated without bias from clicks."""
+        return False
 
     @property
     def cutoff(self) -> int:

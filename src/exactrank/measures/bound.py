@@ -5,23 +5,25 @@
 `exactrank.evaluate` evaluates several measures at once, with intervals; training, searches and probes use this.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import Matrix, PerDocument, PerQuery
+from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Part, Partitioned, Scored, scored
 from exactrank.errors import DataError
 from exactrank.threads import thread_count
 
 if TYPE_CHECKING:
     from exactrank.measures.base import Measure, Ties
 
+A = TypeVar("A")
 Floats = npt.NDArray[np.float64]
 
 
@@ -55,16 +57,30 @@ class BoundMeasure:
         """The measure of each query; NaN where it is skipped."""
         return np.asarray(values_of([self], scores)[0][0])
 
+    def by_part(self, question: Callable[["BoundMeasure"], A]) -> list[A]:
+        """What ``question`` says of the measure on the data or, where that is in partitions, on each of them."""
+        if isinstance(self.data, Partitioned):
+            return self.data.ask(_OfPart(self.measure, self.threads, question))
+        return [question(self)]
+
     def mean(self, scores: PerDocument) -> float:
         """(1), as [`xr.evaluate`][exactrank.evaluate] has it; a DataError where that is no number."""
         return self.mean_of(self.values(scores))
 
     def mean_of(self, values: PerQuery) -> float:
         """(1), of the queries' ``values``."""
-        return float(self._checked(means_over_queries(values[None], self.weights))[0])
+        return float(self.means_of(values[None])[0])
+
+    def means_of(self, values: Floats) -> Floats:
+        """(1) for each row of ``values``."""
+        return self._checked(means_over_queries(values, self.weights))
 
     def means(self, scores: Floats) -> Floats:
-        """(1) for each row of ``scores``, all of them ranked at once: on as many copies of the data, one after the other.
+        """(1) for each row of ``scores``."""
+        return self.means_of(self.values_of_each(scores))
+
+    def values_of_each(self, scores: Floats) -> Floats:
+        """The values for each row of ``scores``, all of them ranked at once: on as many copies of the data, one after the other.
 
         The last copies are kept, since searches ask for as many again.
         """
@@ -77,28 +93,30 @@ class BoundMeasure:
             self._copies.clear()
             self._copies[times] = made
         values = self._copies[times].values(scores.ravel()) if times > 1 else self.values(scores[0])
-        return self._checked(means_over_queries(values.reshape(times, -1), self.weights))
+        return values.reshape(times, -1)
 
-    def differences(self, scores: PerDocument, X: Matrix, steps: Floats) -> Floats:
-        """mean(s + steps_j x_j) - mean(s - steps_j x_j) for each column x_j of ``X``: each query is read once for all of them."""
-        sums = _core.differences(self.native, scores, X, steps, self.measure.ties == "docid", thread_count(self.threads))
+    def differences(self, score: Callable[[RankingData], PerDocument], steps: Floats) -> Floats:
+        """mean(s + steps_j x_j) - mean(s - steps_j x_j) for each feature x_j, s what ``score`` gives: each query is read once for all."""
+        total = np.zeros(len(steps))
+        for blocks in self.by_part(partial(_differences, score, steps)):
+            for block in blocks:
+                total += block
         with np.errstate(invalid="ignore"):
-            return self._checked(sums / self._counted)
+            return self._checked(total / self._counted)
 
     @cached_property
     def most(self) -> float:
         """What no ranking exceeds: the mean of the ideal ones where each has 1, or is worth as much as the worst; else infinity."""
         if self.measure.counts_pairs and self.data.preferences is not None:
             return np.inf  # pairs may contradict each other, and then no order has all of them
-        grades = self.measure.grades(self.data)
-        best, worst = self.values(grades), self.values(-grades)
+        best, worst = (self.values(scored(self.data, score)) for score in (self.measure.grades, self.measure.grades_negated))
         is_most = (best == 1) | (best == worst) | np.isnan(best)
         return mean_over_queries(best, self.weights) if np.all(is_most) else np.inf
 
     @cached_property
     def _counted(self) -> float:
         """The weight of the queries that are not skipped."""
-        return float(self.weights[~np.isnan(self.values(np.zeros(self.data.n_documents)))].sum())
+        return float(self.weights[~np.isnan(self.values(scored(self.data, _all_tied)))].sum())
 
     def _checked(self, means: Floats) -> Floats:
         if not np.all(np.isfinite(means)):
@@ -112,6 +130,9 @@ def values_of(bound: Sequence[BoundMeasure], scores: PerDocument) -> tuple[Float
     Each query is ranked once for all of them; where only some have ``ties='docid'``, which compares scores in single precision, once for
     each.
     """
+    if isinstance(scores, Scored):
+        answers = scores.data.ask(_Values(tuple(each.measure for each in bound), scores.score, bound[0].threads))
+        return np.concatenate([values for values, _ in answers], axis=1), np.concatenate([retrieved for _, retrieved in answers], axis=1)
     data, rounded = bound[0].data, bound[0].measure.ties == "docid"
     if any((each.measure.ties == "docid") != rounded for each in bound):
         found = [values_of([each], scores) for each in bound]
@@ -123,6 +144,41 @@ def values_of(bound: Sequence[BoundMeasure], scores: PerDocument) -> tuple[Float
         row = bad if data.order is None else int(data.order[bad])
         raise DataError(f"score of row {row} is {compared[bad]}; scores must be numbers, or -inf for a document not retrieved")
     return values.reshape(len(bound), -1), np.broadcast_to(retrieved, (len(bound), data.n_queries))
+
+
+@dataclass(frozen=True)
+class _OfPart:
+    """What ``question`` says of a measure on a partition."""
+
+    measure: "Measure"
+    threads: int | None
+    question: Callable[[BoundMeasure], object]
+
+    def __call__(self, part: Part) -> Any:
+        return self.question(part.once(("bound", repr(self.measure)), partial(self.measure.on, part.data, threads=self.threads)))
+
+
+def _differences(score: Callable[[RankingData], PerDocument], steps: Floats, bound: BoundMeasure) -> Floats:
+    """The sum of the differences over each block of queries, one row each."""
+    scores, threads = score(bound.data), thread_count(bound.threads)
+    return _core.differences(bound.native, scores, bound.data.X, steps, bound.measure.ties == "docid", threads).reshape(-1, len(steps))
+
+
+def _all_tied(data: RankingData) -> PerDocument:
+    return np.zeros(data.n_documents)
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The values of measures, one per query of a partition, by the scores that it makes."""
+
+    measures: "tuple[Measure, ...]"
+    score: Callable[[RankingData], PerDocument]
+    threads: int | None
+
+    def __call__(self, part: Part) -> tuple[Floats, npt.NDArray[np.int32]]:
+        bound = [part.once(("bound", repr(one)), partial(one.on, part.data, threads=self.threads)) for one in self.measures]
+        return values_of(bound, self.score(part.data))
 
 
 def mean_over_queries(values: PerQuery, weight: PerQuery) -> float:

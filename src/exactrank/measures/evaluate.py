@@ -3,19 +3,26 @@
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Ids, PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Engine, LocalEngine, Partitioned, partitioned, scored
+from exactrank.engine.partitions import Shards
 from exactrank.errors import DataError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of
 from exactrank.measures.goal import parse_goal
 from exactrank.measures.parse import find_preset
 from exactrank.table import Shown, Table, Values
+
+if TYPE_CHECKING:
+    from exactrank.clicks.log import Clicks
+    from exactrank.clicks.propensities import Given, Propensities
 
 RESAMPLES = 2000
 #: How many drawn queries are held at a time.
@@ -104,44 +111,77 @@ class Result:
 
 def evaluate(
     measures: str | Measure | Sequence[str | Measure],
-    data: RankingData,
-    scores: npt.ArrayLike,
+    data: RankingData | Shards,
+    scores: "npt.ArrayLike | Predicts",
     *,
     preset: str | None = None,
     complete: bool | None = None,
     seed: int = 0,
     threads: int | None = None,
+    engine: Engine | None = None,
+    clicks: "Clicks | None" = None,
+    propensity: "Given | Propensities | None" = None,
+    estimator: str | None = None,
+    clip: float = 0.05,
+    baseline: npt.ArrayLike | None = None,
+    unknown: str = "error",
 ) -> Evaluation:
     """Evaluate ``scores``, one per row in the caller's order, by each of ``measures``.
 
     A score of -inf means that the document was not retrieved: it has no rank, but counts among the documents that could have been
     found. With ``complete=False`` queries without any retrieved document are left out (trec_eval without -c). The mean
-    over queries is weighted by ``data.query_weight``; ``preset`` supplies the conventions of another tool.
+    over queries is weighted by ``data.query_weight``; ``preset`` supplies the conventions of another tool. Of data
+    in several files (`xr.read_shards`) ``scores`` is a model, which scores each where it lies; ``engine`` says who does.
+
+    With ``clicks`` the grades of ``data`` are not used: the value is estimated from a click log by ``estimator``, and the rest of the
+    settings is that of [`Clicks.evaluate`][exactrank.Clicks.evaluate].
 
     >>> data = RankingData.from_arrays(None, [0, 2, 1, 0], qid=["a", "a", "a", "b"])
     >>> evaluate(["nDCG@10", "RR"], data, [0.3, 0.2, 0.1, 0.9])
     Evaluation(nDCG@10=0.3295, RR=0.2500)
     """
-    given = list(measures) if isinstance(measures, Sequence) and not isinstance(measures, str) else [measures]
-    if not given:
-        raise MeasureError("name at least one measure, e.g. nDCG@10")
-    named = {name: measure for each in given for name, measure in _named(each, preset).items()}
-    in_order = data.grouped(checked_scores(data, scores))
+    if clicks is not None:
+        if isinstance(data, Shards):
+            raise DataError("clicks are joined with the documents of one file; give data from xr.read, not from xr.read_shards")
+        about_clicks = {"estimator": estimator or "ips", "clip": clip, "baseline": baseline, "unknown": unknown}
+        general = {"preset": preset, "complete": complete, "seed": seed, "threads": threads}
+        return clicks.evaluate(measures, data, cast(npt.ArrayLike, scores), propensity, **about_clicks, **general)
+    if estimator is not None or propensity is not None or baseline is not None:
+        raise DataError("estimator, propensity and baseline are those of an estimate from clicks; give clicks= too, or leave them out")
+    named = named_measures(measures, preset)
+    if isinstance(data, Shards):
+        data = cast(RankingData, partitioned(data, LocalEngine() if engine is None else engine))
+        in_order = scored(data, partial(_predicted, cast(Predicts, scores)))
+    else:
+        in_order = data.grouped(checked_scores(data, cast(npt.ArrayLike, scores)))
     values, retrieved = values_of([measure.on(data, threads=threads) for measure in named.values()], in_order)
     if not counts_all(preset, complete):
         values[retrieved == 0] = np.nan
     for name, row in zip(named, values, strict=True):
         if np.isinf(row).any():
-            raise DataError(
-                f"{name} is infinite: the gain of grade {data.y.max():g} overflows; use gain='linear', or nDCG, which has no limit"
-            )
+            grade = "the largest grade" if isinstance(data, Partitioned) else f"grade {named[name].grades(data).max():g}"
+            raise DataError(f"{name} is infinite: the gain of {grade} overflows; use gain='linear', or nDCG, which has no limit")
     return Evaluation(named, values, data.qid, data.weights, seed)
 
 
-def _named(given: str | Measure, preset: str | None) -> dict[str, Measure]:
-    """What to evaluate, by name: a measure as it was written, or the measures of a goal with constraints."""
-    goal = parse_goal(given, preset)
-    return {str(measure): measure for measure in goal.measures} if goal.constraints else {str(given): goal.measure}
+def named_measures(measures: str | Measure | Sequence[str | Measure], preset: str | None) -> dict[str, Measure]:
+    """What to evaluate, by name: each measure as it was written, or the measures of a goal with constraints."""
+    given = list(measures) if isinstance(measures, Sequence) and not isinstance(measures, str) else [measures]
+    if not given:
+        raise MeasureError("name at least one measure, e.g. nDCG@10")
+    goals = [(str(each), parse_goal(each, preset)) for each in given]
+    return {str(each) if goal.constraints else text: each for text, goal in goals for each in goal.measures}
+
+
+class Predicts(Protocol):
+    """A model or a ranker."""
+
+    def predict(self, X: RankingData) -> PerDocument:
+        """The score of each row."""
+
+
+def _predicted(model: Predicts, data: RankingData) -> PerDocument:
+    return model.predict(data)
 
 
 def counts_all(preset: str | None, complete: bool | None) -> bool:

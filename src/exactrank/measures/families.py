@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import PerDocument
-from exactrank.errors import MeasureError
+from exactrank.errors import DataError, MeasureError
 from exactrank.measures.base import Measure
 
 Square = npt.NDArray[np.float64]
@@ -82,6 +82,18 @@ class Positional(Discounted):
     def short_is_zero(self) -> bool:
         """Is a list shorter than the cutoff worth nothing?"""
         return False
+
+    @property
+    def is_linear(self) -> bool:
+        """So it is if u is proportional to the grade and neither N, nor the order of ties, nor ``empty`` depends on grades."""
+        if self.normaliser not in ("one", "length") or self.empty != 0 or self.ties == "pessimistic":
+            return False
+        grades = np.array([1.0, 0.0, 0.3, 2.5, 40.0])
+        try:
+            u = self.usefulness(grades)
+        except DataError:  # a table has no gain for grades between its own
+            return False
+        return bool(np.all(u == grades * u[0]))
 
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
         gain, grades, discounts = self._parts(y, longest)

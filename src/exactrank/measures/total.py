@@ -2,8 +2,8 @@
 
     Total(column=c)@k = sum_{r<=k} c_r,    c_r what the column holds for the document at rank r                 (1)
 
-Without a column it is the total of the grades. ``revenue@10`` is short for ``Total(column='revenue')@10`` wherever ``revenue`` is neither
-a measure's name nor like one.
+Without a column it is the total of the grades, of which those below 0 add nothing. ``revenue@10`` is short for
+``Total(column='revenue')@10`` wherever ``revenue`` is neither a measure's name nor like one.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
@@ -36,7 +37,11 @@ class Total(Positional):
             raise MeasureError(f"{self.name} needs a cutoff; write e.g. revenue@10 or {self.name}(column='revenue')@10")
 
     def usefulness(self, y: PerDocument) -> PerDocument:
-        return y
+        return np.maximum(y, 0.0)
+
+    @property
+    def native_gain(self) -> _core.Gain:
+        return _core.Gain("linear")
 
     def discounts(self, n: int) -> PerDocument:
         return np.ones(n)

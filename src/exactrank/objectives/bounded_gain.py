@@ -18,6 +18,7 @@ import numpy as np
 from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Partitioned
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.graded import DCG, ERR
@@ -35,6 +36,8 @@ def training_kernel(measure: Measure, data: RankingData) -> tuple[_core.Kernel, 
 
 def gentle(bound: BoundMeasure) -> BoundMeasure:
     """``bound`` to judge by in training, (1); itself where that changes no grade."""
+    if isinstance(bound.data, Partitioned):  # whose grades are at most MOST
+        return bound
     y = bound.measure.grades(bound.data)
     asked, grades = bounded(bound.measure, y)
     return bound if grades is y else replace(asked, column=None).on(replace(bound.data, y=grades), bound.weights, bound.threads)

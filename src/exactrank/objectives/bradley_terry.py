@@ -24,6 +24,7 @@ from exactrank.arrays import PerDocument
 from exactrank.data.preferences import Preferences
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, SettingError
+from exactrank.measures.base import Measure
 from exactrank.table import Shown, Values
 
 STEPS = 100  #: of Newton's method; it takes about ten
@@ -78,6 +79,12 @@ def bradley_terry(data: RankingData, *, prior: float = 0.1, scale: float = 4.0) 
             strength[first + compared], error[first + compared] = found
     judged = replace(data, y=scale / (1 + np.exp(-strength)), preferences=None)
     return Strengths(judged, data.ungrouped(strength), data.ungrouped(error))
+
+
+def grades_for(measure: Measure, data: RankingData) -> tuple[PerDocument, bool]:
+    """What ``measure`` reads as grades, or (2) where it counts pairs that are given; which of the two?"""
+    from_pairs = measure.counts_pairs and data.preferences is not None
+    return bradley_terry(data).judged.y if from_pairs else measure.grades(data), from_pairs
 
 
 def _weights(preferences: Preferences, pairs: slice, y: PerDocument, first: int) -> Square:

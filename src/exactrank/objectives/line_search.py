@@ -16,9 +16,11 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.partitions import refuse_shards
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, mean_over_queries
 from exactrank.measures.parse import parse_measure
+from exactrank.objectives.bradley_terry import grades_for
 from exactrank.objectives.line_search_on_gpu import search_on
 from exactrank.objectives.profile import check_pairs, profile, query_weights, ray_of
 from exactrank.objectives.step_function import Interval, StepFunction
@@ -73,7 +75,7 @@ class IdealLikelihood:
     """
 
     def __init__(self, bound: BoundMeasure) -> None:
-        data, y = bound.data, bound.measure.grades(bound.data)
+        data, (y, _) = bound.data, grades_for(bound.measure, bound.data)
         starts, sizes = data.indptr[:-1], data.sizes
         query = np.repeat(np.arange(data.n_queries), sizes)
         order = np.lexsort((np.arange(data.n_documents), -y, query))
@@ -137,6 +139,7 @@ def line_search(
     >>> line_search("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], low=0.1, high=1.5)
     Step(alpha=1.0, value=1.0, interval=Interval(low=0.5, high=1.5, value=1.0))
     """
+    refuse_shards(data, "line_search")
     bound = parse_measure(measure, preset).on(data, query_weights(data, weight), threads)
     s, t = ray_of(data, scores, direction)
     if device is not None:

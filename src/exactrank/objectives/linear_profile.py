@@ -10,21 +10,25 @@ many places instead,
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import Matrix, PerDocument
+from exactrank.arrays import Boundaries, Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.room import FeatureColumns
+from exactrank.engine.engine import Partitioned, scored
 from exactrank.gpu.device import Array, on_host
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.line_search import IdealLikelihood, LineSearch, Point
 from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
 from exactrank.objectives.step_function import Interval, StepFunction
+from exactrank.objectives.within_query import spread
 from exactrank.scorers.missing import PerFeature
 from exactrank.threads import thread_count
 
@@ -32,11 +36,19 @@ Theta: TypeAlias = npt.NDArray[np.float64]
 Direction: TypeAlias = int | Theta  #: a feature's number, or a vector of weights
 #: About this number of scores is ranked at a time.
 SCORES_PER_BLOCK = 1 << 16
+#: About this number of values, one per query, is asked of partitions at a time.
+VALUES_PER_ROUND = 1 << 22
 
 
 def columns_of(data: RankingData, *, whole: bool = False) -> FeatureColumns:
     """The features of ``data`` one after the other: a line search reads one of all documents; a GPU is sent the ``whole``."""
     return FeatureColumns.of(data.X, whole=whole) if data.by_column is None or whole else data.by_column
+
+
+def unit_of(scores: PerDocument, slopes: PerDocument, indptr: Boundaries) -> float:
+    """How far to go where an interval has no end: until the scores have moved by their own deviation."""
+    own, along = spread(scores, indptr), spread(slopes, indptr)
+    return own / along if own > 0 and along > 0 else 1.0
 
 
 class LinearProfile:
@@ -106,11 +118,9 @@ class Place:
 
     def point(self, direction: Direction, interval: Interval) -> float:
         """The alpha to take in an interval."""
-        slopes, scores, xp, scale = self._problem.slopes(direction), self._scores, self._problem.xp, 1.0
-        if math.isinf(interval.high - interval.low):
-            spread = float(xp.std(slopes, dtype=np.float64))
-            scale = float(xp.std(scores)) / spread if spread > 0 and bool(xp.any(scores)) else 1.0
-        middle = interval.middle(scale)
+        slopes, scores = self._problem.slopes(direction), self._scores
+        endless = interval.endless
+        middle = interval.middle(unit_of(on_host(scores), on_host(slopes), self._problem.data.indptr) if endless else 1.0)
         if self._problem.likelihood is None:
             return middle
         return self._problem.likelihood.best(on_host(scores), on_host(slopes), interval, middle)
@@ -151,11 +161,20 @@ class LinearValue:
 
     def values_along(self, theta: Theta, j: int, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The mean at ``theta`` with each of ``weights`` for its j-th; scores are made by (2), so equal up to rounding."""
+        bound = self.bound
+        if not isinstance(bound.data, Partitioned):
+            return np.concatenate([bound.means(scores) for scores in self.scores_along(theta, j, weights)])
+        answers = (
+            bound.by_part(partial(_along, self.scale, theta, j, some)) for some in _some(weights, VALUES_PER_ROUND, bound.data.n_queries)
+        )
+        return np.concatenate([bound.means_of(np.concatenate(values, axis=1)) for values in answers])
+
+    def scores_along(self, theta: Theta, j: int, weights: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64]]:
+        """The scores with each of ``weights``, a row each, some rows at a time."""
         data = self.bound.data
         scores, column = self.scores(theta), data.X[:, j].astype(np.float64) / np.broadcast_to(self.scale, theta.shape)[j]
-        at_once = max(1, SCORES_PER_BLOCK // data.n_documents)
-        blocks = np.split(weights - theta[j], range(at_once, len(weights), at_once))
-        return np.concatenate([self.bound.means(scores + change[:, None] * column) for change in blocks])
+        for change in _some(weights - theta[j], SCORES_PER_BLOCK, data.n_documents):
+            yield scores + change[:, None] * column
 
     def scores(self, theta: Theta) -> PerDocument:
         """The scores at ``theta``; those of the last one are kept, since a search asks again for where it stays."""
@@ -163,6 +182,24 @@ class LinearValue:
         if at_hand is not None:
             return at_hand
         weights = np.ascontiguousarray(theta / self.scale, np.float64)
-        scores = _core.linear_scores(self.bound.data.X, weights, thread_count(self.bound.threads))
+        scores = scored(self.bound.data, partial(linear_scores_of, weights, thread_count(self.bound.threads)))
         self._last[:] = [(np.array(theta), scores)]
         return scores
+
+
+def linear_scores_of(weights: Theta, threads: int, data: RankingData) -> PerDocument:
+    """The scores of the documents of ``data``."""
+    return _core.linear_scores(data.X, weights, threads)
+
+
+def _along(
+    scale: PerFeature | float, theta: Theta, j: int, weights: npt.NDArray[np.float64], bound: BoundMeasure
+) -> npt.NDArray[np.float64]:
+    """The value of each query with each of ``weights``, a row each."""
+    return np.concatenate([bound.values_of_each(scores) for scores in LinearValue(bound, scale).scores_along(theta, j, weights)])
+
+
+def _some(numbers: npt.NDArray[np.float64], most: int, each: int) -> list[npt.NDArray[np.float64]]:
+    """``numbers`` some at a time: as many as stand for at most ``most`` things, of which each stands for ``each``."""
+    at_once = max(1, most // each)
+    return np.split(numbers, range(at_once, len(numbers), at_once))

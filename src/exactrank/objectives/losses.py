@@ -270,16 +270,17 @@ class SquaredError:
     Both means count documents and queries by their weights. The weight of a document in (1) itself is given to it by who follows the slope
     (`exactrank.rankers.boosting`), as for all objectives; so a document of weight 2 is two documents.
 
-    It is (1), or ``within`` queries (2); its curvature is 1.
+    It is (1), or ``within`` queries (2); its curvature is 1. Where the data is a part of the whole, ``mean`` is that of the whole.
     """
 
     within: bool = False
+    mean: float | None = None
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        mean = data.y.mean()
+        mean = data.y.mean() if self.mean is None else self.mean
         share = np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
-        if data.sample_weight is not None or data.query_weight is not None:
+        if self.mean is None and (data.sample_weight is not None or data.query_weight is not None):
             mean = np.average(data.y, weights=np.repeat(data.weights, data.sizes) * share)
         parts = None
         if self.within:  # of each document how many such as it would weigh as much as its query

@@ -9,17 +9,18 @@ same ranking. AdaRank needs values by query, of the model and of each of its fea
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerQuery
+from exactrank.engine.engine import scored
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.bound import BoundMeasure, mean_over_queries, values_of
 from exactrank.measures.graded import DCG
 from exactrank.objectives.linear_profile import LinearProfile, LinearValue, Place, columns_of
-from exactrank.scorers.architecture import Architecture, Theta
+from exactrank.scorers.architecture import AT_ONCE, Architecture, Theta
 
 #: What rounding may add to a share.
 ROUNDING = 1e-9
@@ -40,7 +41,7 @@ class Measured:
 
     def by_query(self, theta: Theta) -> PerQuery:
         """The measure of each query at ``theta``; NaN where it has none."""
-        scores = self.architecture.scores(theta, self.bound.data.X, self.bound.threads)
+        scores = self.architecture.scored(theta, self.bound.data, self.bound.threads)
         if self.asked is None:
             return self.bound.values(scores)
         values, _ = values_of([self.bound, self.asked], scores)
@@ -57,12 +58,24 @@ class Measured:
 
     def values(self, thetas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """At each row of ``thetas``, with the same bits as `value`."""
-        each = self.architecture.scores_of_each(thetas, self.bound.data.X, self.bound.threads)
-        return np.array([self.bound.mean(scores) for scores in each])
+        answers = self.bound.by_part(partial(_values_of_each, self.architecture, thetas))
+        return np.array([self.bound.mean_of(values) for values in np.concatenate(answers, axis=1)])
 
     def differences(self, theta: Theta, c: float) -> Theta:
-        """f(theta + c e_j) - f(theta - c e_j) for every coordinate j; for a linear scorer up to rounding."""
-        return self.architecture.differences(self.bound, theta, c)
+        """f(theta + c e_j) - f(theta - c e_j) for every coordinate j.
+
+        For linear scorers by s(theta +- c e_j) = s(theta) +- c x_j / scale_j, so up to rounding; each query is read once for all.
+        """
+        architecture, threads, d = self.architecture, self.bound.threads, len(theta)
+        if architecture.linear:
+            return self.bound.differences(partial(architecture.scores_of, theta, threads), c / architecture.scale)
+        steps = (c * np.eye(min(AT_ONCE, d - j), d, j) for j in range(0, d, AT_ONCE))
+        return np.concatenate([np.subtract(*np.split(self.values(np.concatenate([theta + some, theta - some])), 2)) for some in steps])
+
+
+def _values_of_each(architecture: Architecture, thetas: npt.NDArray[np.float64], bound: BoundMeasure) -> npt.NDArray[np.float64]:
+    """The values of each query, a row for each of ``thetas``."""
+    return np.array([bound.values(scores) for scores in architecture.scores_of_each(thetas, bound.data.X, bound.threads)])
 
 
 class LinearMeasured(Measured):
@@ -100,16 +113,13 @@ class QueryPerformance:
 
     def __init__(self, measured: Measured, turned: bool = True) -> None:
         bound, measure = measured.bound, measured.bound.measure
-        most = np.nanmax(np.abs(bound.values(bound.data.y)))
+        most = np.nanmax(np.abs(bound.values(scored(bound.data, measure.grades))))
         if most > 1 + ROUNDING or (isinstance(measure, DCG) and measure.normaliser == "one"):
             raise IncompatibleError(
                 f"AdaRank needs a measure of at most 1, and {measure.name} can exceed that; use one relative to the ideal, e.g. nDCG"
             )
-        signs = (1.0, -1.0) if turned else (1.0,)
-        alone = np.empty((len(signs), bound.data.n_features, bound.data.n_queries))
-        for j, column in enumerate(columns_of(bound.data)):
-            for number, sign in enumerate(signs):
-                alone[number, j] = bound.values(sign * column.astype(np.float64))
+        answers = bound.by_part(partial(_alone, (1.0, -1.0) if turned else (1.0,)))
+        alone = answers[0] if len(answers) == 1 else np.concatenate(answers, axis=2)
         weight = np.where(np.isnan(alone[0, 0]), 0.0, bound.weights)
         if not np.any(weight):
             raise DataError(f"no query that {measure} counts has a weight above 0; give such a query a weight")
@@ -123,3 +133,12 @@ class QueryPerformance:
         """The mean as [`xr.evaluate`][exactrank.evaluate] has it, and E of each query, 0 where it is skipped."""
         values = self.measured.by_query(theta)
         return mean_over_queries(values, self.measured.bound.weights), np.nan_to_num(values)
+
+
+def _alone(signs: tuple[float, ...], bound: BoundMeasure) -> npt.NDArray[np.float64]:
+    """The values of each query by each feature times each of ``signs``."""
+    alone = np.empty((len(signs), bound.data.n_features, bound.data.n_queries))
+    for j, column in enumerate(columns_of(bound.data)):
+        for number, sign in enumerate(signs):
+            alone[number, j] = bound.values(sign * column.astype(np.float64))
+    return alone

@@ -8,7 +8,8 @@ need not be the slope of anything: as `Forces` it has no value of its own, and s
 
 from collections.abc import Callable
 from copy import copy
-from typing import Self
+from dataclasses import dataclass
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,17 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Part, Partitioned, fold, in_parts
 from exactrank.errors import IncompatibleError, SettingError
+from exactrank.objectives.lambdas import FiniteDifference, Lambdas
+from exactrank.objectives.losses import ApproxNDCGLoss, ListNetLoss, PairHinge, RankCosineLoss, SmoothMeasure
 from exactrank.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.scorers.architecture import Architecture, Theta
 from exactrank.threads import thread_count
 
 Numbers = npt.NDArray[np.int64]  #: of queries
+#: Objectives whose value for a query depends on that query alone, so that partitions can answer for them.
+SEPARABLE = (Lambdas, FiniteDifference, ListNetLoss, RankCosineLoss, SmoothMeasure, ApproxNDCGLoss, PairHinge)
 
 
 class Posed:
@@ -38,11 +44,17 @@ class Posed:
         if not 0 <= l2 < np.inf:
             raise SettingError(f"l2 must be a number of at least 0, got {l2}")
         self.objective, self.architecture, self.data, self.l2 = objective, architecture, data, l2
-        announce_cost(objective, data)
+        if not isinstance(data, Partitioned):
+            announce_cost(objective, data)
         self._origin: Theta | float = 0.0  #: theta0
         self.threads = thread_count(threads)
         self.parts = data.n_queries  #: how many summands (1) has
-        self._given = objective.on(data), data.X, data.indptr, data.weights / data.weights.mean()
+        self._unit = float(data.weights.mean())
+        self._parts = in_parts(data)
+        if isinstance(self._parts, Part):
+            self._given = objective.on(data), data.X, data.indptr, data.weights / self._unit
+        else:
+            _check_separable(objective)
 
     def start(self, rng: np.random.Generator) -> Theta:
         """Random parameters."""
@@ -56,6 +68,8 @@ class Posed:
 
     def pass_over(self, theta: Theta, order: Numbers, rate: float) -> Theta:
         """Where theta comes to by a step of ``rate`` along the slope of one query after the other, which pulls towards 0."""
+        if isinstance(self._parts, Partitioned):
+            raise IncompatibleError("updates query by query cannot be done by several partitions; use solver='lbfgs'")
         if np.any(self._origin):
             raise IncompatibleError(
                 "updates query by query pull the parameters towards 0, and this risk has another centre; use Adam or L-BFGS"
@@ -64,8 +78,24 @@ class Posed:
 
     def _unpenalised(self, theta: Theta, queries: Numbers) -> tuple[float, Theta]:
         """The mean over ``queries`` of (1), and its slope."""
-        value, slope = self.architecture.native.slope(np.ascontiguousarray(theta), *self._given, queries, self.threads)
+        queries = np.arange(self.parts) if len(queries) == self.parts else queries  # all in order, so that their blocks are the data's
+        if isinstance(self._parts, Part):
+            value, slope = self.architecture.native.slope(np.ascontiguousarray(theta), *self._given, queries, self.threads)
+            return value / len(queries), slope / len(queries)
+        if len(queries) < self.parts:
+            raise IncompatibleError(
+                f"a batch of {len(queries)} of the {self.parts:,} queries is not worth a round of all partitions;"
+                f" give batch_size={self.parts}, so that each step takes all queries, or solver='lbfgs'"
+            )
+        value, slope = 0.0, np.zeros(self.architecture.size)
+        for values, slopes in fold(self._parts, self._asked("blocks", theta)):  # as steepness() in descent.hpp adds them
+            for own, towards in zip(values.tolist(), slopes.reshape(len(values), -1), strict=True):
+                value += own
+                slope += towards
         return value / len(queries), slope / len(queries)
+
+    def _asked(self, what: Literal["values", "blocks", "queries"], theta: Theta, queries: Numbers | None = None) -> "_Answers":
+        return _Answers(self.objective, self.architecture, self._unit, self.threads, what, np.ascontiguousarray(theta), queries)
 
 
 class Parametric(Posed):
@@ -73,9 +103,8 @@ class Parametric(Posed):
 
     def value(self, theta: Theta) -> float:
         """(1) without its slope."""
-        bound, X, indptr, weight = self._given
-        scores, away = self.architecture.scores(theta, X, self.threads), theta - self._origin
-        values, _, _ = _core.answers(bound, scores, indptr, weight, False, False, self.threads)
+        away = theta - self._origin
+        values = np.concatenate([own for (own,) in fold(self._parts, self._asked("values", theta))])
         return float(values.sum()) / self.parts - self.l2 / 2 * float(away @ away)
 
     def value_and_slope(self, theta: Theta) -> tuple[float, Theta]:
@@ -84,8 +113,11 @@ class Parametric(Posed):
 
     def slopes_by_query(self, theta: Theta, queries: Numbers) -> tuple[PerQuery, npt.NDArray[np.float64]]:
         """The value and, one row each, the slope of w_q f_q for some queries q of (1)."""
-        values, slopes = self.architecture.native.slopes_by_query(np.ascontiguousarray(theta), *self._given, queries, self.threads)
-        return values, slopes.reshape(len(queries), -1)
+        values, slopes = np.empty(len(queries)), np.empty((len(queries), self.architecture.size))
+        for chosen, own, towards in fold(self._parts, self._asked("queries", theta, queries)):
+            rows = chosen.astype(np.int64)
+            values[rows], slopes[rows] = own, towards.reshape(len(rows), -1)
+        return values, slopes
 
 
 class Forces(Posed):
@@ -110,3 +142,39 @@ class Forces(Posed):
         other = copy(self)
         other._given = self.objective.drawn(number).on(self.data), *self._given[1:]
         return other
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The values of queries, or values and slopes summed by blocks of queries, or those of some queries and which; for one part."""
+
+    objective: Objective
+    architecture: Architecture
+    unit: float  #: the mean weight of all queries
+    threads: int
+    what: Literal["values", "blocks", "queries"]
+    theta: Theta
+    queries: Numbers | None = None
+
+    def __call__(self, part: Part) -> tuple[npt.NDArray[np.float64], ...]:
+        data, native = part.data, self.architecture.native
+        bound = part.once(("objective", repr(self.objective)), lambda: self.objective.on(data))
+        weight = part.once(("weight", self.unit), lambda: data.weights / self.unit)
+        if self.what == "values":
+            scores = self.architecture.scores(self.theta, data.X, self.threads)
+            return _core.answers(bound, scores, data.indptr, weight, False, False, self.threads)[:1]
+        given = bound, data.X, data.indptr, weight
+        if self.what == "blocks":
+            return native.slopes_by_block(self.theta, *given, np.arange(data.n_queries), self.threads)
+        own = np.asarray(self.queries) - part.first
+        chosen = np.flatnonzero((own >= 0) & (own < data.n_queries))
+        return chosen.astype(np.float64), *native.slopes_by_query(self.theta, *given, own[chosen], self.threads)
+
+
+def _check_separable(objective: Objective) -> None:
+    if not isinstance(objective, SEPARABLE):
+        known = ", ".join(one.__name__ for one in SEPARABLE)
+        raise IncompatibleError(
+            f"{type(objective).__name__} of a query depends on other queries or on draws, so partitions cannot answer for it;"
+            f" train on a RankingData, or use one of {known}"
+        )

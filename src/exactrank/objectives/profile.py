@@ -16,6 +16,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.partitions import refuse_shards
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
@@ -55,6 +56,7 @@ def profile(
     >>> f.breakpoints.tolist(), f.values.tolist(), f.best()
     ([0.5, 2.0], [0.5, 1.0, 0.5], Interval(low=0.5, high=2.0, value=1.0))
     """
+    refuse_shards(data, "profile")
     parsed = parse_measure(measure, preset)
     if not low < high:
         raise DataError(f"a ray needs low < high, got {low} and {high}")

@@ -16,15 +16,17 @@ which holds every solution.
 """
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.data.blocks import wide_blocks
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Part, fold
 from exactrank.objectives.within_query import centred
 
-#: About how many documents are centred at a time.
-DOCUMENTS_PER_BLOCK = 1 << 14
 Floats = npt.NDArray[np.float64]
 
 
@@ -57,11 +59,16 @@ def _moments(data: RankingData, axes: Floats | None = None) -> tuple[Floats, Flo
     """X'WX and X'Wy, of the features or of their coordinates along ``axes``."""
     d = data.n_features if axes is None else axes.shape[1]
     moments, target = np.zeros((d, d)), np.zeros(d)
-    for X, y in _blocks(data):
-        Z = X if axes is None else X @ axes
-        moments += Z.T @ Z
-        target += Z.T @ y
+    for answer in fold(data, partial(_moments_by_block, axes=axes)):
+        for own, towards in answer:
+            moments += own
+            target += towards
     return moments, target
+
+
+def _moments_by_block(part: Part, axes: Floats | None) -> list[tuple[Floats, Floats]]:
+    rows = ((X if axes is None else X @ axes, y) for X, y in _blocks(part.data))
+    return [(Z.T @ Z, Z.T @ y) for Z, y in rows]
 
 
 def _axes(data: RankingData) -> Floats:
@@ -86,10 +93,7 @@ def _unit(squares: Floats) -> Floats:
 
 def _blocks(data: RankingData) -> Iterator[tuple[Floats, Floats]]:
     """Features and grades of some queries after the other, centred and times the root of the weight."""
-    edges = np.unique(np.searchsorted(data.indptr, np.arange(0, data.n_documents, DOCUMENTS_PER_BLOCK)))
-    for first, last in zip(edges, [*edges[1:], data.n_queries], strict=True):
-        if first == last:
-            continue
+    for first, last in pairwise(wide_blocks(data.indptr).tolist()):
         rows, indptr = slice(data.indptr[first], data.indptr[last]), data.indptr[first : last + 1] - data.indptr[first]
         share = None if data.sample_weight is None else data.sample_weight[rows]
         root = np.sqrt(np.repeat(data.weights[first:last], data.sizes[first:last]) * (1.0 if share is None else share))

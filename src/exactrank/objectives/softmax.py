@@ -1,7 +1,7 @@
 """Softmax cross entropy: a convex surrogate that puts useful documents on top.
 
-With u the usefulness of a document to the measure (its grade where that does not say, or is too large), less the least of its query, and
-U the sum of all,
+With u the usefulness of a document to the measure (its grade where that does not say, or is too large; the grade of a Bradley-Terry fit
+where the measure counts pairs that are given), less the least of its query, and U the sum of all,
 
     f(w) = 1/U sum over queries of sum_i u_i (s_i - log sum_l exp s_l)  -  ridge/2 |sigma w|^2,    s = X w       (1)
 
@@ -9,14 +9,23 @@ the log likelihood of drawing each unit of usefulness from the softmax of the sc
 them; sigma holds the features' standard deviations within queries, so the penalty does not depend on their units.
 """
 
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
 from exactrank import _core
-from exactrank.data.room import FeatureColumns
+from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.blocks import wide_blocks
+from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Part, fold, in_parts
+from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
-from exactrank.objectives.within_query import deviation
+from exactrank.objectives.bradley_terry import grades_for
+from exactrank.objectives.within_query import squares_by_block
 from exactrank.threads import thread_count
 
 Theta = npt.NDArray[np.float64]
@@ -25,37 +34,25 @@ MOST_USEFUL = 1e6
 
 
 class SoftmaxLikelihood:
-    """(1) on the data of a measure, by its weights; the features one after the other are ``columns``."""
+    """(1) on the data of a measure, by its weights; sums are taken by wide blocks of queries."""
 
-    def __init__(self, bound: BoundMeasure, columns: FeatureColumns, ridge: float) -> None:
-        data, y = bound.data, bound.measure.grades(bound.data)
-        self._X, self._indptr, self._sizes = data.X, data.indptr, data.sizes
-        self._threads = thread_count(bound.threads)
-        self._ridge = ridge
-        worth = getattr(bound.measure, "usefulness", None)
-        with np.errstate(over="ignore"):
-            useful = y if worth is None else np.asarray(worth(y), np.float64)
-        if not np.all(np.abs(useful) < MOST_USEFUL):
-            useful = y
-        above = useful - np.repeat(np.minimum.reduceat(useful, data.indptr[:-1]), data.sizes)
-        if not np.any(above > 0):
-            above = y - np.repeat(np.minimum.reduceat(y, data.indptr[:-1]), data.sizes)
-        above = above * np.repeat(bound.weights, data.sizes)
-        self._share = above / above.sum()
-        self._query_share = np.add.reduceat(self._share, data.indptr[:-1])
-        sigma = np.array([deviation(column, data.indptr) for column in columns])
+    def __init__(self, bound: BoundMeasure, ridge: float) -> None:
+        self._data, self._ridge = in_parts(bound.data), ridge
+        self._ask = _Softmax(bound.measure, bound.weights if bound.weights is not bound.data.weights else None, thread_count(bound.threads))
+        facts = fold(self._data, replace(self._ask, what="facts"))
+        self._total = float(np.sum([total for answer in facts for total, _ in answer]))
+        sigma = np.sqrt(np.sum([squares for answer in facts for _, squares in answer], axis=0) / bound.data.n_documents)
         self.sigma = np.where(sigma > 0, sigma, np.inf)
 
     def value_and_slope(self, theta: Theta) -> tuple[float, Theta]:
         """(1) and its gradient."""
-        s = _core.linear_scores(self._X, np.ascontiguousarray(theta), self._threads)
-        most = np.maximum.reduceat(s, self._indptr[:-1])
-        chance = np.exp(s - np.repeat(most, self._sizes))
-        total = np.add.reduceat(chance, self._indptr[:-1])
-        gain = float(self._share @ s - self._query_share @ (np.log(total) + most))
-        slope = self._share - chance * np.repeat(self._query_share / total, self._sizes)
+        gain, slope = 0.0, np.zeros(len(theta))
+        for answer in fold(self._data, replace(self._ask, what="slope", theta=np.ascontiguousarray(theta), total=self._total)):
+            for own, towards in answer:
+                gain += own
+                slope += towards
         scaled = np.where(np.isinf(self.sigma), 0.0, self.sigma) ** 2 * theta
-        return gain - self._ridge / 2 * float(theta @ scaled), _core.pulled_back(self._X, slope, self._threads) - self._ridge * scaled
+        return gain - self._ridge / 2 * float(theta @ scaled), slope - self._ridge * scaled
 
     def best(self, iterations: int) -> Theta:
         """Where (1) is largest, by L-BFGS in units of the features' deviations."""
@@ -66,3 +63,49 @@ class SoftmaxLikelihood:
 
         found = minimize(negated, np.zeros(len(self.sigma)), jac=True, method="L-BFGS-B", options={"maxiter": iterations})
         return np.asarray(found.x / self.sigma)
+
+
+@dataclass(frozen=True, eq=False)
+class _Softmax:
+    """What each wide block adds to (1) and its gradient; first, as facts, how useful its documents are and how far each feature varies."""
+
+    measure: Measure
+    weights: PerQuery | None  #: of all queries, where they are not the data's own
+    threads: int
+    what: Literal["facts", "slope"] = "facts"
+    theta: Theta | None = None
+    total: float = 1.0
+
+    def __call__(self, part: Part) -> list[tuple[float, Theta]]:
+        data, found = part.data, []
+        above = part.once(("useful", repr(self.measure)), lambda: self._above(data))
+        if self.what == "facts":
+            squares = np.transpose([squares_by_block(column, data.indptr) for column in data.X.T])
+            ends = data.indptr[wide_blocks(data.indptr)]
+            return [(float(above[a:b].sum()), own) for (a, b), own in zip(pairwise(ends.tolist()), squares, strict=True)]
+        for first, last in pairwise(wide_blocks(data.indptr).tolist()):
+            bounds = data.indptr[first : last + 1]
+            rows, starts, sizes = slice(int(bounds[0]), int(bounds[-1])), bounds[:-1] - bounds[0], data.sizes[first:last]
+            share = above[rows] / self.total
+            query_share = np.add.reduceat(share, starts)
+            s = _core.linear_scores(data.X[rows], np.asarray(self.theta), self.threads)
+            most = np.maximum.reduceat(s, starts)
+            chance = np.exp(s - np.repeat(most, sizes))
+            sums = np.add.reduceat(chance, starts)
+            slope = share - chance * np.repeat(query_share / sums, sizes)
+            gain = float(share @ s - query_share @ (np.log(sums) + most))
+            found.append((gain, _core.pulled_back(data.X[rows], slope, self.threads)))
+        return found
+
+    def _above(self, data: RankingData) -> PerDocument:
+        """How much more useful than the least of its query each document is, times the query's weight."""
+        (y, from_pairs), starts = grades_for(self.measure, data), data.indptr[:-1]
+        worth = None if from_pairs else getattr(self.measure, "usefulness", None)
+        with np.errstate(over="ignore"):
+            useful = y if worth is None else np.asarray(worth(y), np.float64)
+        if not np.all(np.abs(useful) < MOST_USEFUL):
+            useful = y
+        above = useful - np.repeat(np.minimum.reduceat(useful, starts), data.sizes)
+        if not np.any(above > 0):
+            above = y - np.repeat(np.minimum.reduceat(y, starts), data.sizes)
+        return np.asarray(above * np.repeat(data.weights if self.weights is None else self.weights, data.sizes))

@@ -59,6 +59,11 @@ class Interval:
     def __contains__(self, alpha: float) -> bool:
         return self.low < alpha < self.high
 
+    @property
+    def endless(self) -> bool:
+        """Has it no end on a side?"""
+        return math.isinf(self.high - self.low)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StepFunction(Shown, Pictured):

@@ -1,11 +1,17 @@
 """Means and spreads within queries: a ranking depends only on how a number differs between the documents of a query."""
 
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Boundaries, Matrix, PerDocument
+from exactrank.data.blocks import wide_blocks
+from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Part, fold
 
 
 def centred(values: npt.NDArray[Any], indptr: Boundaries, weight: PerDocument | None = None) -> npt.NDArray[np.float64]:
@@ -22,4 +28,35 @@ def centred(values: npt.NDArray[Any], indptr: Boundaries, weight: PerDocument | 
 
 def deviation(values: PerDocument | Matrix, indptr: Boundaries) -> float:
     """The standard deviation of ``values`` about the means of their queries."""
-    return float(np.sqrt(np.mean(centred(values, indptr) ** 2)))
+    return float(np.sqrt(np.sum(squares_by_block(values, indptr)) / len(values)))
+
+
+def deviation_of(data: RankingData, score: Callable[[RankingData], PerDocument]) -> float:
+    """The same of what ``score`` gives the documents of ``data``, also where they lie in partitions."""
+    blocks = [block for answer in fold(data, partial(_squares_of, score)) for block in answer]
+    return float(np.sqrt(np.sum(blocks) / data.n_documents))
+
+
+def _squares_of(score: Callable[[RankingData], PerDocument], part: Part) -> list[float]:
+    return squares_by_block(score(part.data), part.data.indptr)
+
+
+def squares_by_block(values: PerDocument | Matrix, indptr: Boundaries) -> list[float]:
+    """The sum over each wide block of the squares of ``values``, less the means of their queries."""
+    found = []
+    for first, last in pairwise(wide_blocks(indptr).tolist()):
+        own = indptr[first : last + 1]
+        found.append(float(np.sum(centred(values[own[0] : own[-1]], own - own[0]) ** 2)))
+    return found
+
+
+def spread(values: PerDocument, indptr: Boundaries) -> float:
+    """The standard deviation of ``values``; sums are taken by wide blocks."""
+    mean = float(np.sum(spread_by_block(values, indptr, None)) / len(values))
+    return float(np.sqrt(np.sum(spread_by_block(values, indptr, mean)) / len(values)))
+
+
+def spread_by_block(values: PerDocument, indptr: Boundaries, mean: float | None) -> list[float]:
+    """The sum of ``values`` over each wide block, or of the squares of what they differ from ``mean``."""
+    blocks = [values[a:b].astype(np.float64) for a, b in pairwise(indptr[wide_blocks(indptr)].tolist())]
+    return [float(block.sum() if mean is None else ((block - mean) ** 2).sum()) for block in blocks]

@@ -7,6 +7,7 @@ from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError
 from exactrank.measures.base import Measure
+from exactrank.measures.goal import parse_goal
 from exactrank.measures.parse import parse_measure
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import filled
@@ -23,13 +24,12 @@ def model_of(given: Any) -> Model:
 
 
 def measure_of(model: Model, measure: str | Measure | None) -> Measure:
-    """``measure``, or the one that the model was trained on, once it has exact steps."""
-    named = model.measure if measure is None else measure
-    if named is None:
+    """``measure``, or the one that the model was trained on without its constraints, once it has exact steps."""
+    if measure is None and model.measure is None:
         raise IncompatibleError(
             "the model does not say what measure it was trained on; name one, e.g. measure='nDCG@10' (--measure nDCG@10)"
         )
-    parsed = parse_measure(named)
+    parsed = parse_goal(str(model.measure)).measure if measure is None else parse_measure(measure)
     if parsed.ties == "docid":
         raise IncompatibleError(
             f"{parsed!r} compares scores in single precision, where ties have no exact place; name a measure with ties='input' (--measure)"

@@ -34,6 +34,7 @@ class AdaRank(Ranker):
     """
 
     name = "adarank"
+    takes_partitions = True
     max_iter: int = setting(default=500, help="Maximum number of rounds, each of which adds a feature.", at_least=1, free=True)
     rest: int | None = setting(
         default=None,
@@ -59,7 +60,7 @@ class AdaRank(Ranker):
         measured = Measured(asked.with_ties(severe(task.measure).ties), architecture, asked)
         problem = QueryPerformance(measured, turned=not self.nonnegative)
         judge: Judge[Theta] = Judge(
-            task, lambda theta, part: architecture.scores(theta, part.X, task.threads), by_objective=True, reported=measured.reported
+            task, lambda theta, part: architecture.scored(theta, part, task.threads), by_objective=True, reported=measured.reported
         )
         run = Run(boosting.AdaRank(self.rest), problem, np.zeros(data.n_features), judge, self.max_iter, self.seed, self.patience)
         return seen(run, architecture.at, recorder)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from exactrank.arrays import PerDocument, Table
-from exactrank.bars import heard
+from exactrank.bars import Line, heard
 from exactrank.data.alignment import listed
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Engine, LocalEngine, Partitioned, partitioned, scored
+from exactrank.engine.partitions import Shards
 from exactrank.errors import DataError, ExactRankError, IncompatibleError, InterruptedWarning, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Result, evaluate
@@ -32,6 +34,7 @@ from exactrank.measures.goal import Goal, parse_goal
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.within_query import deviation
 from exactrank.rankers.cross_validation import Unscored, is_cross_validated
+from exactrank.rankers.partitioned_data import partitioned_training_data
 from exactrank.rankers.training_data import (
     QID,
     TrainingData,
@@ -47,7 +50,7 @@ from exactrank.rankers.training_data import (
 )
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
-from exactrank.scorers.missing import Missing, PerFeature
+from exactrank.scorers.missing import Missing, PerFeature, filled
 from exactrank.scorers.model import Model, plain
 from exactrank.scorers.sum import sum_of
 from exactrank.settings import SOME, VALID, Configured, setting
@@ -56,7 +59,7 @@ from exactrank.threads import one_blas_thread
 from exactrank.training.combinators import bags, bootstrap
 from exactrank.training.history import History
 from exactrank.training.judge import Task
-from exactrank.training.progress import Listener, Trained, line_of
+from exactrank.training.progress import Listener, Progress, Trained, line_of
 from exactrank.training.run import Journal, Recorder, Root
 
 if TYPE_CHECKING:
@@ -67,6 +70,23 @@ Checkpoint = Callable[[Model], None]
 _FITTED = {"model_", "history_", "n_features_in_", "feature_names_in_", "oof_", "estimate_"}
 
 
+#: The rankers that train on data in several files.
+PARTITIONED = (
+    "LambdaMART, MART, DirectRankTrees, DirectRank, LambdaRank, RankNet, ListNet, RankCosine, SmoothRank, ApproxNDCG, AdaRank,"
+    " CoordinateAscent or SPSARank"
+)
+
+
+def _line(measure: str, engine: Engine | None, progress: Progress) -> Line:
+    """What a progress bar says; on a cluster also how many work, and how much goes through the network."""
+    line = line_of(measure, progress)
+    return line if engine is None else replace(line, doing=f"{line.doing}, {engine.told}")
+
+
+def _filled_scores(scorer: Scorer, fill: PerFeature | None, threads: int | None, data: RankingData) -> PerDocument:
+    return scorer.score(filled(data.X, fill, data.offset), threads)
+
+
 class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     """The base of all rankers; ``name`` is its name on the command line, and ``space`` what tuning may choose from."""
 
@@ -75,6 +95,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
     name: ClassVar[str]
+    #: Modules that its fit imports; a comparison imports them once, before any fit.
+    libraries: ClassVar[tuple[str, ...]] = ()
     #: The kinds of scorer that ``fit(start=...)`` can go on from.
     goes_on_from: ClassVar[tuple[type[Scorer], ...]] = ()
     #: Does it honour weights of single documents (``sample_weight``)? Else it refuses them.
@@ -83,8 +105,10 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     takes_constraints: ClassVar[bool] = False
     #: Does it take features that are categories? Else it refuses them.
     takes_categories: ClassVar[bool] = False
-    #: Does it learn from pairs of documents that are given beside the grades? Else it refuses them.
-    takes_pairs: ClassVar[bool] = False
+    #: Does it learn from pairs of documents that are given beside the grades, or does its measure have to count them? Else it refuses them.
+    takes_pairs: ClassVar[bool | Literal["by measure"]] = False
+    #: Does it train on data in several files?
+    takes_partitions: ClassVar[bool] = False
 
     measure: str | Measure = setting(default="nDCG@10", help="Measure to train on, e.g. nDCG@10 or 'AP(rel=2)'.", kw_only=False)
     bags: int | None = setting(
@@ -102,6 +126,11 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         help="Number of native threads; by default one per core. Results do not depend on it.",
         at_least=1,
         at_most=4096,
+        free=True,
+    )
+    engine: Engine | None = setting(
+        default=None,
+        help="Who answers for data in several files (xr.read_shards): by default this process, or a cluster by xr.DaskEngine(client).",
         free=True,
     )
     missing: Missing = setting(default="error", help="How to treat a missing value: as an error, 0, or the feature's mean in training.")
@@ -126,6 +155,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def _learns_pairs(self) -> bool:
         """Do the settings allow pairs that are given beside the grades?"""
+        if self.takes_pairs == "by measure":
+            return any(each.counts_pairs for each in self.goal().measures)
         return self.takes_pairs
 
     def check_effects(self, data: RankingData, validated: bool = False) -> None:
@@ -144,8 +175,9 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             )
         if data.preferences is not None and not self._learns_pairs:
             how = f"{name} with these settings" if self.takes_pairs else name
+            counted = "train on PairwiseCorrect, " if self.takes_pairs == "by measure" else ""
             raise IncompatibleError(
-                f"{how} learns from grades alone, and the data has {len(data.preferences):,} pairs; make grades of them with"
+                f"{how} learns from grades alone, and the data has {len(data.preferences):,} pairs; {counted}make grades of them with"
                 " xr.bradley_terry (exactrank pairs --bradley-terry), or use RankNet, LambdaRank, LambdaMART, RankSVM or RankBoost"
             )
         if data.levels and not self.takes_categories:
@@ -190,20 +222,24 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         rows within a query does not affect the model.
         """
         self.check_values()
-        goal = self._goal()
+        goal = self.goal()
         measure = goal.measure
         if eval_set is not None and valid is not None:
             raise DataError("valid and eval_set are both given, and are the same thing; leave out one of them")
         valid = held_out(eval_set, eval_group, eval_qid) if valid is None else valid
-        data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
+        if isinstance(X, Shards):
+            data = cast(RankingData, self._partitioned(X, valid))
+        else:
+            data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
         self.check_effects(data, valid is not None)
         if measure.column is not None:  # every objective then learns from it
             data = replace(data, y=measure.grades(data))
             valid = replace(valid, y=measure.grades(valid)) if isinstance(valid, RankingData) else valid
         if start is not None:
             self._check_start(start.scorer, data)
-            data = with_features_of(start.scorer, X, data, valid)
-        given = training_data(data, valid, self.missing, self.threads, None if start is None else start.scorer)
+            data = data if isinstance(X, Shards) else with_features_of(start.scorer, X, data, valid)
+        made: Callable[..., TrainingData] = partitioned_training_data if isinstance(data, Partitioned) else training_data
+        given = made(data, valid, self.missing, self.threads, None if start is None else start.scorer)
         check_measure_tells_apart(measure, data, self.threads)
         own = copy(self)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
         if self._cross_fits(data):
@@ -218,7 +254,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         )
         journal = Journal() if resume is None else own._journal(resume, given)
         keep = None if checkpoint is None else partial(own._keep, given, checkpoint)
-        with one_blas_thread(), heard(progress, type(self).__name__, partial(line_of, str(measure))) as listener:
+        with one_blas_thread(), heard(progress, type(self).__name__, partial(_line, str(measure), self.engine)) as listener:
             root = Root(listener, keep, journal)
             trained = root.train(partial(own._trained, task))
         if trained.trouble:
@@ -227,7 +263,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             warnings.warn("training was interrupted; the best model so far is kept", InterruptedWarning, stacklevel=2)
         said: dict[str, Any] = {"chosen": dict(trained.chosen)} if trained.chosen else {}
         fitted: dict[str, Any] = {"history_": History(journal.history, str(measure)), "n_features_in_": data.n_features}
-        if isinstance(X, RankingData) or hasattr(X, "columns"):
+        if isinstance(X, RankingData | Shards) or hasattr(X, "columns"):
             fitted["feature_names_in_"] = np.array(data.feature_names, object)
         oof = vars(own).get("oof_")
         if oof is not None and not np.isnan(oof).any():
@@ -235,10 +271,13 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             fitted |= {"oof_": given.data.ungrouped(oof[: data.n_documents]), "estimate_": estimate}
             said |= {"estimate": estimate.mean, "interval": list(estimate.interval)}
         fitted["model_"] = own._model(given, trained.iterate, trained.steps, root.interrupted, **said)
+        if isinstance(data, Partitioned):
+            for part in (data, cast(Partitioned, given.data)):
+                data.engine.forget(part)
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
         return self
 
-    def _goal(self) -> Goal:
+    def goal(self) -> Goal:
         """What to maximise; an error where there are constraints that the ranker cannot keep."""
         goal = parse_goal(self.measure)
         if goal.constraints and not self.takes_constraints:
@@ -247,6 +286,26 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
                 " measure, not the measure itself; use DirectRank, or tune the weights of several systems with xr.fuse"
             )
         return goal
+
+    def _partitioned(self, shards: Shards, valid: object) -> Partitioned:
+        """``shards`` with the engine that answers for them, once it is clear that this ranker can train so."""
+        if not self.takes_partitions:
+            raise IncompatibleError(
+                f"{type(self).__name__} cannot train on data in several files yet; use {PARTITIONED}, or xr.read one file"
+            )
+        if isinstance(valid, Shards):
+            raise IncompatibleError("valid is in several files; give validation data as a RankingData, e.g. xr.read of one file")
+        data = partitioned(shards, LocalEngine() if self.engine is None else self.engine)
+        self.check_partitions(data)
+        return data
+
+    def check_partitions(self, data: Partitioned) -> None:
+        """Raise where a setting does not go with data in partitions."""
+        goal = self.goal()
+        if goal.constraints or goal.measure.column is not None:
+            raise IncompatibleError(f"{goal}: data in several files has no constraints and no columns beside its grades; use one file")
+        if self._bag_count(cast(RankingData, data)):
+            raise SettingError(f"{type(self).__name__}: bags are not known for data in several files; give bags=0")
 
     def _check_start(self, scorer: Scorer, data: RankingData) -> None:
         """Raise where training cannot go on from ``scorer``."""
@@ -346,7 +405,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             if sample_weight is not None:
                 raise SettingError("score: measures do not weigh single documents; leave out sample_weight, or give a query_weight")
             data = judged(X, y, qid=qid, group=group, query_weight=query_weight)
-            bound = (self._goal().measure if measure is None else parse_measure(measure)).on(data, threads=self.threads)
+            bound = (self.goal().measure if measure is None else parse_measure(measure)).on(data, threads=self.threads)
             return bound.mean(data.grouped(self.predict(X)))
         except ExactRankError as error:
             if not is_cross_validated():
@@ -377,12 +436,15 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _model(self, given: TrainingData, scorer: Scorer, steps: int, interrupted: bool, **said: object) -> Model:
         """The model of ``scorer``; what is said of training is the measure as asked, on the data as given: ties may go by that order."""
-        goal, threads = self._goal(), self.threads
+        goal, threads = self.goal(), self.threads
         reached: dict[str, float | None] = {"value": None, "valid": None}
         constraints: dict[str, dict[str, float]] = {}
         for name, part, as_given in (("value", given.data, given.given), ("valid", given.valid, given.given_valid)):
             if part is not None and as_given is not None and not (name == "valid" and self._cross_fits(given.data)):
-                scores = as_given.grouped(part.ungrouped(scorer.score(part.X, threads)))
+                if isinstance(part, Partitioned):
+                    scores = scored(as_given, partial(_filled_scores, scorer, given.fill, threads))
+                else:
+                    scores = as_given.grouped(part.ungrouped(scorer.score(part.X, threads)))
                 reached[name] = goal.measure.on(as_given, threads=threads).mean(scores)
                 if goal.constraints:
                     values = {str(each): each.measure.on(as_given, threads=threads).mean(scores) for each in goal.constraints}
@@ -391,11 +453,12 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         training = {**reached, "steps": steps, "interrupted": interrupted, **said}
         made: Any = scorer  # of any kind: all know what stands for missing values
         whole: Scorer = replace(made, missing=self.missing, fill=given.fill).anchored(given.data.offset)
-        return Model(whole, repr(goal), type(self).__name__, self.get_params(), given.facts, self.seed, training=training)
+        params = {name: value for name, value in self.get_params().items() if name != "engine"}  # where it was trained says nothing of it
+        return Model(whole, repr(goal), type(self).__name__, params, given.facts, self.seed, training=training)
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:
         """What there is to resume from in ``model``, which this ranker must have trained, with the same settings and on the same data."""
-        ours = {"ranker": type(self).__name__, "measure": repr(self._goal()), "data": given.facts}
+        ours = {"ranker": type(self).__name__, "measure": repr(self.goal()), "data": given.facts}
         wanted = plain(self.get_params()) | ours
         found = plain(model.params) | {"ranker": model.ranker, "measure": model.measure, "data": model.data}
         free = {name for name, one in self.settings.items() if one.free}

@@ -18,9 +18,10 @@ import lightgbm as lgb
 import numpy as np
 
 from exactrank import _core
-from exactrank.arrays import PerQuery
 from exactrank.data.alignment import listed
+from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Part, Partitioned, fold
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
@@ -28,11 +29,12 @@ from exactrank.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.optimizers.base import State
 from exactrank.optimizers.boosting import Growth
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.forest import Bins, Forest, Tree, Trees
+from exactrank.rankers.forces import Draws, Weigher, forces
+from exactrank.rankers.forest import Bins, Forest, Trees
 from exactrank.rankers.lightgbm_parameters import passed_on
 from exactrank.rankers.training_data import TrainingData
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import TreeMissing
+from exactrank.scorers.missing import PerFeature, TreeMissing
 from exactrank.scorers.model import Model
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.settings import SOME, VALID, Range, setting
@@ -42,15 +44,11 @@ from exactrank.training.progress import Trained
 from exactrank.training.run import Journal, Recorder, Run, Standing
 
 AS_GOOD_AS_ZERO = np.float32(1e-35)
-Weigher = Callable[[Trees, Tree, PerQuery], float]  #: what a tree weighs after others, by the weights of the queries that it saw
 
 
 @dataclass(frozen=True, eq=False)
 class Boosting:
-    """(1) on the data of a task: what `exactrank.optimizers.growth` asks for the next tree.
-
-    All that is drawn at random is drawn for each tree by its number: so training that is resumed draws the same.
-    """
+    """(1) on the data of a task: what `exactrank.optimizers.growth` asks for the next tree."""
 
     barren: ClassVar[str] = (
         "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
@@ -64,22 +62,14 @@ class Boosting:
 
     def grown(self, iterate: Trees) -> Trees:
         """``iterate`` with one tree more, or as it is where no split is possible."""
-        trees, ranker, seen = iterate.rooted(self.bins), self.ranker, self.task.data.weights
-        place = self.task.bag * ranker.trees + trees.count  # among the trees of all forests
-        if ranker.query_fraction < 1:
-            seen = np.where(np.random.default_rng([ranker.seed, place]).random(len(seen)) < ranker.query_fraction, seen, 0.0)
-        rng = np.random.default_rng([ranker.seed, place, 1])
-        draws = {"feature_fraction_seed": ranker.feature_fraction < 1, "extra_seed": ranker.extra}
-        seeds = {name: int(rng.integers(2**31)) for name, is_drawn in draws.items() if is_drawn}
-        data, share = self.task.data, self.task.data.sample_weight
-        bound = self._bound(place)
-        _, slope, curvature = _core.answers(bound, trees.kept[0], data.indptr, seen, True, True, self.bins.threads, with_value=False)
-        if not curvature.any():
-            curvature = np.repeat(seen, data.sizes)
-        tree = trees.grow(*((slope, curvature) if share is None else (slope * share, curvature * share)), seeds)
+        trees, data = iterate.rooted(self.bins), self.task.data
+        draws = self.ranker.draws(self.task.bag)
+        seen, bound = draws.seen(trees.count, data.weights), self._bound(draws.place(trees.count))
+        slope, curvature = forces(bound, trees.kept[0], data, seen, self.bins)
+        tree = trees.grow(slope, curvature, draws.seeds(trees.count))
         if tree is None:
             return trees
-        return trees.plus(tree, 1.0 if self.weigh is None else self.weigh(trees, tree, seen))
+        return trees.plus(tree, 1.0 if self.weigh is None else self.weigh(trees, tree.outputs[0], seen))
 
     @cached_property
     def _bound(self) -> Callable[[int], _core.Objective]:
@@ -97,6 +87,7 @@ class BoostedRanker(Ranker):
     weighs_documents = True
     goes_on_from = (TreeEnsemble,)
     takes_categories = True
+    takes_partitions = True
 
     trees: int = setting(default=300, help="Maximum number of trees.", at_least=1, at_most=1 << 20, free=True)
     learning_rate: float = setting(
@@ -160,6 +151,10 @@ class BoostedRanker(Ranker):
         """What says the weight of a tree that has grown, beside ``learning_rate``; None where there is no other."""
         return None
 
+    def draws(self, bag: int) -> Draws:
+        """What is drawn for the trees of the forest with that number in a bag."""
+        return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction < 1, self.extra)
+
     def check_effects(self, data: RankingData, validated: bool = False) -> None:
         """Raise also where the forests of a bag would not differ."""
         super().check_effects(data, validated)
@@ -181,17 +176,28 @@ class BoostedRanker(Ranker):
         objective, bins = self._objective(task.measure), task.common.get("bins")
         names, levels = task.data.feature_names, task.data.levels
         announce_cost(objective, task.data)
+        if isinstance(task.data, Partitioned):
+            from exactrank.rankers.cluster_forest import fit_on_engine
+
+            return fit_on_engine(self, task, objective, recorder)
         if not isinstance(bins, Bins) or not bins.hold(task.data, task.valid):  # else they are those of the forest before
-            kinds = [names.index(name) for name in self._categories(task.data)]
+            kinds = self.kinds(names, levels)
             bins = Bins(task.data, task.valid, self._settings(names) | self._of_kinds(kinds), kinds, thread_count(self.threads))
             if self.lightgbm:
                 self._try_parameters(bins)
             task.common["bins"] = bins
         problem = Boosting(self, task, bins, objective, self._weigher(task))
         patience = None if task.valid is None else self.patience
-        growing: Recorder[Trees] = recorder.part(view=lambda trees: TreeEnsemble(trees.text, names, levels=levels))
         start = Trees.of(task.start) if isinstance(task.start, TreeEnsemble) else Trees()
-        grown = Run(Growth[Trees](), problem, start, _judge(task), start.count + self.trees, patience=patience)(growing)
+        run = Run(Growth[Trees](), problem, start, _judge(task), start.count + self.trees, patience=patience)
+        return self.finished(run, names, levels, recorder)
+
+    def finished(
+        self, run: Run[Any, Trees, State[Trees]], names: tuple[str, ...], levels: Levels, recorder: Recorder[Scorer]
+    ) -> Trained[Scorer]:
+        """What ``run`` grows, as a model of features that have these names and levels."""
+        growing: Recorder[Trees] = recorder.part(view=lambda trees: TreeEnsemble(trees.text, names, levels=levels))
+        grown = run(growing)
         trees = Trees(grown.iterate.weights, written=grown.iterate.text)  # without a forest, which takes memory
         growing.journal.entries[growing.place] = replace(grown, iterate=trees)
         return Trained(TreeEnsemble(trees.text, names, levels=levels), grown.verdict, grown.steps, grown.trouble)
@@ -224,9 +230,9 @@ class BoostedRanker(Ranker):
         """Is the model a forest as it grew, and nothing more?"""
         return not self.bags
 
-    def _categories(self, data: RankingData) -> list[str]:
-        """The features whose values are kinds: those that are so called, and those that the data has as text."""
-        return [name for name in data.feature_names if name in self.categorical or name in data.levels]
+    def kinds(self, names: Sequence[str], levels: Levels) -> list[int]:
+        """The numbers of the features whose values are kinds: those that are so called, and those that the data has as text."""
+        return [number for number, name in enumerate(names) if name in self.categorical or name in levels]
 
     def _of_kinds(self, kinds: Sequence[int]) -> dict[str, Any]:
         """What LightGBM is told of categories, where there are any: as many documents in a group of them as its defaults have in leaves."""
@@ -239,14 +245,13 @@ class BoostedRanker(Ranker):
             unknown = [name for name in getattr(self, kind) or () if name not in names]
             if unknown:
                 raise SettingError(f"{kind} names {unknown[0]!r}, which is not a feature; there are {listed(list(names))}")
-        both = [name for name in self._categories(data) if monotone.get(name)]
+        both = [names[kind] for kind in self.kinds(names, data.levels) if monotone.get(names[kind])]
         if both:
             raise SettingError(f"{both[0]!r} cannot be categorical and monotone; categories have no order, so leave it out of one of them")
         far = [name for name in self.categorical if data.offset is not None and data.offset[names.index(name)]]
         if far:
             raise SettingError(f"{far[0]!r} cannot be categorical: its values are too large for float32; number its categories from 0")
-        low, high, *_ = _core.summarise_columns(data.X, thread_count(self.threads))
-        largest = np.maximum(np.abs(low), np.abs(high))
+        largest = np.max(fold(data, LargestValues(self.threads)), axis=0)
         lost = np.flatnonzero((largest > 0) & (largest <= AS_GOOD_AS_ZERO))  # LightGBM reads them as 0, also when it scores
         if len(lost):
             raise DataError(
@@ -272,6 +277,18 @@ class BoostedRanker(Ranker):
             **({"monotone_constraints": monotone} if any(monotone) else {}),
             **passed_on(self.lightgbm or {}, names, type(self).__name__),
         }
+
+
+@dataclass(frozen=True)
+class LargestValues:
+    """The size of the largest value of each feature."""
+
+    threads: int | None
+
+    def __call__(self, part: Part) -> PerFeature:
+        """Of the documents of ``part``."""
+        low, high, *_ = _core.summarise_columns(part.data.X, thread_count(self.threads))
+        return np.maximum(np.abs(low), np.abs(high))
 
 
 def _judge(task: Task) -> Judge[Trees]:

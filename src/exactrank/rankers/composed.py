@@ -25,7 +25,7 @@ from exactrank.objectives.measured import LinearMeasured, Measured
 from exactrank.objectives.parametric import Forces, Parametric
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.score_space import Objective, is_conservative
-from exactrank.objectives.within_query import deviation
+from exactrank.objectives.within_query import deviation_of
 from exactrank.optimizers.base import Optimizer, Theta, fitting
 from exactrank.optimizers.coordinate import CoordinateSearch
 from exactrank.rankers.base import Ranker
@@ -78,10 +78,13 @@ class Composition:
     def scores(self, theta: Theta, part: RankingData) -> PerDocument:
         """The scores of the documents of ``part``; those of the training data are kept for who asks next about the same parameters."""
         if part is not self.task.data:
-            return self.architecture.scores(theta, part.X, self.task.threads)
+            return self._scored(theta, part)
         if not self._last or self._last[0][0] is not theta:
-            self._last[:] = [(theta, self.architecture.scores(theta, part.X, self.task.threads))]
+            self._last[:] = [(theta, self._scored(theta, part))]
         return self._last[0][1]
+
+    def _scored(self, theta: Theta, part: RankingData) -> PerDocument:
+        return self.architecture.scored(theta, part, self.task.threads)
 
     def start(self, ridge: bool) -> Theta:
         """The parameters of the model to go on from; else those of ridge regression, of unit deviation within queries, or random ones."""
@@ -91,7 +94,7 @@ class Composition:
         if not ridge:
             return architecture.initial(np.random.default_rng([self.seed, self.task.bag]))
         theta = architecture.theta_of(ridge_weights(data))
-        size = deviation(architecture.scores(theta, data.X), data.indptr)
+        size = deviation_of(data, partial(architecture.scores_of, theta, None))
         return theta / size if size > 0 else theta
 
 
@@ -105,6 +108,7 @@ class Composed(Ranker):
     """
 
     name = "composed"
+    takes_pairs = "by measure"
     goes_on_from = (Linear, Network)
 
     scorer: LinearModel | NetworkModel = setting(
@@ -126,6 +130,11 @@ class Composed(Ranker):
         only={VALID: SOME},
     )
     l2: float = setting(default=0.0, help="L2 penalty on the parameters, relative to the mean over queries.", at_least=0)
+
+    @property
+    def _learns_pairs(self) -> bool:
+        own = self.objective
+        return (own is None or (isinstance(own, Measure) and own.counts_pairs)) and super()._learns_pairs
 
     def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
         """Those of the base; a penalty has no effect on a measure."""

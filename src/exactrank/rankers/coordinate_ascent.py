@@ -34,7 +34,9 @@ class CoordinateAscent(Ranker):
     """
 
     name = "coordinate-ascent"
+    takes_pairs = "by measure"
     goes_on_from = (Linear,)
+    takes_partitions = True
     restarts: int = setting(default=5, help="Number of starts; the best model of all is kept.", at_least=1, search=Range(2, 10))
     max_iter: int = setting(default=25, help="Maximum number of rounds over all weights from each start.", at_least=1)
     step: float = setting(default=0.05, help="The smallest step, as a share of the weight.", above=0, search=Range(0.01, 0.2, log=True))

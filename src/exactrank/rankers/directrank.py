@@ -16,24 +16,26 @@ measures (`exactrank.objectives.constrained`) one model is trained on all querie
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, cast
 
 import numpy as np
 
-from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import SettingError
+from exactrank.engine.engine import Partitioned, scored
+from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.goal import Goal, parse_goal, unreached
+from exactrank.objectives.bradley_terry import bradley_terry
 from exactrank.objectives.constrained import ConstrainedProfile, severely
 from exactrank.objectives.line_search import Point
 from exactrank.objectives.line_search_on_gpu import OnGpu
-from exactrank.objectives.linear_profile import LinearProfile, columns_of
+from exactrank.objectives.linear_profile import LinearProfile, columns_of, linear_scores_of
+from exactrank.objectives.partitioned_profile import PartitionedProfile
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.softmax import SoftmaxLikelihood
-from exactrank.objectives.within_query import deviation
+from exactrank.objectives.within_query import deviation, deviation_of
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, Profiled, ascended
 from exactrank.rankers.base import Ranker
@@ -72,7 +74,9 @@ class DirectRank(Ranker):
 
     name = "directrank"
     takes_constraints = True
+    takes_pairs = "by measure"
     goes_on_from = (Linear,)
+    takes_partitions = True
     bags: int | None = setting(
         default=None,
         help="Train this number of models and take their mean; 0 trains one. By default 20 below 5,000 queries, else 0.",
@@ -133,6 +137,13 @@ class DirectRank(Ranker):
         bags = (0 if many else BAGS) if self.bags is None else self.bags
         found = {"bags": bags, "max_iter": 1 if bags else ROUNDS}
         return {name: value for name, value in found.items() if getattr(self, name) is None}
+
+    def check_partitions(self, data: Partitioned) -> None:
+        """What the base says, and what searches over partitions do not know."""
+        super().check_partitions(data)
+        if self.point == "likelihood" or self.device is not None or self.start in RANKERS:
+            given = f"point={self.point!r}, device={self.device!r} and start={self.start!r}"
+            raise IncompatibleError(f"DirectRank over partitions has point='middle', no device and no ranker as its start; got {given}")
 
     def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
         """What the declarations say, and the tolerance where there is only one round."""
@@ -195,7 +206,12 @@ class _Search:
         self.bound = severe(task.measure).on(task.data, threads=task.threads)
         self.constraints = [(severely(each, task.data, task.threads), each) for each in task.constraints]
         self.gpu = None if ranker.device is None else OnGpu()
-        self.columns = columns_of(task.data, whole=self.gpu is not None)
+        self.columns = None if isinstance(task.data, Partitioned) else columns_of(task.data, whole=self.gpu is not None)
+
+    @cached_property
+    def graded(self) -> RankingData:
+        """The data with a grade for each document, as starts need them, also where it has pairs."""
+        return self.task.data if self.task.data.preferences is None else bradley_terry(self.task.data).judged
 
     def alone(self, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The model from the start of that number; the first is the one that was asked for."""
@@ -203,12 +219,11 @@ class _Search:
         theta = self.start("random" if number else self.first, rng, recorder)
         powell, rounds = Powell(self.limits, ranker.tolerance), CoordinateSearch(ranker.order, self.limits, ranker.tolerance)
         solver: Any = powell if ranker.solver == "powell" else rounds
-        problem, weights, threads = self.problem, self.task.data.weights, self.task.threads
-        whole: Profiled = problem(weights, threads)
+        of_all = self.task.data.weights, self.task.threads
+        whole: Profiled = self.problem(*of_all)
         if self.constraints:
-            whole = ConstrainedProfile(
-                problem(weights, threads), [(problem(weights, threads, bound), one) for bound, one in self.constraints]
-            )
+            kept = [(self.profile(bound, *of_all), one) for bound, one in self.constraints]
+            whole = ConstrainedProfile(self.profile(self.bound, *of_all), kept)
             theta = self.towards_constraints(whole, theta)
         run = Run(solver, whole, theta, self.judged, ranker.max_iter or ROUNDS, rng)
         return seen(run, lambda theta: Linear(theta, self.task.data.feature_names), recorder)
@@ -253,9 +268,15 @@ class _Search:
         solver = CoordinateSearch("random", self.limits, ranker.tolerance, ranker.share if np.any(theta) else 1.0)
         return seen(Run(solver, problem, theta, judge, ranker.max_iter or 1, rng), scorer, recorder)
 
-    def problem(self, weight: PerQuery, threads: int | None, bound: BoundMeasure | None = None) -> LinearProfile:
-        """The measure, or another, of the queries that weigh something."""
-        own = replace(bound or self.bound, weights=weight, threads=threads)
+    def problem(self, weight: PerQuery, threads: int | None) -> LinearProfile | PartitionedProfile:
+        """The measure of the queries that weigh something."""
+        data = self.task.data
+        return PartitionedProfile(self.bound, data) if isinstance(data, Partitioned) else self.profile(self.bound, weight, threads)
+
+    def profile(self, bound: BoundMeasure, weight: PerQuery, threads: int | None) -> LinearProfile:
+        """A measure of the queries that weigh something, of data in one place."""
+        assert self.columns is not None
+        own = replace(bound, weights=weight, threads=threads)
         return LinearProfile(own, self.columns, point=self.ranker.point, gpu=self.gpu)
 
     def towards_constraints(self, problem: Profiled, theta: Theta) -> Theta:
@@ -266,7 +287,7 @@ class _Search:
         spot = problem.at(np.clip(theta, self.limits.low, self.limits.high))
         for bound, _ in self.constraints:
             if spot.value < 0:
-                best = SoftmaxLikelihood(bound, self.columns, SOFTMAX_RIDGE).best(SOFTMAX_ITERATIONS)
+                best = SoftmaxLikelihood(bound, SOFTMAX_RIDGE).best(SOFTMAX_ITERATIONS)
                 spot = ascended(spot, best - spot.theta, self.limits)
         return spot.theta
 
@@ -286,18 +307,16 @@ class _Search:
         """Where to start."""
         data, limits = self.task.data, self.limits
         if kind == "ridge":
-            return ridge_weights(data)
+            return ridge_weights(self.graded)
         if kind == "zero":
             return np.zeros(data.n_features)
         if kind == "random":
-            spread = np.array([deviation(column, data.indptr) for column in self.columns])
+            spread = np.array([deviation_of(data, partial(_column, j)) for j in range(data.n_features)])
             return rng.standard_normal(data.n_features) / np.where(spread > 0, spread, np.inf)
         if kind in RANKERS:
             return recorder.remembered(str(kind), lambda: self.trained_by(RANKERS[kind]))
         if isinstance(kind, str):
-            return recorder.remembered(
-                "softmax", lambda: SoftmaxLikelihood(self.bound, self.columns, SOFTMAX_RIDGE).best(SOFTMAX_ITERATIONS)
-            )
+            return recorder.remembered("softmax", lambda: SoftmaxLikelihood(self.bound, SOFTMAX_RIDGE).best(SOFTMAX_ITERATIONS))
         theta, names = np.array(kind, np.float64), data.feature_names
         if len(theta) != len(names):
             raise SettingError(f"start has {len(theta)} weights for {len(names)} features; give one per feature")
@@ -309,7 +328,7 @@ class _Search:
 
     def trained_by(self, method: type[GradientRanker]) -> Theta:
         """The weights of another ranker, cross-fitted where there is no validation data to end its training in time."""
-        task, data, parts = self.task, self.task.data, 0
+        task, data, parts = replace(self.task, data=self.graded), self.graded, 0
         if task.valid is None:  # each part needs a query that counts
             counts = np.flatnonzero((data.weights > 0) & ~np.isnan(self.bound.values(data.y)))
             task, parts = replace(task, data=data.take_queries(counts)), PARTS if len(counts) > 1 else 0
@@ -318,4 +337,8 @@ class _Search:
 
     def scores(self, theta: Theta, part: RankingData) -> PerDocument:
         """Of the documents of ``part``."""
-        return _core.linear_scores(part.X, np.ascontiguousarray(theta), thread_count(self.task.threads))
+        return scored(part, partial(linear_scores_of, np.ascontiguousarray(theta), thread_count(self.task.threads)))
+
+
+def _column(j: int, data: RankingData) -> PerDocument:
+    return np.asarray(data.X[:, j])

@@ -28,7 +28,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from exactrank.arrays import PerQuery
+from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
@@ -36,9 +36,9 @@ from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.losses import SquaredError
 from exactrank.objectives.score_space import Objective
-from exactrank.rankers.boosted import Weigher
 from exactrank.rankers.directrank import DirectRank
-from exactrank.rankers.forest import Tree, Trees
+from exactrank.rankers.forces import Weigher
+from exactrank.rankers.forest import Trees
 from exactrank.rankers.lambda_function import LambdaChoice
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.scorers.base import Scorer
@@ -134,10 +134,9 @@ class DirectRankTrees(LambdaMART):
         bound = gentle(severe(task.measure).on(task.data, threads=self.threads))
         on_all = LineSearch(bound)
 
-        def weight(trees: Trees, tree: Tree, seen: PerQuery) -> float:
+        def weight(trees: Trees, output: PerDocument, seen: PerQuery) -> float:
             unseen = np.where(seen > 0, 0.0, bound.weights)
             search = on_all if self.search == "all" or not unseen.any() else LineSearch(replace(bound, weights=unseen))
-            output = tree.outputs[0]
             search.start(trees.kept[0] + self.low * output)
             step = self.low + search.best(output, 0.0, self.high - self.low).middle()
             before = trees.weights[-1] if trees.weights else self.learning_rate

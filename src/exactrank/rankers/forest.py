@@ -6,15 +6,23 @@ value of one of its leaves. Its weight goes into the values of the leaves, so th
 
     s <- s + weight * output                                                                                    (1)
 
+Forces are rounded to whole multiples of a unit so small that it does not matter, and so large that their sums are exact:
+
+    unit = 2^(e - 52),    2^e above (number of documents) * (largest force)                                      (2)
+
+So no sum over documents depends on the order in which they are added, on threads, or on which machine holds which of them.
+
 A `Forest` is LightGBM at work, and changes. `Trees` are a value: the first trees of a forest, which stay what they are while more grow.
 """
 
+import math
 import operator
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import lightgbm as lgb
 import numpy as np
@@ -30,7 +38,8 @@ from exactrank.stored import storable
 PerSet = tuple[PerDocument, ...]
 PerLeaf = npt.NDArray[np.float64]
 
-_OURS = {
+#: LightGBM's settings that are always the same.
+FIXED = {
     "objective": "none",
     "metric": "none",
     "boost_from_average": False,
@@ -45,6 +54,19 @@ CELLS_PER_THREAD = 1_000_000
 SPECK = 1e-30
 #: Leaves whose values are nearer than this are told apart by the features.
 LIKE = 1e-9
+
+
+def rounded(forces: PerDocument, largest: float, count: int) -> PerDocument:
+    """``forces``, at most ``largest`` in size, by (2), so that sums of ``count`` of them are exact.
+
+    >>> rounded(np.array([1.0, 1 / 3]), 1.0, 1 << 40).tolist()
+    [1.0, 0.33349609375]
+    """
+    exponent = math.frexp(largest * count)[1] if math.isfinite(largest * count) else None
+    if exponent is None or not -900 < exponent < 900:  # what is no number, or has no neighbours, is left to LightGBM
+        return forces
+    shift = math.ldexp(1.5, exponent)  # where doubles are one unit apart
+    return (forces + shift) - shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +100,13 @@ class Tree:
         return tuple(values[np.searchsorted(between, after - before)] for before, after in zip(self.without, self.sums, strict=True))
 
 
+class Grove(Protocol):
+    """Where trees grow: a `Forest` in this process, or one on several machines (`exactrank.rankers.cluster_forest`)."""
+
+    def text(self, weights: Sequence[float]) -> str:
+        """The model of the first trees, which have ``weights``."""
+
+
 @storable
 @dataclass(frozen=True, eq=False)
 class Trees:
@@ -85,7 +114,7 @@ class Trees:
 
     weights: tuple[float, ...] = ()  #: of each tree
     kept: PerSet = ()  #: the scores of the forest's documents
-    forest: "Forest | None" = None  #: where they grew
+    forest: Grove | None = None  #: where they grew
     written: str = ""
 
     @property
@@ -100,7 +129,7 @@ class Trees:
 
     def scores(self, data: RankingData, threads: int | None = None) -> PerDocument:
         """The score of each document, kept from tree to tree where it is one of the forest's."""
-        for X, scores in zip(() if self.forest is None else self.forest.bins.features, self.kept, strict=True):
+        for X, scores in zip(self.forest.bins.features if isinstance(self.forest, Forest) else (), self.kept, strict=True):
             if X is data.X:
                 return scores
         return TreeEnsemble(self.text).score(data.X, threads)
@@ -112,15 +141,15 @@ class Trees:
 
     def rooted(self, bins: "Bins") -> "Trees":
         """The same in a forest that can go on from them."""
-        if self.forest is not None and self.forest.n_trees == self.count:
+        if isinstance(self.forest, Forest) and self.forest.n_trees == self.count:
             return self
         forest = Forest(bins, TreeEnsemble(self.text) if self.weights else None)
         return replace(self, kept=forest.sums, forest=forest)
 
     def grow(self, slope: PerDocument, curvature: PerDocument, settings: Mapping[str, Any] | None = None) -> Tree | None:
         """A tree of their forest that follows ``slope``; None where no split is possible. ``settings`` hold from now on."""
-        if self.forest is None:
-            raise ValueError("these trees are in no forest")
+        if not isinstance(self.forest, Forest):
+            raise TypeError("these trees are in no forest of this process")
         return self.forest.grow(slope, curvature, settings)
 
     def plus(self, tree: Tree, weight: float = 1.0) -> "Trees":
@@ -149,7 +178,7 @@ class Bins:
     ) -> None:
         self.features: tuple[Matrix, ...] = (data.X,) if valid is None else (data.X, valid.X)
         self.threads = threads
-        self._settings = _OURS | dict(settings) | {"num_threads": min(threads, 1 + data.X.size // CELLS_PER_THREAD)}
+        self._settings = FIXED | dict(settings) | {"num_threads": min(threads, 1 + data.X.size // CELLS_PER_THREAD)}
         names: Any = list(data.feature_names) if writable(data.feature_names) else "auto"  # LightGBM then numbers them
         train = lgb.Dataset(data.X, params=self._settings, feature_name=names, categorical_feature=list(categorical))
         self._sets = [train, *(lgb.Dataset(X, reference=train, params=self._settings) for X in self.features[1:])]
@@ -159,11 +188,25 @@ class Bins:
         wanted = [part.X for part in (data, valid) if part is not None]
         return len(wanted) == len(self.features) and all(map(operator.is_, wanted, self.features))
 
+    def at_work(self) -> AbstractContextManager[None]:
+        """LightGBM is asked to grow only within this."""
+        return nullcontext()
+
+    def largest(self, *forces: PerDocument) -> list[float]:
+        """The size of the largest of each of ``forces``, over all documents that trees are grown on."""
+        return [float(max(each.max(), -each.min())) for each in forces]
+
+    @property
+    def documents(self) -> int:
+        """How many documents trees are grown on."""
+        return len(self.features[0])
+
     def booster(self, start: PerSet) -> lgb.Booster:
         """LightGBM without a tree, at the scores ``start``."""
         for data, scores in zip(self._sets, start, strict=True):
             data.set_init_score(scores)
-        booster = lgb.Booster(self._settings, self._sets[0])
+        with self.at_work():
+            booster = lgb.Booster(self._settings, self._sets[0])
         for held_out in self._sets[1:]:
             booster.add_valid(held_out, "valid")
         return booster
@@ -182,25 +225,36 @@ class Forest:
     @property
     def n_trees(self) -> int:
         """How many there are."""
-        return self._before + int(self._booster.current_iteration())
+        return self._before + self.own
+
+    @property
+    def own(self) -> int:
+        """How many grew here."""
+        return int(self._booster.current_iteration())
 
     def grow(self, slope: PerDocument, curvature: PerDocument, settings: Mapping[str, Any] | None = None) -> Tree | None:
         """A tree that follows ``slope``; None where no split is possible. ``settings`` hold from now on."""
         if settings:
-            if self._start is not None and self._booster.current_iteration() == 0:
+            if self._start is not None and self.own == 0:
                 # LightGBM draws features for its first tree otherwise than later: of trees taken up again none is the first. So one is
                 # grown and taken back, of slopes so small that no sum is rounded.
-                self._booster.update(fobj=lambda scores, data: (-SPECK * slope, curvature))
+                self._update(SPECK * slope, curvature)
                 self._booster.rollback_one_iter()
             self._booster.reset_parameter(dict(settings))
-        if self._booster.update(fobj=lambda scores, data: (-slope, curvature)):
+        largest = self.bins.largest(slope, curvature)
+        if self._update(rounded(slope, largest[0], self.bins.documents), rounded(curvature, largest[1], self.bins.documents)):
             return None
         without, self.sums = self.sums, self._handed_back()
-        return Tree(self, self._booster.current_iteration() - 1, without, self.sums)
+        return Tree(self, self.own - 1, without, self.sums)
 
-    def text_of(self, number: int) -> str:
-        """The model of that tree alone, of those that grew here."""
-        return str(self._booster.model_to_string(num_iteration=1, start_iteration=number))
+    def _update(self, slope: PerDocument, curvature: PerDocument) -> bool:
+        """Grow a tree; was none possible?"""
+        with self.bins.at_work():
+            return bool(self._booster.update(fobj=lambda scores, data: (-slope, curvature)))
+
+    def text_of(self, number: int, count: int = 1) -> str:
+        """The model of that tree alone, of those that grew here, or of ``count`` from it on."""
+        return str(self._booster.model_to_string(num_iteration=count, start_iteration=number))
 
     def text(self, weights: Sequence[float]) -> str:
         """The model of the first trees, which have ``weights``."""

@@ -35,6 +35,7 @@ class GradientRanker(Ranker):
     """The base of rankers that follow a slope."""
 
     goes_on_from = (Linear, Network)
+    takes_partitions = True
     #: Has the objective several maxima? Then a linear model starts from ridge regression.
     rugged: ClassVar[bool] = False
     #: What solver="auto" is.

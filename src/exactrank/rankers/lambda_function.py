@@ -21,7 +21,7 @@ A_FUNCTION = "a function"  #: what ``lambdas`` comes to where it is one of pairs
 class LambdaFunction(Configured):
     """The settings of rankers that follow forces between documents, and what they mean: a base beside that of the rankers."""
 
-    takes_pairs: ClassVar[bool] = True
+    takes_pairs: ClassVar[bool | Literal["by measure"]] = True
 
     lambdas: LambdaChoice = setting(
         default="logistic",

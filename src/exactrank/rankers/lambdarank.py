@@ -16,6 +16,8 @@ from typing import ClassVar, Literal
 
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Partitioned
+from exactrank.errors import IncompatibleError
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
@@ -63,6 +65,12 @@ class LambdaRank(LambdaFunction, GradientRanker):
     )
     polish_iter: int = setting(default=10, help="Maximum number of rounds of polishing.", at_least=1, only={"polish": SOME})
     l2: float = 0.02
+
+    def check_partitions(self, data: Partitioned) -> None:
+        """What the base says; polishing reads all features at once."""
+        super().check_partitions(data)
+        if self.polish is not None:
+            raise IncompatibleError("LambdaRank cannot be polished on data in several files; leave polish out, or train DirectRank")
 
     def _phases(self, made: Composition) -> list[Phase[Theta]]:
         objective = self._objective(made.task.measure)

@@ -41,6 +41,7 @@ class SPSARank(Ranker):
 
     name = "spsarank"
     goes_on_from = (Linear, Network)
+    takes_partitions = True
     hidden: int | None = setting(
         default=None, help="Number of units in a network's hidden layer; by default a linear model.", at_least=1, at_most=HIDDEN
     )
@@ -81,7 +82,7 @@ class SPSARank(Ranker):
         asked = task.measure.on(task.data, threads=task.threads)
         problem = Measured(asked.with_ties(severe(task.measure).ties), architecture, asked)
         judge: Judge[Theta] = Judge(
-            task, lambda theta, part: architecture.scores(theta, part.X, task.threads), by_objective=True, reported=problem.reported
+            task, lambda theta, part: architecture.scored(theta, part, task.threads), by_objective=True, reported=problem.reported
         )
 
         def run(number: int) -> Part[Theta]:

@@ -42,6 +42,7 @@ class TorchRanker(LambdaFunction, Ranker):
 
     name = "torch"
     goes_on_from = (Deep,)
+    libraries = ("exactrank.torch.epochs", "torch._dynamo")  # which the first optimizer imports, slowly
 
     measure: str | Measure = setting(default="nDCG@10", help=Ranker.settings["measure"].help)
     module: object = setting(

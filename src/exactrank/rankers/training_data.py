@@ -34,6 +34,7 @@ from exactrank.data.preferences import joined_preferences
 from exactrank.data.ranking_data import RankingData, checksum
 from exactrank.data.room import room, rows_taken
 from exactrank.data.text_column import TextColumn
+from exactrank.engine.engine import Partitioned, scored
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.scorers.base import Scorer
@@ -153,7 +154,7 @@ def training_data(
 
     Where there is a scorer to ``start`` from, what it fills in stands for missing values.
     """
-    given_valid = None if valid is None else _validation(valid, data)
+    given_valid = None if valid is None else validation(valid, data)
     mixed = mixed_queries(data)
     if given_valid is not None and missing == "error":
         refuse_missing(given_valid.X, given_valid.feature_names, threads)
@@ -161,7 +162,7 @@ def training_data(
     fill = None if missing == "keep" else fill_values(data.X, data.feature_names, missing, threads, data.offset, order)
     del order
     fill = fill if start is None else start.fill
-    whole = _prepared(data, fill)
+    whole = prepared(data, fill)
     if not any(np.any(rows != rows[0]) for rows in (whole.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed)):
         raise DataError(
             f"nothing to learn: all {data.n_features:,} features are constant within each query, so no model can distinguish documents;"
@@ -170,7 +171,7 @@ def training_data(
     return TrainingData(
         data=whole,
         learnt=whole,
-        valid=None if given_valid is None else _prepared(given_valid, fill),
+        valid=None if given_valid is None else prepared(given_valid, fill),
         fill=fill,
         given=data,
         given_valid=given_valid,
@@ -196,7 +197,7 @@ def with_features_of(start: Scorer, X: Table, data: RankingData, valid: object) 
     return aligned(data, names or data.feature_names, "the model to start from", start.levels)
 
 
-def _validation(valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike], data: RankingData) -> RankingData:
+def validation(valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike], data: RankingData) -> RankingData:
     """The validation data with the features of ``data``, kept as differences from the same offset."""
     if not isinstance(valid, RankingData):
         if not isinstance(valid, tuple) or len(valid) != 3:
@@ -271,8 +272,12 @@ def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int 
     if measure.counts_pairs and data.preferences is not None:
         return
     bound = replace(measure, ties="input").on(data, threads=threads)
+    best, worst = bound.values(scored(data, measure.grades)), bound.values(scored(data, measure.grades_negated))
+    if isinstance(data, Partitioned):  # whose grades are small
+        if not np.any(best != worst, where=~np.isnan(best)):
+            raise DataError(f"nothing to learn: {measure} is the same for every ranking of every query; choose another measure")
+        return
     y = measure.grades(data)
-    best, worst = bound.values(y), bound.values(-y)
     if np.isinf(best).any():
         raise DataError(f"{measure} is infinite: the gain of grade {y.max():g} overflows; use gain='linear', or nDCG, which has no limit")
     if not np.any(best != worst, where=~np.isnan(best)):
@@ -283,7 +288,7 @@ def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int 
         )
 
 
-def _prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
+def prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
     """``data`` with ``fill`` instead of missing values, the documents of each query in content order, and weights of mean 1.
 
     The order goes by weights that are near 1 by a power of two, the largest from 1/2 to 1: so no sum overflows, and no quotient loses
@@ -301,10 +306,11 @@ def _prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
     return replace(found, **of_mean_one).with_columns(found.by_column) if kinds else found
 
 
-def in_content_order(data: RankingData, stands: Matrix | None = None) -> RankingData:
+def in_content_order(data: RankingData, stands: Matrix | None = None, units: npt.NDArray[np.int32] | None = None) -> RankingData:
     """``data`` with the documents of each query by (1), or ``data`` itself where they are; ``order`` still leads to the caller's rows.
 
-    Missing values are replaced by ``stands``, one number per feature, where these are given.
+    Missing values are replaced by ``stands``, one number per feature, where these are given. ``units`` are those of the columns of the
+    whole that ``data`` is a part of.
 
     >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], group=[3])
     >>> found = in_content_order(data)
@@ -313,7 +319,7 @@ def in_content_order(data: RankingData, stands: Matrix | None = None) -> Ranking
     """
     has_holes = stands is not None and bool(np.any(_core.summarise_columns(data.X, thread_count(None))[2]))
     stands = stands if has_holes else None
-    rows = content_order(data, stands)
+    rows = content_order(data, stands, units)
     if stands is None and bool(np.all(rows[1:] > rows[:-1])):
         return data
     X = rows_taken(data.X, rows)
@@ -333,19 +339,27 @@ def in_content_order(data: RankingData, stands: Matrix | None = None) -> Ranking
     return found if data.by_column is None else found.with_columns(data.by_column.ordered(rows, stands))
 
 
-def content_order(data: RankingData, stands: Matrix | None = None) -> Rows:
+def content_order(data: RankingData, stands: Matrix | None = None, units: npt.NDArray[np.int32] | None = None) -> Rows:
     """The rows of ``data``, query by query, in the order of their hashes; ``stands`` are what missing values count as."""
-    return sealed(_core.order_within(_hashes(data, stands), data.indptr, thread_count(None)))
+    units = units_of(data, stands) if units is None else units
+    return sealed(_core.order_within(_hashes(data, stands, units), data.indptr, thread_count(None)))
 
 
-def _hashes(data: RankingData, stands: Matrix | None) -> npt.NDArray[np.uint64]:
-    """(1) of each document, a block of rows at a time, so that a memory-mapped X stays on its disk."""
+def units_of(data: RankingData, stands: Matrix | None) -> npt.NDArray[np.int32]:
+    """The power of two next above each column's largest size, where the exponent of a float has its bits."""
     low, high, holes, _ = _core.summarise_columns(data.X, thread_count(None))
     if stands is not None:
         low, high = np.where(holes > 0, np.minimum(low, stands), low), np.where(holes > 0, np.maximum(high, stands), high)
-    largest = np.maximum(np.abs(low), np.abs(high))
-    # The power of two next above each column's largest size, where the exponent of a float has its bits.
-    units = np.left_shift(np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1], 23, dtype=np.int32)
+    return units_for(np.maximum(np.abs(low), np.abs(high)))
+
+
+def units_for(largest: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """The same, of the largest sizes."""
+    return np.left_shift(np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1], 23, dtype=np.int32)
+
+
+def _hashes(data: RankingData, stands: Matrix | None, units: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+    """(1) of each document, a block of rows at a time, so that a memory-mapped X stays on its disk."""
     numbers = [data.y] if data.sample_weight is None else [data.y, data.sample_weight]
     numbers += [values for _, values in sorted(data.kept.items())]
     numbers += [] if data.preferences is None else data.preferences.wins_and_losses(data.n_documents)

@@ -13,7 +13,7 @@ other features, the outputs of the hidden units, so that whatever trains linear 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import scored
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.measures.bound import BoundMeasure
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import PerFeature
@@ -56,6 +56,9 @@ class Architecture:
     def native(self) -> _core.Net:
         """The kernels' form of it."""
         return _core.Net(self.mean, self.scale, self.hidden)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "native"}
 
     @property
     def size(self) -> int:
@@ -110,6 +113,14 @@ class Architecture:
         """The score of each row."""
         return self.native.scores(np.ascontiguousarray(theta), X, thread_count(threads))
 
+    def scores_of(self, theta: Theta, threads: int | None, data: RankingData) -> PerDocument:
+        """The score of each document of ``data``."""
+        return self.scores(theta, data.X, threads)
+
+    def scored(self, theta: Theta, data: RankingData, threads: int | None = None) -> PerDocument:
+        """The same or, of data in partitions, how each makes its own."""
+        return scored(data, partial(self.scores_of, theta, threads))
+
     def scores_of_each(self, thetas: npt.NDArray[np.float64], X: Matrix, threads: int | None = None) -> Iterator[PerDocument]:
         """The same for each row of ``thetas``, to the bit; of linear scorers several share a reading of the features."""
         if not self.linear:
@@ -118,18 +129,6 @@ class Architecture:
         weights, count = np.ascontiguousarray(thetas * (1.0 / self.scale)), thread_count(threads)
         for first in range(0, len(weights), AT_ONCE):
             yield from _core.products(X, weights[first : first + AT_ONCE], count)
-
-    def differences(self, bound: BoundMeasure, theta: Theta, c: float) -> Theta:
-        """The mean of a measure at theta + c e_j less that at theta - c e_j, for every coordinate j.
-
-        For linear scorers by s(theta +- c e_j) = s(theta) +- c x_j / scale_j, so up to rounding; each query is read once for all.
-        """
-        X, threads = bound.data.X, bound.threads
-        if self.linear:
-            return bound.differences(self.scores(theta, X, threads), X, c / self.scale)
-        steps = (c * np.eye(1, len(theta), j)[0] for j in range(len(theta)))
-        both = ((self.scores(theta + step, X, threads), self.scores(theta - step, X, threads)) for step in steps)
-        return np.array([bound.mean(forth) - bound.mean(back) for forth, back in both])
 
     def _network(self, theta: Theta) -> Network:
         weights, rest = np.split(theta, [len(self.mean) * self.hidden])

@@ -85,6 +85,8 @@ def _sections(model: "Model") -> Iterator[str]:
     if reached.get("estimate") is not None:
         quality["on queries that the models had not seen"] = reached["estimate"]
         quality["95% interval of that"] = " .. ".join(_cell(end, 4) for end in reached.get("interval", ()))
+    for part, values in zip(("training", "validation"), reached.get("constraints", {}).values(), strict=False):
+        quality |= {f"{constraint}, on {part} data": value for constraint, value in values.items()}
     if any(value is not None for value in quality.values()):
         yield _table("Quality", ("mean of the measure", "value"), quality)
     if reached.get("interrupted"):

@@ -281,6 +281,8 @@ def fresh_module(made_by: Callable[..., Any], n_features: int, arguments: Mappin
     from copy import deepcopy
 
     torch = library("torch", "models of modules", "torch")
+    if not callable(made_by):
+        raise IncompatibleError(f"module is {reprlib.repr(made_by)}; give an nn.Module, or the function or class that makes one")
     module = deepcopy(made_by) if isinstance(made_by, torch.nn.Module) else made_by(n_features, **arguments)
     if not isinstance(module, torch.nn.Module):
         raise IncompatibleError(
@@ -305,7 +307,7 @@ def needs_module(net: Net) -> str:
     name = str(net.of).rpartition(":")[2].rpartition(".")[2]
     return (
         f"the model is a module of your own, {net.of}, and code that a file names is never run;"
-        f" import it yourself and give it: xr.load(path, module={name})"
+        f" import it yourself and give it: xr.load(path, module={name}), or --module MODULE:{name} of exactrank export and predict"
     )
 
 

@@ -8,11 +8,12 @@ happen to be in a good order. Grades that are exponents are bounded there, as in
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Generic
 
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import scored
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, values_of
 from exactrank.measures.goal import Constraint
@@ -24,6 +25,10 @@ from exactrank.training.progress import It, Verdict
 def severe(measure: Measure) -> Measure:
     """``measure`` as it counts in training: tied documents in their worst order, or on average where that is what is asked."""
     return measure if measure.ties == "expected" else replace(measure, ties="pessimistic")
+
+
+def _score(scorer: Scorer, threads: int | None, data: RankingData) -> PerDocument:
+    return scorer.score(data.X, threads)
 
 
 def unheard(iterate: object, objective: float) -> Verdict:
@@ -47,7 +52,7 @@ class Task:
 
     def verdict(self, scorer: Scorer) -> Verdict:
         """What is reported of a finished scorer."""
-        judge: Judge[Scorer] = Judge(self, lambda one, part: one.score(part.X, self.threads))
+        judge: Judge[Scorer] = Judge(self, lambda one, part: scored(part, partial(_score, one, self.threads)))
         return judge(scorer, 0.0)
 
 

@@ -52,7 +52,7 @@ class RankerContender(Contender):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        return (self.kind.__module__,)
+        return (self.kind.__module__, *self.kind.libraries)
 
     @property
     def fingerprint(self) -> str:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from exactrank.compare.page.svg import element
 from exactrank.compare.page.table import MINUS
-from exactrank.measures import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, Measure, PairwiseCorrect, Precision, Recall, Success
+from exactrank.measures import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, Measure, PairwiseCorrect, Precision, Recall, Success, Total
 from exactrank.measures.binary import Binary
 
 Part = str | Markup  #: text becomes a number, a letter, an operator or a word
@@ -95,6 +95,8 @@ def _lines(measure: Measure) -> list[Line]:
             return [mean, (_sub("C", "r"), "=", _limits("∑", ("t", "≤", "r")), *_relevant(measure, "t"))]
         case RR():
             return [(_cut(measure, "RR"), "=", _over(("1",), ("r",)))]
+        case Total():
+            return [(_cut(measure, "Total"), "=", _to(measure), _sub("c" if measure.column else "y", "r"))]
         case Success():
             return [(_cut(measure, "Success"), "=", _limits("max", ("r", "≤", "k") if measure.k else ("r",)), *relevant)]
         case PairwiseCorrect():

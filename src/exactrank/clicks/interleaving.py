@@ -1,0 +1,158 @@
+"""Two rankers on one page: team-draft interleaving, and which of the two users prefer.
+
+The rankers take turns, a coin deciding who begins each round, and each adds its best document that is not there yet; the document is in
+its team. A page is won by the ranker whose team got more clicks (Radlinski, Kurup & Joachims 2008). Both teams have the same expected
+ranks, so position bias favours neither, and no propensities are needed: a second opinion on an off-policy estimate.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.arrays import Floats, Rows
+from exactrank.clicks.log import Clicks, Codes, sums_of
+from exactrank.data.given import array_of
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+from exactrank.measures.evaluate import RESAMPLES, checked_scores
+from exactrank.table import ROWS, Shown, Table, Values, small_table
+
+TEAMS = ("a", "b")
+KEYS = ("session_id", "query_id", "doc_id")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Interleaved(Shown):
+    """Pages of two rankers, one row per document shown; `to_frame` gives a frame."""
+
+    row: Rows  #: of the data, in the caller's order
+    session: Rows  #: each page has its own number, from 1
+    query: npt.NDArray[Any]
+    document: npt.NDArray[Any]
+    rank: Rows
+    team: npt.NDArray[np.str_]  #: "a" or "b"
+
+    def _columns(self) -> Mapping[str, Values]:
+        return {"session_id": self.session, "query_id": self.query, "doc_id": self.document, "rank": self.rank, "team": self.team}
+
+    def _glance(self) -> Table:
+        return small_table(repr(self), [(name, values[:ROWS]) for name, values in self._columns().items()], len(self.row))
+
+    def __repr__(self) -> str:
+        return f"Interleaved({len(np.unique(self.session)):,} pages, {len(self.row):,} documents)"
+
+
+def interleave(data: RankingData, a: npt.ArrayLike, b: npt.ArrayLike, *, pages: int = 1, depth: int = 10, seed: int = 0) -> Interleaved:
+    """``pages`` pages for each query of ``data``, of at most ``depth`` documents, by the scores of two rankers.
+
+    ``data`` needs document ids; a score of -inf means that the ranker did not retrieve the document.
+    """
+    if data.docid is None:
+        raise DataError("the data has no document ids, by which a click log names documents; read it with ids")
+    if pages < 1 or depth < 1 or seed < 0:
+        raise DataError(f"pages and depth must be at least 1, seed at least 0; got pages={pages}, depth={depth}, seed={seed}")
+    scores = [data.grouped(checked_scores(data, each, name)) for each, name in ((a, "a"), (b, "b"))]
+    rows: list[int] = []
+    teams: list[int] = []
+    lengths: list[int] = []
+    for q in range(data.n_queries):
+        first, last = data.indptr[q], data.indptr[q + 1]
+        ranked = [_ranking(each[first:last], int(first)) for each in scores]
+        for page in range(pages):
+            drafted = _drafted(ranked, depth, np.random.default_rng([seed, q, page]))
+            rows += [row for row, _ in drafted]
+            teams += [team for _, team in drafted]
+            lengths.append(len(drafted))
+    row, length = np.array(rows, np.int64), np.array(lengths, np.int64)
+    query = np.repeat(np.repeat(data.qid, pages), length)
+    rank = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length) + 1
+    document = np.array(data.docid.take(row).tolist(), dtype=str)
+    callers = row if data.order is None else data.order[row]
+    return Interleaved(callers, np.repeat(np.arange(1, len(length) + 1), length), query, document, rank, np.array(TEAMS)[teams])
+
+
+def _ranking(scores: Floats, first: int) -> list[int]:
+    """The rows of a query by falling score, without what was not retrieved."""
+    if np.isnan(scores).any():
+        raise DataError(f"the score of row {first + int(np.flatnonzero(np.isnan(scores))[0])} is nan; scores must be numbers")
+    order = np.argsort(-scores, kind="stable")
+    return [first + int(i) for i in order if scores[i] > -np.inf]
+
+
+def _drafted(ranked: list[list[int]], depth: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """One page: rows and the team of each."""
+    page: dict[int, int] = {}
+    left = [iter(each) for each in ranked]
+    while len(page) < depth:
+        before, begins = len(page), int(rng.integers(2))
+        for team in (begins, 1 - begins):
+            best = next((row for row in left[team] if row not in page), None)
+            if best is not None and len(page) < depth:
+                page[best] = team
+        if len(page) == before:
+            break
+    return list(page.items())
+
+
+@dataclass(frozen=True)
+class Preference:
+    """Which of two rankers users prefer."""
+
+    a_wins: int  #: pages
+    b_wins: int
+    ties: int  #: pages with as many clicks on both teams, mostly none
+    a_rate: float  #: the share of pages that a wins, ties counted as a half to each
+    interval: tuple[float, float]  #: of the rate, 95%, by bootstrap over pages
+    p: float  #: of the sign test: how likely wins would be as uneven if users had no preference
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        wins = f"a wins {self.a_wins:,} pages, b wins {self.b_wins:,}, {self.ties:,} ties"
+        return f"{wins}: a has {self.a_rate:.3f} [{low:.3f}, {high:.3f}], p = {self.p:.3g}"
+
+
+def preference(log: Clicks, teams: Interleaved | Any, *, seed: int = 0) -> Preference:
+    """Who won the pages of ``log``; clicks count by their weight.
+
+    ``teams`` says in which team each document of each page was: what `interleave` made, or a frame or mapping with the columns
+    ``session_id``, ``query_id``, ``doc_id`` and ``team``, which is ``"a"`` or ``"b"``. Each page of the log must be there.
+    """
+    from scipy.stats import binomtest
+
+    if log.session is None or log.sessions is None:
+        raise DataError("the log has no sessions, so its pages cannot be told apart; name their column")
+    page, sign = _pages_and_signs(log, log.sessions.tolist(), log.session, teams)
+    lead = sums_of(page, sign * log.weights * log.clicked)
+    a, b = int(np.sum(lead > 0)), int(np.sum(lead < 0))
+    ties = len(lead) - a - b
+    if a + b == 0:
+        raise DataError(f"none of the {len(lead):,} pages was won, so there is no preference to see; give a log with clicks")
+    drawn = np.random.default_rng(seed).multinomial(len(lead), np.array([a, b, ties]) / len(lead), RESAMPLES)
+    low, high = np.quantile((drawn[:, 0] + drawn[:, 2] / 2) / len(lead), [0.025, 0.975])
+    return Preference(a, b, ties, (a + ties / 2) / len(lead), (float(low), float(high)), float(binomtest(a, a + b).pvalue))
+
+
+def _pages_and_signs(log: Clicks, sessions: list[str], session: Codes, teams: Any) -> tuple[Rows, Floats]:
+    """The page of each row of the log, and +1 if its document was in team a, -1 in team b."""
+    columns = teams._columns() if isinstance(teams, Interleaved) else teams
+    try:
+        keys = [array_of(columns[name]).astype(str).tolist() for name in KEYS]
+        named = array_of(columns["team"]).astype(str)
+    except (KeyError, TypeError, IndexError) as error:
+        raise DataError(f"teams need the columns {', '.join(KEYS)} and team ({type(error).__name__}: {error})") from None
+    bad = np.flatnonzero(~np.isin(named, TEAMS))
+    if len(bad):
+        raise DataError(f"team[{bad[0]}] is {str(named[bad[0]])!r}; a team is 'a' or 'b'")
+    team = dict(zip(zip(*keys, strict=True), np.where(named == "a", 1.0, -1.0).tolist(), strict=True))
+    ids = (sessions, log.queries.tolist(), log.documents.tolist())
+    rows = zip(session.tolist(), log.query.tolist(), log.document.tolist(), strict=True)
+    sign = np.array([team.get((ids[0][s], ids[1][q], ids[2][d]), np.nan) for s, q, d in rows])
+    lost = np.flatnonzero(np.isnan(sign))
+    if len(lost):
+        s, q, d = session[lost[0]], log.query[lost[0]], log.document[lost[0]]
+        which = f"document {ids[2][d]!r} of query {ids[1][q]!r} in session {ids[0][s]!r}"
+        raise DataError(f"{len(lost):,} of {len(sign):,} impressions have no team, such as {which}; give all, by the same ids")
+    return np.unique(session.astype(np.int64) * len(log.queries) + log.query, return_inverse=True)[1], sign

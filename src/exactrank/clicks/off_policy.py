@@ -1,0 +1,226 @@
+"""What a ranker would be worth, estimated from clicks on what others showed: off-policy evaluation.
+
+Let gamma_d be the relevance of document d and lambda_d the discount of its rank by the new ranker. A measure that is linear in the grades
+is sum_d lambda_d gamma_d, so an estimate is the measure itself on estimated grades. Over the impressions i of d, of weight w_i in all n_d,
+clicked or not (c_i), at a rank with propensity theta_i, and t_i = max(theta_i, clip):
+
+    ips            y_d = sum_i w_i c_i / t_i / n_d                                                              (1)
+    snips          y_d = (1) / r_q, r_q = the sum of (1) over the query, whose weight is multiplied by r_q      (2)
+    doubly-robust  y_d = m_d + sum_i w_i (c_i - theta_i m_d) / t_i / n_d                                        (3)
+
+(1) is unbiased where nothing is clipped and every document was shown (Joachims, Swaminathan & Schnabel 2017). (2), self-normalised
+(Swaminathan & Joachims 2015), gives the mean discount of what is relevant: it stays the same if all propensities are multiplied by a
+number, and only such ratios can be estimated from clicks. (3) (Oosterhuis 2023) adds a model of relevance m: it is unbiased where (1) is,
+whatever the model, and where the model is right, whatever is clipped or was never shown. A document that was never shown has grade 0 in
+(1) and (2), and m_d in (3). Weights of queries are their impressions, and intervals are from bootstrap samples of queries.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.arrays import PerDocument, Rows
+from exactrank.clicks.log import Clicks, sums_of
+from exactrank.clicks.propensities import Given, Propensities, propensities
+from exactrank.clicks.to_data import check_settings, pairs_of, places_of, relevance
+from exactrank.data.immutable import sealed
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError, IncompatibleError, MeasureError
+from exactrank.measures.base import Measure
+from exactrank.measures.evaluate import Evaluation, checked_scores, evaluate as evaluate_grades
+from exactrank.measures.parse import known_measures, parse_measure
+from exactrank.text import did_you_mean
+
+ESTIMATORS = ("ips", "snips", "doubly-robust")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OffPolicyEvaluation(Evaluation):
+    """An evaluation on grades estimated from clicks, and how far the log supports it."""
+
+    estimator: str
+    clicks: float  #: how many there are, by weight
+    effective_sample_size: float  #: how many clicks of equal weight would be as good: (sum of 1/t)^2 / sum of 1/t^2
+    clipped: float  #: the share of clicks whose propensity is below ``clip``
+    unseen: dict[str, float]  #: by measure: the share of all discounts that goes to documents that were never shown
+
+    def gain_over(self, live: "OffPolicyEvaluation") -> "OffPolicyEvaluation":
+        """The differences from another ranker's estimates, query by query, with their means and intervals."""
+        same = self.estimator == live.estimator and list(self.measures) == list(live.measures)
+        if not same or not np.array_equal(self.qid, live.qid) or not np.array_equal(self.weight, live.weight):
+            raise IncompatibleError(
+                "a gain is a difference of two estimates by the same estimator and measures, from the same clicks; evaluate both alike"
+            )
+        return replace(self, per_query=self.per_query - live.per_query)
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("Evaluation(", f"OffPolicyEvaluation({self.estimator}, ", 1)
+
+
+def evaluate(
+    log: Clicks,
+    measures: str | Measure | list[str | Measure],
+    features: RankingData,
+    scores: npt.ArrayLike,
+    propensity: Given | Propensities | None,
+    *,
+    estimator: str = "ips",
+    clip: float = 0.05,
+    baseline: npt.ArrayLike | None = None,
+    unknown: str = "error",
+    preset: str | None = None,
+    complete: bool | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> OffPolicyEvaluation:
+    """Estimate ``measures`` of ``scores`` on the queries that both the log and ``features`` have.
+
+    Args:
+        log: The clicks.
+        measures: They must be linear in the grades, as ``DCG(gain='linear')@10`` is.
+        features: All documents that the scores rank, with ids; the features and grades themselves are not used.
+        scores: One per row of ``features``.
+        propensity: As in `Clicks.to_data`.
+        estimator: ``"ips"``, ``"snips"`` or ``"doubly-robust"``.
+        clip: A smaller propensity counts as this in the weight of a click.
+        baseline: For ``"doubly-robust"``: the relevance of each row by a model, from 0. By default it is a document's clicks over its
+            expected looks, with one more look that is clicked as often as others of the query.
+        unknown: Documents of these queries that are in the log but not in ``features``: ``"error"``, or ``"drop"`` to leave them out.
+        preset: As in `xr.evaluate`, as are the others.
+        complete: See there.
+        seed: See there.
+        threads: See there.
+    """
+    check_linear([measures] if isinstance(measures, str | Measure) else list(measures), preset)
+    check_settings(clip, unknown)
+    if estimator not in ESTIMATORS:
+        raise DataError(f"{estimator!r} is no estimator{did_you_mean(estimator, ESTIMATORS)}; use one of {', '.join(ESTIMATORS)}")
+    if propensity is None:
+        raise DataError("an estimate from clicks needs propensities; give propensity=clicks.propensities(), '1/k' or numbers by rank")
+    if baseline is not None and estimator != "doubly-robust":
+        raise DataError(f"a baseline is for estimator='doubly-robust', not for {estimator!r}; leave it out")
+    curve = propensities(log, propensity, bootstrap=0)
+    known, kept, rows = _in_both(log, features)
+    judged = _judgeable(features, kept)
+    pair = pairs_of(known, judged, unknown)
+    counted = _Counted(known, curve, clip, np.isin(np.arange(len(known.cells.query)), pair))
+    model = None if baseline is None else _checked_baseline(features, baseline)[rows]
+    graded = _graded(judged, counted, pair, estimator, model)
+    settings: dict[str, Any] = {"preset": preset, "complete": complete, "threads": threads}
+    ranked = features.grouped(checked_scores(features, scores))[rows]
+    unseen = _unseen(measures, judged, pair, ranked, settings)
+    if estimator == "snips":
+        graded, ranked = _with_clicks(graded, ranked)
+    found = evaluate_grades(measures, graded, ranked, seed=seed, **settings)
+    about = (counted.clicks, counted.effective_sample_size, counted.clipped, unseen)
+    return OffPolicyEvaluation(found.measures, found.per_query, found.qid, found.weight, seed, estimator, *about)
+
+
+def check_linear(measures: list[str | Measure], preset: str | None = None) -> None:
+    """Raise for a measure that clicks cannot estimate without bias."""
+    for given in measures:
+        measure = parse_measure(given, preset)
+        if not measure.is_linear:
+            raise MeasureError(
+                f"{measure} is not linear in the grades, so clicks give no unbiased estimate of it;"
+                f" use {' or '.join(linear_measures())}, with any discount and cutoff"
+            )
+
+
+def linear_measures() -> list[str]:
+    """The measures that are linear in the grades, as they are or with a linear gain."""
+    found = []
+    for name in known_measures():
+        kind = Measure.registry[name]
+        settings: dict[str, Any] = {"gain": "linear"} if "gain" in kind.__dataclass_fields__ else {}
+        measure = kind(k=10 if kind.has_cutoff else None, **settings)
+        found += [str(measure)] if measure.is_linear else []
+    return found
+
+
+def _in_both(log: Clicks, data: RankingData) -> tuple[Clicks, Rows, Rows]:
+    """The impressions of the queries of ``data``; these queries' numbers there, and their rows."""
+    place = places_of(log.queries, map(str, data.qid.tolist()))
+    shown = sums_of(log.query, log.weights, len(log.queries))
+    kept = np.flatnonzero((place >= 0) & (shown[place] > 0))
+    if len(kept) == 0:
+        raise DataError("no query of the log is in the data; give the documents of the same queries")
+    known = log.take(np.isin(log.query, place[kept]))
+    for units, what in ((known.query, "query"), (known.session, "session")):
+        if units is not None and units.min() == units.max():
+            raise DataError(f"the clicks are from one {what} only, which does not tell how far an estimate may be off; give a larger log")
+    return known, kept, np.flatnonzero(np.isin(np.repeat(np.arange(data.n_queries), data.sizes), kept))
+
+
+def _judgeable(data: RankingData, kept: Rows) -> RankingData:
+    """Some queries' documents without features."""
+    if data.docid is None:
+        raise DataError("the data has no document ids, by which the log names documents; add a column or a comment with them")
+    bare = np.empty((data.n_documents, 0), np.float32)
+    return replace(data, X=bare, feature_names=(), offset=None, levels={}, sample_weight=None, order=None).take_queries(kept)
+
+
+def _checked_baseline(data: RankingData, baseline: npt.ArrayLike) -> PerDocument:
+    model = data.grouped(checked_scores(data, baseline, "baseline"))
+    bad = np.flatnonzero(~((model >= 0) & (model < np.inf)))
+    if len(bad):
+        raise DataError(
+            f"the baseline of a document is {model[bad[0]]:g}; relevance is a number from 0, so rescale what your model predicts"
+        )
+    return model
+
+
+class _Counted:
+    """The sums of clicks of each pair of the log's cells, and what their weights say; pairs that are not ``present`` do not count."""
+
+    def __init__(self, log: Clicks, curve: Propensities, clip: float, present: npt.NDArray[np.bool_]) -> None:
+        cells = log.cells
+        theta = curve.at(cells.rank)
+        weight = 1 / np.maximum(theta, clip)
+        clicks = np.where(present[cells.pair], cells.clicks, 0.0)
+        self.log, self.grade = log, relevance(log, curve, clip)
+        self.shown, self.clicked = sums_of(cells.pair, cells.impressions), sums_of(cells.pair, clicks)
+        self.looks = sums_of(cells.pair, cells.impressions * theta)
+        self.kept = sums_of(cells.pair, cells.impressions * theta * weight) / np.maximum(self.shown, 1e-300)
+        self.clicks = float(clicks.sum())
+        if self.clicks == 0:
+            raise DataError("no document of the data was clicked, so there is nothing to estimate from; give a larger log")
+        self.effective_sample_size = float((clicks * weight).sum() ** 2 / (clicks * weight**2).sum())
+        self.clipped = float(clicks[theta < clip].sum() / self.clicks)
+
+
+def _graded(data: RankingData, counted: _Counted, pair: Rows, estimator: str, model: PerDocument | None) -> RankingData:
+    """``data`` with grades (1) or (3), and weights of the queries."""
+
+    def of_documents(values: PerDocument) -> PerDocument:
+        return np.where(pair >= 0, values[pair], 0.0)
+
+    query = np.repeat(np.arange(data.n_queries), data.sizes)
+    grades = of_documents(counted.grade)
+    if estimator == "doubly-robust":
+        if model is None:
+            clicked, looks = of_documents(counted.clicked), of_documents(counted.looks)
+            mean = sums_of(query, clicked) / np.maximum(sums_of(query, looks), 1e-300)
+            model = (clicked + mean[query]) / (looks + 1)
+        grades = grades + model * (1 - of_documents(counted.kept))
+    return replace(data, y=sealed(grades), query_weight=sealed(sums_of(query, of_documents(counted.shown))))
+
+
+def _with_clicks(data: RankingData, scores: PerDocument) -> tuple[RankingData, PerDocument]:
+    """(2) of data with grades (1), and the scores of what it keeps: the queries that have any relevance."""
+    query = np.repeat(np.arange(data.n_queries), data.sizes)
+    total = sums_of(query, data.y)
+    shares = data.y / np.where(total > 0, total, 1.0)[query]
+    normalised = replace(data, y=sealed(shares), query_weight=sealed(data.weights * total))
+    return normalised.take_queries(total > 0), scores[total[query] > 0]
+
+
+def _unseen(measures: Any, data: RankingData, pair: Rows, scores: PerDocument, settings: dict[str, Any]) -> dict[str, float]:
+    """Of the value of grades of 1, the share of documents never shown."""
+    lost, whole = (
+        evaluate_grades(measures, replace(data, y=sealed(np.asarray(y, np.float64))), scores, **settings).means
+        for y in (pair < 0, np.ones(len(pair)))
+    )
+    return {name: lost[name] / whole[name] if whole[name] else 0.0 for name in whole}

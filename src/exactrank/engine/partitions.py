@@ -1,0 +1,291 @@
+"""Data in several files, cut into partitions that workers load themselves.
+
+The files of `Shards`, one after the other, are the whole. A partition is some wide blocks of it (`exactrank.data.blocks`), so each
+partition has the same sums of blocks whatever the cut, and blocks do not depend on which query lies in which file. A wide block that lies
+in several files is a partition of its own, read from all of them; nothing else is copied.
+"""
+
+import glob
+import json
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from exactrank.arrays import Boundaries, Ids, PerQuery
+from exactrank.data.blocks import wide_blocks
+from exactrank.data.cache import MAGIC, PREAMBLE
+from exactrank.data.format import ReadOptions
+from exactrank.data.formats import MANIFEST, read_as
+from exactrank.data.levels import Levels
+from exactrank.data.precision import Offset
+from exactrank.data.ranking_data import BLOCK_BYTES, RankingData
+from exactrank.data.text_column import TextColumn
+from exactrank.errors import DataError, IncompatibleError
+
+FORMAT = "exactrank shards 1"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file of the whole; what is known of it before it is opened: from a manifest, or nothing."""
+
+    path: str  #: or a URL
+    queries: int | None = None
+    documents: int | None = None
+    checksum: str | None = None
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Ranking data in several files, in the order in which they are given; made by [`xr.read_shards`][exactrank.read_shards]."""
+
+    files: tuple[Shard, ...]
+    options: ReadOptions = field(default_factory=ReadOptions)
+
+    def __repr__(self) -> str:
+        return f"Shards({len(self.files):,} files, from {self.files[0].path})"
+
+
+def read_shards(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, keep_missing: bool = False) -> Shards:
+    """Data in several files, for training and evaluation with an engine: nothing of it is read yet.
+
+    ``paths`` is a pattern such as ``"data/part-*.xr"``, the folder or manifest that ``exactrank convert --shards`` wrote, or a list of
+    files. Files are caches or of any other format, with the same features and whole queries; URLs such as ``s3://...`` need fsspec.
+    """
+    given = [os.fspath(paths)] if isinstance(paths, str | os.PathLike) else [os.fspath(path) for path in paths]
+    files = [file for path in given for file in _shards_at(path)]
+    if not files:
+        raise DataError(f"{given[0] if given else 'paths'}: there is no such file; check the pattern")
+    return Shards(tuple(files), ReadOptions(keep_missing=keep_missing))
+
+
+def refuse_shards(data: object, what: str) -> None:
+    """Raise where ``data`` is in several files, and ``what`` needs it in one."""
+    if isinstance(data, Shards):
+        raise IncompatibleError(f"{what} does not know data in several files yet, and {data} is; xr.read one file")
+
+
+def _shards_at(path: str) -> list[Shard]:
+    """What a pattern, a manifest, its folder or a file stands for."""
+    if not is_remote(path) and Path(path).is_dir():
+        path = str(Path(path) / MANIFEST)
+    if path.endswith(".json"):
+        return _manifest(path)
+    if not any(sign in path for sign in "*?["):
+        return [Shard(path)]
+    if is_remote(path):
+        system, inner = _filesystem(path)
+        return [Shard(system.unstrip_protocol(name)) for name in sorted(system.glob(inner))]
+    return [Shard(name) for name in sorted(glob.glob(path))]
+
+
+def _manifest(path: str) -> list[Shard]:
+    try:
+        with local_copy(path) as file:
+            record = json.loads(file.read_text())
+        if record["format"] != FORMAT:
+            raise DataError(f"{path}: has format {record['format']!r}, and this version of exactrank reads {FORMAT!r}; convert again")
+        folder = path.rpartition("/")[0] or "."
+        return [Shard(**entry | {"path": f"{folder}/{entry['path']}"}) for entry in record["shards"]]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path} is not a list of shards that exactrank convert --shards wrote; convert again") from None
+
+
+def manifest_of(shards: Sequence[Shard]) -> str:
+    """The text of a manifest, of files beside it."""
+    return json.dumps({"format": FORMAT, "shards": [asdict(shard) for shard in shards]}, indent=1) + "\n"
+
+
+def is_remote(path: str) -> bool:
+    """Is it a URL?"""
+    return "://" in path
+
+
+def _filesystem(url: str) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise DataError(f"{url}: to read URLs install fsspec, e.g. pip install exactrank[dask], and what it needs for this one") from None
+    try:
+        system, inner = url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise DataError(f"{url}: {error}") from None
+    return system, inner
+
+
+@contextmanager
+def local_copy(path: str) -> Iterator[Path]:
+    """The file at ``path``, fetched where it is a URL; caches that are mapped stay readable after their name is gone."""
+    if not is_remote(path):
+        yield Path(path)
+        return
+    system, inner = _filesystem(path)
+    with TemporaryDirectory(prefix="exactrank-") as folder:
+        target = Path(folder) / inner.rpartition("/")[2]
+        try:
+            system.get_file(inner, str(target))
+        except OSError as error:
+            raise DataError(f"{path} cannot be fetched: {error!r}; check the address and the rights") from None
+        yield target
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """What the client knows of a file: all that there is one of per query, but nothing that there is one of per document."""
+
+    checksum: str
+    sizes: npt.NDArray[np.int64]
+    qid: Ids
+    query_weight: PerQuery | None
+    feature_names: tuple[str, ...]
+    offset: Offset | None
+    levels: Levels
+    weighs_documents: bool
+    has_docid: bool
+
+
+def describe_shard(shard: Shard, options: ReadOptions) -> Described:
+    """What the file of ``shard`` holds, once it is found to be as the manifest says."""
+    data, checksum = _opened(shard.path, options, shard.checksum)
+    if data.preferences is not None:
+        raise DataError(f"{shard.path} holds pairs of documents, which data in several files does not take; train on one file, by xr.read")
+    return Described(
+        checksum,
+        np.diff(data.indptr),
+        np.array(data.qid),
+        None if data.query_weight is None else np.array(data.query_weight),
+        data.feature_names,
+        data.offset,
+        data.levels,
+        data.sample_weight is not None,
+        data.docid is not None,
+    )
+
+
+def _opened(path: str, options: ReadOptions, expected: str | None) -> tuple[RankingData, str]:
+    if not is_remote(path) and not Path(path).is_file():
+        raise DataError(f"{path} is not there; every worker must find each file under the same path, e.g. in a shared folder")
+    with local_copy(path) as file:
+        checksum = file_checksum(file)
+        if expected is not None and checksum != expected:
+            raise DataError(f"{path} is not what it was when training began, or what its manifest says; bring it back, or begin anew")
+        return read_as(file, options), checksum
+
+
+def file_checksum(path: Path) -> str:
+    """Of a cache what it says of its footer, which has the checksums of everything else; of any other file that of its bytes."""
+    with open(path, "rb") as file:
+        start = file.read(PREAMBLE.size)
+        if start.startswith(MAGIC):
+            try:
+                return f"{PREAMBLE.unpack(start)[4]:016x}"
+            except struct.error:
+                pass  # too short to be a cache, which its reader says
+        file.seek(0)
+        digest = xxhash.xxh3_64()
+        while some := file.read(BLOCK_BYTES):
+            digest.update(some)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The queries ``first`` to ``last`` of a file."""
+
+    path: str
+    first: int
+    last: int
+    checksum: str
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Some wide blocks of the whole, whose first query has there the number ``first``."""
+
+    number: int
+    first: int
+    queries: int
+    documents: int
+    pieces: tuple[Piece, ...]
+    options: ReadOptions
+
+    def load(self) -> RankingData:
+        """Its queries."""
+        found = [query_range(_opened(piece.path, self.options, piece.checksum)[0], piece.first, piece.last) for piece in self.pieces]
+        return found[0] if len(found) == 1 else concatenated(found)
+
+
+def cut(shards: Shards, described: Sequence[Described], most: int) -> list[Partition]:
+    """The partitions of the whole: of at most ``most`` documents, or a single wide block, and of one file where that is possible."""
+    sizes = np.concatenate([each.sizes for each in described])
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    ends = np.cumsum([len(each.sizes) for each in described])  # the files', in queries
+    blocks = wide_blocks(indptr)
+    begins = [0]
+    for start, end in pairwise(blocks.tolist()):
+        files = np.searchsorted(ends, [begins[-1], start, end - 1], side="right")
+        if start > begins[-1] and (files[0] != files[2] or indptr[end] - indptr[begins[-1]] > most):
+            begins.append(start)
+    return [
+        _partition(number, first, last, indptr, ends, shards, described)
+        for number, (first, last) in enumerate(pairwise([*begins, int(ends[-1])]))
+    ]
+
+
+def _partition(
+    number: int, first: int, last: int, indptr: Boundaries, ends: npt.NDArray[np.int64], shards: Shards, described: Sequence[Described]
+) -> Partition:
+    pieces = []
+    for file in range(int(np.searchsorted(ends, first, side="right")), int(np.searchsorted(ends, last - 1, side="right")) + 1):
+        begin = int(ends[file] - len(described[file].sizes))
+        bounds = max(first, begin) - begin, min(last, int(ends[file])) - begin
+        pieces.append(Piece(shards.files[file].path, *bounds, described[file].checksum))
+    return Partition(number, first, last - first, int(indptr[last] - indptr[first]), tuple(pieces), shards.options)
+
+
+def query_range(data: RankingData, first: int, last: int) -> RankingData:
+    """The queries ``first`` to ``last``, without a copy of X; rows are in the order of the data's documents."""
+    rows = slice(int(data.indptr[first]), int(data.indptr[last]))
+    return RankingData(
+        X=data.X[rows],
+        y=data.y[rows],
+        indptr=data.indptr[first : last + 1] - data.indptr[first],
+        qid=data.qid[first:last],
+        feature_names=data.feature_names,
+        docid=None if data.docid is None else TextColumn(data.docid.buffer, data.docid.start[rows], data.docid.stop[rows]),
+        sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
+        query_weight=None if data.query_weight is None else data.query_weight[first:last],
+        offset=data.offset,
+        levels=data.levels,
+    )
+
+
+def concatenated(parts: Sequence[RankingData]) -> RankingData:
+    """The queries of all ``parts``, which have the same features and kinds of weights."""
+    docids = [part.docid for part in parts if part.docid is not None]
+    sample, query = ([each for part in parts if (each := getattr(part, kind)) is not None] for kind in ("sample_weight", "query_weight"))
+    ends = np.cumsum([0, *(part.n_documents for part in parts)])
+    return RankingData(
+        X=np.concatenate([part.X for part in parts]),
+        y=np.concatenate([part.y for part in parts]),
+        indptr=np.concatenate([[0], *(part.indptr[1:] + end for part, end in zip(parts, ends, strict=False))]),
+        qid=np.concatenate([part.qid for part in parts]),
+        feature_names=parts[0].feature_names,
+        docid=TextColumn.concatenated(docids) if len(docids) == len(parts) else None,
+        sample_weight=np.concatenate(sample) if sample else None,
+        query_weight=np.concatenate(query) if query else None,
+        offset=parts[0].offset,
+        levels=parts[0].levels,
+    )

@@ -1,0 +1,1 @@
+"""Training under random faults for as long as one likes: `make soak`."""

@@ -1,0 +1,219 @@
+"""Trees on an engine: the same bits for any number of workers and any cut, as on one machine, and when workers are lost."""
+
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import exactrank as xr
+from exactrank.data.synthetic import CubicPolynomial
+from exactrank.engine.engine import LocalEngine, partitioned
+from exactrank.engine.partitions import read_shards
+from exactrank.engine.together import LostWorkerError, together
+from exactrank.errors import EngineError, IncompatibleError, LostWorkerWarning
+from exactrank.measures.parse import parse_measure
+from exactrank.rankers.boosted import BoostedRanker
+from exactrank.rankers.cluster_forest import Crews
+from exactrank.rankers.forest import rounded
+from exactrank.rankers.peers import LostRankError, Peers, listen
+from exactrank.rankers.rank import Plan, sampled_rows
+
+pytest.importorskip("distributed", reason="needs Dask")
+
+
+DATA, VALID = (CubicPolynomial(features=6, documents=20, noise=0.5, seed=seed).data(queries) for seed, queries in ((1, 2500), (2, 300)))
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    folder = tmp_path_factory.mktemp("shards")
+
+    def written(data: xr.RankingData, *cuts: int) -> Any:
+        paths = []
+        for first, last in zip((0, *cuts), (*cuts, data.n_queries), strict=True):
+            paths.append(folder / f"{id(data)}-{first}-{last}.xr")
+            if not paths[-1].exists():
+                xr.write(data.take_queries(np.arange(first, last)), paths[-1])
+        return read_shards(paths)
+
+    return written
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as made,
+        Client(made) as client,
+    ):
+        yield client
+
+
+def engine_of(client: Any) -> Any:
+    from exactrank.engine.dask import DaskEngine
+
+    return DaskEngine(client, silence=10.0)
+
+
+def trained(make: Callable[..., BoostedRanker], shards: Any, engine: Any = None, **more: Any) -> Any:
+    return make(engine=engine).fit(shards, **more).model_
+
+
+RANKERS = {
+    "LambdaMART": partial(xr.LambdaMART, trees=8, threads=1),
+    "sampled bins": partial(xr.LambdaMART, "AP(rel=3)", trees=5, threads=1, lightgbm={"bin_construct_sample_cnt": 5000}),
+    "MART": partial(xr.MART, trees=8, threads=1, query_fraction=1.0),
+    "DirectRankTrees": partial(xr.DirectRankTrees, trees=6, threads=1),
+}
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_two_ranks_grow_the_trees_of_one_machine(name: str, shards: Callable[..., Any]) -> None:
+    ours = trained(RANKERS[name], shards(DATA, 1000), valid=VALID)
+    theirs = RANKERS[name]().fit(DATA, valid=VALID).model_
+    assert ours.predict(DATA).tobytes() == theirs.predict(DATA).tobytes()
+    assert ours.training == theirs.training
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_workers_grow_the_same_trees_for_any_cut(name: str, shards: Callable[..., Any], cluster: Any) -> None:
+    # Leaves so small that min_documents decides: where ranks and a single machine may differ, ranks do not differ among themselves.
+    make = partial(RANKERS[name], leaves=31, min_documents=60)
+    here = trained(make, shards(DATA))
+    for cuts in ((900,), (500, 2100)):
+        there = trained(make, shards(DATA, *cuts), engine_of(cluster))
+        assert there.scorer.text == here.scorer.text
+        assert there.training == here.training
+
+
+def test_early_stopping_goes_by_the_measure_on_validation_queries(shards: Callable[..., Any], cluster: Any) -> None:
+    make = partial(xr.LambdaMART, trees=60, learning_rate=1.0, patience=3, threads=1)
+    ours = trained(make, shards(DATA), engine_of(cluster), valid=VALID)
+    theirs = make().fit(DATA, valid=VALID).model_
+    assert ours.training == theirs.training
+    assert ours.scorer.n_trees == theirs.scorer.n_trees < ours.training["steps"] < 60
+
+
+def test_training_is_resumed_to_the_same_bits(
+    shards: Callable[..., Any], cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
+    make = partial(xr.LambdaMART, trees=9, threads=1)
+    whole = trained(make, shards(DATA), engine_of(cluster))
+    path = tmp_path / "checkpoint.json"
+
+    def keep(model: Any) -> None:
+        model.save(path, force=True)
+        if model.scorer.n_trees == 4:
+            raise OSError("the client ends here")
+
+    with pytest.raises(OSError, match="the client ends here"):
+        trained(make, shards(DATA), engine_of(cluster), checkpoint=keep)
+    again = trained(make, shards(DATA), engine_of(cluster), resume=xr.load(path))
+    assert again.scorer.text == whole.scorer.text
+    assert again.training == whole.training
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_lost_worker_changes_nothing(how: signal.Signals, shards: Callable[..., Any], cluster: Any) -> None:
+    engine, make = engine_of(cluster), partial(xr.LambdaMART, trees=24, threads=1)
+    engine.silence = 3.0
+    whole = trained(make, shards(DATA))
+    cluster.wait_for_workers(2, timeout=30)
+    victim = next(iter(cluster.run(os.getpid).values()))
+
+    def heard(progress: Any) -> None:
+        if progress.step == 3:
+            os.kill(victim, how)
+
+    try:
+        with pytest.warns(LostWorkerWarning, match="trees grow on"):
+            there = trained(make, shards(DATA), engine, progress=heard)
+    finally:
+        if how is signal.SIGSTOP:
+            os.kill(victim, signal.SIGKILL)
+    assert there.scorer.text == whole.scorer.text
+    cluster.wait_for_workers(2, timeout=30)
+
+
+def test_ranks_do_not_wait_for_one_that_ended() -> None:
+    listeners = [listen("127.0.0.1") for _ in range(2)]
+    addresses = [each.getsockname() for each in listeners]
+    made: dict[int, Peers] = {}
+    threads = [threading.Thread(target=lambda r=r: made.update({r: Peers(r, listeners[r], addresses, bytes(16), 10.0)})) for r in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    made[1].close()
+    with pytest.raises(LostRankError, match=r"rank 1 at 127\.0\.0\.1:\d+ has ended"):
+        made[0].largest(1.0)
+    made[0].close()
+
+
+def test_a_rank_waits_for_the_others_up_to_its_limit_and_turns_strangers_away() -> None:
+    import socket
+
+    listener = listen("127.0.0.1")
+    address = listener.getsockname()
+    stranger = socket.create_connection(address)
+    stranger.sendall(b"x" * 20)
+    with pytest.raises(LostRankError, match=r"rank 1 did not call within 0\.3 s"):
+        Peers(0, listener, [address, ("127.0.0.1", 1)], bytes(16), 0.3)
+    assert stranger.recv(1) == b""
+    stranger.close()
+
+
+def test_sums_of_rounded_forces_are_exact() -> None:
+    rng = np.random.default_rng(0)
+    forces = rng.standard_normal(10_000) * 10.0 ** rng.integers(-6, 3, 10_000)
+    found = rounded(forces, float(np.abs(forces).max()), len(forces)).astype(np.float32).astype(np.float64)
+    sums = {rng.permutation(found).cumsum()[-1] for _ in range(5)} | {found[:313].sum() + found[313:].sum()}
+    assert len(sums) == 1
+    assert np.abs(found - forces).max() <= 1e-7 * np.abs(forces).max()
+
+
+def test_rows_are_sampled_as_on_one_machine() -> None:
+    assert sampled_rows({"seed": 3}, 1000).tolist() == list(range(1000))
+    assert len(sampled_rows({"bin_construct_sample_cnt": 50, "seed": 3}, 1000)) == 50
+
+
+def test_an_error_of_one_worker_is_told_as_it_is(cluster: Any, tmp_path: Path) -> None:
+    path = tmp_path / "part.xr"
+    xr.write(DATA, path)
+    data = partitioned(read_shards([path]), engine_of(cluster))
+    xr.write(VALID, path, force=True)
+    ranker, measure, names = xr.LambdaMART(trees=3, threads=1), parse_measure("nDCG@10"), data.feature_names
+    settings, objective = ranker._settings(names), ranker._objective(measure)
+    plan = Plan(settings, [], names, objective, measure, ranker.draws(0), data.n_documents, data.weights, 4.0)
+    with pytest.raises(xr.DataError, match=r"part\.xr is not what it was"):
+        Crews.begun(plan, data, "", 1)
+
+
+def test_workers_that_are_lost_again_and_again_are_an_error(shards: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*args: object) -> Any:
+        raise LostWorkerError("worker tcp://1 is gone")
+
+    monkeypatch.setattr("exactrank.rankers.cluster_forest.together", lost)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LostWorkerWarning)
+        with pytest.raises(EngineError, match="lost 5 times in a row, and no tree has grown: worker tcp://1 is gone"):
+            trained(partial(xr.LambdaMART, trees=3, threads=1), shards(DATA))
+
+
+def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> None:
+    with pytest.raises(IncompatibleError, match="sampled lambdas do not work on an engine; give lambdas='logistic'"):
+        trained(partial(xr.LambdaMART, trees=3, threads=1, lambdas="sampled"), shards(DATA))
+
+
+def test_work_together_is_done_here_without_a_cluster() -> None:
+    assert together(LocalEngine(), {"": lambda: 3}, "a number", lambda: None) == {"": 3}

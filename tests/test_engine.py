@@ -1,0 +1,220 @@
+"""Data in several files gives the bits of the whole: for every question, any cut and any order of arrival."""
+
+import json
+import pickle
+import random
+
+import cloudpickle
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import exactrank as xr
+from exactrank.data.blocks import wide_blocks
+from exactrank.engine.engine import LocalEngine, Part, Partitioned, Round, answered, partitioned
+from exactrank.engine.partitions import manifest_of, query_range, read_shards
+from exactrank.objectives.linear_profile import LinearProfile, columns_of
+from exactrank.objectives.partitioned_profile import PartitionedProfile
+from exactrank.objectives.softmax import SoftmaxLikelihood
+from exactrank.rankers.partitioned_data import partitioned_training_data
+from exactrank.rankers.training_data import training_data
+from exactrank.training.judge import severe
+
+
+class Shuffled(LocalEngine):
+    """Answers as workers give them: packed, in any order, of partitions that were loaded anew."""
+
+    def ask(self, data, question):
+        packed, found = cloudpickle.dumps(question), {}
+        for partition in random.sample(data.partitions, len(data.partitions)):
+            found |= dict(pickle.loads(answered(Round(data.key, (partition,), packed))))
+        return [found[partition.number] for partition in data.partitions]
+
+
+def made(seed, queries=2500, weights=False, ties=False):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 45, queries)
+    X = rng.normal(size=(sizes.sum(), 3)).astype(np.float32)
+    X = np.round(X) if ties else X
+    y = np.clip(np.round(X[:, 0] + rng.normal(size=len(X)) + 1), 0, 4)
+    return xr.RankingData.from_arrays(X, y, group=sizes, query_weight=rng.uniform(0.1, 3, queries) if weights else None)
+
+
+def cut_into(data, folder, ends, most, engine=None):
+    for number, (first, last) in enumerate(zip([0, *ends], [*ends, data.n_queries], strict=True)):
+        xr.write(query_range(data, first, last), folder / f"part-{number:04}.xr", force=True)
+    return partitioned(read_shards(str(folder / "part-*.xr")), engine or Shuffled(), most)
+
+
+ends = st.lists(st.integers(1, 2499), min_size=1, max_size=4, unique=True).map(sorted)
+
+
+@pytest.mark.parametrize("name", ["nDCG@10", "AP", "ERR", "P@5", "RR", "Bpref", "DCG@3", "RBP"])
+def test_measures_of_partitions_are_those_of_the_whole(tmp_path, name):
+    data = made(0, weights=True)
+    model = xr.Model(xr.Linear(np.array([1.0, 0.5, -0.25]), data.feature_names))
+    cut_into(data, tmp_path, [700, 701, 2000], 20_000)
+    ours = xr.evaluate(name, read_shards(str(tmp_path / "part-*.xr")), model, engine=Shuffled())
+    theirs = xr.evaluate(name, data, model.predict(data))
+    assert ours.means == theirs.means
+    np.testing.assert_array_equal(ours.per_query, theirs.per_query)
+
+
+@settings(max_examples=8, deadline=None)
+@given(ends, st.integers(0, 99), st.booleans(), st.booleans(), st.sampled_from(["nDCG@10", "P@3", "nDCG(ties='expected')@5"]))
+def test_line_searches_over_partitions_are_those_of_the_whole(tmp_path_factory, ends, seed, weights, ties, name):
+    whole = made(seed, weights=weights, ties=ties)
+    data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000)
+    ours = partitioned_training_data(data, None, "error", 1, None).data
+    theirs = training_data(whole, None, "error", 1).data
+    measure = severe(xr.parse_measure(name))
+    profile, parts = LinearProfile(measure.on(theirs, threads=1), columns_of(theirs)), PartitionedProfile(measure.on(ours, threads=1), ours)
+    here, there = profile.at(np.zeros(3)), parts.at(np.zeros(3))
+    for k, (low, high) in [(0, (-np.inf, np.inf)), (1, (-0.5, 0.25)), (2, (0.0, np.inf)), (np.array([0.3, 0.1, 1.0]), (-np.inf, np.inf))]:
+        assert here.value == there.value
+        best = here.best(k, low, high)
+        assert there.best(k, low, high) == best
+        assert here.point(k, best) == there.point(k, best)
+        here, there = here.moved(k, here.point(k, best)), there.moved(k, there.point(k, best))
+    soft = [SoftmaxLikelihood(measure.on(each, threads=1), 0.01).value_and_slope(np.array([0.1, 0.2, 0.3])) for each in (theirs, ours)]
+    assert soft[0][0] == soft[1][0]
+    np.testing.assert_array_equal(soft[0][1], soft[1][1])
+    for a, b in zip(theirs.moments, ours.moments, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_outline_along_the_next_weight_comes_with_the_value_of_a_step(tmp_path):
+    asked = []
+
+    class Heard(Shuffled):
+        def ask(self, data, question):
+            asked.append(getattr(question, "what", ""))
+            return super().ask(data, question)
+
+    whole = made(7)
+    data = partitioned_training_data(cut_into(whole, tmp_path, [900], 20_000, Heard()), None, "error", 1, None).data
+    theirs, measure = training_data(whole, None, "error", 1).data, severe(xr.parse_measure("nDCG@10"))
+    here = LinearProfile(measure.on(theirs, threads=1), columns_of(theirs)).at(np.zeros(3))
+    there = PartitionedProfile(measure.on(data, threads=1), data).at(np.zeros(3))
+    for k, outlines in [(0, 1), (1, 1), (2, 0), (0, 1)]:
+        if k == 2:  # another question than the one that was expected
+            assert there.best(0) == here.best(0)
+            assert there.best(2, -0.5, 0.25) == here.best(2, -0.5, 0.25)
+        asked.clear()
+        best = here.best(k)
+        assert there.best(k) == best
+        assert asked.count("outline") == outlines
+        here, there = here.moved(k, here.point(k, best)), there.moved(k, there.point(k, best))
+        assert here.value == there.value
+
+
+RANKERS = [
+    xr.DirectRank(bags=0, max_iter=2),
+    xr.DirectRank(bags=0, max_iter=1, start="ridge", solver="powell"),
+    xr.DirectRank("P@5", bags=0, max_iter=1, start="random", order="random"),
+    xr.LambdaRank(learning_rate=0.1, batch_size=5000, max_iter=5),
+    xr.LambdaRank("ERR", learning_rate=0.1, batch_size=5000, max_iter=3, hidden=3, start="random"),
+    xr.RankNet(max_iter=4),
+    xr.ListNet(max_iter=4),
+    xr.SmoothRank(max_iter=3),
+    xr.RankCosine(max_iter=4),
+    xr.ApproxNDCG(max_iter=4),
+    xr.AdaRank(max_iter=4),
+    xr.AdaRank("AP", max_iter=3, nonnegative=True, rest=0),
+    xr.CoordinateAscent(restarts=2, max_iter=1, tries=4),
+    xr.CoordinateAscent("ERR", restarts=1, max_iter=1, tries=3, standardise=False),
+    xr.SPSARank(max_iter=5),
+    xr.SPSARank("RR", max_iter=2, hidden=2, restarts=2),
+    xr.SPSARank(max_iter=2, solver="fdsa", start="ridge"),
+    xr.SPSARank("AP", max_iter=1, solver="fdsa", hidden=2),
+]
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+def test_a_model_of_partitions_is_that_of_the_whole(tmp_path, ranker):
+    whole = made(3, weights=True)
+    cut_into(whole, tmp_path, [311, 1600], 20_000)
+    theirs = ranker.fit(whole).model_
+    ours = ranker.set_params(engine=Shuffled()).fit(read_shards(str(tmp_path / "part-*.xr"))).model_
+    assert json.dumps(ours.scorer.to_record()) == json.dumps(theirs.scorer.to_record())
+    assert ours.training == theirs.training
+
+
+def test_partitions_begin_where_blocks_do_and_are_of_one_file_if_possible(tmp_path):
+    whole = made(1)
+    data = cut_into(whole, tmp_path, [700, 701, 2000], 20_000)
+    assert {partition.first for partition in data.partitions} <= set(wide_blocks(whole.indptr).tolist())
+    assert sum(partition.queries for partition in data.partitions) == whole.n_queries
+    assert all(len(p.pieces) == 1 or p.queries <= np.diff(wide_blocks(whole.indptr)).max() for p in data.partitions)
+    loaded = np.concatenate([partition.load().X for partition in data.partitions])
+    np.testing.assert_array_equal(loaded, whole.X)
+
+
+def test_a_manifest_names_the_files_and_a_file_that_changed_or_vanished_is_named(tmp_path):
+    whole = made(2, 1200)
+    data = cut_into(whole, tmp_path, [600], 5_000, LocalEngine())
+    shards = [
+        xr.engine.partitions.Shard(f"part-{n:04}.xr", len(d.sizes), int(d.sizes.sum()), d.checksum) for n, d in enumerate(data.described)
+    ]
+    (tmp_path / "shards.json").write_text(manifest_of(shards))
+    assert partitioned(read_shards(tmp_path), LocalEngine()).n_queries == 1200
+    for path in (tmp_path, tmp_path / "shards.json"):
+        with pytest.raises(xr.DataError, match=r"stands for data in several files; read it with xr\.read_shards"):
+            xr.read(path)
+    assert partitioned(read_shards(f"file://{tmp_path}/part-*.xr"), LocalEngine()).n_queries == 1200
+    xr.write(query_range(whole, 0, 500), tmp_path / "part-0001.xr", force=True)
+    with pytest.raises(xr.DataError, match=r"part-0001\.xr is not what it was"):
+        partitioned(read_shards(tmp_path), LocalEngine())
+    with pytest.raises(xr.DataError, match=r"part-0001\.xr is not what it was"):
+        data.ask(_queries)
+    (tmp_path / "part-0001.xr").unlink()
+    with pytest.raises(xr.DataError, match=r"part-0001\.xr is not there"):
+        data.ask(_queries)
+
+
+def _queries(part: Part) -> int:
+    return part.data.n_queries
+
+
+def test_files_that_do_not_fit_together_are_named(tmp_path):
+    whole = made(4, 300)
+    xr.write(query_range(whole, 0, 200), tmp_path / "part-0.xr")
+    xr.write(query_range(whole, 100, 300), tmp_path / "part-1.xr")
+    with pytest.raises(xr.DataError, match=r"query 100 lies in .*part-0\.xr and .*part-1\.xr"):
+        partitioned(read_shards(str(tmp_path / "part-*.xr")), LocalEngine())
+    other = xr.RankingData.from_arrays([[1.0]], [1], group=[1])
+    xr.write(other, tmp_path / "part-1.xr", force=True)
+    with pytest.raises(xr.DataError, match=r"part-1\.xr and .*part-0\.xr differ in their features"):
+        partitioned(read_shards(str(tmp_path / "part-*.xr")), LocalEngine())
+    with pytest.raises(xr.DataError, match="there is no such file; check the pattern"):
+        read_shards(str(tmp_path / "none-*.xr"))
+
+
+def test_what_cannot_train_on_partitions_says_what_can(tmp_path):
+    xr.write(made(5, 300), tmp_path / "part-0.xr")
+    shards = read_shards(str(tmp_path / "part-*.xr"))
+    with pytest.raises(xr.IncompatibleError, match=r"RankBoost cannot train on data in several files yet; use .*DirectRank, LambdaRank"):
+        xr.RankBoost().fit(shards)
+    for name, ask in [("profile", lambda: xr.profile("nDCG", shards, [1], [1])), ("fuse", lambda: xr.fuse(shards))]:
+        with pytest.raises(xr.IncompatibleError, match=rf"{name} does not know data in several files yet, .*; xr\.read one file"):
+            ask()
+    with pytest.raises(xr.SettingError, match="give bags=0"):
+        xr.DirectRank().fit(shards)
+    with pytest.raises(xr.IncompatibleError, match=r"query by query .* use solver='lbfgs'"):
+        xr.LambdaRank(solver="sgd", learning_rate=0.1).fit(shards)
+    with pytest.raises(xr.IncompatibleError, match=r"a batch of 32 of the 300 queries .* give batch_size=300"):
+        xr.LambdaRank(learning_rate=0.1, start="random").fit(shards)
+    with pytest.raises(xr.IncompatibleError, match="nDCG, DCG, P, R and RBP, and not AP"):
+        xr.DirectRank("AP", bags=0).fit(shards)
+
+
+def test_a_worker_of_another_version_is_named():
+    with pytest.raises(xr.IncompatibleError, match=r"this process has exactrank .*, and the client has 0\.0\.1; install the same"):
+        answered(Round(b"", (), b"", "0.0.1"))
+
+
+def test_partitioned_data_knows_nothing_of_documents(tmp_path):
+    data = cut_into(made(6, 300), tmp_path, [100], 5_000)
+    assert isinstance(data, Partitioned)
+    assert not hasattr(data, "X")
+    assert not hasattr(data, "y")
