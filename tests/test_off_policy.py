@@ -213,7 +213,7 @@ def test_other_measures_are_refused(measure, simulated, data):
 
 
 def test_linear_measures_are_found_by_what_they_are():
-    assert linear_measures() == ["DCG(gain='linear')@10"]
+    assert linear_measures() == ["DCG(gain='linear')@10", "Total@10"]
 
 
 # ---- bad input

@@ -124,6 +124,8 @@ RESULTS = {
     "forces": (lambda: xr.forces(xr.Lambdas(xr.NDCG()), data(), queries=12), 12),
     "slopes": (lambda: xr.slopes(xr.Lambdas(), data(), data().y), 600),
     "clicks": (lambda: simulated().clicks, None),
+    "off-policy evaluation": (lambda: simulated().clicks.evaluate("DCG(gain='linear')@5", data(), data().y, "1/k"), 30),
+    "interleaved": (lambda: xr.interleave(data(), data().X[:, 0], data().X[:, 1]), None),
     "propensities": (lambda: simulated().clicks.propensities(bootstrap=5), None),
     "pairs": (lambda: paired().preferences, None),
     "strengths": (lambda: xr.bradley_terry(paired()), None),

@@ -85,7 +85,7 @@ class Preferences(Shown):
         return Preferences(place[self.better], place[self.worse], self.weight)
 
     def wins_and_losses(self, documents: int) -> tuple[PerDocument, PerDocument]:
-        """The weights with which each of so many documents is the better one, and the worse one, added up the same way for any order."""
+        """The total weight with which each document is the better one, and the worse one, added up the same way for any order of pairs."""
         rising = np.argsort(self.weight, kind="stable")
         better, worse, weight = self.better[rising], self.worse[rising], self.weight[rising]
         wins, losses = (np.bincount(rows, weight, documents).astype(np.float64) for rows in (better, worse))

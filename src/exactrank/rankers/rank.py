@@ -110,7 +110,7 @@ class RankBins(Bins):
 
 
 def sampled_rows(settings: Mapping[str, Any], documents: int) -> npt.NDArray[np.int32]:
-    """The numbers of the rows that LightGBM makes bins of where it gets so many."""
+    """The rows, by number, from which LightGBM would make its bins."""
     text = lgb.basic._c_str(lgb.basic._param_dict_to_str(dict(settings)))
     count, library = ctypes.c_int32(0), cast(Any, lgb.basic._LIB)  # type: ignore[attr-defined]
     lgb.basic._safe_call(library.LGBM_GetSampleCount(ctypes.c_int32(documents), text, ctypes.byref(count)))
