@@ -12,7 +12,7 @@ BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.26" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-browser test-gpu check headers docs pictures bench bench-compare trace mutate fuzz faults soak sanitize sanitize-threads clean
+.PHONY: demo test test-browser test-gpu check format types headers docs pictures bench bench-compare trace mutate fuzz faults soak sanitize sanitize-threads clean
 
 demo:
 	@$(MAKE) --question $(VENV)/.installed || echo "Installing exactrank into $(VENV). This compiles its C++ core, which takes a few minutes, once."
@@ -36,14 +36,17 @@ test-gpu: $(VENV)/.tested
 	else echo "There is no NVIDIA GPU here: the kernels are emulated on the processor, and the CUDA tests are skipped."; fi
 	$(BIN)/python -m pytest tests/test_gpu.py tests/test_torch.py tests/test_torch_ranker.py
 
-# Format, lint, types, direction of imports, headers that stand alone, strict docs; the core was built without a warning.
-check: $(VENV)/.checked headers
+# Format, lint, types, direction of imports, headers that stand alone, strict docs; the core was built without a warning. With --jobs at once.
+check: format types headers docs
+
+format: $(VENV)/.checked
 	ruff format --check .
-	clang-format --dry-run --Werror src/native/*
 	ruff check .
+	clang-format --dry-run --Werror src/native/*
+
+types: $(VENV)/.checked
 	mypy
 	lint-imports
-	mkdocs build --strict --quiet --site-dir build/site
 
 # Each header compiles by itself: it includes what it uses.
 headers: $(VENV)/.checked
@@ -52,7 +55,7 @@ headers: $(VENV)/.checked
 	  $$include -include HEADER -x c++ /dev/null
 
 docs: $(VENV)/.checked
-	mkdocs build --strict --site-dir build/site
+	mkdocs build --strict --quiet --site-dir build/site
 
 # The pictures of the documentation, into docs/img; the one of the report needs Chromium. With PICTURES="lines.svg ..." some alone.
 pictures: $(VENV)/.tested
@@ -94,7 +97,7 @@ faults: $(VENV)/.tested
 # Workers and processes that are killed, stopped and resumed at random, for half an hour: the model stays the same.
 MINUTES ?= 30
 soak: $(VENV)/.tested
-	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,measures profile line_search directrank letor cache synthetic lambdas listwise \
   network spsa structured pair_hinge cutting_plane bundle regularised_risk adarank rankboost thresholds sampled_lambdas tree_ensemble tree_text \

@@ -16,7 +16,7 @@ from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
 from exactrank.optimizers.coordinate import CoordinateSearch
-from exactrank.torch.cuda import answers, lists_of, on, stream_of
+from exactrank.torch.cuda import OnDevice, lists_of, stream_of
 from exactrank.torch.groups import Grouped, grouped
 
 QUERIES, DOCUMENTS, FEATURES = 18_900, 2_340_000, 136
@@ -78,8 +78,8 @@ def main() -> None:
     report("ranking alone", lambda: _ranking(scores, lists))
     for name in ("nDCG@10", "nDCG", "AP", "ERR@10", "RR"):
         loss = xt.RankingLoss(xr.Lambdas(xr.parse_measure(name)))
-        bound = on(loss.objective, lists, grades)
-        report(f"lambdas of {name}, values and slopes", lambda bound=bound: answers(bound, scores.detach(), None))
+        bound, weight = OnDevice(loss.objective, lists, grades), torch.ones(QUERIES, device=device, dtype=torch.float64)
+        report(f"lambdas of {name}, values and slopes", lambda bound=bound, weight=weight: bound(scores.detach(), weight))
         report(f"loss of {name}, forward and backward", lambda loss=loss: loss(scores, grades, lengths=lengths).backward())
     for objective in (xr.ListNetLoss(), xr.ListMLELoss()):
         loss = xt.RankingLoss(objective)

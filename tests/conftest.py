@@ -1,6 +1,7 @@
 """Settings for all tests: examples are drawn anew in each run, without deadlines on a busy machine. And what several files share.
 
-Fifty examples of each law are enough for a run that is repeated every day; ``--hypothesis-profile thorough`` draws a thousand.
+Thirty examples of each law are enough for a run that is repeated every day, and draws others each time; ``--hypothesis-profile
+thorough`` draws a thousand.
 """
 
 import os
@@ -13,7 +14,7 @@ from hypothesis import settings
 from tests.driver import Driver
 from tests.faults.operations import make_inputs
 
-settings.register_profile("exactrank", deadline=None, print_blob=True, max_examples=50)
+settings.register_profile("exactrank", deadline=None, print_blob=True, max_examples=30)
 settings.register_profile("thorough", settings.get_profile("exactrank"), max_examples=1000)
 settings.load_profile("exactrank")
 

@@ -55,8 +55,10 @@ def bound(measure: str, data: xr.RankingData, ties: bool = False) -> _core.Bound
     return _core.BoundMeasure(*kernel_of(measure, data), data.indptr, None, ties, W)
 
 
-def ray(measure: str, data: xr.RankingData, ties: bool) -> tuple[Any, ...]:
-    return bound(measure, data, ties), data.X[:, 1].astype(float), data.X[:, 2].astype(float)
+def steps(measure: str, ties: bool) -> object:
+    search = _core.StepSearch(bound(measure, MEDIUM, ties))
+    search.rank_part(MEDIUM.X[:, 1].astype(float), 2)
+    return search.jumps(MEDIUM.X[:, 2].astype(float), -9.0, 9.0, 2)
 
 
 def net_pass(pairs: bool) -> object:
@@ -107,8 +109,8 @@ CASES: dict[str, Callable[[], object]] = {name: (lambda ranker: lambda: ranker()
     "evaluation over and over": lambda: forever(
         lambda: _core.evaluate(LONG.X[:, 1].astype(float), LONG.indptr, [(*kernel_of("PairwiseCorrect", LONG), LONG.y, False)], 2)
     ),
-    "profile": lambda: _core.profile(*ray("PairwiseCorrect", MEDIUM, False), -9.0, 9.0, 2),
-    "profile of ties": lambda: _core.profile(*ray("bpref", MEDIUM, True), -9.0, 9.0, 2),
+    "profile": lambda: steps("PairwiseCorrect", False),
+    "profile of ties": lambda: steps("bpref", True),
     "jumping points": lambda: ranked("nDCG").best_as_published(LONG.X[:, 2].astype(float), 2),
     "line search of many lines": lambda: ranked("nDCG").best(LONG.X[:, 2].astype(float), -9.0, 9.0, 2),
     "line search": lambda: forever(lambda: ranked("nDCG@10").best(LONG.X[:, 2].astype(float), -9.0, 9.0, 2)),

@@ -18,6 +18,7 @@ REFUSALS = (ValueError, TypeError, IndexError, MemoryError, OverflowError, OSErr
 #: Arrays of any length, so that a shorter or longer one is another right call.
 OF_ANY_LENGTH = {
     ("LineSearch.events", "bins"),
+    ("StepSearch.events", "bins"),
     ("positional", "discount"),
     ("cascade", "discount"),
     ("optimistic", "discount"),
@@ -38,6 +39,7 @@ OF_ANY_LENGTH = {
     ("letor_text", "comments"),
     ("letor_text", "query_names"),
     ("summarise_columns", "x"),
+    ("column_thresholds", "x"),
     ("transpose", "x"),
     ("linear_scores", "x"),
     ("products", "x"),
@@ -109,7 +111,7 @@ def planes() -> _core.Planes:
 
 
 def boost() -> _core.RankBoost:
-    return _core.RankBoost(X, Y, INDPTR, WEIGHT, 4, 2)
+    return _core.RankBoost(X, [np.zeros(1)] * WIDTH, Y, INDPTR, WEIGHT, 2)
 
 
 def bound(kernel: _core.Kernel, ties: bool = False, grades: Any = Y) -> _core.BoundMeasure:
@@ -119,6 +121,12 @@ def bound(kernel: _core.Kernel, ties: bool = False, grades: Any = Y) -> _core.Bo
 def line_search() -> _core.LineSearch:
     made = _core.LineSearch(bound(ndcg()), 3, 5, 20)
     made.rank(SCORES, 2)
+    return made
+
+
+def step_search() -> _core.StepSearch:
+    made = _core.StepSearch(bound(ndcg()))
+    made.rank_part(SCORES, 2)
     return made
 
 
@@ -171,26 +179,35 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "evaluate": lambda: {
         "scores": SCORES, "indptr": INDPTR, "measures": [(made, Y, key, False) for made in (ndcg(),) for key in (Y, None)], "threads": 2
     },
-    "profile": ray,
     "query_jumps": ray,
     "optimistic": lambda: {
         "scores": np.ascontiguousarray(np.stack([SCORES, SLOPES])), "indptr": INDPTR, "useful": Y, "discount": DISCOUNT, "threads": 2
     },
-    "likelihood_slope": lambda: {
+    "likelihood_slopes": lambda: {
         "scores": SCORES, "slopes": SLOPES, "indptr": INDPTR, "ideal": IDEAL, "top": TOP, "weight": WEIGHT, "alpha": 0.1, "threads": 2
     },
     "BoundMeasure.__init__": lambda: {
         "kernel": ndcg(), "grades": Y, "indptr": INDPTR, "tie_key": Y, "mark_ties": False, "weight": WEIGHT
     },
-    "LineSearch.__init__": lambda: {"measure": bound(ndcg()), "lines": 3, "exchanges": 5, "events": 20},
+    "StepSearch.__init__": lambda: {"measure": bound(ndcg()), "total": 1.0, "peak": 1.0},
+    "StepSearch.rank_part": lambda: {"self": step_search(), "scores": SCORES, "threads": 2},
+    "StepSearch.counted": lambda: {"self": step_search()},
+    "StepSearch.peak": lambda: {"self": step_search()},
+    "StepSearch.outline": lambda: {"self": step_search(), "slopes": SLOPES, "low": -1.0, "high": 1.0, "threads": 2},
+    "StepSearch.events": lambda: {"self": step_search(), "bins": np.array([3, 5], np.uint32)},
+    "StepSearch.around": lambda: {"self": step_search(), "edge": 3, "low": -1.0, "high": 1.0},
+    "StepSearch.jumps": lambda: {"self": step_search(), "slopes": SLOPES, "low": -1.0, "high": 1.0, "threads": 2},
+    "LineSearch.__init__": lambda: {"measure": bound(ndcg()), "lines": 3, "exchanges": 5, "events": 20, "blocks": 1},
     "LineSearch.serves": lambda: {"measure": bound(ndcg())},
     "LineSearch.rank": lambda: {"self": line_search(), "scores": SCORES, "threads": 2},
     "LineSearch.rank_part": lambda: {"self": line_search(), "scores": SCORES, "threads": 2},
     "LineSearch.counted": lambda: {"self": line_search()},
     "LineSearch.peak": lambda: {"self": line_search()},
     "LineSearch.outline": lambda: {"self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "threads": 2},
-    "LineSearch.events": lambda: {"self": line_search(), "bins": np.array([3, 5], np.uint32), "threads": 2},
-    "LineSearch.around": lambda: {"self": line_search(), "edge": 3, "low": -1.0, "high": 1.0, "threads": 2},
+    "LineSearch.events": lambda: {
+        "self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "bins": np.array([3, 5], np.uint32), "threads": 2
+    },
+    "LineSearch.around": lambda: {"self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "edge": 3, "threads": 2},
     "from_fixed": lambda: {"value": 3, "peak": 1.0},
     "best_of_outline": lambda: {
         "numbers": np.array([3], np.uint32),
@@ -202,6 +219,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         "peak": 1.0,
         "in_bins": lambda bins: (np.zeros(0), np.zeros(0, np.int64)),
         "around": lambda edge, low, high: (low, high),
+        "expect": lambda edge: None,
     },
     "LineSearch.best": lambda: {"self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "threads": 2},
     "LineSearch.best_as_published": lambda: {"self": line_search(), "slopes": SLOPES, "threads": 2},
@@ -214,11 +232,10 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         "preferences": preferences(),
     },
     "lambdas": lambda: {"rule": rule()},
-    "sampled_lambdas": lambda: {"rule": rule(), "samples": 2, "noise": 1.0, "seed": 1, "draw": 1},
+    "sampled_lambdas": lambda: {"rule": rule(), "samples": 2, "noise": 1.0, "seed": 1, "draw": 1, "first": 1},
     "finite_difference": lambda: {"kernel": ndcg(), "grades": Y, "tie_key": Y, "step": 0.5},
     "pair_hinge": lambda: {
-        "grades": Y, "indptr": INDPTR, "weight": WEIGHT, "squared": True, "by_query": True,
-        "preferences": preferences(),
+        "grades": Y, "indptr": INDPTR, "squared": True, "pairs": 2.0, "preferences": preferences(),
     },
     "called": lambda: {"function": lambda number, scores: (0.0, scores, scores)},
     "answers": lambda: {
@@ -243,8 +260,8 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "Net.__init__": lambda: {"mean": np.zeros(WIDTH), "scale": np.ones(WIDTH), "hidden": 2},
     "Net.scores": lambda: {"self": net(), "theta": np.ones(10), "x": X, "threads": 2},
     "Net.activations": lambda: {"self": net(), "theta": np.ones(10), "x": X, "threads": 2},
-    "Net.slope": lambda: {"self": net(), **task(chosen=np.array([2, 0]), threads=2)},
-    "Net.slopes_by_block": lambda: {"self": net(), **task(chosen=np.array([2, 0]), threads=2)},
+    "Net.slope": lambda: {"self": net(), **task(chosen=np.array([2, 0]), wide=np.array([1, 0]), threads=2)},
+    "Net.slopes_by_block": lambda: {"self": net(), **task(chosen=np.array([2, 0]), wide=np.array([1, 0]), threads=2)},
     "Net.slopes_by_query": lambda: {"self": net(), **task(chosen=np.array([2, 0]), threads=2)},
     "Net.pass_over": lambda: {"self": net(), **task(order=np.array([2, 0]), rate=0.1, decay=0.0)},
     "Net.pass_over_pairs": lambda: {"self": net(), **task(grades=Y, order=np.array([2, 0]), rate=0.1, decay=0.0)},
@@ -265,12 +282,11 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         "x": X, "start": np.array([0, 1, 1, 3]), "thresholds": np.array([0.0, -1.0, 1.0]), "levels": np.arange(6.0), "threads": 2
     },
     "RankBoost.__init__": lambda: {
-        "x": X, "grades": Y, "indptr": INDPTR, "weight": WEIGHT, "limit": 4, "threads": 2,
+        "x": X, "thresholds": [np.array([-0.5, 0.5])] * WIDTH, "grades": Y, "indptr": INDPTR, "share": WEIGHT, "threads": 2,
         "preferences": preferences(),
     },
-    "RankBoost.thresholds": lambda: {"self": boost(), "feature": 1},
-    "RankBoost.best": lambda: {"self": boost(), "scores": SCORES, "threads": 2},
-    "RankBoost.moved": lambda: {"self": boost(), "scores": SCORES, "feature": 1, "threshold": 1, "alpha": 0.5},
+    "RankBoost.sums": lambda: {"self": boost(), "scores": SCORES, "exponent": 3, "threads": 2},
+    "column_thresholds": lambda: {"x": X, "limit": 4, "threads": 2},
     "Trees.__init__": lambda: dict(TREES),
     "Trees.scores": lambda: {"self": _core.Trees(**TREES), "x": X, "threads": 2, "lanes": 8},
     "LetorParser.__init__": lambda: {
@@ -293,7 +309,10 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "json_matrix": lambda: {"text": b"{[[1, null], [2, 3]]", "start": 1},
     "permute_rows": lambda: {"x": X.copy(), "order": np.arange(N)[::-1].copy()},
     "transpose": lambda: {"x": X, "columns": np.empty((WIDTH, N), np.float32), "threads": 2},
-    "order_within": lambda: {"keys": np.arange(N, dtype=np.uint64)[::-1].copy(), "indptr": INDPTR, "threads": 2},
+    "content_order": lambda: {
+        "x": X, "units": np.zeros(X.shape[1], np.int32), "stands": None, "numbers": [Y], "indptr": INDPTR, "out": np.zeros(N, np.int64),
+        "threads": 2,
+    },
     "linear_scores": lambda: {"x": X, "weights": np.ones(WIDTH), "threads": 2},
     "pulled_back": lambda: {"x": X, "slope": SLOPES, "threads": 2},
     "cubic_terms": lambda: {"dimension": 3},
@@ -370,11 +389,15 @@ def use(name: str, made: Any) -> None:
         grades = np.arange(float(N)) if name == "preference_correct" else Y  # which reads the numbers of documents
         for ties in (False, True):
             _core.evaluate(SCORES, INDPTR, [(made, grades, Y, False), (made, grades, None, ties)], 2)
-            _core.profile(bound(made, ties, grades), SCORES, SLOPES, -9.0, 9.0, 2)
+            use(name, _core.StepSearch(bound(made, ties, grades)))
         asked(_core.lambdas(_core.LambdaRule(made, grades, Y, "logistic", 1.0, 100, 100, 0.0)))
         asked(_core.finite_difference(made, grades, Y, 0.5))
     if isinstance(made, _core.BoundMeasure):
-        _core.profile(made, SCORES, SLOPES, -9.0, 9.0, 2)
+        use(name, _core.StepSearch(made))
+    if isinstance(made, _core.StepSearch):
+        made.rank_part(SCORES, 2)
+        made.jumps(SLOPES, -9.0, 9.0, 2)
+        made.outline(SLOPES, -9.0, 9.0, 2)
     if isinstance(made, _core.LineSearch):
         made.rank(SCORES, 2)
         made.best(SLOPES, -9.0, 9.0, 2)
@@ -390,7 +413,7 @@ def use(name: str, made: Any) -> None:
     if isinstance(made, _core.Net):
         made.scores(np.ones(made.size), X, 2)
     if isinstance(made, _core.RankBoost):
-        made.best(SCORES, 2)
+        made.sums(SCORES, 1, 2)
     if isinstance(made, _core.Planes):
         made.solve(1e-9, 5)
         made.drop(1)

@@ -149,8 +149,14 @@ def tip(page):
 PAPER = 1046  #: CSS pixels of A4 without its margins
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize(("width", "media"), [(375, "screen"), (800, "screen"), (1400, "screen"), (2400, "screen"), (PAPER, "print")])
+WIDTHS_OF_ALL = [(375, "screen"), (1400, "screen"), (PAPER, "print")]
+MORE_WIDTHS = [(800, "screen"), (2400, "screen")]  #: of the case with most to show
+
+
+@pytest.mark.parametrize(
+    ("case", "width", "media"),
+    [*((case, *each) for each in WIDTHS_OF_ALL for case in CASES), *(("many", *each) for each in MORE_WIDTHS)],
+)
 def test_nothing_is_cut_off_and_nothing_overlaps(opened, case, width, media):
     page = opened(case, width)
     page.emulate_media(media=media)

@@ -113,7 +113,7 @@ def covered(content):
     return np.flatnonzero(offsets)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_any_flipped_bit_is_noticed(file_bytes, data, tmp_path_factory):
     at = data.draw(st.sampled_from(covered(file_bytes).tolist()))
@@ -125,7 +125,7 @@ def test_any_flipped_bit_is_noticed(file_bytes, data, tmp_path_factory):
         xr.read(path)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_any_truncation_is_noticed(file_bytes, data, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "short.xr"
@@ -446,7 +446,7 @@ def assert_sound(data):
         assert column is None or sum(map(len, map(column.encoded, range(documents)))) <= len(column.buffer)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_footer_gives_sound_data_or_an_error(data, tmp_path_factory):
     honest = data.draw(st.sampled_from([FULL, NUMBERED]))

@@ -5,6 +5,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ from exactrank.data.synthetic import CubicPolynomial
 from exactrank.engine.engine import LocalEngine, partitioned
 from exactrank.engine.partitions import read_shards
 from exactrank.engine.together import LostWorkerError, together
-from exactrank.errors import EngineError, IncompatibleError, LostWorkerWarning
+from exactrank.errors import EngineError, LostWorkerWarning, SettingError
 from exactrank.measures.parse import parse_measure
+from exactrank.objectives.exact_sums import rounded
 from exactrank.rankers.boosted import BoostedRanker
 from exactrank.rankers.cluster_forest import Crews
-from exactrank.rankers.forest import rounded
+from exactrank.rankers.lightgbm_library import sampled_rows
 from exactrank.rankers.peers import LostRankError, Peers, listen
-from exactrank.rankers.rank import Plan, sampled_rows
+from exactrank.rankers.rank import Plan
 
 pytest.importorskip("distributed", reason="needs Dask")
 
@@ -72,6 +74,10 @@ RANKERS = {
     "sampled bins": partial(xr.LambdaMART, "AP(rel=3)", trees=5, threads=1, lightgbm={"bin_construct_sample_cnt": 5000}),
     "MART": partial(xr.MART, trees=8, threads=1, query_fraction=1.0),
     "DirectRankTrees": partial(xr.DirectRankTrees, trees=6, threads=1),
+    "DirectRankTrees of AP": partial(xr.DirectRankTrees, "AP(rel=3)", trees=4, threads=1, search="all", query_fraction=1.0),
+    "sampled lambdas": partial(xr.LambdaMART, trees=4, threads=1, lambdas="sampled", samples=2),
+    "a bag of draws": partial(xr.LambdaMART, trees=3, threads=1, bags=2),
+    "a bag of bootstrap samples": partial(xr.LambdaMART, trees=3, threads=1, bags=2, bagging="bootstrap"),
 }
 
 
@@ -92,6 +98,17 @@ def test_workers_grow_the_same_trees_for_any_cut(name: str, shards: Callable[...
         there = trained(make, shards(DATA, *cuts), engine_of(cluster))
         assert there.scorer.text == here.scorer.text
         assert there.training == here.training
+
+
+@pytest.mark.parametrize("make", [xr.LambdaMART, xr.MART, xr.DirectRankTrees])
+def test_weights_of_documents_and_means_for_missing_values(make: Any, shards: Callable[..., Any]) -> None:
+    X, rng = DATA.X.copy(), np.random.default_rng(0)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    data = replace(DATA, X=X, sample_weight=rng.uniform(0.5, 2.0, DATA.n_documents), query_weight=rng.uniform(0.5, 2.0, DATA.n_queries))
+    make = partial(make, trees=4, threads=1, missing="mean")
+    ours, theirs = trained(make, shards(data, 700, 1900), valid=VALID), make().fit(data, valid=VALID).model_
+    assert ours.predict(data).tobytes() == theirs.predict(data).tobytes()
+    assert ours.training == theirs.training
 
 
 def test_early_stopping_goes_by_the_measure_on_validation_queries(shards: Callable[..., Any], cluster: Any) -> None:
@@ -194,7 +211,7 @@ def test_an_error_of_one_worker_is_told_as_it_is(cluster: Any, tmp_path: Path) -
     xr.write(VALID, path, force=True)
     ranker, measure, names = xr.LambdaMART(trees=3, threads=1), parse_measure("nDCG@10"), data.feature_names
     settings, objective = ranker._settings(names), ranker._objective(measure)
-    plan = Plan(settings, [], names, objective, measure, ranker.draws(0), data.n_documents, data.weights, 4.0)
+    plan = Plan(settings, [], names, objective, measure, ranker.draws(0), data.n_documents, data.weights, ranker.weigher)
     with pytest.raises(xr.DataError, match=r"part\.xr is not what it was"):
         Crews.begun(plan, data, "", 1)
 
@@ -211,9 +228,20 @@ def test_workers_that_are_lost_again_and_again_are_an_error(shards: Callable[...
 
 
 def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> None:
-    with pytest.raises(IncompatibleError, match="sampled lambdas do not work on an engine; give lambdas='logistic'"):
-        trained(partial(xr.LambdaMART, trees=3, threads=1, lambdas="sampled"), shards(DATA))
+    one = partial(xr.LambdaMART, trees=3, threads=1)
+    with pytest.raises(
+        SettingError, match=r"bagging='cross-fit' are not known .*; give bagging='draws', or bagging='bootstrap', or bags=0"
+    ):
+        trained(partial(one, bags=3, bagging="cross-fit"), shards(DATA))
+    with pytest.raises(SettingError, match="leverage=2 is not known for data in several files; give leverage=0"):
+        trained(partial(xr.DirectRankTrees, trees=3, leverage=2), shards(DATA))
 
 
 def test_work_together_is_done_here_without_a_cluster() -> None:
     assert together(LocalEngine(), {"": lambda: 3}, "a number", lambda: None) == {"": 3}
+
+
+def test_workers_keep_memory_that_is_freed(cluster: Any) -> None:
+    from exactrank.engine.allocation import keep_freed_memory
+
+    assert set(cluster.run(keep_freed_memory).values()) == {os.uname().sysname == "Linux"}

@@ -295,13 +295,14 @@ def test_a_fit_whose_time_is_over_is_killed_and_can_be_strictly_judged(text, tmp
 
 
 def test_trials_without_a_value_are_failures_with_a_reason(data):
-    tuned = xr.compare(data, [ODD + "Unseen"], folds=3, trials=2)
-    assert {fit.failed for fit in tuned.fits} == {"Unseen gives no scores for validation documents, so it cannot be tuned"}
+    tuned = xr.compare(data, ["ridge", ODD + "Unseen"], ["AP(rel=9, empty='skip')", "nDCG@3"], folds=3, trials=2)
+    failed = {fit.method: fit.failed for fit in tuned.fits}
+    assert failed["Unseen"] == "Unseen gives no scores for validation documents, so it cannot be tuned"
+    assert "AP" in failed["ridge"]
+    assert all(fit.failed == failed[fit.method] for fit in tuned.fits)
+    assert "ridge failed" in str(tuned)
     untuned = xr.compare(data, [ODD + "Unseen"], folds=3)
     assert not any(fit.failed or fit.valid for fit in untuned.fits)
-    skipping = xr.compare(data, ["ridge"], ["AP(rel=9, empty='skip')", "nDCG@3"], folds=3, trials=2)
-    assert all("AP" in fit.failed for fit in skipping.fits)
-    assert "ridge failed" in str(skipping)
 
 
 def test_what_cannot_travel_between_processes_is_told(data):
@@ -415,15 +416,21 @@ def test_what_is_there_is_not_done_again_and_comes_to_the_same(data, tuned, tmp_
     assert again.seconds > whole.seconds
 
 
-def test_resuming_takes_up_what_still_holds_and_no_more(data, tmp_path):
-    how = {"data": data, "methods": [ODD + "Signed"], "folds": 3, "out": tmp_path / "out"}
-    xr.compare(**how, trials=2)
-    first = {path.name for path in (tmp_path / "out" / "fits").glob("*.trial*")}
+def test_resuming_takes_up_what_still_holds_and_no_more(data, tuned, tmp_path):
+    shutil.copytree(tuned[1], tmp_path / "out")
+    how = {"data": data, "methods": [ODD + "Signed"], "measures": "nDCG@3", "folds": 3, "out": tmp_path / "out"}
+
+    def trials():
+        return {path.name for path in (tmp_path / "out" / "fits").glob("*Signed*.trial*")}
+
+    first = trials()
     xr.compare(**how, trials=4, resume=True)
-    more = {path.name for path in (tmp_path / "out" / "fits").glob("*.trial*")}
-    assert first < more
+    assert len(first) == 9
+    assert first < trials()
+    assert len(trials()) == 12
     xr.compare(**how, trials=2, force=True)
-    assert {path.name for path in (tmp_path / "out" / "fits").glob("*.trial*")} == first
+    assert trials() < first
+    assert len(trials()) == 6
 
 
 def test_another_seed_is_another_fit_on_the_same_folds(data, tmp_path):
@@ -720,10 +727,11 @@ def test_tune_by_folds_takes_the_mean_over_queries_it_has_not_seen(data):
         assert np.ptp(judged) > 1e-6
 
 
-def test_the_demo_compares_five_methods(tmp_path, monkeypatch):
-    monkeypatch.setattr("exactrank.cli.compare.QUERIES", 30)
+def test_the_demo_compares_six_methods(tmp_path, monkeypatch):
+    monkeypatch.setattr("exactrank.cli.compare.QUERIES", 12)
+    monkeypatch.setattr("exactrank.cli.compare.TRIALS", 1)
     said = ok("demo", "--out", tmp_path / "demo")
-    for method in ("ridge", "directrank", "lambdarank", "lambdamart", "lightgbm"):
+    for method in ("blend", "ridge", "directrank", "lambdarank", "lambdamart", "lightgbm"):
         assert method in said
     assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000
 

@@ -1,18 +1,20 @@
 """A Dask cluster gives the bits of this process, whoever is lost on the way."""
 
 import json
+import logging
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
+from contextlib import contextmanager
+from copy import copy
 
 import pytest
 
 import exactrank as xr
 from exactrank.engine.engine import LocalEngine, partitioned
 from exactrank.engine.partitions import query_range, read_shards
+from tests.dask_processes import dask, scheduler_and_address
 from tests.test_engine import cut_into, made
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
@@ -20,7 +22,8 @@ distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
 @pytest.fixture(scope="module")
 def cluster():
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    quiet = {"dashboard_address": ":0", "scheduler_kwargs": {"dashboard": False}, "silence_logs": logging.CRITICAL}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, memory_limit=0, **quiet) as cluster:
         yield cluster
 
 
@@ -29,6 +32,17 @@ def client(cluster):
     with distributed.Client(cluster, set_as_default=False) as client:
         client.wait_for_workers(2, timeout=60)
         yield client
+
+
+@contextmanager
+def odd_worker(client, preload):
+    """A third worker, which runs ``preload`` before anything else."""
+    with dask("worker", client.scheduler.address, "--no-nanny", "--nthreads", "1", "--preload", preload) as process:
+        client.wait_for_workers(3, timeout=60)
+        yield process
+    deadline = time.monotonic() + 30
+    while len(client.scheduler_info()["workers"]) > 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -65,30 +79,29 @@ def pid():
 
 
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_the_model_is_the_same_when_a_worker_is_lost(shards, whole, fault):
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as own,
-        distributed.Client(own, set_as_default=False) as client,
-    ):
-        victim = sorted(client.run(pid).values())[0]
-        ranker = xr.DirectRank(bags=0, max_iter=1, engine=xr.DaskEngine(client, silence=4.0), start="zero")
-        steps = []
+def test_the_model_is_the_same_when_a_worker_is_lost(client, shards, whole, fault):
+    victim = sorted(client.run(pid).values())[0]
+    engine = Striking(client, 6, lambda: os.kill(victim, fault), silence=4.0)
+    try:
+        ours = xr.DirectRank(bags=0, max_iter=1, engine=engine, start="zero").fit(shards).model_
+    finally:
+        if fault == signal.SIGSTOP:
+            os.kill(victim, signal.SIGKILL)
+    assert engine.rounds > 6
+    assert text(ours) == text(xr.DirectRank(bags=0, max_iter=1, start="zero").fit(whole).model_)
 
-        def once(ask, data, question):
-            steps.append(0)
-            if len(steps) == 6:
-                os.kill(victim, fault)
-            return ask(data, question)
 
-        ask = ranker.engine.ask
-        ranker.engine.ask = lambda data, question: once(ask, data, question)
-        try:
-            ours = ranker.fit(shards).model_
-        finally:
-            if fault == signal.SIGSTOP:
-                os.kill(victim, signal.SIGCONT)
-        assert len(steps) > 6
-        assert text(ours) == text(xr.DirectRank(bags=0, max_iter=1, start="zero").fit(whole).model_)
+class Striking(xr.DaskEngine):
+    """Something happens before the n-th question is asked."""
+
+    def __init__(self, client, n, strike, **settings):
+        super().__init__(client, **settings)
+        self._n, self._strike = n, strike
+
+    def ask(self, data, question):
+        if self.rounds + 1 == self._n:
+            self._strike()
+        return super().ask(data, question)
 
 
 def test_a_file_that_vanished_is_named(client, tmp_path, whole):
@@ -132,28 +145,128 @@ def test_two_clients_get_what_each_asks_for(cluster, client, shards):
         assert found == {0: [expected] * 5, 1: [expected] * 5}
 
 
-def test_a_scheduler_that_is_gone_is_named(shards):
-    scheduler = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        address = next(line.split()[-1] for line in scheduler.stderr if "Scheduler at" in line)
-        with distributed.Client(address, set_as_default=False, timeout=20) as client:
-            engine = xr.DaskEngine(client, silence=2.0)
-            with pytest.raises(xr.EngineError, match=r"no worker of .* has shown a sign of life for 2 s; start workers there"):
-                engine.map(abs, [1])
-            scheduler.kill()
-            scheduler.wait(20)
-            deadline = time.monotonic() + 20
-            while client.status == "running" and time.monotonic() < deadline:
-                time.sleep(0.1)
-            with pytest.raises(xr.EngineError, match=r"the scheduler at .* is gone; start it again, and go on from the checkpoint"):
-                engine.map(abs, [1])
-    finally:
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_scheduler_that_is_lost_in_training_is_named_and_training_resumed(shards, whole, fault, monkeypatch):
+    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
+    said = {signal.SIGKILL: "is gone", signal.SIGSTOP: "has not answered for 3 s"}[fault]
+    kept = []
+
+    def keep(model):
+        kept.append(model)
+        if len(kept) == 2:
+            scheduler.send_signal(fault)
+
+    with scheduler_and_address() as (scheduler, address), distributed.Client(address, set_as_default=False, timeout=20) as client:
+        with pytest.raises(xr.EngineError, match=r"no worker of .* has shown a sign of life for 1 s; start workers there"):
+            xr.DaskEngine(client, silence=1.0).map(abs, [1])
+        with dask("worker", address, "--no-nanny", "--nthreads", "1"):
+            client.wait_for_workers(1, timeout=60)
+            engine = xr.DaskEngine(client, silence=3.0)
+            ranker = xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random", engine=engine)
+            with pytest.raises(xr.EngineError, match=rf"the scheduler at .* {said}; start it again, and go on from the checkpoint"):
+                ranker.fit(shards, checkpoint=keep)
         scheduler.kill()
-        scheduler.wait(20)
+    resumed = ranker.set_params(engine=None).fit(shards, resume=kept[-1]).model_
+    assert text(resumed) == text(ranker.fit(whole).model_)
+
+
+def test_a_worker_of_another_version_is_named(client):
+    said = r"worker tcp://.* has exactrank 0\.0\.1, and the client has .*; install the same version on both"
+    with odd_worker(client, "import exactrank; exactrank.__version__ = '0.0.1'"), pytest.raises(xr.IncompatibleError, match=said):
+        xr.DaskEngine(client).map(abs, [1, 2, 3])
+
+
+def test_a_worker_without_exactrank_is_told_what_to_install(client):
+    said = "a worker cannot import .*exactrank.*; install exactrank .*, as here, on every worker"
+    with odd_worker(client, "import sys; sys.modules['exactrank'] = None"), pytest.raises(xr.IncompatibleError, match=said):
+        xr.DaskEngine(client).map(abs, [1, 2, 3])
+
+
+def test_a_worker_that_does_not_see_the_files_is_named(client, shards):
+    hidden = "import pathlib; is_file = pathlib.Path.is_file; pathlib.Path.is_file = lambda self: self.suffix != '.xr' and is_file(self)"
+    said = r"worker tcp://.*: .*part-000\d\.xr is not there; every worker must find each file under the same path"
+    with odd_worker(client, hidden), pytest.raises(xr.DataError, match=said):
+        partitioned(shards, xr.DaskEngine(client))
+
+
+def end_the_process(number):
+    os._exit(1)
+
+
+def test_workers_that_die_of_a_task_are_an_error(cluster, client, monkeypatch):
+    """As nannies end those whose memory is full."""
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
+    with pytest.raises(xr.EngineError, match=r"1 results of end_the_process: each worker of .* died, 1 in a row, .* --memory-limit"):
+        xr.DaskEngine(client).map(end_the_process, [1])
+
+
+def set_status(name, dask_worker):
+    dask_worker.status = distributed.core.Status[name]
+
+
+def test_workers_whose_memory_is_full_are_passed_over(client):
+    engine = xr.DaskEngine(client, silence=2.0)
+    one, other = engine.alive()
+    for paused in ([one], [one, other]):
+        client.run(set_status, "paused", workers=paused)
+        deadline = time.monotonic() + 20
+        while any(client.scheduler_info()["workers"][each]["status"] != "paused" for each in paused) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if other in paused:
+            with pytest.raises(xr.EngineError, match=r"all workers of .* are paused, since their memory is nearly full; start more"):
+                engine.map(abs, [-1, -2])
+        else:
+            assert engine.map(abs, [-1, -2]) == [1, 2]
+            assert engine.told == "1 worker, 0.0 MB"
+    client.run(set_status, "running", workers=[one, other])
+
+
+def test_an_answer_that_is_not_handed_over_is_asked_for_again(client, monkeypatch):
+    engine = xr.DaskEngine(client)
+    gathered, tries = engine.gathered, []
+
+    def once(futures, limit):
+        tries.append(limit)
+        if len(tries) == 1:
+            raise TimeoutError
+        return gathered(futures, limit)
+
+    monkeypatch.setattr(engine, "gathered", once)
+    assert engine.map(abs, [-1, -2]) == [1, 2]
+    assert tries == [30.0, 60.0]
+
+
+def test_a_cluster_that_is_lost_after_training_costs_no_model(client, shards, monkeypatch):
+    engine = xr.DaskEngine(client)
+    data = partitioned(shards, engine)
+    monkeypatch.setattr(engine, "silence", 0.1)
+    monkeypatch.setattr(engine, "facts", dict)
+    engine.forget(data)
+    with pytest.raises(xr.EngineError, match="no worker of"):
+        engine.alive()
+
+
+def test_two_clients_train_at_once_on_other_data_and_measures(cluster, client, shards, whole, tmp_path):
+    other = made(9, 800, weights=True)
+    cut_into(other, tmp_path, [300], 20_000)
+    with distributed.Client(cluster, set_as_default=False) as second:
+        work = [
+            (xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=2), shards, whole, client),
+            (xr.AdaRank("AP", max_iter=2), read_shards(str(tmp_path / "part-*.xr")), other, second),
+        ]
+        found = {}
+
+        def fit(number):
+            ranker, data, _, own = work[number]
+            found[number] = text(copy(ranker).set_params(engine=xr.DaskEngine(own)).fit(data).model_)
+
+        threads = [threading.Thread(target=fit, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+    assert found == {number: text(ranker.fit(data).model_) for number, (ranker, _, data, _) in enumerate(work)}
 
 
 def test_an_interrupted_fit_goes_on_to_the_same_bits(client, shards, whole):

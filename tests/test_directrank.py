@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings, strategies as st
 from sklearn.linear_model import Ridge
 
 import exactrank as xr
-from exactrank.objectives.line_search import IdealLikelihood
+from exactrank.objectives.ideal_likelihood import IdealLikelihood
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.softmax import SoftmaxLikelihood

@@ -15,9 +15,12 @@ from exactrank.engine.engine import LocalEngine, Part, Partitioned, Round, answe
 from exactrank.engine.partitions import manifest_of, query_range, read_shards
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
 from exactrank.objectives.partitioned_profile import PartitionedProfile
+from exactrank.objectives.partitioned_search import Drawn, PartitionedSearch
 from exactrank.objectives.softmax import SoftmaxLikelihood
+from exactrank.optimizers.coordinate import Limits
 from exactrank.rankers.partitioned_data import partitioned_training_data
 from exactrank.rankers.training_data import training_data
+from exactrank.training.combinators import bootstrap
 from exactrank.training.judge import severe
 
 
@@ -46,7 +49,7 @@ def cut_into(data, folder, ends, most, engine=None):
     return partitioned(read_shards(str(folder / "part-*.xr")), engine or Shuffled(), most)
 
 
-ends = st.lists(st.integers(1, 2499), min_size=1, max_size=4, unique=True).map(sorted)
+ends = st.lists(st.integers(1, 1199), min_size=1, max_size=4, unique=True).map(sorted)
 
 
 @pytest.mark.parametrize("name", ["nDCG@10", "AP", "ERR", "P@5", "RR", "Bpref", "DCG@3", "RBP"])
@@ -60,15 +63,29 @@ def test_measures_of_partitions_are_those_of_the_whole(tmp_path, name):
     np.testing.assert_array_equal(ours.per_query, theirs.per_query)
 
 
-@settings(max_examples=8, deadline=None)
-@given(ends, st.integers(0, 99), st.booleans(), st.booleans(), st.sampled_from(["nDCG@10", "P@3", "nDCG(ties='expected')@5"]))
-def test_line_searches_over_partitions_are_those_of_the_whole(tmp_path_factory, ends, seed, weights, ties, name):
-    whole = made(seed, weights=weights, ties=ties)
+SEARCHED = [
+    "nDCG@10",
+    "P@3",
+    "nDCG(ties='expected')@5",
+    "AP",
+    "ERR@5",
+    "RR",
+    "Bpref",
+    "AP(ties='expected', empty='skip')",
+    "PairwiseCorrect",
+]
+
+
+@settings(max_examples=16, deadline=None)
+@given(ends, st.integers(0, 99), st.booleans(), st.booleans(), st.sampled_from(SEARCHED), st.sampled_from(["middle", "likelihood"]))
+def test_line_searches_over_partitions_are_those_of_the_whole(tmp_path_factory, ends, seed, weights, ties, name, point):
+    whole = made(seed, 1200, weights, ties)
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000)
     ours = partitioned_training_data(data, None, "error", 1, None).data
     theirs = training_data(whole, None, "error", 1).data
     measure = severe(xr.parse_measure(name))
-    profile, parts = LinearProfile(measure.on(theirs, threads=1), columns_of(theirs)), PartitionedProfile(measure.on(ours, threads=1), ours)
+    profile = LinearProfile(measure.on(theirs, threads=1), columns_of(theirs), point=point)
+    parts = PartitionedProfile(PartitionedSearch.of(measure.on(ours, threads=1), ours), point)
     here, there = profile.at(np.zeros(3)), parts.at(np.zeros(3))
     for k, (low, high) in [(0, (-np.inf, np.inf)), (1, (-0.5, 0.25)), (2, (0.0, np.inf)), (np.array([0.3, 0.1, 1.0]), (-np.inf, np.inf))]:
         assert here.value == there.value
@@ -76,11 +93,53 @@ def test_line_searches_over_partitions_are_those_of_the_whole(tmp_path_factory, 
         assert there.best(k, low, high) == best
         assert here.point(k, best) == there.point(k, best)
         here, there = here.moved(k, here.point(k, best)), there.moved(k, there.point(k, best))
+    same_steps(here.profile(1), there.profile(1))
     soft = [SoftmaxLikelihood(measure.on(each, threads=1), 0.01).value_and_slope(np.array([0.1, 0.2, 0.3])) for each in (theirs, ours)]
     assert soft[0][0] == soft[1][0]
     np.testing.assert_array_equal(soft[0][1], soft[1][1])
     for a, b in zip(theirs.moments, ours.moments, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def same_steps(one, other):
+    for name in ("breakpoints", "values", "at"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@settings(max_examples=6, deadline=None)
+@given(ends, st.integers(0, 99), st.booleans(), st.sampled_from(["nDCG@10", "AP", "ERR"]))
+def test_searches_of_a_bootstrap_sample_are_those_of_the_whole(tmp_path_factory, ends, seed, left_out, name):
+    whole, measure = made(seed, 1200, True), severe(xr.parse_measure(name))
+    data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000)
+    weights = bootstrap(whole, np.random.default_rng([seed, 3]))[int(left_out)]
+    here = LinearProfile(measure.on(whole, weights, 1), columns_of(whole)).at(np.ones(3))
+    draw = Drawn((seed, 3), whole.n_queries, left_out)
+    there = PartitionedProfile(PartitionedSearch.of(measure.on(data, weights, 1), data, draw)).at(np.ones(3))
+    assert here.value == there.value
+    assert here.best(1) == there.best(1)
+
+
+def minus_first(data):
+    return -data.X[:, 0]
+
+
+@settings(max_examples=10, deadline=None)
+@given(ends, st.integers(0, 99), st.sampled_from([*SEARCHED, "DCG@3", "RBP", "R@5"]), st.booleans(), st.data())
+def test_profiles_of_partitions_are_those_of_the_whole(tmp_path_factory, ends, seed, name, weights, drawn):
+    whole, folder = made(seed, 1200, weights), tmp_path_factory.mktemp("cut")
+    cut_into(whole, folder, ends, 20_000)
+    shards = read_shards(str(folder / "part-*.xr"))
+    model = xr.Model(xr.Linear(np.array([1.0, 0.5, -0.25]), whole.feature_names))
+    weight = drawn.draw(st.sampled_from([None, np.arange(whole.n_queries) % 3]))
+    for direction, numbers in [("x1", whole.X[:, 1]), (minus_first, -whole.X[:, 0]), (model, model.predict(whole))]:
+        ours, theirs = ((direction, shards), (numbers, whole))
+        given = {"weight": weight, "low": -2.0, "high": 0.5}
+        of_parts = xr.profile(name, shards, model, direction, engine=Shuffled(), **given)
+        same_steps(of_parts, xr.profile(name, whole, model.predict(whole), numbers, **given))
+        same_steps(of_parts, xr.profile(name, whole, model, direction, **given))
+        given |= drawn.draw(st.sampled_from([{}, {"point": "likelihood"}, {"low": 0.1}]))
+        found = [xr.line_search(name, data, model, along, **given) for along, data in (ours, theirs)]
+        assert found[0] == found[1]
 
 
 def test_the_outline_along_the_next_weight_comes_with_the_value_of_a_step(tmp_path):
@@ -91,19 +150,21 @@ def test_the_outline_along_the_next_weight_comes_with_the_value_of_a_step(tmp_pa
             asked.append(getattr(question, "what", ""))
             return super().ask(data, question)
 
-    whole = made(7)
+    whole = made(7, 1200)
     data = partitioned_training_data(cut_into(whole, tmp_path, [900], 20_000, Heard()), None, "error", 1, None).data
     theirs, measure = training_data(whole, None, "error", 1).data, severe(xr.parse_measure("nDCG@10"))
     here = LinearProfile(measure.on(theirs, threads=1), columns_of(theirs)).at(np.zeros(3))
-    there = PartitionedProfile(measure.on(data, threads=1), data).at(np.zeros(3))
-    for k, outlines in [(0, 1), (1, 1), (2, 0), (0, 1)]:
-        if k == 2:  # another question than the one that was expected
-            assert there.best(0) == here.best(0)
-            assert there.best(2, -0.5, 0.25) == here.best(2, -0.5, 0.25)
+    parts = PartitionedProfile(PartitionedSearch.of(measure.on(data, threads=1), data))
+    limits = Limits(low=-2.0, high=3.0)
+    parts.foresee([2, 0, 1], limits.along)
+    there = parts.at(np.zeros(3))
+    for k, outlines in [(2, 0), (0, 0), (0, 1), (1, 0)]:  # 0 is asked for twice, where 1 was foreseen
         asked.clear()
-        best = here.best(k)
-        assert there.best(k) == best
+        ends = limits.along(k, here.theta)
+        best = here.best(k, *ends)
+        assert there.best(k, *ends) == best
         assert asked.count("outline") == outlines
+        assert asked.count("events") == 1
         here, there = here.moved(k, here.point(k, best)), there.moved(k, there.point(k, best))
         assert here.value == there.value
 
@@ -112,8 +173,16 @@ RANKERS = [
     xr.DirectRank(bags=0, max_iter=2),
     xr.DirectRank(bags=0, max_iter=1, start="ridge", solver="powell"),
     xr.DirectRank("P@5", bags=0, max_iter=1, start="random", order="random"),
+    xr.DirectRank(bags=3, share=0.5),
+    xr.DirectRank("AP", bags=2, start="zero", max_iter=2),
+    xr.DirectRank("AP", bags=0, max_iter=2),
+    xr.DirectRank("ERR", bags=0, max_iter=1, point="likelihood", nonnegative=True),
+    xr.DirectRank("nDCG@10 subject to P@5 >= 0.5", bags=0, max_iter=1, start="zero"),
+    xr.DirectRank("nDCG@10 subject to P(rel=3)@5 <= 0.3", bags=0, max_iter=1),
     xr.LambdaRank(learning_rate=0.1, batch_size=5000, max_iter=5),
     xr.LambdaRank("ERR", learning_rate=0.1, batch_size=5000, max_iter=3, hidden=3, start="random"),
+    xr.LambdaRank(learning_rate=0.1, batch_size=5000, max_iter=2, polish="directrank", polish_iter=1),
+    xr.LambdaRank("AP", learning_rate=0.1, batch_size=5000, max_iter=2, hidden=2, start="random", polish="directrank", polish_iter=1),
     xr.RankNet(max_iter=4),
     xr.ListNet(max_iter=4),
     xr.SmoothRank(max_iter=3),
@@ -138,6 +207,19 @@ def test_a_model_of_partitions_is_that_of_the_whole(tmp_path, ranker):
     ours = ranker.set_params(engine=Shuffled()).fit(read_shards(str(tmp_path / "part-*.xr"))).model_
     assert json.dumps(ours.scorer.to_record()) == json.dumps(theirs.scorer.to_record())
     assert ours.training == theirs.training
+
+
+@pytest.mark.parametrize(
+    "more", [{"systems": ["x0", "x2"]}, {"nonnegative": False, "measure": "AP"}, {"measure": "P@3 subject to DCG(column='x1')@3 >= 0"}]
+)
+def test_a_fusion_of_partitions_is_that_of_the_whole(tmp_path, more):
+    drawn = made(9, 400)
+    X = np.where(np.random.default_rng(9).random(drawn.X.shape) < 0.2, np.nan, np.abs(drawn.X)).astype(np.float32)
+    X[:, 1] = np.abs(drawn.X[:, 1])
+    whole = xr.RankingData.from_arrays(X, drawn.y, group=drawn.sizes)
+    cut_into(whole, tmp_path, [150, 151], 2_000)
+    ours, theirs = (xr.fuse(data, folds=2, bootstrap=10, **more) for data in (read_shards(str(tmp_path / "part-*.xr")), whole))
+    assert ours.to_json() == theirs.to_json()
 
 
 def test_partitions_begin_where_blocks_do_and_are_of_one_file_if_possible(tmp_path):
@@ -193,27 +275,12 @@ def test_files_that_do_not_fit_together_are_named(tmp_path):
 def test_what_cannot_train_on_partitions_says_what_can(tmp_path):
     xr.write(made(5, 300), tmp_path / "part-0.xr")
     shards = read_shards(str(tmp_path / "part-*.xr"))
-    with pytest.raises(
-        xr.IncompatibleError,
-        match=r"RankBoost cannot train on data in several files yet; use LambdaMART, MART, DirectRankTrees, DirectRank",
-    ):
-        xr.RankBoost().fit(shards)
-    for name, ask in [("profile", lambda: xr.profile("nDCG", shards, [1], [1])), ("fuse", lambda: xr.fuse(shards))]:
-        with pytest.raises(xr.IncompatibleError, match=rf"{name} does not know data in several files yet, .*; xr\.read one file"):
-            ask()
-    with pytest.raises(xr.SettingError, match="give bags=0"):
-        xr.DirectRank().fit(shards)
-    with pytest.raises(xr.IncompatibleError, match=r"query by query .* use solver='lbfgs'"):
-        xr.LambdaRank(solver="sgd", learning_rate=0.1).fit(shards)
-    with pytest.raises(xr.IncompatibleError, match=r"a batch of 32 of the 300 queries .* give batch_size=300"):
-        xr.LambdaRank(learning_rate=0.1, start="random").fit(shards)
-    with pytest.raises(xr.IncompatibleError, match="nDCG, DCG, P, R and RBP, and not AP"):
-        xr.DirectRank("AP", bags=0).fit(shards)
-
-
-def test_a_worker_of_another_version_is_named():
-    with pytest.raises(xr.IncompatibleError, match=r"this process has exactrank .*, and the client has 0\.0\.1; install the same"):
-        answered(Round(b"", (), b"", "0.0.1"))
+    with pytest.raises(xr.DataError, match=r"scores must be a model, the name of a feature, or a function of a part of the data"):
+        xr.profile("nDCG", shards, [1], [1])
+    with pytest.raises(xr.IncompatibleError, match=r"device='cuda': data in several files is searched on processors; leave it out"):
+        xr.line_search("nDCG", shards, "x0", "x1", device="cuda")
+    with pytest.raises(xr.SettingError, match="give bagging='bootstrap', or bags=0"):
+        xr.DirectRank(bagging="cross-fit").fit(shards)
 
 
 def test_partitioned_data_knows_nothing_of_documents(tmp_path):

@@ -22,7 +22,7 @@ from exactrank.export.plain import ZERO, plain
 from exactrank.export.single import decimals, next_above, rounded_down
 from exactrank.export.solr import SLACK, without_slack
 from exactrank.scorers.sum import sum_of
-from exactrank.scorers.tree_text import first_trees
+from exactrank.scorers.tree_edits import first_trees
 from tests.reference import engines_search as engines
 
 FEATURES = ("bm25", "clicks", "age", "dense")

@@ -49,7 +49,7 @@ def settled(field, s):
 
 
 @given(places(), st.one_of(st.none(), MEASURES), LINKS, MARGINS, st.sampled_from([None, 1, 2]), st.sampled_from([None, 1, 3]))
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_the_exact_jacobian_equals_finite_differences(place, measure, link, margin, neighbours, truncation):
     (y, s), objective = place, Lambdas(measure, link, margin, neighbours, truncation)
     field = ForceField(objective, y)

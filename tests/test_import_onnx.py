@@ -157,7 +157,7 @@ def test_foreign_and_damaged_graphs_of_older_operators(path, says):
         loaded(path, edited(TREES, lambda _, given, model: BAD_REGRESSORS[says](given), ml_opset=3, numbers="float"))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.data())
 def test_whatever_the_bytes(path, data):
     """Bytes that were changed, cut or put in give a model or a reason."""

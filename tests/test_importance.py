@@ -83,7 +83,7 @@ def counts(measure, data):
 
 
 @given(SCORERS, queries(), MEASURES, st.integers(1, 3), SEEDS)
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_drops_and_errors_equal_the_slow_twin(scorer, data, measure, repeats, seed):
     assume(counts(measure, data))
     ours = importance(xr.Model(scorer), data, measure, repeats=repeats, seed=seed)

@@ -243,7 +243,7 @@ def test_ubjson_lists_of_one_kind_are_arrays(kind):
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_damaged_ubjson_is_refused_or_read(data):
     """Never anything but a `DataError`, and nothing that takes long."""
     whole = bytearray(boosted_ubj())
@@ -437,7 +437,7 @@ def test_damaged_ranklib_weights_are_refused(line, tmp_path):
 
 
 @given(st.integers(0, len(FOREST)), st.integers(0, 9), st.text('<>/splitreouf "=0123456789.', max_size=4))
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_damaged_ranklib_text_is_refused_or_read(at, cut, put):
     from exactrank.imports.ranklib import read
 

@@ -74,7 +74,7 @@ def parsed(text, **options):
     return parser, parser.take()
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(
     text=st.lists(lines(), min_size=1, max_size=12).map("".join),
     size=st.integers(1, 300),

@@ -10,7 +10,8 @@ from hypothesis import given, settings, strategies as st
 import exactrank as xr
 from exactrank import _core
 from exactrank.measures.families import Positional
-from exactrank.objectives.line_search import IdealLikelihood, LineSearch
+from exactrank.objectives.ideal_likelihood import IdealLikelihood
+from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.step_function import Interval
 from tests.reference import profile as reference
 from tests.strategies import MEASURES
@@ -196,3 +197,32 @@ def test_events_that_are_not_kept_give_the_same_step():
         native.rank(np.concatenate([s, u]), 1)
         steps.append(native.best(np.concatenate([t, v]), -np.inf, np.inf, 1))
     np.testing.assert_allclose(steps, [steps[2]] * 3, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("differ", [False, True], ids=["alike", "another sample"])
+@pytest.mark.parametrize("measure", ["nDCG@10", "P(ties='expected')@3", "DCG"])
+def test_keeping_only_likely_events_gives_the_same_step(measure, differ):
+    """Three blocks of queries, of which the first is the sample; its optimum is on the other side of 0 where blocks differ."""
+    rng = np.random.default_rng(3)
+    documents, first = 40_000, 16_384 // 20 * 20
+    s, t = rng.integers(0, 50, documents) / 8, rng.standard_normal(documents).astype(np.float32)
+    wanted = s + np.where(np.arange(documents) < first, 2.0, -2.0) * t if differ else s + 2.0 * t
+    data = xr.RankingData.from_arrays(
+        None, np.clip(wanted + rng.standard_normal(documents) - 4, 0, 4).round(), group=[20] * (documents // 20)
+    )
+    bound = xr.parse_measure(measure).on(data).native
+    found = {}
+    for blocks in (0, 99):
+        native = _core.LineSearch(bound, blocks=blocks)
+        native.rank(s, 1)
+        along = t, -np.inf, np.inf
+        steps = [native.best(t, *ends, threads) for ends in ((-np.inf, np.inf), (-0.5, 0.25), (0.0, 3.0)) for threads in (1, 2)]
+        outline = native.outline(*along, 2)
+        found[blocks] = [
+            steps,
+            [part.tolist() for part in outline[:3]],
+            [part.tolist() for part in native.events(*along, outline[0][::7].copy(), 2)],
+            [native.around(*along, int(edge), 2) for edge in outline[0][::97]],
+        ]
+    assert found[0] == found[99]
+    assert found[0][0][0] == found[0][0][1]

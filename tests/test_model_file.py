@@ -74,7 +74,7 @@ def test_there_is_a_golden_file_of_every_kind():
 
 
 @given(st.integers(0, 10**6), st.sampled_from(MODELS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_what_can_be_loaded_is_saved_by_the_schema(tmp_path_factory, seed, path):
     """Whatever was changed, it is refused, or means something that the schema allows."""
     file = tmp_path_factory.mktemp("changed") / "m.json"

@@ -4,15 +4,17 @@ import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from xxhash import xxh3_64_intdigest
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers import RANKERS
-from exactrank.rankers.training_data import in_content_order
+from exactrank.rankers.training_data import content_order, in_content_order
 
 from . import test_rankers
 from .test_rankers import EVERY_RANKER, judged, mean
@@ -80,6 +82,30 @@ def test_nor_do_draws_and_lambda_functions_of_users_see_it(lambdas):
     train = odd_data(0, holes=0.0)
     ours, theirs = (quick("lambdamart", lambdas=lambdas).fit(shuffled(train, draw)).model_.scorer.text for draw in (1, 2))
     assert ours == theirs
+
+
+def hashed_order(data, stands):
+    """The rows of each query by the hashes of their content, one row after the other."""
+    X = data.X if stands is None else np.where(np.isnan(data.X), stands, data.X)
+    unit = np.left_shift(np.frexp(np.nanmax(np.abs(X), axis=0))[1], 23, dtype=np.int32)
+    bits = X.view(np.int32)
+    features = np.where(np.isfinite(X) & (X != 0), bits - unit, bits)
+    numbers = [data.y, data.sample_weight, *(data.kept[name] for name in sorted(data.kept))]
+    keys = [xxh3_64_intdigest(features[i].tobytes() + b"".join(each[i].tobytes() for each in numbers)) for i in range(len(X))]
+    ends = data.indptr.tolist()
+    return [i for a, b in pairwise(ends) for i in sorted(range(a, b), key=lambda i: (keys[i], i))]
+
+
+@given(st.sampled_from([1, 2, 3, 9, 20, 27, 28, 29, 55, 56, 57, 300, 600]), st.integers(0, 2), st.booleans(), st.integers(0, 99))
+def test_content_order_is_that_of_the_hashes_of_rows(width, kept, filled, seed):
+    rng = np.random.default_rng(seed)
+    X = np.ldexp(rng.integers(-4, 5, (12, width)), rng.integers(-120, 120, width)).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[0] = 1.0
+    numbers = {f"k{i}": rng.random(12) for i in range(kept)}
+    data = xr.RankingData.from_arrays(X, rng.integers(0, 3, 12), group=[1, 4, 7], sample_weight=rng.integers(1, 3, 12), kept=numbers)
+    stands = rng.standard_normal(width).astype(np.float32) if filled else None
+    assert content_order(data, stands).tolist() == hashed_order(data, stands)
 
 
 @given(seed=st.integers(0, 10**6))

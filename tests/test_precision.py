@@ -20,7 +20,8 @@ from exactrank.data.ranking_data import checksum
 from exactrank.data.trec import Judgments, Run
 from exactrank.fuse.normalise import normalised
 from exactrank.scorers.base import sum_rounded_down
-from exactrank.scorers.tree_text import ModelText, TreeTable, moved
+from exactrank.scorers.tree_edits import moved
+from exactrank.scorers.tree_text import ModelText, TreeTable
 
 SECONDS = 1.7e9  # since 1970, in 2023
 RANKERS = {
@@ -56,7 +57,7 @@ def large_integers(draw):
 
 
 @given(large_integers(), st.booleans(), st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_feature_has_the_values_that_were_given(case, as_floats, negative):
     values, sizes = case
     values = -values if negative else values

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
+from exactrank.data.folds import Dealt
 from exactrank.objectives.ridge import ridge_paths, ridge_weights
 from exactrank.objectives.within_query import centred
 from exactrank.rankers.ridge import STRENGTHS, _chosen
@@ -72,9 +73,10 @@ def test_all_strengths_at_once_are_each_alone(seed, features):
 def test_a_fold_is_left_out(seed, features):
     """What is left is ridge regression on the other queries, in units of all."""
     X, y, qid = rows(queries=6, features=features, seed=seed)
-    data, fold = xr.RankingData.from_arrays(X, y, qid=qid), np.array([0, 1, 2, 0, 1, 2])
+    data, dealt = xr.RankingData.from_arrays(X, y, qid=qid), Dealt(6, 3, seed)
+    fold = dealt.of(0, 6)
     unit = np.sqrt(np.sum(centred(data.X, data.indptr) ** 2, axis=0))
-    for part, found in enumerate(ridge_paths(data, STRENGTHS, fold)):
+    for part, found in enumerate(ridge_paths(data, STRENGTHS, dealt)):
         seen = data.take_queries(fold != part)
         Z = centred(seen.X, seen.indptr) / unit
         for ours, l2 in zip(found, STRENGTHS, strict=True):

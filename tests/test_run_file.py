@@ -16,7 +16,7 @@ from exactrank.data.run_file import run_lines
 from exactrank.data.scores import read_scores
 from exactrank.errors import DataError, IncompatibleError, OutputExistsError, SettingError
 
-quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 tokens = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" \t\n\r\v\f"), min_size=1, max_size=3)
 #: Ties, neighbours that single precision takes for ties, and the ends of the range.
 numbers = st.sampled_from([0.0, -0.0, 1.0, math.nextafter(1, 2), 1 + 2**-23, -1.0, 5e-324, 1e-45, 1.7e308, -1.7e308, 0.1, -math.inf])

@@ -290,7 +290,7 @@ CELLS = st.one_of(st.floats(-5, 5), st.sampled_from([np.nan, np.inf, -np.inf, 1e
     st.sampled_from([np.float64, np.float32, np.float16, np.int32, bool]),
     st.sampled_from("CF"),
 )
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_an_array_is_scored_as_the_same_rows_in_lists(every_kind, number, X, kind, order):
     """Arrays take a shorter way; scores agree to the bit, and so do errors."""
 
@@ -405,7 +405,7 @@ any_json = st.recursive(
 )
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(CHANGES), any_json)
 def test_a_file_with_any_value_changed_is_a_model_or_refused(tmp_path, change, value):
     number, way = change

@@ -101,7 +101,7 @@ def test_the_core_reads_nothing_else(text):
 
 
 @given(st.text("0123456789.-+eE[], nul", max_size=12).map(lambda inner: f"[[{inner}]]".encode()))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_what_the_core_reads_is_json_and_what_is_json_it_reads(text):
     found = _core.json_matrix(text, 0)
     try:

@@ -22,7 +22,7 @@ from exactrank.rankers.base import Ranker
 from exactrank.settings import SOME, VALID, Range, Setting, setting
 
 #: Settings that keep a fit short.
-SHORT = {"trees": 6, "max_iter": 8, "leaves": 4, "min_documents": 2}
+SHORT = {"trees": 6, "max_iter": 8, "leaves": 4, "min_documents": 2, "members": "ridge, mart(trees=6)"}
 #: Results do not depend on them; or only where something is random.
 EXEMPT = {"threads", "seed", "engine"}
 ALL = [(name, one) for name in RANKERS for one in RANKERS[name].settings]

@@ -8,7 +8,7 @@ import xgboost as xgb
 
 import exactrank as xr
 from exactrank.rankers import RANKERS
-from exactrank.scorers.tree_text import first_trees
+from exactrank.scorers.tree_edits import first_trees
 
 from .test_rankers import judged, quick, rows
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import exactrank as xr
+from exactrank.objectives.on_gpu import knows as on_gpu_knows
 from tests.test_gpu import learnable, ragged
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'exactrank[torch]'")
@@ -262,6 +263,22 @@ def test_scores_on_the_gpu_get_the_same_loss_and_gradient(objective, dtype):
     again = scores.detach().cuda().requires_grad_()
     loss(again, grades.cuda(), lengths=data.sizes, query_weight=weight.cuda()).backward()
     assert torch.equal(again.grad, there.grad)  # the same bits
+
+
+@on_gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("objective", [each for each in OBJECTIVES if on_gpu_knows(each)], ids=lambda objective: type(objective).__name__)
+def test_kernels_that_are_replayed_give_the_same_bits(objective, dtype):
+    data, _, grades = tensors(3, dtype)
+    loss, kept, lengths = xt.RankingLoss(objective), grades.cuda(), torch.tensor(data.sizes).cuda()
+    for seed in range(6):
+        torch.manual_seed(seed)
+        scores, weight = torch.randn(len(grades)).to(dtype).cuda(), torch.rand(data.n_queries).cuda()
+        found = [scores.clone().requires_grad_() for _ in range(2)]
+        losses = [loss(each, y, lengths=lengths, query_weight=weight) for each, y in zip(found, (kept, kept.clone()), strict=True)]
+        sum(losses).backward()
+        assert torch.equal(losses[0], losses[1])
+        assert torch.equal(found[0].grad, found[1].grad)
 
 
 @on_gpu

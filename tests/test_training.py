@@ -124,7 +124,7 @@ def whole(run, journal=None, kill_at=None):
 
 
 @given(compositions(), st.integers(1, 12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_composition_that_is_broken_off_anywhere_arrives_at_the_same(run, kill_at):
     unbroken, _ = whole(run)
     result, journal = whole(run, kill_at=kill_at)

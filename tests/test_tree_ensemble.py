@@ -14,7 +14,8 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.scorers.tree_text import ModelText, TreeTable, first_trees, joined, scaled
+from exactrank.scorers.tree_edits import first_trees, joined, scaled
+from exactrank.scorers.tree_text import ModelText, TreeTable
 
 from .reference.trees import tree_scores
 

@@ -9,7 +9,8 @@ from hypothesis import assume, given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.scorers.plain_tree import PlainTree, text_of
-from exactrank.scorers.tree_text import ModelText, TreeTable, first_trees, for_ranking, joined, scaled
+from exactrank.scorers.tree_edits import first_trees, for_ranking, joined, scaled
+from exactrank.scorers.tree_text import ModelText, TreeTable
 
 from .reference.trees import tree_scores
 from .test_tree_ensemble import TEXT, boosters, hard_rows, trained
@@ -90,7 +91,7 @@ def test_truncated_text_is_refused(length):
 
 
 @given(st.integers(0, TREES), st.integers(0, 3), st.text("0123456789-+.e= \nTabinf", max_size=3))
-@settings(max_examples=400)
+@settings(max_examples=120)
 def test_damaged_text_is_refused_or_means_what_it_says(at, cut, put):
     """With the sizes in the header made good, so that more than they can notice it."""
     damaged = TEXT[:at] + put + TEXT[at + cut :]

@@ -15,7 +15,7 @@ import exactrank as xr
 from exactrank.objectives.losses import SquaredError
 from exactrank.rankers.forest import Bins, Trees
 from exactrank.rankers.training_data import training_data
-from exactrank.scorers.tree_text import first_trees
+from exactrank.scorers.tree_edits import first_trees
 from exactrank.stored import from_record, to_record
 from tests import killed
 

@@ -1,6 +1,8 @@
 """Two measures on the command line: goals with constraints wherever a measure is named, and ``exactrank pareto``."""
 
 import json
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
+from exactrank.cli.train import _no_worse
+from exactrank.measures.goal import parse_goal
 
 GOAL = "nDCG@3 subject to revenue@2 >= 3"
 KEEP = ("--keep-columns", "revenue")
@@ -55,6 +59,18 @@ def test_training_shows_each_constraint(shop, tmp_path):
     value = xr.load(tmp_path / "m.json").training["constraints"]
     for part in ("value", "valid"):
         assert f"{value[part]['revenue@2 >= 3']:.4f}" in told
+
+
+def test_a_checkpoint_that_keeps_the_constraints_takes_the_place_of_a_better_one_that_does_not(shop):
+    model, goal = xr.load(shop / "model.json"), parse_goal(GOAL)
+
+    def reaching(value, revenue, valid=None):
+        return replace(model, training={"value": value, "valid": valid, "constraints": {"value": {"revenue@2 >= 3": revenue}}})
+
+    ranked = [reaching(0.9, 1.0), reaching(0.9, 2.0), reaching(0.4, 3.0, 0.6), reaching(0.5, 3.5, 0.6), reaching(0.3, 3.5, 0.7)]
+    for (i, worse), (j, better) in combinations(enumerate(ranked), 2):
+        assert _no_worse(better, worse, goal)
+        assert not _no_worse(worse, better, goal) or (i, j) == (2, 3)  # as good by validation
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@
 #include <functional>
 #include <iterator>
 #include <limits>
-#include <optional>
-#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -76,12 +74,6 @@ public:
             used = {};
         }
     }
-    void add(const std::vector<Event>& events, const FixedPoint& fixed) {
-        for (const Event& event : events) {
-            const std::int64_t change = fixed(event.change);
-            add(bin_of(event.at), {change, std::max<std::int64_t>(change, 0)});
-        }
-    }
     void add(std::uint32_t number, const Bin& bin) {
         use(number, number);
         Bin& own = bins_[number];
@@ -94,6 +86,12 @@ public:
             for (std::uint32_t i = used.first; i <= used.last; ++i)
                 if (!other.bins_[i].empty()) add(i, other.bins_[i]);
         }
+    }
+    const Bin& operator[](std::uint32_t number) const { return bins_[number]; }
+    // What no value in a bin exceeds that begins at `value`.
+    static std::int64_t bound(std::int64_t value, const Bin& bin) {
+        constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+        return value > 0 && bin.up > most - value ? most : value + bin.up;
     }
     // Calls visit(number, bin) for those that hold something, in order.
     template <class Visit>
@@ -125,6 +123,8 @@ struct EventSource {
     std::function<std::vector<FixedEvent>(const std::vector<std::uint32_t>& bins)> in_bins;  // in order of place
     // The last event before the bin `edge`, or `low`, and the first that is not, or `high`.
     std::function<std::pair<double, double>(std::uint32_t edge, double low, double high)> around;
+    // Told the edge around which events may be asked for after those in bins.
+    std::function<void(std::uint32_t edge)> expect = [](std::uint32_t) {};
 };
 
 // Finds the best interval of a step function by the histogram of its events, in fixed point, and its value left of 0.
@@ -136,9 +136,7 @@ public:
         histogram.each([&](std::uint32_t number, const Histogram::Bin& bin) { value -= number < Histogram::half ? bin.change : 0; });
         histogram.each([&](std::uint32_t number, const Histogram::Bin& bin) {
             if (number > Histogram::half) add_zero(value);
-            bins_.push_back(
-                {number, value,
-                 value > 0 && bin.up > std::numeric_limits<std::int64_t>::max() - value ? std::numeric_limits<std::int64_t>::max() : value + bin.up});
+            bins_.push_back({number, value, Histogram::bound(value, bin)});
             value += bin.change;
         });
         add_zero(value);
@@ -155,6 +153,7 @@ public:
         for (std::ptrdiff_t i = first; i <= last; ++i)
             if (bins_[i].before > bins_[edge].before + same_) edge = i;
         FixedBest best{low, high, bins_[edge].before};
+        events_.expect(bins_[edge].number);
         if (!inside_a_bin(best)) std::tie(best.low, best.high) = events_.around(bins_[edge].number, low, high);
         return best;
     }
@@ -195,41 +194,5 @@ private:
     std::int64_t same_;
     std::vector<Bin> bins_;
 };
-
-// The events of all lists that lie in some bins, given in order, and what happens at 0 itself where that bin is among them.
-inline std::vector<FixedEvent> events_in(const std::vector<std::vector<Event>>& events, std::span<const std::uint32_t> bins, const FixedPoint& fixed,
-                                         std::optional<std::int64_t> at_zero, int threads) {
-    if (bins.empty()) return {};
-    std::vector<std::uint8_t> wanted(bins.back() - bins.front() + 1);
-    for (const std::uint32_t number : bins) wanted[number - bins.front()] = 1;
-    auto is_wanted = [&](double at) {
-        const std::uint32_t offset = Histogram::bin_of(at) - bins.front();
-        return offset < wanted.size() && wanted[offset];
-    };
-    std::vector<std::vector<FixedEvent>> parts(events.size());
-    parallel_for(events.size(), threads, [&](std::size_t b) {
-        for (const Event& event : events[b])
-            if (is_wanted(event.at)) parts[b].push_back({event.at, fixed(event.change)});
-    });
-    std::vector<FixedEvent> all;
-    for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
-    if (at_zero && is_wanted(0.0)) all.push_back({0.0, *at_zero});
-    sort_long(all.begin(), all.end(), [](const FixedEvent& a, const FixedEvent& b) { return a.at != b.at ? a.at < b.at : a.change < b.change; });
-    return all;
-}
-
-// The last event of all lists before the bin `edge`, or `low`, and the first that is not before it, or `high`.
-inline std::pair<double, double> events_around(const std::vector<std::vector<Event>>& events, std::uint32_t edge, double low, double high, int threads) {
-    std::vector<std::pair<double, double>> parts(events.size(), {low, high});
-    parallel_for(events.size(), threads, [&](std::size_t b) {
-        for (const Event& event : events[b]) {
-            const bool below = Histogram::bin_of(event.at) < edge;
-            parts[b].first = std::max(parts[b].first, below ? event.at : low);
-            parts[b].second = std::min(parts[b].second, below ? high : event.at);
-        }
-    });
-    for (const auto& part : parts) low = std::max(low, part.first), high = std::min(high, part.second);
-    return {low, high};
-}
 
 }  // namespace exactrank

@@ -119,11 +119,17 @@ void bind_separation(nb::module_& m);
 void bind_values(nb::module_& m);
 // Rays and line searches: bindings_lines.cpp.
 void bind_lines(nb::module_& m);
+// Step functions: bindings_steps.cpp.
+void bind_steps(nb::module_& m);
 // Sums of maxima of planes: bindings_planes.cpp.
 void bind_planes(nb::module_& m);
 // Steps of single features: bindings_boosting.cpp.
 void bind_boosting(nb::module_& m);
 // Regression trees: bindings_trees.cpp.
 void bind_trees(nb::module_& m);
+// LETOR text: bindings_letor.cpp.
+void bind_letor(nb::module_& m);
+// Matrices of features: bindings_matrices.cpp.
+void bind_matrices(nb::module_& m);
 
 }  // namespace exactrank

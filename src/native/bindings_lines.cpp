@@ -24,16 +24,6 @@ Ray checked_ray(const BoundMeasure& measure, const In<double>& scores, const In<
     return {spanned(scores), spanned(slopes), low, high};
 }
 
-nb::tuple profile(const BoundMeasure& measure, In<double> scores, In<double> slopes, double low, double high, int threads) {
-    const Ray ray = checked_ray(measure, scores, slopes, low, high);
-    Profile found;
-    {
-        nb::gil_scoped_release release;
-        found = profile_of(ray, measure, threads);
-    }
-    return nb::make_tuple(array(std::move(found.breakpoints)), array(std::move(found.values)), array(std::move(found.at)));
-}
-
 nb::tuple jumps_of_queries(const BoundMeasure& measure, In<double> scores, In<double> slopes, double low, double high, int threads) {
     const Ray ray = checked_ray(measure, scores, slopes, low, high);
     QueryJumps found;
@@ -57,20 +47,33 @@ Out<double> optimistic_bounds(InMatrix<double> scores, In<std::int64_t> indptr, 
     return bound;
 }
 
+// A search, and the scores that it ranked last.
+struct HeldSearch : LineSearch {
+    using LineSearch::LineSearch;
+    std::optional<In<double>> scores;
+
+    std::int64_t rank_held(In<double> given, int threads) {
+        require_length("scores", given.size(), documents());
+        scores = given;
+        nb::gil_scoped_release release;
+        return rank(spanned(*scores), threads);
+    }
+};
+
 template <class Slope>
-nb::tuple best_step(LineSearch& self, In<Slope> slopes, double low, double high, int threads) {
+nb::tuple best_step(HeldSearch& self, In<Slope> slopes, double low, double high, int threads) {
     require_length("slopes", slopes.size(), self.documents());
     require_finite("slopes", slopes);
     Best best;
     {
         nb::gil_scoped_release release;
-        best = self.best(spanned(slopes), low, high, threads);
+        best = self.best(Along<Slope>{spanned(slopes), low, high}, threads);
     }
     return nb::make_tuple(best.low, best.high, best.value);
 }
 
 template <class Slope>
-nb::tuple outline_of(LineSearch& self, In<Slope> slopes, double low, double high, int threads) {
+nb::tuple outline_of(HeldSearch& self, In<Slope> slopes, double low, double high, int threads) {
     require_length("slopes", slopes.size(), self.documents());
     require_finite("slopes", slopes);
     std::vector<std::uint32_t> numbers;
@@ -78,17 +81,42 @@ nb::tuple outline_of(LineSearch& self, In<Slope> slopes, double low, double high
     std::optional<LineSearch::Outline> found;
     {
         nb::gil_scoped_release release;
-        found.emplace(self.outline(spanned(slopes), low, high, threads));
+        found.emplace(self.outline(Along<Slope>{spanned(slopes), low, high}, threads));
         found->histogram.each(
             [&](std::uint32_t number, const Histogram::Bin& bin) { numbers.push_back(number), change.push_back(bin.change), up.push_back(bin.up); });
     }
     return nb::make_tuple(array(std::move(numbers)), array(std::move(change)), array(std::move(up)), found->left, found->right, found->ties);
 }
 
+template <class Slope>
+nb::tuple events_of(HeldSearch& self, In<Slope> slopes, double low, double high, In<std::uint32_t> bins, int threads) {
+    require_length("slopes", slopes.size(), self.documents());
+    require_finite("slopes", slopes);
+    require(std::is_sorted(bins.data(), bins.data() + bins.size()), "bins must rise");
+    require(bins.size() == 0 || bins(bins.size() - 1) < 2 * Histogram::half, "bins must be numbers of bins");
+    std::vector<double> at;
+    std::vector<std::int64_t> change;
+    {
+        nb::gil_scoped_release release;
+        for (const FixedEvent& event : self.events_in_bins(Along<Slope>{spanned(slopes), low, high}, BinSet(spanned(bins)), {}, threads))
+            at.push_back(event.at), change.push_back(event.change);
+    }
+    return nb::make_tuple(array(std::move(at)), array(std::move(change)));
+}
+
+template <class Slope>
+std::pair<double, double> events_beside(HeldSearch& self, In<Slope> slopes, double low, double high, std::uint32_t edge, int threads) {
+    require_length("slopes", slopes.size(), self.documents());
+    require_finite("slopes", slopes);
+    require(edge <= 2 * Histogram::half, "edge must be the number of a bin, or one more");
+    nb::gil_scoped_release release;
+    return self.around(Along<Slope>{spanned(slopes), low, high}, edge, low, high, threads);
+}
+
 // The best interval of a sum whose histogram is given; `in_bins(bins)` gives the places and changes of its events there, in order, and
-// `around(edge, low, high)` the events beside an edge.
+// `around(edge, low, high)` the events beside an edge; `expect(edge)` is told before which edge that may be.
 nb::tuple best_of_outline(In<std::uint32_t> numbers, In<std::int64_t> change, In<std::int64_t> up, std::int64_t left, double low, double high, double peak,
-                          const nb::callable& in_bins, const nb::callable& around) {
+                          const nb::callable& in_bins, const nb::callable& around, const nb::callable& expect) {
     require_length("change", change.size(), numbers.size());
     require_length("up", up.size(), numbers.size());
     Histogram histogram;
@@ -106,24 +134,27 @@ nb::tuple best_of_outline(In<std::uint32_t> numbers, In<std::int64_t> change, In
                                  for (std::size_t i = 0; i < close.size(); ++i) close[i] = {at(i), changes(i)};
                                  return close;
                              },
-                             [&](std::uint32_t edge, double from, double to) { return nb::cast<std::pair<double, double>>(around(edge, from, to)); }};
+                             [&](std::uint32_t edge, double from, double to) { return nb::cast<std::pair<double, double>>(around(edge, from, to)); },
+                             [&](std::uint32_t edge) { expect(edge); }};
     const FixedBest best = BestInterval(events, histogram, left, fixed).find(low, high);
     return nb::make_tuple(best.low, best.high, fixed.back(best.value));
 }
 
-nb::tuple likelihood_slope(In<double> scores, In<double> slopes, In<std::int64_t> indptr, In<std::int32_t> ideal, In<std::int32_t> top, In<double> weight,
-                           double alpha, int threads) {
+nb::tuple likelihood_slopes(In<double> scores, In<double> slopes, In<std::int64_t> indptr, In<std::int32_t> ideal, In<std::int32_t> top, In<double> weight,
+                            double alpha, int threads) {
     const Boundaries boundaries(indptr, scores.size());
     const Queries queries = boundaries.weighted(weight);
     require_length("slopes", slopes.size(), scores.size());
     require_orders("ideal", ideal, boundaries);
     require_length("top", top.size(), queries.count());
-    Curve curve;
+    std::vector<double> slope, curvature;
     {
         nb::gil_scoped_release release;
-        curve = likelihood_curve({spanned(scores), spanned(slopes), queries.indptr, spanned(ideal), spanned(top), queries.weight}, alpha, threads);
+        for (const Curve& curve :
+             likelihood_curves({spanned(scores), spanned(slopes), queries.indptr, spanned(ideal), spanned(top), queries.weight}, alpha, threads))
+            slope.push_back(curve.slope), curvature.push_back(curve.curvature);
     }
-    return nb::make_tuple(curve.slope, curve.curvature);
+    return nb::make_tuple(array(std::move(slope)), array(std::move(curvature)));
 }
 
 }  // namespace
@@ -132,62 +163,44 @@ void bind_lines(nb::module_& m) {
     nb::class_<BoundMeasure>(m, "BoundMeasure")
         .def("__init__", &make_bound_measure, "kernel"_a, "grades"_a.noconvert(), "indptr"_a.noconvert(), "tie_key"_a.none().noconvert(), "mark_ties"_a,
              "weight"_a.noconvert(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 7>());
-    m.def("profile", &profile, "measure"_a, "scores"_a, "slopes"_a, "low"_a, "high"_a, "threads"_a);
     m.def("query_jumps", &jumps_of_queries, "measure"_a, "scores"_a, "slopes"_a, "low"_a, "high"_a, "threads"_a);
     m.def("optimistic", &optimistic_bounds, "scores"_a, "indptr"_a, "useful"_a, "discount"_a, "threads"_a);
-    m.def("likelihood_slope", &likelihood_slope, "scores"_a, "slopes"_a, "indptr"_a, "ideal"_a, "top"_a, "weight"_a, "alpha"_a, "threads"_a);
-    m.def("best_of_outline", &best_of_outline, "numbers"_a, "change"_a, "up"_a, "left"_a, "low"_a, "high"_a, "peak"_a, "in_bins"_a, "around"_a);
+    m.def("likelihood_slopes", &likelihood_slopes, "scores"_a, "slopes"_a, "indptr"_a, "ideal"_a, "top"_a, "weight"_a, "alpha"_a, "threads"_a);
+    m.def("best_of_outline", &best_of_outline, "numbers"_a, "change"_a, "up"_a, "left"_a, "low"_a, "high"_a, "peak"_a, "in_bins"_a, "around"_a, "expect"_a);
     m.def("from_fixed", [](std::int64_t value, double peak) { return FixedPoint(peak).back(value); }, "value"_a, "peak"_a);
     m.attr("BIN_OF_ZERO") = Histogram::half;
-    nb::class_<LineSearch>(m, "LineSearch")
+    nb::class_<HeldSearch>(m, "LineSearch")
         .def(
             "__init__",
-            [](LineSearch* self, const BoundMeasure& measure, std::int32_t lines, std::size_t exchanges, std::size_t events, std::optional<double> total,
-               std::optional<double> peak) {
+            [](HeldSearch* self, const BoundMeasure& measure, std::int32_t lines, std::size_t exchanges, std::size_t events, std::size_t blocks,
+               std::optional<double> total, std::optional<double> peak) {
                 require(measure.kernel->common_discount() != nullptr, "the measure is not positional");
                 require(lines > 0 && lines <= SearchRoom::most_lines, "lines must be above 0 and at most " + std::to_string(SearchRoom::most_lines));
-                new (self) LineSearch(measure, {lines, exchanges, events}, total, peak);
+                new (self) HeldSearch(measure, {lines, exchanges, events, blocks}, total, peak);
             },
-            "measure"_a, "lines"_a = SearchRoom{}.lines, "exchanges"_a = SearchRoom{}.exchanges, "events"_a = SearchRoom{}.events, "total"_a = nb::none(),
-            "peak"_a = nb::none())
+            "measure"_a, "lines"_a = SearchRoom{}.lines, "exchanges"_a = SearchRoom{}.exchanges, "events"_a = SearchRoom{}.events,
+            "blocks"_a = SearchRoom{}.blocks, "total"_a = nb::none(), "peak"_a = nb::none(), nb::keep_alive<1, 2>())
         .def_static(
             "serves", [](const BoundMeasure& measure) { return measure.kernel->common_discount() != nullptr; }, "measure"_a)
         .def(
             "rank",
-            [](LineSearch& self, In<double> scores, int threads) {
-                require_length("scores", scores.size(), self.documents());
-                nb::gil_scoped_release release;
-                const std::int64_t value = self.rank(spanned(scores), threads);
+            [](HeldSearch& self, In<double> scores, int threads) {
+                const std::int64_t value = self.rank_held(scores, threads);
                 return self.has_value() ? self.fixed().back(value) : self.no_value();
             },
             "scores"_a, "threads"_a)
-        .def(
-            "rank_part",
-            [](LineSearch& self, In<double> scores, int threads) {
-                require_length("scores", scores.size(), self.documents());
-                nb::gil_scoped_release release;
-                return self.rank(spanned(scores), threads);
-            },
-            "scores"_a, "threads"_a)
-        .def("counted", [](const LineSearch& self) { return array(std::vector<std::uint8_t>(self.counted())); })
-        .def("peak", &LineSearch::peak)
+        .def("rank_part", &HeldSearch::rank_held, "scores"_a, "threads"_a)
+        .def("counted", [](const HeldSearch& self) { return array(std::vector<std::uint8_t>(self.counted())); })
+        .def("peak", [](const HeldSearch& self) { return self.peak(); })
         .def("outline", &outline_of<float>, "slopes"_a, "low"_a, "high"_a, "threads"_a)
         .def("outline", &outline_of<double>, "slopes"_a, "low"_a, "high"_a, "threads"_a)
-        .def(
-            "events",
-            [](const LineSearch& self, In<std::uint32_t> bins, int threads) {
-                require(std::is_sorted(bins.data(), bins.data() + bins.size()), "bins must rise");
-                require(bins.size() == 0 || bins(bins.size() - 1) < 2 * Histogram::half, "bins must be numbers of bins");
-                std::vector<double> at;
-                std::vector<std::int64_t> change;
-                for (const FixedEvent& event : self.events_in_bins(spanned(bins), {}, threads)) at.push_back(event.at), change.push_back(event.change);
-                return nb::make_tuple(array(std::move(at)), array(std::move(change)));
-            },
-            "bins"_a, "threads"_a)
-        .def("around", &LineSearch::around, "edge"_a, "low"_a, "high"_a, "threads"_a)
+        .def("events", &events_of<float>, "slopes"_a, "low"_a, "high"_a, "bins"_a, "threads"_a)
+        .def("events", &events_of<double>, "slopes"_a, "low"_a, "high"_a, "bins"_a, "threads"_a)
+        .def("around", &events_beside<float>, "slopes"_a, "low"_a, "high"_a, "edge"_a, "threads"_a)
+        .def("around", &events_beside<double>, "slopes"_a, "low"_a, "high"_a, "edge"_a, "threads"_a)
         .def(
             "best_as_published",
-            [](LineSearch& self, In<double> slopes, int threads) {
+            [](HeldSearch& self, In<double> slopes, int threads) {
                 require_length("slopes", slopes.size(), self.documents());
                 require_finite("slopes", slopes);
                 auto counts = empty<std::int64_t>(self.queries());

@@ -54,11 +54,11 @@ void bind_kinds(nb::module_& m) {
     m.def("lambdas", [](const LambdaRule& rule) { return made<Lambdas>(rule.domain, rule); }, "rule"_a, nb::keep_alive<0, 1>());
     m.def(
         "sampled_lambdas",
-        [](const LambdaRule& rule, std::int32_t samples, double noise, std::uint64_t seed, std::uint64_t draw) {
+        [](const LambdaRule& rule, std::int32_t samples, double noise, std::uint64_t seed, std::uint64_t draw, std::uint64_t first) {
             require(samples > 0, "samples must be above 0");
-            return made<SampledLambdas>(rule.domain, rule, Sampling{samples, noise, seed, draw});
+            return made<SampledLambdas>(rule.domain, rule, Sampling{samples, noise, seed, draw, first});
         },
-        "rule"_a, "samples"_a, "noise"_a, "seed"_a, "draw"_a, nb::keep_alive<0, 1>());
+        "rule"_a, "samples"_a, "noise"_a, "seed"_a, "draw"_a, "first"_a = 0, nb::keep_alive<0, 1>());
     m.def(
         "finite_difference",
         [](const Kernel& kernel, In<double> grades, In<double> tie_key, double step) {
@@ -68,14 +68,13 @@ void bind_kinds(nb::module_& m) {
         "kernel"_a, "grades"_a.noconvert(), "tie_key"_a.noconvert(), "step"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
     m.def(
         "pair_hinge",
-        [](In<double> grades, In<std::int64_t> indptr, In<double> weight, bool squared, bool by_query, GivenPairs preferences) {
+        [](In<double> grades, In<std::int64_t> indptr, bool squared, double pairs, GivenPairs preferences) {
             const Boundaries queries(indptr, grades.size());
             require_same_queries(preferences, queries);
             require_finite("grades", grades);
-            require_length("weight", weight.size(), queries.queries());
-            return made<PairHinge>(domain_of(queries), grades.data(), queries.data(), weight.data(), queries.queries(), squared, by_query, preferences);
+            return made<PairHinge>(domain_of(queries), grades.data(), queries.data(), queries.queries(), squared, pairs, preferences);
         },
-        "grades"_a, "indptr"_a, "weight"_a, "squared"_a, "by_query"_a, "preferences"_a = nb::none());
+        "grades"_a, "indptr"_a, "squared"_a, "pairs"_a, "preferences"_a = nb::none());
     m.def("called", [](nb::callable function) { return made<Called>({}, std::move(function)); }, "function"_a);
 }
 
@@ -151,25 +150,27 @@ void bind_net(nb::module_& m) {
         .def(
             "slope",
             [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
-               In<std::int64_t> chosen, int threads) {
+               In<std::int64_t> chosen, In<std::int64_t> wide, int threads) {
                 const GivenTask given(self, theta, objective, x, indptr, weight, chosen);
+                require_length("wide", wide.size(), chosen.size());
                 Steepness found;
                 {
                     nb::gil_scoped_release release;
-                    found = steepness(given.task, spanned(theta), spanned(chosen), threads);
+                    found = steepness(given.task, spanned(theta), {spanned(chosen), spanned(wide)}, threads);
                 }
                 return nb::make_tuple(found.value, array(std::move(found.slope)));
             },
-            "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "chosen"_a, "threads"_a)
+            "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "chosen"_a, "wide"_a, "threads"_a)
         .def(
             "slopes_by_block",
             [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,
-               In<std::int64_t> chosen, int threads) {
+               In<std::int64_t> chosen, In<std::int64_t> wide, int threads) {
                 const GivenTask given(self, theta, objective, x, indptr, weight, chosen);
+                require_length("wide", wide.size(), chosen.size());
                 std::vector<Steepness> found;
                 {
                     nb::gil_scoped_release release;
-                    found = steepness_by_block(given.task, spanned(theta), spanned(chosen), threads);
+                    found = steepness_by_block(given.task, spanned(theta), {spanned(chosen), spanned(wide)}, threads);
                 }
                 std::vector<double> values, slopes;
                 for (const Steepness& block : found) {
@@ -178,7 +179,7 @@ void bind_net(nb::module_& m) {
                 }
                 return nb::make_tuple(array(std::move(values)), array(std::move(slopes)));
             },
-            "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "chosen"_a, "threads"_a)
+            "theta"_a, "objective"_a, "x"_a, "indptr"_a, "weight"_a, "chosen"_a, "wide"_a, "threads"_a)
         .def(
             "slopes_by_query",
             [](const Net& self, In<double> theta, const Objective& objective, InMatrix<float> x, In<std::int64_t> indptr, In<double> weight,

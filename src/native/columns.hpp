@@ -1,16 +1,18 @@
-// What each column of a matrix holds, its columns one after the other, and its rows in another order.
+// What each column of a matrix holds, its columns one after the other, and its rows in another order: one that is given, or by their content.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "matrix.hpp"
 #include "threads.hpp"
+#include "xxh3.hpp"
 
 namespace exactrank {
 
@@ -86,13 +88,42 @@ inline void transpose(const MatrixView<const float>& x, int threads, std::span<f
     });
 }
 
-// The rows of each query, those of the smallest key first, and of equal keys in the order given.
-inline void order_within(std::span<const std::uint64_t> keys, std::span<const std::int64_t> indptr, int threads, std::span<std::int64_t> order) {
-    struct None {};
-    for_each_query<None>(indptr, threads, [&](None&, std::size_t q) {
-        const auto first = order.begin() + indptr[q], last = order.begin() + indptr[q + 1];
-        std::iota(first, last, indptr[q]);
-        std::sort(first, last, [&](std::int64_t a, std::int64_t b) { return std::pair(keys[a], a) < std::pair(keys[b], b); });
+// What documents are told apart by: their features, in units that are powers of two, and other numbers of theirs.
+struct Content {
+    MatrixView<const float> x;
+    std::span<const std::int32_t> units;           // of each feature, where the exponent of a float has its bits
+    std::span<const float> stands;                 // for missing values; may be empty
+    std::vector<std::span<const double>> numbers;  // at least one list, one number per document
+
+    std::size_t bytes() const { return 4 * x.width + 8 * numbers.size(); }
+    void write(std::size_t i, unsigned char* out) const {
+        for (std::size_t j = 0; j < x.width; ++j, out += 4) {
+            const float value = stands.empty() || !std::isnan(x.row(i)[j]) ? x.row(i)[j] : stands[j];
+            const auto bits = std::bit_cast<std::uint32_t>(value), unit = static_cast<std::uint32_t>(units[j]);
+            const std::uint32_t kept = std::isfinite(value) && value != 0 ? bits - unit : bits;
+            std::memcpy(out, &kept, 4);
+        }
+        for (const auto& each : numbers) std::memcpy(out, &each[i], 8), out += 8;
+    }
+};
+
+// The rows of each query, those of the smallest hash first, and of equal hashes in the order given.
+inline void content_order(const Content& content, std::span<const std::int64_t> indptr, int threads, std::span<std::int64_t> order) {
+    struct Scratch {
+        std::vector<unsigned char> row;
+        std::vector<std::pair<std::uint64_t, std::int64_t>> keys;
+    };
+    for_each_query<Scratch>(indptr, threads, [&](Scratch& scratch, std::size_t q) {
+        scratch.row.resize(content.bytes());
+        scratch.keys.clear();
+        Breath breath;
+        for (std::int64_t i = indptr[q]; i < indptr[q + 1]; ++i) {
+            content.write(i, scratch.row.data());
+            scratch.keys.emplace_back(xxh3::hash(scratch.row.data(), scratch.row.size()), i);
+            breath.after(scratch.row.size());
+        }
+        std::sort(scratch.keys.begin(), scratch.keys.end());
+        std::transform(scratch.keys.begin(), scratch.keys.end(), order.begin() + indptr[q], [](const auto& key) { return key.second; });
     });
 }
 

@@ -4,6 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "doubles.hpp"
 #include "jumping_points.hpp"
@@ -18,6 +21,7 @@ struct SearchRoom {
     std::int32_t lines = 1024;                          // all crossings of that many
     std::size_t exchanges = std::size_t{1} << 19;       // of many lines, in one window
     std::size_t events = std::size_t{1} << 20;          // of one side of a query
+    std::size_t blocks = 16;                            // of queries, all of whose events are kept
 };
 
 // One side of one query: the lines that matter in the order right beside 0, and their crossings.
@@ -40,6 +44,35 @@ struct SideScratch {
         at.resize(pairs), pair.resize(pairs), sequence.resize(pairs), events.resize(pairs);
     }
 };
+
+// Orders lines of equal scores, the steepest first; those of equal slopes, too, stay as they are.
+inline void steepest_first(SideScratch& side, std::int32_t first, std::int32_t last) {
+    constexpr std::int32_t few = 64;
+    if (last - first <= few) {
+        for (std::int32_t p = first + 1; p < last; ++p)
+            for (std::int32_t i = p; i > first && side.slope[i] > side.slope[i - 1]; --i) {
+                std::swap(side.slope[i], side.slope[i - 1]);
+                std::swap(side.worth[i], side.worth[i - 1]);
+            }
+        return;
+    }
+    std::vector<std::pair<double, double>> lines;
+    for (std::int32_t p = first; p < last; ++p) lines.emplace_back(side.slope[p], side.worth[p]);
+    std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (std::int32_t p = first; p < last; ++p) std::tie(side.slope[p], side.worth[p]) = lines[p - first];
+}
+
+// Of equal scores the steeper comes first; lines that coincide share what they are worth where ties `count_as_mean`.
+inline void order_ties(SideScratch& side, std::int32_t n, bool count_as_mean) {
+    for (std::int32_t first = 0, last; first < n; first = last) {
+        for (last = first + 1; last < n && side.score[last] == side.score[first];) ++last;
+        steepest_first(side, first, last);
+        for (std::int32_t a = first, b; count_as_mean && a < last; a = b) {
+            for (b = a + 1; b < last && side.slope[b] == side.slope[a];) ++b;
+            std::fill(side.worth.begin() + a, side.worth.begin() + b, std::accumulate(side.worth.begin() + a, side.worth.begin() + b, 0.0) / (b - a));
+        }
+    }
+}
 
 // Keeps of n lines, in order, those that are not below `cutoff` earlier ones at the end of the ray too; returns how many. `highest`
 // has room for `room` numbers, a multiple of eight and at least the cutoff; those beyond it are infinite.

@@ -59,24 +59,35 @@ struct Steepness {
     std::vector<double> slope;  // by the parameters
 };
 
+// Some queries, and the wide block of each.
+struct Chosen {
+    std::span<const std::int64_t> query, wide;
+};
+
 // The sums over each block of `chosen` queries.
-inline std::vector<Steepness> steepness_by_block(const Task& task, std::span<const double> theta, std::span<const std::int64_t> chosen, int threads) {
-    const auto documents = [&](std::size_t i) { return task.documents(static_cast<std::size_t>(chosen[i])); };
-    const std::vector<std::size_t> starts = sum_blocks(chosen.size(), documents);
+inline std::vector<Steepness> steepness_by_block(const Task& task, std::span<const double> theta, const Chosen& chosen, int threads) {
+    std::size_t all = 0;
+    const auto documents = [&](std::size_t i) { return task.documents(static_cast<std::size_t>(chosen.query[i])); };
+    const std::vector<std::size_t> starts = sum_blocks(chosen.query.size(), documents, [&](std::size_t i) { return chosen.wide[i]; });
+    for (std::size_t i = 0; i < chosen.query.size(); ++i) all += documents(i);
+    const int busy = static_cast<int>(std::min<std::size_t>(threads, 1 + all / documents_per_block));  // few documents are not worth a thread
     Layers layers(task.net);
     layers.load(task.net, theta.data());
     std::vector<Steepness> parts(starts.size() - 1);
-    parallel_for(parts.size(), task.objective.is_parallel() ? threads : 1, [&](std::size_t b) {
+    const std::size_t at_once = std::max<std::size_t>(1, parts.size() / (1 + all / documents_per_block));  // blocks, which share a pass
+    for_each_block(parts.size(), at_once, task.objective.is_parallel() ? busy : 1, [&](std::size_t first, std::size_t last) {
         QueryPass pass(task);
-        pass.begin(layers);
-        for (std::size_t i = starts[b]; i < starts[b + 1]; ++i) parts[b].value += pass.add(static_cast<std::size_t>(chosen[i]), true);
-        parts[b].slope = pass.end().flat(task.net);
+        for (std::size_t b = first; b < last; ++b) {
+            pass.begin(layers);
+            for (std::size_t i = starts[b]; i < starts[b + 1]; ++i) parts[b].value += pass.add(static_cast<std::size_t>(chosen.query[i]), true);
+            parts[b].slope = pass.end().flat(task.net);
+        }
     });
     return parts;
 }
 
 // The sums over `chosen` queries: those of the blocks, added in order.
-inline Steepness steepness(const Task& task, std::span<const double> theta, std::span<const std::int64_t> chosen, int threads) {
+inline Steepness steepness(const Task& task, std::span<const double> theta, const Chosen& chosen, int threads) {
     Steepness total{0, std::vector<double>(task.net.size())};
     for (const Steepness& part : steepness_by_block(task, theta, chosen, threads)) {
         total.value += part.value;

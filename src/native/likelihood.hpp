@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "sum_blocks.hpp"
 #include "threads.hpp"
 
 namespace exactrank {
@@ -25,8 +26,10 @@ struct Curve {
     double slope = 0, curvature = 0;
 };
 
-inline Curve likelihood_curve(const IdealRankings& data, double alpha, int threads) {
-    const std::vector<std::size_t> starts = query_blocks(data.indptr);
+// By blocks of queries, whose sums do not depend on the cut of the data into parts.
+inline std::vector<Curve> likelihood_curves(const IdealRankings& data, double alpha, int threads) {
+    auto documents = [&](std::size_t q) { return static_cast<std::size_t>(data.indptr[q + 1] - data.indptr[q]); };
+    const std::vector<std::size_t> starts = sum_blocks(data.indptr.size() - 1, documents);
     std::vector<Curve> parts(starts.size() - 1);
     parallel_for(parts.size(), threads, [&](std::size_t b) {
         for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) {
@@ -47,9 +50,7 @@ inline Curve likelihood_curve(const IdealRankings& data, double alpha, int threa
             }
         }
     });
-    Curve total;
-    for (const Curve& part : parts) total.slope += part.slope, total.curvature += part.curvature;
-    return total;
+    return parts;
 }
 
 }  // namespace exactrank

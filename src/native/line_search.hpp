@@ -5,10 +5,12 @@
 // network; then, in that order, the overtaken line loses a rank and the overtaker gains one. Where several lines meet the
 // order of their exchanges does not matter: what each moves adds up to the same. Where few documents are worth something each
 // of them is followed alone, through its own crossings. Where many lines matter they are taken by windows.hpp, some crossings at
-// a time. Queries are merged through a histogram over alpha, and only the bins that can hold the optimum are sorted. The events of
+// a time. Queries are merged through a histogram over alpha, and only the events in the bins that can hold the optimum are kept and sorted
+// (kept_events.hpp): a sample of the queries says which are likely to; where it was wrong, the search is made again. The events of
 // a query that has very many are not kept: streamed_best.hpp merges them as they come.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -16,31 +18,39 @@
 #include "best_interval.hpp"
 #include "bound_measure.hpp"
 #include "crossings.hpp"
+#include "kept_events.hpp"
 #include "kernel.hpp"
 #include "streamed_best.hpp"
 
 namespace exactrank {
 
-// All queries of a fit: what does not change from step to step is worked out once.
+// How fast scores change, and how far to look on either side of 0.
+template <class Slope>
+struct Along {
+    std::span<const Slope> slopes;
+    double low, high;
+};
+
+// All queries of a fit: what does not change from step to step is worked out once. The measure must outlive it, and so must scores.
 class LineSearch {
 public:
     // Of a part of all queries, `total` is the weight of all that count and `peak` what none exceeds.
     LineSearch(const BoundMeasure& measure, const SearchRoom& room, std::optional<double> total = {}, std::optional<double> peak = {})
-        : indptr_(measure.indptr.begin(), measure.indptr.end()),
+        : indptr_(measure.indptr),
           mark_ties_(measure.mark_ties),
           cutoff_(measure.kernel->cutoff()),
           room_(room),
           starts_(query_blocks(indptr_)),
-          tie_key_(measure.tie_key.begin(), measure.tie_key.end()) {
+          tie_key_(measure.tie_key) {
         const std::size_t documents = measure.documents(), queries = measure.queries();
-        score_.resize(documents), worth_.resize(documents), document_.resize(documents), per_rank_.resize(documents);
+        document_.resize(documents), worth_.resize(documents);
         constant_.resize(queries), least_.resize(queries), retrieved_.resize(queries);
         has_ties_.resize(queries), alike_.resize(queries), left_out_.resize(queries);
         counted_.resize(queries);
         weigh(measure, total, peak);
-        events_.resize(starts_.size() - 1), histograms_.resize(starts_.size() - 1), unkept_.resize(starts_.size() - 1);
+        events_.resize(starts_.size() - 1), unkept_.resize(starts_.size() - 1);
     }
-    std::size_t documents() const { return score_.size(); }
+    std::size_t documents() const { return worth_.size(); }
     std::size_t queries() const { return value_.size(); }
 
     // Which queries count, and what no query exceeds: with the weight of all that count, what the parts of a whole need of each other.
@@ -50,10 +60,10 @@ public:
 
     // Takes the scores at 0 of the searches to come, and returns the value there.
     std::int64_t rank(std::span<const double> scores, int threads) {
+        score_ = scores;
         parallel_for(starts_.size() - 1, threads, [&](std::size_t b) {
-            network::Buffer keys;
-            std::vector<std::uint8_t> tied;
-            for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) rank_one(scores, q, keys, tied);
+            RankScratch scratch;
+            for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) rank_one(q, scratch);
         });
         std::int64_t sum = 0;
         for (const double value : value_) sum += fixed_(value);
@@ -70,47 +80,54 @@ public:
         bool ties;  // may these two differ?
     };
     template <class Slope>
-    Outline outline(std::span<const Slope> slopes, double low, double high, int threads) {
-        const std::size_t blocks = starts_.size() - 1;
-        std::vector<std::int64_t> right(blocks), left(blocks);
-        parallel_for(blocks, threads, [&](std::size_t b) {
-            SideScratch side;
-            events_[b].clear(), unkept_[b].clear();
-            for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) {
-                right[b] += fixed_(high > 0 ? search(slopes, q, +1, high, side, b) : value_[q]);
-                left[b] += fixed_(low < 0 ? search(slopes, q, -1, -low, side, b) : value_[q]);
-            }
-            histograms_[b].clear();
-            histograms_[b].add(events_[b], fixed_);
-        });
+    Outline outline(const Along<Slope>& along, int threads) {
+        std::vector<std::size_t> sample, others;
+        for (std::size_t b = 0; b + 1 < starts_.size(); ++b) (starts_.size() - 1 <= room_.blocks || b % one_in == 0 ? sample : others).push_back(b);
         total_.clear();
-        for (std::size_t b = 0; b < blocks; ++b) total_.add(histograms_[b]);
+        for (auto& events : events_) events = {};
+        kept_ = BinSet(true);
+        Beside found = search_blocks(along, sample, &total_, threads);
+        const bool all = std::any_of(sample.begin(), sample.end(), [&](std::size_t b) { return !unkept_[b].empty(); });
+        if (!others.empty()) {
+            if (!all) {
+                kept_ = likely_bins(total_, found.left, found.right, events_, share_kept);
+                for (const std::size_t b : sample) keep_likely(events_[b]);
+            }
+            const Beside more = search_blocks(along, others, &total_, threads);
+            found = {found.left + more.left, found.right + more.right};
+        }
         const bool ties = std::any_of(has_ties_.begin(), has_ties_.end(), [](std::uint8_t t) { return t != 0; });
-        return {total_, std::accumulate(left.begin(), left.end(), std::int64_t{0}), std::accumulate(right.begin(), right.end(), std::int64_t{0}), ties};
+        return {total_, found.left, found.right, ties};
     }
-    // Of the last outline, whose events were all kept.
-    std::vector<FixedEvent> events_in_bins(std::span<const std::uint32_t> bins, std::optional<std::int64_t> at_zero, int threads) const {
+    // Of the last outline, which was along the same line and whose events were all kept.
+    template <class Slope>
+    std::vector<FixedEvent> events_in_bins(const Along<Slope>& along, const BinSet& bins, std::optional<std::int64_t> at_zero, int threads) {
+        keep(along, bins, threads);
         return events_in(events_, bins, fixed_, at_zero, threads);
     }
-    std::pair<double, double> around(std::uint32_t edge, double low, double high, int threads) const {
+    template <class Slope>
+    std::pair<double, double> around(const Along<Slope>& along, std::uint32_t edge, double low, double high, int threads) {
+        keep(along, bins_beside(total_, edge), threads);
         return events_around(events_, edge, low, high, threads);
     }
     template <class Slope>
-    Best best(std::span<const Slope> slopes, double low, double high, int threads) {
-        const Outline found = outline(slopes, low, high, threads);
+    Best best(const Along<Slope>& along, int threads) {
+        const Outline found = outline(along, threads);
         FixedBest best;
         if (std::any_of(unkept_.begin(), unkept_.end(), [](const auto& sides) { return !sides.empty(); })) {
-            Outwards leftwards{sources(slopes, -1, -low), -1, -low, found.left, fixed_}, rightwards{sources(slopes, +1, high), +1, high, found.right, fixed_};
+            keep(along, BinSet(true), threads);
+            Outwards leftwards{sources(along.slopes, -1, -along.low), -1, -along.low, found.left, fixed_};
+            Outwards rightwards{sources(along.slopes, +1, along.high), +1, along.high, found.right, fixed_};
             best = streamed_best(leftwards, rightwards, found.ties);
         } else {
             const auto at_zero = found.ties ? std::optional(found.right - found.left) : std::nullopt;
             if (at_zero) total_.add(Histogram::half, {*at_zero, std::max<std::int64_t>(*at_zero, 0)});
-            const EventSource events{[&](const std::vector<std::uint32_t>& bins) { return events_in_bins(bins, at_zero, threads); },
+            const EventSource events{[&](const std::vector<std::uint32_t>& bins) { return events_in_bins(along, BinSet(bins), at_zero, threads); },
                                      [&](std::uint32_t edge, double from, double to) {
                                          if (at_zero) (edge > Histogram::half ? from : to) = edge > Histogram::half ? std::max(from, 0.0) : std::min(to, 0.0);
-                                         return around(edge, from, to, threads);
+                                         return around(along, edge, from, to, threads);
                                      }};
-            best = BestInterval(events, total_, found.left, fixed_).find(low, high);
+            best = BestInterval(events, total_, found.left, fixed_).find(along.low, along.high);
         }
         return {best.low, best.high, has_value() ? fixed_.back(best.value) : no_value()};
     }
@@ -119,23 +136,24 @@ public:
     Best best_as_published(std::span<const Slope> slopes, int threads, std::span<std::int64_t> counts) {
         const std::size_t blocks = starts_.size() - 1;
         std::vector<double> leftmost(blocks);
+        std::vector<std::vector<Event>> events(blocks);
         parallel_for(blocks, threads, [&](std::size_t b) {
             Lines lines;
             std::vector<std::int32_t> order;
-            events_[b].clear();
             for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) {
-                const std::int64_t begin = indptr_[q], before = static_cast<std::int64_t>(events_[b].size());
+                const std::int64_t begin = indptr_[q], before = static_cast<std::int64_t>(events[b].size());
                 const std::int32_t n = retrieved_[q];
-                lines.score.assign(score_.begin() + begin, score_.begin() + begin + n);
-                lines.worth.assign(worth_.begin() + begin, worth_.begin() + begin + n);
-                lines.slope.resize(n);
-                for (std::int32_t p = 0; p < n; ++p) lines.slope[p] = static_cast<double>(slopes[begin + document_[begin + p]]);
-                leftmost[b] += constant_[q] + jumping_points(lines, n, cutoff_, discount_.data(), drop_.data(), order, events_[b]);
-                counts[q] = static_cast<std::int64_t>(events_[b].size()) - before;
+                lines.score.resize(n), lines.worth.resize(n), lines.slope.resize(n);
+                for (std::int32_t p = 0; p < n; ++p) {
+                    const std::int64_t i = begin + document_[begin + p];
+                    lines.score[p] = score_[i], lines.worth[p] = worth_[i], lines.slope[p] = static_cast<double>(slopes[i]);
+                }
+                leftmost[b] += constant_[q] + jumping_points(lines, n, cutoff_, discount_.data(), drop_.data(), order, events[b]);
+                counts[q] = static_cast<std::int64_t>(events[b].size()) - before;
             }
         });
         std::vector<Event> all;
-        for (std::size_t b = 0; b < blocks; ++b) all.insert(all.end(), events_[b].begin(), events_[b].end());
+        for (std::size_t b = 0; b < blocks; ++b) all.insert(all.end(), events[b].begin(), events[b].end());
         sort_long(all.begin(), all.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
         double value = std::accumulate(leftmost.begin(), leftmost.end(), 0.0);
         Best best{-HUGE_VAL, all.empty() ? HUGE_VAL : all[0].at, value};
@@ -167,7 +185,7 @@ private:
             counted_[q] = !std::isnan(empty);
             total += counted_[q] ? weight[q] : 0.0;
             constant_[q] = std::isnan(empty) ? 0.0 : empty * weight[q];
-            double* worth = per_rank_.data() + indptr_[q];
+            double* worth = worth_.data() + indptr_[q];
             kernel.worths(query, scratch, worth);
             double most = std::isnan(empty) ? 0.0 : std::abs(empty);
             for (std::int32_t i = 0; i < count; ++i)
@@ -180,7 +198,7 @@ private:
         total_weight_ = of_all.value_or(total);
         peak_ = peak.value_or(peak_);
         fixed_ = FixedPoint(peak_);
-        for (double& worth : per_rank_) worth /= total_weight_;
+        for (double& worth : worth_) worth /= total_weight_;
         for (double& constant : constant_) constant /= total_weight_;
         value_ = constant_;
         discount_.assign(longest + 1, 0.0);
@@ -188,25 +206,93 @@ private:
         drop_.resize(longest);
         for (std::size_t r = 0; r < longest; ++r) drop_[r] = discount_[r] - discount_[r + 1];
     }
-    void rank_one(std::span<const double> scores, std::size_t q, network::Buffer& keys, std::vector<std::uint8_t>& tied) {
+    struct RankScratch {
+        network::Buffer keys;
+        std::vector<std::uint8_t> tied;
+        std::vector<double> worth;  // by position
+    };
+    void rank_one(std::size_t q, RankScratch& scratch) {
         if (left_out_[q]) return;
         const std::int64_t begin = indptr_[q];
         const auto count = static_cast<std::int32_t>(indptr_[q + 1] - begin);
         std::int32_t* order = document_.data() + begin;
-        tied.resize(count);
-        const QueryScores query{scores.data() + begin, tie_key_.empty() ? nullptr : tie_key_.data() + begin, count};
-        retrieved_[q] = ranked_count(rank_query(keys, query, order, tied.data()));
-        has_ties_[q] = std::any_of(tied.begin(), tied.begin() + retrieved_[q], [](std::uint8_t t) { return t != 0; });
-        for (std::int32_t p = 0; p < retrieved_[q]; ++p) score_[begin + p] = query.score[order[p]], worth_[begin + p] = per_rank_[begin + order[p]];
-        const double* worth = worth_.data() + begin;
-        least_[q] = retrieved_[q] > 0 ? *std::min_element(worth, worth + retrieved_[q]) : 0.0;
+        std::vector<std::uint8_t>& tied = scratch.tied;
+        tied.resize(count), scratch.worth.resize(count);
+        const QueryScores query{score_.data() + begin, tie_key_.empty() ? nullptr : tie_key_.data() + begin, count};
+        const std::int32_t n = retrieved_[q] = ranked_count(rank_query(scratch.keys, query, order, tied.data()));
+        has_ties_[q] = std::any_of(tied.begin(), tied.begin() + n, [](std::uint8_t t) { return t != 0; });
+        double* worth = scratch.worth.data();
+        for (std::int32_t p = 0; p < n; ++p) worth[p] = worth_[begin + order[p]];
+        least_[q] = n > 0 ? *std::min_element(worth, worth + n) : 0.0;
         value_[q] = constant_[q];
-        for (std::int32_t first = 0, last; first < retrieved_[q]; first = last) {
-            for (last = first + 1; mark_ties_ && last < retrieved_[q] && tied[last];) ++last;
+        for (std::int32_t first = 0, last; first < n; first = last) {
+            for (last = first + 1; mark_ties_ && last < n && tied[last];) ++last;
             const double share = std::accumulate(worth + first, worth + last, 0.0) / (last - first);
             for (std::int32_t p = first; p < last; ++p) value_[q] += share * discount_[p];
         }
-        alike_[q] = std::all_of(worth, worth + retrieved_[q], [&](double w) { return w == worth[0]; });
+        alike_[q] = std::all_of(worth, worth + n, [&](double w) { return w == worth[0]; });
+    }
+    // Values right beside 0, added up.
+    struct Beside {
+        std::int64_t left = 0, right = 0;
+    };
+    // Searches along the queries of some blocks: keeps their events in the bins kept_, and adds all of them to the histogram, if one is given.
+    template <class Slope>
+    Beside search_blocks(const Along<Slope>& along, std::span<const std::size_t> blocks, Histogram* histogram, int threads) {
+        std::vector<Beside> beside(starts_.size() - 1);
+        const std::size_t lanes = std::min<std::size_t>(std::max(threads, 1), blocks.size());
+        histograms_.resize(std::max(lanes, histograms_.size()));  // one for each thread: sums of whole numbers are the same in any order
+        std::atomic<std::size_t> next{0};
+        parallel_for(lanes, threads, [&](std::size_t lane) {
+            LaneScratch scratch{histograms_[lane]};
+            for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < blocks.size();) {
+                breathe();
+                beside[blocks[i]] = search_block(along, blocks[i], scratch);
+            }
+        });
+        Beside sum;
+        for (const Beside& each : beside) sum.left += each.left, sum.right += each.right;
+        for (std::size_t lane = 0; histogram && lane < lanes; ++lane) histogram->add(histograms_[lane]);
+        return sum;
+    }
+    struct LaneScratch {
+        explicit LaneScratch(Histogram& own) : histogram(own) { histogram.clear(); }
+        Histogram& histogram;
+        SideScratch side;
+        std::vector<Event> events, kept;  // of a query, and of a block
+    };
+    template <class Slope>
+    Beside search_block(const Along<Slope>& along, std::size_t b, LaneScratch& scratch) {
+        Beside sum;
+        unkept_[b].clear();
+        scratch.kept.clear();
+        for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) {
+            scratch.events.clear();
+            sum.right += fixed_(along.high > 0 ? search(along.slopes, q, +1, along.high, scratch, b) : value_[q]);
+            sum.left += fixed_(along.low < 0 ? search(along.slopes, q, -1, -along.low, scratch, b) : value_[q]);
+            for (const Event& event : scratch.events) {
+                const std::int64_t change = fixed_(event.change);
+                if (change == 0) continue;  // less than the unit of all sums
+                const std::uint32_t bin = Histogram::bin_of(event.at);
+                scratch.histogram.add(bin, {change, std::max<std::int64_t>(change, 0)});
+                if (kept_.has(bin)) scratch.kept.push_back(event);
+            }
+        }
+        events_[b] = std::vector<Event>(scratch.kept.begin(), scratch.kept.end());
+        return sum;
+    }
+    void keep_likely(std::vector<Event>& events) const {
+        std::erase_if(events, [&](const Event& event) { return !kept_.has(Histogram::bin_of(event.at)); });
+        events.shrink_to_fit();
+    }
+    // Sees to it that the events in some bins are kept.
+    template <class Slope>
+    void keep(const Along<Slope>& along, const BinSet& bins, int threads) {
+        if (kept_.includes(bins)) return;
+        kept_.add(bins);
+        std::vector<std::size_t> blocks(starts_.size() - 1);
+        std::iota(blocks.begin(), blocks.end(), 0);
+        search_blocks(along, blocks, nullptr, threads);
     }
     // Lines that matter on one side of a query, and its value right beside 0.
     struct LaidOut {
@@ -232,28 +318,32 @@ private:
             most = slope > most ? slope : most;
         }
         if (least == most) return {0, value_[q]};
-        std::copy(score_.begin() + begin, score_.begin() + begin + n, side.score.begin());
-        for (std::int32_t p = 0; p < n; ++p) side.worth[p] = worth_[begin + p] - least_[q];
+        for (std::int32_t p = 0; p < n; ++p) {
+            const std::int64_t i = begin + document_[begin + p];
+            side.score[p] = score_[i], side.worth[p] = worth_[i] - least_[q];
+        }
         double value = value_[q];
         if (has_ties_[q]) {
-            order_ties(side, n);
+            order_ties(side, n, mark_ties_);
             value = constant_[q];
             for (std::int32_t p = 0; p < n; ++p) value += (side.worth[p] + least_[q]) * discount_[p];
         }
         for (std::int32_t p = 0; p < n; ++p) side.end[p] = std::isinf(limit) ? side.slope[p] : side.score[p] + limit * side.slope[p];
         return {keep_those_that_matter(side, n, cutoff_), value};
     }
-    // Appends the events of one side of a query to those of block b, and returns its value right beside 0.
+    // Appends the events of one side of a query, which is in block b, and returns its value right beside 0.
     template <class Slope>
-    double search(std::span<const Slope> slopes, std::size_t q, double sign, double limit, SideScratch& side, std::size_t b) {
+    double search(std::span<const Slope> slopes, std::size_t q, double sign, double limit, LaneScratch& scratch, std::size_t b) {
+        SideScratch& side = scratch.side;
+        std::vector<Event>& events = scratch.events;
         const auto [m, beside] = lay_out(slopes, q, sign, limit, side);
         if (m > room_.lines) {
-            if (!keep_all(windows(side, m, limit), sign, events_[b])) unkept_[b].push_back({q, sign});
+            if (!keep_all(windows(side, m, limit), sign, events)) unkept_[b].push_back({q, sign});
         } else if (few_are_useful(side, m)) {
-            append_one_by_one(side, m, limit, discount_.data(), sign, events_[b]);
+            append_one_by_one(side, m, limit, discount_.data(), sign, events);
         } else if (m > 0) {
             const std::int32_t crossings = sorted_crossings(side, m, limit);
-            events_[b].insert(events_[b].end(), side.events.data(), exchanged(side, m, crossings, drop_.data(), sign, side.events.data()));
+            events.insert(events.end(), side.events.data(), exchanged(side, m, crossings, drop_.data(), sign, side.events.data()));
         }
         return beside;
     }
@@ -296,43 +386,18 @@ private:
         found.emplace_back(std::move(kept));
         return found;
     }
-    // Orders lines of equal scores; those of equal slopes, too, stay as they are.
-    static void steepest_first(SideScratch& side, std::int32_t first, std::int32_t last) {
-        constexpr std::int32_t few = 64;
-        if (last - first <= few) {
-            for (std::int32_t p = first + 1; p < last; ++p)
-                for (std::int32_t i = p; i > first && side.slope[i] > side.slope[i - 1]; --i) {
-                    std::swap(side.slope[i], side.slope[i - 1]);
-                    std::swap(side.worth[i], side.worth[i - 1]);
-                }
-            return;
-        }
-        std::vector<std::pair<double, double>> lines;
-        for (std::int32_t p = first; p < last; ++p) lines.emplace_back(side.slope[p], side.worth[p]);
-        std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-        for (std::int32_t p = first; p < last; ++p) std::tie(side.slope[p], side.worth[p]) = lines[p - first];
-    }
-    // Of equal scores the steeper comes first; lines that coincide share what they are worth where ties count as a mean.
-    void order_ties(SideScratch& side, std::int32_t n) const {
-        for (std::int32_t first = 0, last; first < n; first = last) {
-            for (last = first + 1; last < n && side.score[last] == side.score[first];) ++last;
-            steepest_first(side, first, last);
-            for (std::int32_t a = first, b; mark_ties_ && a < last; a = b) {
-                for (b = a + 1; b < last && side.slope[b] == side.slope[a];) ++b;
-                std::fill(side.worth.begin() + a, side.worth.begin() + b, std::accumulate(side.worth.begin() + a, side.worth.begin() + b, 0.0) / (b - a));
-            }
-        }
-    }
-    std::vector<std::int64_t> indptr_;
+    static constexpr std::size_t one_in = 16;       // of the blocks is a sample
+    static constexpr double share_kept = 1.0 / 16;  // of its events
+    std::span<const std::int64_t> indptr_;
     bool mark_ties_;
     std::int32_t cutoff_;
     SearchRoom room_;
     std::vector<std::size_t> starts_;
-    std::vector<double> tie_key_, per_rank_;  // by document
-    std::vector<double> constant_;            // of a query, whatever its order
-    std::vector<double> discount_, drop_;     // by position
-    std::vector<double> score_, worth_;       // by position in the ranking at 0
-    std::vector<std::int32_t> document_;
+    std::span<const double> tie_key_, score_;  // by document
+    std::vector<double> worth_;                // of a document at rank 1
+    std::vector<double> constant_;             // of a query, whatever its order
+    std::vector<double> discount_, drop_;      // by position
+    std::vector<std::int32_t> document_;       // by position in the ranking at 0
     std::vector<std::int32_t> retrieved_;
     std::vector<double> least_;                   // that a document of the query is worth
     std::vector<std::uint8_t> left_out_;          // has the query no weight?
@@ -343,8 +408,9 @@ private:
     FixedPoint fixed_;
     std::vector<std::vector<Event>> events_;   // by block
     std::vector<std::vector<Unkept>> unkept_;  // by block
-    std::vector<Histogram> histograms_;
+    std::vector<Histogram> histograms_;        // by thread
     Histogram total_;
+    BinSet kept_;  // whose events are at hand
 };
 
 }  // namespace exactrank

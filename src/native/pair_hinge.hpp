@@ -163,22 +163,19 @@ private:
 
 class PairHinge final : public Objective {
 public:
-    // Each query's share is 1 / its pairs, or for all queries 1 / the mean number of pairs; in that mean queries have weights of mean 1.
-    PairHinge(const double* grades, const std::int64_t* indptr, const double* weight, std::size_t queries, bool squared, bool by_query,
-              std::shared_ptr<const Preferences> preferences)
+    // Each query's share is 1 / `pairs` or, where that is 0, 1 / its own pairs.
+    PairHinge(const double* grades, const std::int64_t* indptr, std::size_t queries, bool squared, double pairs, std::shared_ptr<const Preferences> preferences)
         : squared_(squared), ideal_(indptr[queries]), above_(indptr[queries]), share_(queries), preferences_(std::move(preferences)) {
         network::Buffer keys;
-        double all = 0;
         Breath breath;
         for (std::size_t q = 0; q < queries; ++q) {
             const std::int64_t begin = indptr[q];
-            double pairs = place(keys, grades + begin, static_cast<std::int32_t>(indptr[q + 1] - begin), &ideal_[begin], &above_[begin]);
-            if (preferences_) pairs += preferences_->total(q);
-            share_[q] = pairs > 0 ? 1 / pairs : 1.0;
+            double own = place(keys, grades + begin, static_cast<std::int32_t>(indptr[q + 1] - begin), &ideal_[begin], &above_[begin]);
+            if (preferences_) own += preferences_->total(q);
+            if (pairs > 0) own = pairs;
+            share_[q] = own > 0 ? 1 / own : 1.0;
             breath.after(64 * static_cast<std::size_t>(indptr[q + 1] - begin));
-            all += weight[q] * pairs;
         }
-        if (!by_query) share_.assign(queries, all > 0 ? static_cast<double>(queries) / all : 1.0);
     }
 
     void answer(const Scored& scored, Scratch& scratch, const Answer& wanted) const override {

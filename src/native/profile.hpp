@@ -1,66 +1,201 @@
-// The mean of a measure over all queries along a ray: the queries' jumps, sorted and added up.
+// The mean of any measure over all queries along a ray. Changes are whole numbers of a small unit, so that their sums are the same in any order,
+// and parts of the queries can be added up.
 #pragma once
 
+#include <optional>
+
+#include "best_interval.hpp"
 #include "sweep.hpp"
 #include "threads.hpp"
 
 namespace exactrank {
 
-struct Profile {
-    std::vector<double> breakpoints, values, at;
+// A jump of the mean.
+struct FixedJump {
+    double at;
+    std::int64_t to, from;
 };
 
-// A sum whose rounding errors are added up beside it (Neumaier 1974).
-class ExactSum {
-public:
-    void add(double x) {
-        const double sum = sum_ + x;
-        rest_ += std::abs(sum_) >= std::abs(x) ? (sum_ - sum) + x : (x - sum) + sum_;
-        sum_ = sum;
-    }
-    double value() const { return sum_ + rest_; }
-
-private:
-    double sum_ = 0, rest_ = 0;
-};
-
-// Sorts the lists one by one, then merges neighbours until one is left.
-inline std::vector<Jump> merged(std::vector<std::vector<Jump>>& lists, int threads) {
-    auto earlier = [](const Jump& a, const Jump& b) { return a.at < b.at; };
-    parallel_for(lists.size(), threads, [&](std::size_t i) { std::stable_sort(lists[i].begin(), lists[i].end(), breathing(earlier)); });
+// Sorts the lists one by one, merges neighbours until one is left, and adds up the jumps at one place.
+inline std::vector<FixedJump> merged(std::vector<std::vector<FixedJump>>& lists, int threads) {
+    auto earlier = [](const FixedJump& a, const FixedJump& b) { return a.at < b.at; };
+    parallel_for(lists.size(), threads, [&](std::size_t i) { std::sort(lists[i].begin(), lists[i].end(), breathing(earlier)); });
     for (std::size_t apart = 1; apart < lists.size(); apart *= 2)
         parallel_for((lists.size() + 2 * apart - 1) / (2 * apart), threads, [&](std::size_t i) {
             const std::size_t a = 2 * apart * i, b = a + apart;
             if (b >= lists.size()) return;
-            std::vector<Jump> both(lists[a].size() + lists[b].size());
+            std::vector<FixedJump> both(lists[a].size() + lists[b].size());
             std::merge(lists[a].begin(), lists[a].end(), lists[b].begin(), lists[b].end(), both.begin(), breathing(earlier));
             lists[a].swap(both);
             lists[b] = {};
         });
-    return lists.empty() ? std::vector<Jump>{} : std::move(lists[0]);
+    std::vector<FixedJump> all = lists.empty() ? std::vector<FixedJump>{} : std::move(lists[0]);
+    std::size_t kept = 0;
+    for (const FixedJump& jump : all) {
+        if (kept > 0 && all[kept - 1].at == jump.at)
+            all[kept - 1].to += jump.to, all[kept - 1].from += jump.from;
+        else
+            all[kept++] = jump;
+    }
+    all.resize(kept);
+    return all;
 }
 
-// Adds the jumps up from the left so that the value at 0 is `here`.
-inline Profile summed(const std::vector<Jump>& jumps, double here) {
-    Profile profile;
-    ExactSum running;
-    running.add(here);
-    for (const Jump& jump : jumps) {
-        if (jump.at > 0) break;
-        running.add(-jump.to);
-        if (jump.at < 0) running.add(-jump.from);
+// Searches along lines for measures of any kind; line_search.hpp is faster for positional ones.
+class StepSearch {
+public:
+    // Of a part of all queries, `total` is the weight of all that count and `peak` what none exceeds.
+    StepSearch(const BoundMeasure& measure, std::optional<double> total, std::optional<double> peak)
+        : measure_(measure),
+          starts_(query_blocks(measure.indptr)),
+          counted_(measure.queries()),
+          score_(measure.documents()),
+          events_(starts_.size() - 1),
+          histograms_(starts_.size() - 1) {
+        double sum = 0;
+        Scratch scratch;
+        Breath breath;
+        for (std::size_t q = 0; q < measure.queries(); ++q) {
+            breath.after(16 * static_cast<std::size_t>(measure.count(q)));
+            counted_[q] = !std::isnan(extreme(q, scratch));
+            sum += counted_[q] ? measure.weight[q] : 0.0;
+        }
+        total_weight_ = total.value_or(sum);
+        peak_ = peak.value_or(peak_);
+        fixed_ = FixedPoint(peak_);
     }
-    profile.values.push_back(running.value());
-    for (std::size_t first = 0, last; first < jumps.size(); first = last) {
-        for (last = first; last < jumps.size() && jumps[last].at == jumps[first].at; ++last) running.add(jumps[last].to);
-        const double there = running.value();
-        for (std::size_t i = first; i < last; ++i) running.add(jumps[i].from);
-        profile.breakpoints.push_back(jumps[first].at);
-        profile.at.push_back(there);
-        profile.values.push_back(running.value());
+    std::size_t documents() const { return score_.size(); }
+
+    // Which queries count, and what no query exceeds: with the weight of all that count, what the parts of a whole need of each other.
+    const std::vector<std::uint8_t>& counted() const { return counted_; }
+    double peak() const { return peak_; }
+
+    // Takes the scores at 0 of the searches to come, and returns the value there.
+    std::int64_t rank(std::span<const double> scores, int threads) {
+        std::copy(scores.begin(), scores.end(), score_.begin());
+        return over_blocks(threads, [&](std::size_t b) {
+            std::int64_t sum = 0;
+            Scratch scratch;
+            Breath breath;
+            for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) {
+                if (!counts(q)) continue;
+                sum += fixed(q, value_at_zero(q, scratch));
+                breath.after(64 * static_cast<std::size_t>(measure_.count(q)));
+            }
+            return sum;
+        });
     }
-    return profile;
-}
+    // What is known of the function along a line: its events' histogram, and its values beside 0.
+    struct Outline {
+        const Histogram& histogram;
+        std::int64_t left, right;
+        bool ties;  // may these two differ?
+    };
+    Outline outline(std::span<const double> slopes, double low, double high, int threads) {
+        std::vector<std::int64_t> left(starts_.size() - 1), right(starts_.size() - 1);
+        std::vector<std::uint8_t> ties(starts_.size() - 1);
+        const std::int64_t here = over_blocks(threads, [&](std::size_t b) {
+            events_[b].clear(), histograms_[b].clear();
+            const std::int64_t sum = swept({score_, slopes, low, high}, b, [&](std::size_t q, const Jump& jump) {
+                if (jump.at == 0)
+                    left[b] -= fixed(q, jump.to), right[b] += fixed(q, jump.from), ties[b] = 1;
+                else
+                    events_[b].push_back({jump.at, fixed(q, jump.to + jump.from)});
+            });
+            for (const FixedEvent& event : events_[b]) histograms_[b].add(Histogram::bin_of(event.at), {event.change, std::max<std::int64_t>(event.change, 0)});
+            return sum;
+        });
+        total_.clear();
+        for (const Histogram& histogram : histograms_) total_.add(histogram);
+        return {total_, std::accumulate(left.begin(), left.end(), here), std::accumulate(right.begin(), right.end(), here),
+                std::count(ties.begin(), ties.end(), 1) > 0};
+    }
+    // The events of the last outline that lie in some bins.
+    std::vector<FixedEvent> events_in(std::span<const std::uint32_t> bins) const {
+        std::vector<std::uint8_t> wanted(2 * std::size_t{Histogram::half});
+        for (const std::uint32_t number : bins) wanted[number] = 1;
+        std::vector<FixedEvent> all;
+        for (const auto& events : events_)
+            std::copy_if(events.begin(), events.end(), std::back_inserter(all), [&](const FixedEvent& event) { return wanted[Histogram::bin_of(event.at)]; });
+        return all;
+    }
+    // Its last event before the bin `edge`, or `low`, and the first that is not before it, or `high`.
+    std::pair<double, double> around(std::uint32_t edge, double low, double high) const {
+        for (const auto& events : events_)
+            for (const FixedEvent& event : events) {
+                const bool below = Histogram::bin_of(event.at) < edge;
+                (below ? low : high) = below ? std::max(low, event.at) : std::min(high, event.at);
+            }
+        return {low, high};
+    }
+
+    // All jumps of the function along a line, in order, and its value at 0.
+    std::pair<std::vector<FixedJump>, std::int64_t> jumps(std::span<const double> slopes, double low, double high, int threads) const {
+        std::vector<std::vector<FixedJump>> lists(starts_.size() - 1);
+        const std::int64_t here = over_blocks(threads, [&](std::size_t b) {
+            return swept({score_, slopes, low, high}, b,
+                         [&](std::size_t q, const Jump& jump) { lists[b].push_back({jump.at, fixed(q, jump.to), fixed(q, jump.from)}); });
+        });
+        return {merged(lists, threads), here};
+    }
+
+private:
+    bool counts(std::size_t q) const { return counted_[q] && measure_.weight[q] > 0; }
+    // What a value, or a change of it, is worth to the mean.
+    std::int64_t fixed(std::size_t q, double value) const { return fixed_(value * measure_.weight[q] / total_weight_); }
+
+    double value_at_zero(std::size_t q, Scratch& scratch) const {
+        const std::int32_t count = measure_.count(q);
+        const double* grade = measure_.grades.data() + measure_.begin(q);
+        scratch.order.resize(count), scratch.ranked.resize(count), scratch.tied.resize(count);
+        std::uint8_t* tied = measure_.mark_ties ? scratch.tied.data() : nullptr;
+        const std::int32_t retrieved = ranked_count(rank_query(scratch.keys, measure_.scored(q, score_), scratch.order.data(), tied));
+        for (std::int32_t r = 0; r < retrieved; ++r) scratch.ranked[r] = grade[scratch.order[r]];
+        return measure_.kernel->value({grade, scratch.ranked.data(), tied, count, retrieved}, scratch);
+    }
+    // The value of a query, best grades first; the peak rises to its size, and to that of the worst first.
+    double extreme(std::size_t q, Scratch& scratch) {
+        const double* grade = measure_.grades.data() + measure_.begin(q);
+        std::vector<double>& at = scratch.ranked;
+        at.assign(grade, grade + measure_.count(q));
+        const Ranked query{grade, at.data(), nullptr, measure_.count(q), measure_.count(q)};
+        sort_long(at.begin(), at.end(), std::greater<>());
+        const double best = measure_.kernel->value(query, scratch);
+        if (std::isnan(best)) return best;
+        std::reverse(at.begin(), at.end());
+        peak_ = std::max({peak_, std::abs(best), std::abs(measure_.kernel->value(query, scratch))});
+        return best;
+    }
+    template <class Work>
+    std::int64_t over_blocks(int threads, Work&& work) const {
+        std::vector<std::int64_t> sums(starts_.size() - 1);
+        parallel_for(sums.size(), threads, [&](std::size_t b) { sums[b] = work(b); });
+        return std::accumulate(sums.begin(), sums.end(), std::int64_t{0});
+    }
+    // Calls visit(q, jump) for each jump of the queries of a block, and returns their value at 0.
+    template <class Visit>
+    std::int64_t swept(const Ray& ray, std::size_t b, Visit&& visit) const {
+        Sweep sweep(ray, measure_);
+        std::vector<Jump> jumps;
+        std::int64_t here = 0;
+        for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) {
+            if (!counts(q)) continue;
+            jumps.clear();
+            here += fixed(q, sweep.query(q, jumps));
+            for (const Jump& jump : jumps) visit(q, jump);
+        }
+        return here;
+    }
+    const BoundMeasure measure_;
+    std::vector<std::size_t> starts_;
+    std::vector<std::uint8_t> counted_;  // is the query not skipped?
+    std::vector<double> score_;          // at 0
+    double total_weight_ = 0, peak_ = 1;
+    FixedPoint fixed_;
+    std::vector<std::vector<FixedEvent>> events_;  // by block
+    std::vector<Histogram> histograms_;
+    Histogram total_;
+};
 
 // The jumps of each query by itself, one query after the other, and each query's value at 0.
 struct QueryJumps {
@@ -83,31 +218,6 @@ inline QueryJumps query_jumps(const Ray& ray, const BoundMeasure& measure, int t
     });
     for (const auto& part : parts) found.jumps.insert(found.jumps.end(), part.begin(), part.end());
     return found;
-}
-
-// The weighted mean; queries whose value is NaN are left out.
-inline Profile profile_of(const Ray& ray, const BoundMeasure& measure, int threads) {
-    const std::vector<std::size_t> starts = query_blocks(measure.indptr);
-    const std::span<const double> weight = measure.weight;
-    const std::size_t queries = measure.queries();
-    std::vector<std::vector<Jump>> jumps(starts.size() - 1);
-    std::vector<double> here(queries);
-    parallel_for(jumps.size(), threads, [&](std::size_t b) {
-        Sweep sweep(ray, measure);
-        for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) {
-            const std::size_t first = jumps[b].size();
-            if (weight[q] == 0) continue;
-            here[q] = sweep.query(q, jumps[b]);
-            for (std::size_t i = first; i < jumps[b].size(); ++i) jumps[b][i].to *= weight[q], jumps[b][i].from *= weight[q];
-        }
-    });
-    ExactSum total, sum;
-    for (std::size_t q = 0; q < queries; ++q)
-        if (!std::isnan(here[q])) total.add(weight[q]), sum.add(weight[q] * here[q]);
-    Profile profile = summed(merged(jumps, threads), sum.value());
-    for (auto* values : {&profile.values, &profile.at})
-        for (double& value : *values) value /= total.value();
-    return profile;
 }
 
 }  // namespace exactrank

@@ -5,6 +5,9 @@
 //   force_k = w_q [e^{-H_k} sum_{i: y_i < y_k} e^{H_i}  -  e^{H_k} sum_{j: y_j > y_k} e^{-H_j}]                            (2)
 //   edge(h) = sum_k force_k h(x_k) / loss(H),    h(x) = [x_f > t]                                                          (3)
 //
+// The sums of forces are taken in fixed point, so that they are the same in any order: of threads, or of machines that hold a part of the
+// documents each. The sizes of all forces add up to at most twice the loss, which says in which unit.
+//
 // A pair weighs what it adds to (1), so (2) is the weight of the pairs in which k is the better one less that of the others, and (3)
 // the mean of h(better) - h(worse). All sums over pairs go through sums over the grades of a query: no pair is ever looked at, and
 // a round takes O(documents x features) for all thresholds. Pairs that are given beside the grades are looked at one by one, each times
@@ -21,17 +24,11 @@
 
 namespace exactrank {
 
-// The threshold with the largest edge to either side; none has any: threshold -1.
-struct BestEdge {
-    double edge = 0;
-    std::size_t feature = 0;
-    std::int64_t threshold = -1;
-};
-
 // Sums over one query's documents, by level of grade.
 struct LevelSums {
     std::vector<double> rise, fall;  // of e^{H - c} and of e^{c - H}, by document
     std::vector<double> below, above;
+    std::vector<double> force;  // by document
 };
 
 // One query's part of (1) and, in `force`, of (2), without w. Scores are taken from the middle c of their range, which changes no
@@ -63,27 +60,21 @@ inline double given_forces(std::span<const Preference> pairs, const LevelSums& s
     return loss;
 }
 
-// The best threshold by (3) times the loss among those of a feature, from the forces and bins of n documents.
+// Adds the forces of n documents, in fixed point, to the `sums` of their bins.
 template <class Bin>
-BestEdge best_threshold(const Bin* bin, const double* force, std::size_t n, std::size_t thresholds, std::vector<double>& room) {
+void add_by_bin(const Bin* bin, const std::uint64_t* force, std::size_t n, std::span<std::uint64_t> sums, std::vector<std::uint64_t>& room) {
     constexpr std::size_t turns = sizeof(Bin) == 1 ? 4 : 1;  // neighbours often share a bin, and would wait for each other
-    room.assign(turns * (thresholds + 1), 0.0);
-    double* sums = room.data();
+    room.assign(turns * sums.size(), 0);
     std::size_t i = 0;
     for (; i + turns <= n; i += turns)
-        for (std::size_t turn = 0; turn < turns; ++turn) sums[turns * bin[i + turn] + turn] += force[i + turn];
-    for (; i < n; ++i) sums[turns * bin[i]] += force[i];
-    BestEdge best;
-    double beyond = 0;
-    for (std::size_t t = thresholds; t-- > 0;) {
-        for (std::size_t turn = 0; turn < turns; ++turn) beyond += sums[turns * (t + 1) + turn];
-        if (std::abs(beyond) > std::abs(best.edge)) best.edge = beyond, best.threshold = static_cast<std::int64_t>(t);
-    }
-    return best;
+        for (std::size_t turn = 0; turn < turns; ++turn) room[turns * bin[i + turn] + turn] += force[i + turn];
+    for (; i < n; ++i) room[turns * bin[i]] += force[i];
+    for (std::size_t b = 0; b < room.size(); ++b) sums[b / turns] += room[b];
 }
 
 class RankBoost {
 public:
+    // `queries` have as weights what a pair of theirs is of all.
     RankBoost(Bins&& bins, std::span<const double> grades, const Queries& queries, std::shared_ptr<const Preferences> preferences)
         : bins_(std::move(bins)),
           preferences_(std::move(preferences)),
@@ -91,74 +82,66 @@ public:
           share_(queries.weight.begin(), queries.weight.end()),
           levels_(queries.count()),
           level_(bins_.rows()) {
-        double all = 0;
         Breath breath;
         for (std::size_t q = 0; q < share_.size(); ++q) {
             const auto begin = static_cast<std::size_t>(indptr_[q]), count = static_cast<std::size_t>(indptr_[q + 1]) - begin;
-            all += share_[q] * (place(q, grades.subspan(begin, count)) + (preferences_ ? preferences_->total(q) : 0.0));
+            place(q, grades.subspan(begin, count));
             breath.after(64 * count);
         }
-        for (double& share : share_) share /= all;
     }
 
-    const Bins& bins() const { return bins_; }
+    std::size_t rows() const { return bins_.rows(); }
+    std::size_t queries() const { return share_.size(); }
+    // How many bins all features have.
+    std::size_t bins() const {
+        std::size_t all = bins_.width();
+        for (std::size_t j = 0; j < bins_.width(); ++j) all += bins_.thresholds(j);
+        return all;
+    }
 
-    // (1), and the largest (3).
-    std::pair<double, BestEdge> best(std::span<const double> score, int threads) const {
-        std::vector<double> force(bins_.rows()), losses(share_.size());
-        for_each_query<LevelSums>(indptr_, threads, [&](LevelSums& sums, std::size_t q) {
-            const std::int64_t begin = indptr_[q], end = indptr_[q + 1];
-            losses[q] = pair_forces(score.data() + begin, &level_[begin], end - begin, levels_[q], sums, &force[begin]);
-            if (preferences_) losses[q] += given_forces(preferences_->of(q), sums, &force[begin]);
+    // Of each query its part of (1), and of each bin of each feature the sum of (2) in units of 2^(exponent - 60), where (1) is below
+    // 2^exponent; of larger losses, and of those that are no numbers, the sums say nothing. Negative ones are their two's complement.
+    void sums(std::span<const double> score, int exponent, int threads, std::span<double> losses, std::span<std::uint64_t> sums) const {
+        std::vector<std::uint64_t> forces(rows());
+        const double unit = std::ldexp(1.0, exponent - 60), most = std::ldexp(1.0, exponent + 1);
+        for_each_query<LevelSums>(indptr_, threads, [&](LevelSums& room, std::size_t q) {
+            const std::int64_t begin = indptr_[q], n = indptr_[q + 1] - begin;
+            std::vector<double>& force = room.force;
+            force.resize(n);
+            losses[q] = pair_forces(score.data() + begin, &level_[begin], n, levels_[q], room, force.data());
+            if (preferences_) losses[q] += given_forces(preferences_->of(q), room, force.data());
             losses[q] *= share_[q];
-            for (std::int64_t i = begin; i < end; ++i) force[i] *= share_[q];
+            for (std::int64_t i = 0; i < n; ++i) {
+                const double own = force[i] * share_[q];
+                forces[begin + i] = std::abs(own) <= most ? static_cast<std::uint64_t>(static_cast<std::int64_t>(std::nearbyint(own / unit))) : 0;
+            }
         });
-        double loss = 0;
-        for (const double each : losses) loss += each;
-        BestEdge best = best_of_all(force, threads);
-        best.edge /= loss;
-        return {loss, best};
-    }
-
-    // The scores after `alpha` was added to those of the documents beyond a threshold.
-    void move(std::span<const double> score, std::size_t feature, std::size_t threshold, double alpha, std::span<double> out) const {
-        bins_.with_column(feature, [&](const auto* bin) {
-            for (std::size_t i = 0; i < bins_.rows(); ++i) out[i] = score[i] + (bin[i] > threshold ? alpha : 0.0);
+        std::vector<std::size_t> starts{0};
+        for (std::size_t j = 0; j < bins_.width(); ++j) starts.push_back(starts.back() + bins_.thresholds(j) + 1);
+        std::fill(sums.begin(), sums.end(), 0);
+        for_each_block(bins_.width(), std::max<std::size_t>(1, (1 << 17) / rows()), threads, [&](std::size_t first, std::size_t last) {
+            std::vector<std::uint64_t> room;
+            for (std::size_t j = first; j < last; ++j)
+                bins_.with_column(j,
+                                  [&](const auto* bin) { add_by_bin(bin, forces.data(), rows(), sums.subspan(starts[j], starts[j + 1] - starts[j]), room); });
         });
     }
 
 private:
-    // Numbers the grades of a query from the least up, and gives the number of its pairs.
-    double place(std::size_t q, std::span<const double> grade) {
+    // Numbers the grades of a query from the least up.
+    void place(std::size_t q, std::span<const double> grade) {
         const std::size_t begin = indptr_[q], n = grade.size();
         std::vector<double> rising(grade.begin(), grade.end());
         std::sort(rising.begin(), rising.end());
-        double pairs = 0;
-        for (std::size_t i = 0; i < n; ++i) pairs += std::lower_bound(rising.begin(), rising.end(), grade[i]) - rising.begin();
         rising.erase(std::unique(rising.begin(), rising.end()), rising.end());
         for (std::size_t i = 0; i < n; ++i)
             level_[begin + i] = static_cast<std::int32_t>(std::lower_bound(rising.begin(), rising.end(), grade[i]) - rising.begin());
         levels_[q] = rising.size();
-        return pairs;
     }
-    BestEdge best_of_all(const std::vector<double>& force, int threads) const {
-        const std::size_t n = bins_.rows(), width = bins_.width();
-        std::vector<BestEdge> found(width);
-        for_each_block(width, std::max<std::size_t>(1, (1 << 17) / n), threads, [&](std::size_t first, std::size_t last) {
-            std::vector<double> room;
-            for (std::size_t j = first; j < last; ++j)
-                found[j] = bins_.with_column(j, [&](const auto* bin) { return best_threshold(bin, force.data(), n, bins_.thresholds(j).size(), room); });
-        });
-        BestEdge best;
-        for (std::size_t j = 0; j < width; ++j)
-            if (std::abs(found[j].edge) > std::abs(best.edge)) best = {found[j].edge, j, found[j].threshold};
-        return best;
-    }
-
     Bins bins_;
     std::shared_ptr<const Preferences> preferences_;  // null: none
     std::vector<std::int64_t> indptr_;
-    std::vector<double> share_;        // w of (1)
+    std::vector<double> share_;        // w of (1), over the sum that makes loss(0) 1
     std::vector<std::size_t> levels_;  // how many grades a query has
     std::vector<std::int32_t> level_;  // of each document
 };

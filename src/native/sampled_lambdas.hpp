@@ -13,7 +13,7 @@ namespace exactrank {
 struct Sampling {
     std::int32_t samples;
     double noise;
-    std::uint64_t seed, draw;
+    std::uint64_t seed, draw, first;  // `first`: the number of the first query in the whole, where this is a part of it
 };
 
 namespace splitmix {
@@ -79,7 +79,7 @@ private:
         Breath breath;
         for (std::int32_t sample = 0; sample < sampling_.samples; ++sample) {
             breath.after(64 * static_cast<std::size_t>(n));
-            const std::uint64_t start = splitmix::start({sampling_.seed, sampling_.draw, scored.query, static_cast<std::uint64_t>(sample)});
+            const std::uint64_t start = splitmix::start({sampling_.seed, sampling_.draw, sampling_.first + scored.query, static_cast<std::uint64_t>(sample)});
             add_noise(scored.score, n, sampling_.noise, start, noisy.data());
             if (!rule_.rank(scored, noisy.data(), scratch)) return false;
             swaps->arrange(rule_.ranked(scored, scratch), scratch.order.data(), scratch);

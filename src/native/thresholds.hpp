@@ -69,22 +69,30 @@ inline std::vector<double> thresholds_between(const std::vector<float>& values, 
     return found;
 }
 
-// Of every feature the thresholds, and of every document how many of them it passes: its bin.
+using Thresholds = std::vector<std::vector<double>>;  // of every feature
+
+// The thresholds between the values of every column.
+inline Thresholds thresholds_of(const MatrixView<const float>& x, std::size_t limit, int threads) {
+    constexpr std::size_t at_once = 8;  // columns, which share cache lines
+    Thresholds found(x.width);
+    for_each_block(x.width, at_once, threads, [&](std::size_t first, std::size_t last) {
+        std::vector<std::vector<float>> values(last - first, std::vector<float>(x.rows));
+        for (std::size_t i = 0; i < x.rows; ++i)
+            for (std::size_t j = first; j < last; ++j) values[j - first][i] = x.row(i)[j];
+        std::vector<float> room;
+        for (std::size_t j = first; j < last; ++j) {
+            breathe();
+            sort_by_digits(values[j - first], room);
+            found[j] = thresholds_between(values[j - first], limit);
+        }
+    });
+    return found;
+}
+
+// Of every document how many thresholds of each feature it passes: its bin.
 class Bins {
 public:
-    Bins(const MatrixView<const float>& x, std::size_t limit, int threads) : rows_(x.rows), thresholds_(x.width) {
-        constexpr std::size_t at_once = 8;  // columns, which share cache lines
-        for_each_block(x.width, at_once, threads, [&](std::size_t first, std::size_t last) {
-            std::vector<std::vector<float>> values(last - first, std::vector<float>(rows_));
-            for (std::size_t i = 0; i < rows_; ++i)
-                for (std::size_t j = first; j < last; ++j) values[j - first][i] = x.row(i)[j];
-            std::vector<float> room;
-            for (std::size_t j = first; j < last; ++j) {
-                breathe();
-                sort_by_digits(values[j - first], room);
-                thresholds_[j] = thresholds_between(values[j - first], limit);
-            }
-        });
+    Bins(const MatrixView<const float>& x, Thresholds&& thresholds, int threads) : rows_(x.rows), thresholds_(std::move(thresholds)) {
         std::size_t most = 0;
         for (const auto& each : thresholds_) most = std::max(most, each.size());
         if (most > std::numeric_limits<std::uint16_t>::max())
@@ -95,7 +103,7 @@ public:
 
     std::size_t rows() const { return rows_; }
     std::size_t width() const { return thresholds_.size(); }
-    const std::vector<double>& thresholds(std::size_t feature) const { return thresholds_[feature]; }
+    std::size_t thresholds(std::size_t feature) const { return thresholds_[feature].size(); }
     // Calls body(bins), where bins points to those of all documents in one feature.
     template <class Body>
     auto with_column(std::size_t feature, Body&& body) const {
@@ -114,7 +122,7 @@ private:
     }
 
     std::size_t rows_;
-    std::vector<std::vector<double>> thresholds_;
+    Thresholds thresholds_;
     std::variant<std::vector<std::uint8_t>, std::vector<std::uint16_t>, std::vector<std::uint32_t>> columns_;  // feature by feature
 };
 

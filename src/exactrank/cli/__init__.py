@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from exactrank.cli import card, clicks, compare, data, evaluate, export, fuse, listing, pareto, probe, reproduce, serve, train, tune
-from exactrank.cli.common import app, guarded
+from exactrank.cli.guard import app, guarded
 from exactrank.cli.help import Command, Group
 
 __all__ = ["app", "main"]

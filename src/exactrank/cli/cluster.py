@@ -1,16 +1,19 @@
 """Options of commands that work on data in several files, here or on a cluster."""
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from exactrank.errors import DataError, EngineError, SettingError
 
 if TYPE_CHECKING:
+    from exactrank.data.format import ReadOptions
     from exactrank.engine.engine import Engine
     from exactrank.engine.partitions import Shards
 
@@ -22,16 +25,20 @@ Workers = Annotated[
     ),
 ]
 SECONDS_TO_CONNECT = 30
+#: What workers of this machine run first: Ctrl-C goes to all processes of a terminal, and the client alone ends the work.
+DEAF_TO_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
-def shards_at(path: Path, clustered: bool) -> "Shards | None":
+def shards_at(path: Path, clustered: bool, how: "ReadOptions") -> "Shards | None":
     """The files that ``path`` stands for: a pattern, a URL, what convert --shards wrote; on a cluster any file; else None."""
     from exactrank.data.formats import MANIFEST
     from exactrank.engine.partitions import is_remote, read_shards
 
-    text = re.sub(r"^(\w+):/(?=[^/])", r"\1://", str(path))  # a Path keeps one slash of two
-    several = is_remote(text) or (path / MANIFEST).is_file() or path.suffix == ".json" or any(sign in text for sign in "*?[")
-    return read_shards(text) if (several and not path.is_file()) or path.suffix == ".json" or clustered else None
+    text = re.sub(r"^(\w+):/(?=[^/])", r"\1://", re.sub("^file:/+", "file:///", str(path)))  # a Path keeps one slash of several
+    several = is_remote(text) or (path / MANIFEST).is_file() or any(sign in text for sign in "*?[")
+    if (several and not path.is_file()) or path.suffix == ".json" or clustered:
+        return read_shards(text, keep_missing=how.keep_missing, n_features=how.n_features, columns=how.columns)
+    return None
 
 
 @contextmanager
@@ -43,21 +50,48 @@ def engine_at(dask: str | None, workers: int | None) -> "Iterator[Engine | None]
     if dask is not None and workers is not None:
         raise SettingError("--dask names a cluster, and --workers starts one; give one of them")
     try:
-        from distributed import Client, LocalCluster
+        import_module("distributed")
     except ImportError:
         raise DataError("--dask and --workers need Dask; install it with pip install exactrank[dask]") from None
     from exactrank.engine.dask import DaskEngine
 
-    if dask is not None:
-        try:
-            client = Client(dask, timeout=SECONDS_TO_CONNECT, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise EngineError(f"no scheduler answers at {dask} ({error}); check the address, or start one with dask scheduler") from None
-        with client:
+    logging.disable(logging.ERROR)  # Dask tells of lost connections by tracebacks; what concerns a user we say ourselves
+    try:
+        with _connected(dask) if dask is not None else _started(workers) as client:
             yield DaskEngine(client)
-        return
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """A client of the cluster there."""
+    from distributed import Client
+    from distributed.comm.addressing import get_address_host_port
+
+    try:
+        get_address_host_port(address)  # raises at once where it is none: a client would take a minute to give up
+        client = Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise EngineError(f"no scheduler answers at {address} ({error}); check the address, or start one with dask scheduler") from None
+    with client:
+        yield client
+
+
+@contextmanager
+def _started(workers: int | None) -> Iterator[Any]:
+    """A client of a cluster of this machine, which ends with the block."""
+    from distributed import Client, LocalCluster
+
+    quiet = {
+        "silence_logs": logging.CRITICAL,
+        "dashboard_address": ":0",
+        "scheduler_kwargs": {"dashboard": False},
+        "preload": DEAF_TO_CTRL_C,
+    }
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        # Without a limit on memory: Dask would count the pages of mapped files, and pause or end workers that have plenty.
+        LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, **quiet) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        yield DaskEngine(client)
+        yield client

@@ -19,6 +19,8 @@ from exactrank.cli.completion import complete_methods
 if TYPE_CHECKING:
     from exactrank.compare.compare import Data
     from exactrank.compare.comparison import Comparison
+    from exactrank.compare.contender import Contender
+    from exactrank.compare.contenders.program import Program
     from exactrank.data.format import ReadOptions
     from exactrank.engine.dask import DaskEngine
 
@@ -35,7 +37,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in th
 MLflow = Annotated[str | None, typer.Option("--mlflow", help="Log to this MLflow tracking URI, e.g. sqlite:///mlflow.db.")]
 
 SHORT = 300  #: characters of a reason on stderr; the tables have more
-QUERIES = 300  #: of the demo
+QUERIES, TRIALS = 300, 3  #: of the demo
 METHODS = ("blend=blend(members='all', bags=5)", "ridge", "directrank", "lambdarank", "lambdamart", "lightgbm")
 MEASURES = ("nDCG@10", "nDCG@1", "AP(rel=3)")
 
@@ -97,14 +99,11 @@ def compare(
 ) -> None:
     """Compare methods, tuned on validation queries and tested on the same ones, or runs; with statistics and a report."""
     from exactrank.compare.compare import compare as compared
-    from exactrank.compare.contenders import find_contender
     from exactrank.compare.contenders.program import Program
-    from exactrank.compare.contenders.scores import ScoresFile
     from exactrank.compare.folder import workplace
     from exactrank.compare.race import checked_budget, checked_seconds
     from exactrank.errors import DataError
     from exactrank.measures.parse import parse_measure
-    from exactrank.rankers.notation import split_methods
 
     named = [_named(text, "--scores") for text in scores or []] + _named_runs(run or [])
     programs = [Program(*_named(text, "--program")) for text in program or []]
@@ -112,26 +111,16 @@ def compare(
     for name in listed:
         parse_measure(name)
     if mlflow is not None:
-        from exactrank.compare.tracking import check_tracking, log_comparison
-
-        check_tracking(mlflow)
-        if out is None:
-            raise DataError("--mlflow logs the files of the report; give --out FOLDER")
+        _check_tracking(mlflow, out)
     if named and not methods.strip() and not programs:
         idle = {"--valid": valid, "--test": test, "--seconds": seconds, "--limit": limit, "--workers": workers,
                 "--dask": dask, "--resume": resume or None, "--parts": parts or None,
                 "--trials": None if trials == 1 else trials, "--folds": None if folds == 5 else folds}  # fmt: skip
         found = _compared_runs(data, named, listed, idle, out, reading, force=force, baseline=baseline, seed=seed, threads=threads)
     else:
-        if not methods.strip() and not programs:
-            raise DataError("there is nothing to compare; name --methods to fit, or give --run FILE for each run of DATA")
+        contenders = _contenders(methods, named, programs)
         if out is None:
             raise DataError("methods are fitted, and their models go to a folder; give --out FOLDER")
-        contenders = [
-            *map(find_contender, split_methods(methods) if methods.strip() else []),
-            *(ScoresFile(*each) for each in named),
-            *programs,
-        ]
         checked_budget(trials, seconds)
         checked_seconds("limit", limit)
         with (
@@ -147,8 +136,32 @@ def compare(
             )  # fmt: skip
     _show(found, out, as_json)
     if mlflow is not None and out is not None:
+        from exactrank.compare.tracking import log_comparison
+
         log_comparison(found, out, mlflow)
     _finish(found, strict)
+
+
+def _check_tracking(uri: str, out: Path | None) -> None:
+    from exactrank.compare.tracking import check_tracking
+    from exactrank.errors import DataError
+
+    check_tracking(uri)
+    if out is None:
+        raise DataError("--mlflow logs the files of the report; give --out FOLDER")
+
+
+def _contenders(methods: str, scores: list[tuple[str, str]], programs: list["Program"]) -> list["Contender"]:
+    """All that is compared, in the order of the table."""
+    from exactrank.compare.contenders import find_contender
+    from exactrank.compare.contenders.scores import ScoresFile
+    from exactrank.errors import DataError
+    from exactrank.rankers.notation import split_methods
+
+    listed = split_methods(methods) if methods.strip() else []
+    if not listed and not programs:
+        raise DataError("there is nothing to compare; name --methods to fit, or give --run FILE for each run of DATA")
+    return [*map(find_contender, listed), *(ScoresFile(*each) for each in scores), *programs]
 
 
 def _command() -> str:
@@ -211,7 +224,7 @@ def demo(
         typer.echo(f"{QUERIES} artificial queries of {source.documents} documents; {', '.join(METHODS)}", err=True)
     with _interruptible(out), workplace(out, resume, force) as place:
         found = compared(
-            {"artificial": source.data(QUERIES)}, METHODS, MEASURES, folds=3, trials=3, out=place, seed=seed, threads=threads,
+            {"artificial": source.data(QUERIES)}, METHODS, MEASURES, folds=3, trials=TRIALS, out=place, seed=seed, threads=threads,
             sources={"artificial": repr(source)}, command=_command(), progress=not as_json,
         )  # fmt: skip
     _show(found, out, as_json)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from exactrank.cli.cluster import shards_at
 from exactrank.cli.common import (
     Force,
     Json,
@@ -26,6 +27,7 @@ from exactrank.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from exactrank.cli.terminal import Cell
     from exactrank.clicks.simulate import Simulated
     from exactrank.data.describe import Summary
     from exactrank.data.format import ReadOptions
@@ -101,8 +103,9 @@ def convert(
     if shards is not None:
         if columns:
             raise SettingError("--columns keeps the features of one cache by column, and workers need no such copy; leave it out")
-        from exactrank.engine.write import write_shards
+        from exactrank.engine.write import replaced, write_shards
 
+        replaced(target, force)  # before the work
         with on_disk(source) as file, made_folder(target), scratch_folder(target) as scratch:
             whole = scratch / "whole.xr"
             _converted(file, whole, reading, run)
@@ -125,12 +128,14 @@ def _converted(
     """One file to one file, which is opened before the work."""
     from exactrank.data import formats, trec
     from exactrank.data.stream import stream_of
+    from exactrank.engine.write import stream_of_shards
 
     with formats.stream_writer(target, force=force) as write_to:
         if run:
             stream = stream_of(trec.from_trec(trec.read_qrels(source), [trec.read_run(path) for path in run]))
         else:
-            stream = formats.stream(source, reading)
+            several = shards_at(source, False, reading)
+            stream = formats.stream(source, reading) if several is None else stream_of_shards(several)
         write_to(replace(stream, columns=columns), count)
 
 
@@ -244,48 +249,50 @@ class Count:
 
 
 def _print_summaries(summaries: dict[str, "Summary"]) -> None:
-    from exactrank.cli.terminal import Cell, Table, show
-    from exactrank.data.alignment import listed
+    from exactrank.cli.terminal import Table, show
 
     if len(summaries) == 1:
         ((name, summary),) = summaries.items()
         table = Table("", "", title=name, show_header=False)
         table.columns[1].justify = "right"
-        grades = [f"{grade:g}: {count:,} ({count / summary.documents:.1%})" for grade, count in summary.grades.items()]
-        least, median, most = summary.list_lengths
-        missing = [f"{name}: {count:,}" for name, count in summary.missing_values.items()]
-        shown: dict[str, Cell] = {
-            "queries": f"{summary.queries:,}",
-            "documents": f"{summary.documents:,}",
-            "features": f"{summary.features:,}",
-            "documents per query (min / median / max)": f"{least:,} / {median:g} / {most:,}",
-            "grades": grades if len(grades) <= 12 else [*grades[:5], f"... {len(grades) - 10} more ...", *grades[-5:]],
-            "queries of a single grade": f"{summary.single_grade_queries:,}",
-            "queries without a relevant document": f"{summary.irrelevant_queries:,}",
-            "constant features": listed(summary.constant_features),
-            "missing values": f"{sum(summary.missing_values.values()):,}" + (f" ({listed(missing)})" if missing else ""),
-            **(
-                {"categories": listed([f"{name}: {count:,} levels" for name, count in summary.categories.items()])}
-                if summary.categories
-                else {}
-            ),
-            "queries interleaved in the input": "yes" if summary.interleaved else "no",
-            "weights": ", ".join(summary.weights) or "none",
-            **({"pairs": f"{summary.pairs:,}"} if summary.pairs else {}),
-            **(
-                {"kept columns": listed([f"{name}: {low:g} to {high:g}" for name, (low, high) in summary.kept.items()])}
-                if summary.kept
-                else {}
-            ),
-            "document ids": "yes" if summary.has_docid else "no",
-        }
-        for label, value in shown.items():
+        for label, value in _shown(summary).items():
             table.row(label, value)
     else:
         table = Table("", "queries", "documents", "features", "a query", "single grade", "none relevant", "missing")
         for name, summary in summaries.items():
-            least, median, most = summary.list_lengths
             counts = (summary.queries, summary.documents, summary.features)
             odd = (summary.single_grade_queries, summary.irrelevant_queries, sum(summary.missing_values.values()))
-            table.row(name, *(f"{n:,}" for n in counts), f"{least:,} / {median:g} / {most:,}", *(f"{n:,}" for n in odd))
+            table.row(name, *(f"{n:,}" for n in counts), _lengths(summary), *(f"{n:,}" for n in odd))
     show(table)
+
+
+def _shown(summary: "Summary") -> dict[str, "Cell"]:
+    """The rows about a single data set."""
+    from exactrank.data.alignment import listed
+
+    grades = [f"{grade:g}: {count:,} ({count / summary.documents:.1%})" for grade, count in summary.grades.items()]
+    missing = [f"{name}: {count:,}" for name, count in summary.missing_values.items()]
+    levels = [f"{name}: {count:,} levels" for name, count in summary.categories.items()]
+    kept = [f"{name}: {low:g} to {high:g}" for name, (low, high) in summary.kept.items()]
+    return {
+        "queries": f"{summary.queries:,}",
+        "documents": f"{summary.documents:,}",
+        "features": f"{summary.features:,}",
+        "documents per query (min / median / max)": _lengths(summary),
+        "grades": grades if len(grades) <= 12 else [*grades[:5], f"... {len(grades) - 10} more ...", *grades[-5:]],
+        "queries of a single grade": f"{summary.single_grade_queries:,}",
+        "queries without a relevant document": f"{summary.irrelevant_queries:,}",
+        "constant features": listed(summary.constant_features),
+        "missing values": f"{sum(summary.missing_values.values()):,}" + (f" ({listed(missing)})" if missing else ""),
+        **({"categories": listed(levels)} if levels else {}),
+        "queries interleaved in the input": "yes" if summary.interleaved else "no",
+        "weights": ", ".join(summary.weights) or "none",
+        **({"pairs": f"{summary.pairs:,}"} if summary.pairs else {}),
+        **({"kept columns": listed(kept)} if kept else {}),
+        "document ids": "yes" if summary.has_docid else "no",
+    }
+
+
+def _lengths(summary: "Summary") -> str:
+    least, median, most = summary.list_lengths
+    return f"{least:,} / {median:g} / {most:,}"

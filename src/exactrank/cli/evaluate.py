@@ -128,7 +128,7 @@ def evaluate(
     with ExitStack() as opened:
         files = [opened.enter_context(on_disk(path)) for path in given]
         models = [_is_model(file) for file in files]
-        shards = shards_at(data, dask is not None or workers is not None)
+        shards = shards_at(data, dask is not None or workers is not None, replace(reading, keep_missing=True))
         if shards is not None:
             if len(given) != 1 or not models[0]:
                 raise DataError(f"{data} is in several files, which only a model can score where they lie; give one model")

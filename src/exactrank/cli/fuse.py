@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from exactrank.cli.cluster import shards_at
 from exactrank.cli.common import (
     Force,
     Json,
@@ -26,6 +27,7 @@ from exactrank.text import printable
 if TYPE_CHECKING:
     from exactrank.cli.terminal import Table
     from exactrank.data.ranking_data import RankingData
+    from exactrank.engine.partitions import Shards
     from exactrank.fuse.fusion import Fusion
     from exactrank.fuse.resample import Compared
 
@@ -64,7 +66,9 @@ Config = Annotated[Path | None, typer.Option(help="Write the engine's configurat
 
 
 def fuse(
-    data: Annotated[Path, typer.Argument(help="TREC qrels, with --run; or any data with a feature a system, with --system.")],
+    data: Annotated[
+        Path, typer.Argument(help="TREC qrels, with --run; or any data, also in several files, with a feature a system, with --system.")
+    ],
     reading: StrictReading,
     run: Runs = None,
     system: Annotated[list[str] | None, typer.Option(help="Feature or column with a system's scores; repeatable.")] = None,
@@ -105,10 +109,12 @@ def fuse(
             raise DataError(
                 f"give{both} --run NAME=FILE for each system of the qrels in DATA, or --system NAME for each feature of DATA to fuse"
             )
+        judged: RankingData | Shards
         if run:
             judged = judged_runs(data, run)
         else:
-            judged = read(data, replace(reading, columns=replace(reading.columns, features=tuple(system or ()))))
+            how = replace(reading, columns=replace(reading.columns, features=tuple(system or ())))
+            judged = shards_at(data, clustered=False, how=how) or read(data, how)
         result = fused(
             judged, systems=system, measure=measure, engine=engine, depth=depth, normalise=normalise, absent=absent,
             nonnegative=not allow_negative, folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads, progress=not as_json,

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from exactrank.cli.cluster import Dask, Workers, engine_at, shards_at
-from exactrank.cli.common import Force, Json, Reading, Source, guarded, line_and_code, load_model, print_json, read, say, tell
+from exactrank.cli.common import Force, Json, Reading, Source, load_model, print_json, read, say, tell
+from exactrank.cli.guard import guarded, line_and_code
 from exactrank.cli.help import TRAINING, Command, Group
-from exactrank.cli.ranker_options import command_of, given_settings, parameters
+from exactrank.cli.ranker_options import Declared, command_of, given_settings, parameters
 from exactrank.errors import ExactRankError, IncompatibleError, InterruptedWarning, SettingError
 from exactrank.rankers import RANKERS
 from exactrank.text import printable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
     from exactrank.data.ranking_data import RankingData
     from exactrank.engine.partitions import Shards
+    from exactrank.measures.goal import Goal
     from exactrank.rankers.base import Ranker
     from exactrank.scorers.model import Model
 
@@ -45,7 +47,10 @@ Pairs = Annotated[
         help="Pairs of documents that a judge has put into an order: a table with the columns query_id, better, worse and weight."
     ),
 ]
-Valid = Annotated[Path | None, typer.Option(help="Validation data, which chooses the model to keep.")]
+Valid = Annotated[
+    Path | None,
+    typer.Option(help="Validation data, which chooses the model to keep; beside training data in several files it may be in several too."),
+]
 
 
 class Rankers(Group):
@@ -115,15 +120,21 @@ def _trainer(name: str) -> tuple[str, Callable[..., None]]:
     # The signature names the settings in place of **options; one that is called start shares its option with the model to start from.
     setting = next((one for one in command.options if one.name == "start"), None)
     words = () if setting is None else setting.choices
-    choices = f"[one of {', '.join(words)}; default: {setting.default}]" if setting else ""
-    about = f"{setting.help} Or a model to continue from on other data. {choices}" if setting else START
-    how = typer.Option(metavar="WORD|MODEL" if setting else "MODEL", rich_help_panel=TRAINING, help=about)
     signature = inspect.signature(train)
     own = {p.name: p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD}
-    own["start"] = own["start"].replace(annotation=Annotated[str | None, how])
+    own["start"] = own["start"].replace(annotation=Annotated[str | None, _start_option(setting)])
     settings = parameters([one for one in command.options if one is not setting])
     train.__signature__ = signature.replace(parameters=[*own.values(), *settings])  # type: ignore[attr-defined]
     return command.about, train
+
+
+def _start_option(setting: Declared | None) -> Any:
+    """``--start``: a model or, where a setting has that name, one of its words."""
+    if setting is None:
+        return typer.Option(metavar="MODEL", rich_help_panel=TRAINING, help=START)
+    choices = f"[one of {', '.join(setting.choices)}; default: {setting.default}]"
+    about = f"{setting.help} Or a model to continue from on other data. {choices}"
+    return typer.Option(metavar="WORD|MODEL", rich_help_panel=TRAINING, help=about)
 
 
 @dataclass
@@ -160,7 +171,8 @@ class Job:
                     with engine_at(dask, workers) as engine:
                         given = self._given(data, options, pairs, engine is not None)
                         self.ranker.set_params(engine=engine)
-                        self._fit(given, None if valid is None else read(valid, options), earlier, start)
+                        chooses = None if valid is None else shards_at(valid, False, options) or read(valid, options)
+                        self._fit(given, chooses, earlier, start)
                         self.ranker.set_params(engine=None)
                 except KeyboardInterrupt:
                     told = "there was no model yet, nothing was written"
@@ -180,7 +192,7 @@ class Job:
 
     def _given(self, data: Path, options: "ReadOptions", pairs: Path | None, clustered: bool) -> "RankingData | Shards":
         """What to train on."""
-        shards = shards_at(data, clustered)
+        shards = shards_at(data, clustered, options)
         if shards is not None and pairs is not None:
             raise SettingError("--pairs puts pairs beside one file; write both into a cache with exactrank pairs, and train on that")
         return read(data, options, pairs) if shards is None else shards
@@ -224,7 +236,9 @@ class Job:
             )
         return None
 
-    def _fit(self, train: "RankingData | Shards", valid: "RankingData | None", earlier: "Model | None", start: "Model | None") -> None:
+    def _fit(
+        self, train: "RankingData | Shards", valid: "RankingData | Shards | None", earlier: "Model | None", start: "Model | None"
+    ) -> None:
         """Train; a checkpoint that is taken up is never replaced by a model that is worse.
 
         What training warned of is said on stderr, once, in the words of the command line. NumPy's words on numbers say nothing to
@@ -233,7 +247,7 @@ class Job:
         floor = earlier if self.checkpoint is not None and self.checkpoint.exists() else None
 
         def keep(model: "Model") -> None:
-            if self.checkpoint is None or (floor is not None and not _no_worse(model, floor)):
+            if self.checkpoint is None or (floor is not None and not _no_worse(model, floor, self.ranker.goal())):
                 return
             try:
                 model.save(self.checkpoint, force=True)
@@ -278,10 +292,19 @@ class Job:
         say(f"{path}: {model.scorer.kind} model of {model.scorer.n_features:,} features")
 
 
-def _no_worse(model: "Model", earlier: "Model") -> bool:
-    """By validation where both have it, else by training."""
+def _no_worse(model: "Model", earlier: "Model", goal: "Goal") -> bool:
+    """By how much the constraints are missed in training; where that is the same, by validation if both have it, else by training."""
+    missed, before = (_missed(each, goal) for each in (model, earlier))
+    if missed != before:
+        return missed < before
     for part in ("valid", "value"):
         ours, theirs = model.training.get(part), earlier.training.get(part)
         if ours is not None and theirs is not None:
             return bool(ours >= theirs)
     return True
+
+
+def _missed(model: "Model", goal: "Goal") -> float:
+    """By how much a model misses the constraints on the training data, each as a share of its level."""
+    reached = model.training.get("constraints", {}).get("value", {})
+    return float(sum(each.shortfall(reached[str(each)]) for each in goal.constraints if str(each) in reached))

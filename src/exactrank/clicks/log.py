@@ -279,7 +279,7 @@ def checked_clicks(values: npt.NDArray[Any], place: str, first: int = 0) -> npt.
 
 
 def _numbers(values: npt.NDArray[Any], place: str, what: str) -> npt.NDArray[Any]:
-    if values.dtype.kind not in "iufb":
+    if values.dtype.kind not in "iufb" or values.dtype == np.float16:  # which holds no rank above 65,504
         try:
             return values.astype(np.float64)
         except (TypeError, ValueError) as error:

@@ -13,10 +13,18 @@ EM (Richardson, Dominowska & Ragno 2007; Chuklin, Markov & de Rijke 2015, sectio
 and never lowers the likelihood. It is slow, so every two steps are followed by a longer one along them (Varadhan & Roland 2008), which
 is taken back where the likelihood would fall.
 
+Mostly ranks are looked at about as a power of their depth. So what the log leaves in doubt is shrunk towards such a power, by empirical
+Bayes (Efron & Morris 1973): with EM's answer normal about log theta, its precision F the information of the likelihood,
+
+    log theta_k = -eta log(k / k_1) + delta_k,    delta_k normal with variance tau^2                             (4)
+
+eta by least squares, and the mean over all tau by their restricted likelihood. Where the log contradicts any power only large tau are
+likely, and EM's answer stays.
+
 Intervention harvesting (Agarwal, Zaitsev, Wang, Li, Najork & Joachims 2019) compares the clicks of the same documents at two ranks. The
 ratio here is that of Mantel & Haenszel (1959), which holds even with one impression per document and rank:
 
-    a_jk = sum over documents seen at both of c_j n_k / (n_j + n_k),    theta_j / theta_k = a_jk / a_kj          (4)
+    a_jk = sum over documents seen at both of c_j n_k / (n_j + n_k),    theta_j / theta_k = a_jk / a_kj          (5)
 
 All pairs of ranks give one curve by least squares of log theta, each weighted by a_jk a_kj / (a_jk + a_kj).
 """
@@ -32,6 +40,7 @@ from exactrank.clicks.log import Cells
 from exactrank.errors import DataError
 
 CYCLES, TOLERANCE, LEAST = 1000, 1e-7, 1e-12
+SPREADS = np.linspace(0.0, 2.0, 101)  #: the tau that are looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +99,7 @@ def _check_connected(seen: Seen) -> None:
 
 
 def em(seen: Seen, start: Floats | None = None) -> tuple[Floats, list[float]]:
-    """(2) and (3) until they stand still: the propensity of each rank, and the log-likelihood after each cycle."""
+    """(2) and (3) until they stand still: theta, then gamma, and the log-likelihood after each cycle; from the theta of ``start``."""
     theta = 1.0 / np.sqrt(np.arange(1.0, len(seen.ranks) + 1)) if start is None else start
     total = np.maximum(np.bincount(seen.pair, seen.impressions), LEAST)
     both = np.append(theta, np.minimum(np.bincount(seen.pair, seen.clicks) / total, 0.5))
@@ -106,7 +115,36 @@ def em(seen: Seen, start: Floats | None = None) -> tuple[Floats, list[float]]:
         moved, both = np.abs(kept - both)[: len(theta)].max(), kept
         if moved < TOLERANCE:
             break
-    return both[: len(theta)], history
+    return both, history
+
+
+def shrunk(seen: Seen, both: Floats) -> Floats:
+    """(4): the propensity of each rank relative to the first one, from theta and gamma as EM found them."""
+    depth, found = np.log(seen.ranks[1:] / seen.ranks[0]), np.log(both[1 : len(seen.ranks)] / both[0])
+    precision = _information(seen, both)[1:, 1:]
+
+    def at(tau: float) -> tuple[float, Floats]:
+        """The logarithm of tau's restricted likelihood, and log theta with it."""
+        wider = np.eye(len(depth)) + tau**2 * precision
+        sure = np.linalg.solve(wider, precision)  # the inverse of the variance of what was found
+        weight = max(float(depth @ sure @ depth), LEAST)
+        power = depth * float(depth @ sure @ found) / weight
+        rest = sure @ (found - power)
+        unlikely = float(np.linalg.slogdet(wider)[1] + np.log(weight) + (found - power) @ rest)
+        return -unlikely / 2, power + tau**2 * rest
+
+    likely, curves = map(np.array, zip(*map(at, SPREADS), strict=True))
+    return np.append(1.0, np.exp(np.average(curves, axis=0, weights=np.exp(likely - likely.max()))))
+
+
+def _information(seen: Seen, both: Floats) -> Floats:
+    """Of the likelihood on log theta, less what goes into log gamma."""
+    count = len(seen.ranks)
+    chance = both[:count][seen.rank] * both[count:][seen.pair]
+    each = seen.impressions * chance / np.maximum(1 - chance, 1 / (seen.impressions + 1))  # n impressions cannot make surer than that
+    cross = coo_array((each, (seen.rank, seen.pair)), (count, len(both) - count)).tocsr()
+    by_pair = np.maximum(np.bincount(seen.pair, each, len(both) - count), LEAST)
+    return np.asarray(np.diag(np.bincount(seen.rank, each, count)) - (cross.multiply(1 / by_pair) @ cross.T).toarray())
 
 
 def _step(seen: Seen, both: Floats) -> Floats:
@@ -128,7 +166,7 @@ def likelihood(seen: Seen, both: Floats) -> float:
 
 
 def harvest(seen: Seen) -> Floats:
-    """(4) and the least squares of all pairs of ranks: the propensity of each rank, NaN where no clicks compare it with the first."""
+    """(5) and the least squares of all pairs of ranks: the propensity of each rank, NaN where no clicks compare it with the first."""
     count = len(seen.ranks)
     a = np.zeros((count, count))
     for apart in range(1, count):  # cells are sorted by pair and rank

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from exactrank.arrays import Floats, Rows
 from exactrank.clicks.log import Clicks
-from exactrank.clicks.position_based import em, harvest, seen_at_several
+from exactrank.clicks.position_based import em, harvest, seen_at_several, shrunk
 from exactrank.clicks.reading_down import cascade, check_cascade, dbn
 from exactrank.errors import DataError
 from exactrank.pictures import COLOURS, Pictured
@@ -127,13 +127,13 @@ def _estimator(log: Clicks, method: str) -> tuple[Callable[[Floats | None], Floa
         down = partial(cascade if method == "cascade" else dbn, log)
         return lambda times: down(log.weights if times is None else log.weights * times), np.unique(log.rank), []
     cells, seen = log.cells, seen_at_several(log.cells)
-    whole, history = em(seen) if method == "em" else (harvest(seen), [])
+    whole, history = em(seen) if method == "em" else (np.empty(0), [])
 
     def estimate(times: Floats | None) -> Floats:
-        if times is None:
-            return whole
-        sample = seen.sampled(*log.summed(cells.cell, len(cells.rank), log.weights * times))
-        return em(sample, whole)[0] if method == "em" else harvest(sample)
+        own = seen if times is None else seen.sampled(*log.summed(cells.cell, len(cells.rank), log.weights * times))
+        if method == "harvest":
+            return harvest(own)
+        return shrunk(own, whole if times is None else em(own, whole[: len(seen.ranks)])[0])
 
     return estimate, seen.ranks, history
 

@@ -155,7 +155,10 @@ class _Blocks:
             raise DataError(f"{self._place(part).format(row)} is missing; give every impression one, or leave the row out")
         if part in IDS:
             return self._dictionary(column, label)
-        values = np.asarray(column)
+        try:
+            values = np.asarray(column)
+        except (library("pyarrow").ArrowException, UnicodeDecodeError):
+            raise DataError(f"{self.place}: column {label!r} holds text that is not UTF-8; give numbers") from None
         if part == "rank":
             return checked_ranks(values, self._place(part), self.rows)
         if part == "clicked":
@@ -176,7 +179,10 @@ class _Blocks:
             raise DataError(f"{self.place}: column {label!r} cannot be ids: {error}; give them as text or numbers") from None
 
     def _weights(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        weights = np.asarray(values, np.float64)
+        try:
+            weights = np.asarray(values, np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{self.place}: column {self.columns.weight!r} cannot be weights: {error}; give numbers") from None
         try:
             check_numbers("weight", weights, some_positive=False)
         except DataError as error:

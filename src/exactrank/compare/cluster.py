@@ -7,10 +7,12 @@ same path. The fit of a worker that is lost is given to another by Dask. Which f
 Each thread of a worker is a place for one fit.
 """
 
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,10 +30,14 @@ _kept = threading.local()
 class Cluster(Protocol):
     """What is needed of a `DaskEngine`."""
 
-    client: Any
-
     def alive(self) -> list[str]:
         """The addresses of the workers that show signs of life."""
+
+    def submitted(self, work: Callable[[], Any]) -> Any:
+        """The future of ``work``."""
+
+    def facts(self) -> dict[str, Any]:
+        """What the scheduler knows of its workers, by address."""
 
 
 class ClusterServer:
@@ -47,7 +53,7 @@ class ClusterServer:
             job = cloudpickle.dumps(run)
         except Exception as error:  # pickle raises whatever the value's classes raise
             return Ended(1, f"it cannot be sent to another process ({error}); leave out of it what only this process can hold")
-        self._futures[name] = self._cluster.client.submit(fitted, name, job, limit, *self._how, pure=False)
+        self._futures[name] = self._cluster.submitted(partial(fitted, name, job, limit, *self._how))
         return None
 
     def wait(self, seconds: float) -> tuple[str, Ended] | None:
@@ -79,7 +85,7 @@ class ClusterServer:
 
 def slots(cluster: Cluster) -> int:
     """The number of fits that ``cluster`` can do at a time: the threads of all its workers."""
-    found = cluster.client.scheduler_info(n_workers=-1)["workers"]
+    found = cluster.facts()
     return sum(int(found[address]["nthreads"]) for address in cluster.alive() if address in found)
 
 
@@ -94,7 +100,8 @@ def fitted(name: str, job: bytes, limit: float | None, threads: int, folder: Pat
     key = worker.get_current_task()
     if not folder.is_dir():
         raise DataError(f"worker {worker.address} does not see {folder}; give --out (out=...) a folder that all workers share")
-    server = _server(threads, folder / f"log-{worker.name}.txt", libraries)
+    where = re.sub(r"[^\w.-]+", "-", str(worker.name))  # by default its address
+    server = _server(threads, folder / f"log-{where}.txt", libraries)
     refused = server.start(name, pickle.loads(job), limit)
     while refused is None:
         heard = server.wait(LOOK)

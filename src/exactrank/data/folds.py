@@ -23,6 +23,11 @@ from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
 
 
+def drawn_counts(queries: int, rng: np.random.Generator) -> Rows:
+    """How often each of ``queries`` is drawn, where as many are drawn with replacement: a bootstrap sample."""
+    return np.bincount(rng.integers(0, queries, queries), minlength=queries)
+
+
 @dataclass(frozen=True)
 class Fold:
     """One division of the queries into three parts."""
@@ -113,6 +118,19 @@ def deal_folds(queries: int, folds: int, seed: int) -> Rows:
     [1, 0, 0, 1, 0]
     """
     return np.random.default_rng([seed, 3]).permutation(np.arange(queries) % folds)
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """What `deal_folds` deals to all queries, for who has some of them."""
+
+    queries: int
+    folds: int
+    seed: int
+
+    def of(self, first: int, count: int) -> Rows:
+        """The fold of each of ``count`` queries, from that with the number ``first`` on."""
+        return deal_folds(self.queries, self.folds, self.seed)[first : first + count]
 
 
 def split(data: RankingData, *fractions: float, seed: int = 0) -> tuple[RankingData, ...]:

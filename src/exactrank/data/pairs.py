@@ -53,7 +53,11 @@ def read_pairs(path: str | os.PathLike[str], data: RankingData) -> RankingData:
 
         with arrow_errors(source):
             table = library("pyarrow.parquet").read_table(source)
-        return _added(data, {each: table[each].to_pylist() for each in table.column_names}, lambda i: f"{source}, row {i}")
+        try:
+            columns = {each: table[each].to_pylist() for each in table.column_names}
+        except UnicodeDecodeError as error:
+            raise DataError(f"{source}: an id is not UTF-8 ({error}); write the ids as UTF-8 text") from None
+        return _added(data, columns, lambda i: f"{source}, row {i}")
     lines: list[int] = []
     found = _csv_columns(source, "\t" if name.suffix.lower() == ".tsv" else ",", lines)
     return _added(data, found, lambda i: f"{source}, line {lines[i]}", str(source))

@@ -7,9 +7,12 @@ with missing values filled lie in a scratch file (`exactrank.files.scratch_map`)
 gathered from the rows, which takes no memory.
 """
 
+import math
 from collections.abc import Iterator
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Matrix, Rows
@@ -17,21 +20,38 @@ from exactrank.data.immutable import is_mapped, sealed
 from exactrank.files import scratch_map
 from exactrank.threads import thread_count
 
+Number = TypeVar("Number", bound=np.generic)
 #: Bytes up to which a matrix in memory is copied column by column rather than gathered from.
-HELD_TWICE = 64 << 20
+HELD_TWICE = 32 << 20
 
 
 def room(shape: tuple[int, int], like: Matrix) -> Matrix:
     """A matrix to be written, in memory or in a scratch file as ``like`` is."""
-    if not is_mapped(like) or 0 in shape:
-        return np.empty(shape, np.float32)
-    return np.frombuffer(scratch_map(4 * shape[0] * shape[1]), np.float32).reshape(shape)
+    return room_for(shape, np.float32, like)
+
+
+def room_for(shape: tuple[int, ...], kind: type[Number], like: Matrix) -> npt.NDArray[Number]:
+    """The same of other numbers, of any shape."""
+    return scratch(shape, kind) if is_mapped(like) else np.empty(shape, kind)
+
+
+def scratch(shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    """An array to be written, in a scratch file."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    return np.frombuffer(scratch_map(size), kind).reshape(shape) if size else np.empty(shape, kind)
 
 
 def rows_taken(X: Matrix, rows: Rows) -> Matrix:
     """The rows of ``X`` that ``rows`` names, to be written on or sealed."""
     taken = room((len(rows), X.shape[1]), X)
     np.take(X, rows, axis=0, out=taken, mode="clip")  # another mode would copy twice
+    return taken
+
+
+def numbers_taken(numbers: npt.NDArray[Number], rows: Rows, like: Matrix) -> npt.NDArray[Number]:
+    """The ``numbers``, one for each row of ``like``, of the ``rows`` that are named; they lie where those of ``like`` do."""
+    taken = room_for((len(rows),), numbers.dtype.type, like)
+    np.take(numbers, rows, out=taken, mode="clip")
     return taken
 
 
@@ -65,7 +85,7 @@ class FeatureColumns:
     def __getitem__(self, j: int) -> Matrix:
         number, column = self._last
         if number != j:
-            column = self._X[:, j]
+            self._last, column = (-1, column[:0]), self._X[:, j]  # one is held at a time
             column = np.ascontiguousarray(column) if self._rows is None else np.take(column, self._rows)
             if self._stands is not None:
                 column = np.where(np.isnan(column), self._stands[j], column)

@@ -4,6 +4,9 @@ A task has a worker on which its partitions lie, but may run anywhere: where tha
 loads the partitions from their files. Answers carry the numbers of their partitions, so nothing depends on who gave them. A worker that
 sends no sign of life for a while is passed over, and the others answer for it. Every wait has a limit and says what it waits for.
 
+Work travels packed, as bytes that the worker unpacks within the task: one without exactrank would die of a task that it cannot read, and
+one of another version says so before it unpacks the rest.
+
 This is the only file that imports Dask.
 """
 
@@ -12,20 +15,22 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import cloudpickle
 
+import exactrank
 from exactrank.engine.engine import Engine, Partitioned, Question, Round, answered, forgotten
 from exactrank.engine.partitions import Partition
-from exactrank.errors import EngineError, ExactRankError, SettingError
+from exactrank.errors import EngineError, ExactRankError, IncompatibleError, SettingError
 
 A = TypeVar("A")
 B = TypeVar("B")
-RETRIES = 3
 WATCH = 2.0  #: seconds between two looks at the workers
+GO_ON = "start it again, and go on from the checkpoint (resume, or --resume)"
 
 
 class DaskEngine(Engine):
@@ -41,7 +46,9 @@ class DaskEngine(Engine):
         if not silence > 0 or not limit > 0:
             raise SettingError(f"silence and limit are numbers of seconds above 0, got {silence} and {limit}")
         self.client, self.silence, self.limit = client, silence, limit
+        self.address = str(getattr(client.scheduler, "address", client))  #: of the scheduler
         self.sent = self.received = self.rounds = 0
+        self._living = 0  #: workers, when they were last looked at
         self._homes: dict[Partition, str] = {}
         self._seen: dict[str, tuple[float, float]] = {}  #: the scheduler's last sign of life of each worker, and when we first saw that
 
@@ -53,14 +60,9 @@ class DaskEngine(Engine):
         return self
 
     @property
-    def address(self) -> str:
-        """Of the scheduler."""
-        return str(getattr(self.client.scheduler, "address", self.client))
-
-    @property
     def told(self) -> str:
         """How many workers there are, and what has gone to them and come back, for a line of progress."""
-        return f"{len(self._seen)} workers, {(self.sent + self.received) / 1e6:.1f} MB"
+        return f"{self._living} worker{'s' * (self._living != 1)}, {(self.sent + self.received) / 1e6:.1f} MB"
 
     @property
     def workers(self) -> int:
@@ -71,26 +73,51 @@ class DaskEngine(Engine):
         """The addresses of the workers that show signs of life, in order; an error where there are none within the time of ``silence``."""
         begun = time.monotonic()
         while True:
-            self._check_scheduler()
-            found, now = self.client.scheduler_info()["workers"], time.monotonic()
-            for address, facts in found.items():
-                if self._seen.get(address, (None,))[0] != facts["last_seen"]:
-                    self._seen[address] = facts["last_seen"], now
+            found, now = self.facts(), time.monotonic()
+            self._seen = {address: (own["last_seen"], self._since(address, own["last_seen"], now)) for address, own in found.items()}
             living = sorted(address for address in found if now - self._seen[address][1] <= self.silence)
-            if living:
-                return living
+            working = [address for address in living if found[address]["status"] != "paused"]
+            if working:
+                self._living = len(working)
+                return working
             if now - begun > self.silence:
+                if living:
+                    raise EngineError(
+                        f"all workers of {self.address} are paused, since their memory is nearly full; start more of them, or give them a"
+                        " larger --memory-limit (0 is none: files that are mapped count, and need no memory of their own)"
+                    )
                 raise EngineError(f"no worker of {self.address} has shown a sign of life for {self.silence:g} s; start workers there")
             time.sleep(min(WATCH, self.silence) / 4)
+
+    def _since(self, address: str, last_seen: float, now: float) -> float:
+        """When we first saw this sign of life: our clock and the scheduler's may differ."""
+        before, since = self._seen.get(address, (last_seen, now))
+        return since if before == last_seen else now
+
+    @property
+    def known(self) -> list[str]:
+        """The addresses of all workers that there were at the last look; asks nobody."""
+        return list(self._seen)
+
+    def facts(self) -> dict[str, Any]:
+        """What the scheduler knows of its workers, by address."""
+        until = time.monotonic() + self.silence
+        while True:
+            self._check_scheduler()
+            try:
+                found = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=self.silence)
+                return dict(found["workers"])
+            except (OSError, AttributeError) as error:  # the connection has just been lost, and the client will notice
+                if isinstance(error, TimeoutError) or time.monotonic() > until:
+                    raise EngineError(f"the scheduler at {self.address} has not answered for {self.silence:g} s; {GO_ON}") from error
+                time.sleep(0.1)
 
     def _check_scheduler(self) -> None:
         """Wait until the scheduler can be reached, but not for ever."""
         begun = time.monotonic()
         while self.client.status != "running":
             if time.monotonic() - begun > self.silence or self.client.status in ("closed", "closing"):
-                raise EngineError(
-                    f"the scheduler at {self.address} is gone; start it again, and go on from the checkpoint (resume, or --resume)"
-                )
+                raise EngineError(f"the scheduler at {self.address} is gone; {GO_ON}")
             time.sleep(0.1)
 
     def map(self, function: Callable[[B], A], items: Sequence[B]) -> list[A]:
@@ -113,7 +140,7 @@ class DaskEngine(Engine):
         asked = cloudpickle.dumps(question)
         tasks = [
             _Task(
-                address, partial(_answered, Round(data.key, tuple(partitions), asked)), f"{type(question).__name__} of {_paths(partitions)}"
+                address, partial(answered, Round(data.key, tuple(partitions), asked)), f"{type(question).__name__} of {_paths(partitions)}"
             )
             for address, partitions in self.homes(data.partitions).items()
         ]
@@ -129,7 +156,8 @@ class DaskEngine(Engine):
         """Workers give back the memory of ``data``; those that cannot be reached keep it until nobody has asked for an hour."""
         keys = [(partition, data.key) for partition in data.partitions]
         if self.client.status == "running":
-            self.run([_Task(address, partial(forgotten, keys), "partitions to be forgotten") for address in self.alive()])
+            with suppress(EngineError):  # nothing is lost by it but memory, for a while
+                self.run([_Task(address, partial(forgotten, keys), "partitions to be forgotten") for address in self.alive()])
 
     def homes(self, partitions: Iterable[Partition]) -> dict[str, list[Partition]]:
         """Which worker answers for which of ``partitions``: each stays where it is while its worker lives, and shares are about equal."""
@@ -162,19 +190,21 @@ class DaskEngine(Engine):
 
     def run(self, tasks: Sequence["_Task"]) -> list[Any]:
         """The results of ``tasks``, in order; a task whose worker falls silent is given to another."""
-        from distributed import wait
-
-        begun = time.monotonic()
-        futures = [self._submitted(task, task.worker) for task in tasks]
+        begun, patience = time.monotonic(), self.silence
         where = [task.worker for task in tasks]
+        futures = [self.submitted(task.work, task.worker) for task in tasks]
         try:
-            while any(not future.done() for future in futures):
-                try:
-                    with self.client.as_current():
-                        wait(futures, timeout=WATCH)
-                except TimeoutError:
+            while True:
+                if not self._done(futures):
                     self._look_after(tasks, futures, where, begun)
-            return self._gathered(futures)
+                    continue
+                for task, future in zip(tasks, futures, strict=True):
+                    if future.status == "error":
+                        raise self._failed(task, future.exception())
+                with suppress(TimeoutError):
+                    return self.gathered(futures, patience)
+                patience *= 2  # a worker fell silent before it handed over what it had, or there is much to hand over
+                self._look_after(tasks, futures, where, begun, again=True)
         except (CancelledError, OSError, RuntimeError) as error:
             if isinstance(error, ExactRankError):
                 raise
@@ -185,30 +215,55 @@ class DaskEngine(Engine):
             for future in futures:
                 future.release()
 
-    def _submitted(self, task: "_Task", worker: str) -> Any:
-        return self.client.submit(task.work, workers=[worker], allow_other_workers=True, retries=RETRIES, pure=False)
+    def submitted(self, work: Callable[[], Any], worker: str | None = None, elsewhere: bool = True) -> Any:
+        """The future of ``work`` on ``worker``, and ``elsewhere`` where that one is lost; without a ``worker`` on any."""
+        there = {} if worker is None else {"workers": [worker], "allow_other_workers": elsewhere}
+        return self.client.submit(pickle.loads, pickle.dumps(_Parcel(cloudpickle.dumps(work))), pure=False, **there)
 
-    def _gathered(self, futures: Sequence[Any]) -> list[Any]:
-        for future in futures:
-            if future.status == "error":
-                raise future.exception()
-        found: list[Any] = self.client.sync(
-            partial(self.client.gather, asynchronous=True), futures, direct=True, callback_timeout=self.limit
-        )
+    def gathered(self, futures: Sequence[Any], limit: float) -> list[Any]:
+        """What they give, by the straight way from the workers; a TimeoutError where that takes more than ``limit`` seconds."""
+        found: list[Any] = self.client.sync(partial(self.client.gather, asynchronous=True), futures, direct=True, callback_timeout=limit)
         return found
 
-    def _look_after(self, tasks: Sequence["_Task"], futures: list[Any], where: list[str], begun: float) -> None:
-        """Give tasks of silent workers to others; raise where the limit is over."""
+    def _done(self, futures: Sequence[Any]) -> bool:
+        """Are they, after a while?"""
+        from distributed import wait
+
+        with suppress(TimeoutError), self.client.as_current():
+            wait(futures, timeout=WATCH)
+        return all(future.done() for future in futures)
+
+    def _failed(self, task: "_Task", error: Exception) -> Exception:
+        """What to say of the ``error`` of a worker."""
+        if type(error).__name__ == "KilledWorker":
+            return EngineError(
+                f"{task.what}: each worker of {self.address} that was asked for it died, {error.args[-1] + 1} in a row, perhaps for want of"
+                " memory; look at their logs, and start more of them, or with a larger --memory-limit"
+            )
+        return foreign(error) or error
+
+    def _look_after(self, tasks: Sequence["_Task"], futures: list[Any], where: list[str], begun: float, again: bool = False) -> None:
+        """Give tasks of silent workers to others, or all of them ``again``; raise where the limit is over."""
         alive = self.alive()
         for number, (task, future) in enumerate(zip(tasks, futures, strict=True)):
-            if future.done():
+            if future.done() and not again:
                 continue
             if time.monotonic() - begun > self.limit:
                 raise EngineError(f"{where[number]} has not given {task.what} within {self.limit:g} s; look at it, or give a longer limit")
-            if where[number] not in alive:
+            if again or where[number] not in alive:
                 future.release()
-                where[number] = alive[number % len(alive)]
-                futures[number] = self._submitted(task, where[number])
+                where[number] = where[number] if where[number] in alive else alive[number % len(alive)]
+                futures[number] = self.submitted(task.work, where[number])
+
+
+def foreign(error: Exception) -> IncompatibleError | None:
+    """What to say of an ``error`` that shows that a worker lacks this version of exactrank; None of any other."""
+    if not isinstance(error, ImportError | AttributeError) or "exactrank" not in str(error):
+        return None
+    version = exactrank.__version__
+    return IncompatibleError(
+        f"a worker cannot import what it is asked for ({error}); install exactrank {version}, as here, on every worker"
+    )
 
 
 @dataclass(frozen=True)
@@ -224,10 +279,29 @@ def _mapped(function: Callable[[B], A], items: Sequence[B]) -> list[A]:
     return [function(item) for item in items]
 
 
-def _answered(asked: Round) -> bytes:
+@dataclass(frozen=True)
+class _Parcel:
+    """Packed work: to unpack it is to do it."""
+
+    work: bytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _carried_out, (exactrank.__version__, self.work)
+
+
+def _carried_out(version: str, work: bytes) -> Any:
+    """On a worker: what the packed ``work`` gives; errors say where they happened."""
     from distributed import get_worker
 
-    return answered(asked, f"worker {get_worker().address} (process {os.getpid()})")
+    who = f"worker {get_worker().address} (process {os.getpid()})"
+    if version != exactrank.__version__:
+        raise IncompatibleError(
+            f"{who} has exactrank {exactrank.__version__}, and the client has {version}; install the same version on both"
+        )
+    try:
+        return pickle.loads(work)()
+    except ExactRankError as error:
+        raise type(error)(f"{who}: {error}") from error
 
 
 def _paths(partitions: Sequence[Partition]) -> str:

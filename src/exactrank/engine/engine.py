@@ -12,23 +12,23 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import cloudpickle
 import numpy as np
 import numpy.typing as npt
 
-import exactrank
 from exactrank.arrays import Boundaries, Ids, PerDocument, PerQuery
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import Moments, RankingData, moments_of, sums_by_block
+from exactrank.engine.allocation import keep_freed_memory
 from exactrank.engine.partitions import Described, Partition, Shards, cut, describe_shard
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -45,6 +45,7 @@ class Part:
     data: RankingData
     first: int = 0
     whole: bool = True  #: is it all there is?
+    first_document: int = 0  #: the number of its first document in the whole
     kept: dict[object, Any] = field(default_factory=dict)
 
     def once(self, key: object, make: Callable[[], B]) -> B:
@@ -52,6 +53,14 @@ class Part:
         if key not in self.kept:
             self.kept[key] = make()
         return self.kept[key]  # type: ignore[no-any-return]
+
+    def lately(self, kind: str, key: object, most: int, make: Callable[[], B]) -> B:
+        """The same, of which only the ``most`` of a kind that were last asked for are kept."""
+        kept: dict[object, B] = self.once(("lately", kind), dict)
+        kept[key] = kept.pop(key) if key in kept else make()
+        while len(kept) > most:
+            del kept[next(iter(kept))]
+        return kept[key]
 
 
 Question = Callable[[Part], A]
@@ -95,6 +104,7 @@ class Partitioned:
     described: tuple[Described, ...]
     prepare: Prepare | None = None
     query_weight: PerQuery | None = None
+    weigh: "Weigh | None" = None  #: what makes ``query_weight`` of the weights in the files, where it is not those
     preferences: ClassVar[None] = None
 
     @property
@@ -177,13 +187,38 @@ class Partitioned:
 
     def ask(self, question: Question[A]) -> list[A]:
         """What each partition answers, in order."""
-        return self.engine.ask(self, question)
+        return self.engine.ask(self, question if self.weigh is None else _OtherWeights(self.weigh, question))
 
     def __repr__(self) -> str:
         return f"Partitioned({self.n_queries:,} queries, {self.n_documents:,} documents, {self.n_features:,} features)"
 
 
 Data = RankingData | Partitioned
+#: Other weights of some queries, from the number of the first in the whole and their weights.
+Weigh = Callable[[int, PerQuery], PerQuery]
+
+
+@dataclass(frozen=True)
+class _OtherWeights(Generic[A]):
+    """A question about queries with other weights; what is kept for it is kept apart."""
+
+    weigh: Weigh
+    question: Question[A]
+
+    def __call__(self, part: Part) -> A:
+        def weighed() -> Part:
+            weights = self.weigh(part.first, part.data.weights)
+            return Part(replace(part.data, query_weight=weights), part.first, part.whole, part.first_document)
+
+        return self.question(part.once(("weights", self.weigh), weighed))
+
+
+def reweighed(data: RankingData, weigh: Weigh) -> RankingData:
+    """``data`` with the weights of queries that ``weigh``, which can be compared and pickled, makes of its own."""
+    weights = weigh(0, data.weights)
+    if isinstance(data, Partitioned):
+        return cast(RankingData, replace(data, query_weight=weights, weigh=weigh))
+    return replace(data, query_weight=weights)
 
 
 @dataclass(frozen=True)
@@ -273,20 +308,16 @@ def _zeros(described: Described) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Round:
-    """What a worker is asked: the question for some partitions. Its own version must be the one that asks."""
+    """What a worker is asked: the question for some partitions."""
 
     prepare: bytes
     partitions: tuple[Partition, ...]
     question: bytes
-    version: str = exactrank.__version__
 
 
-def answered(asked: Round, who: str = "this process") -> bytes:
+def answered(asked: Round) -> bytes:
     """The answers of the partitions of ``asked``, each with the partition's number."""
-    if asked.version != exactrank.__version__:
-        raise IncompatibleError(
-            f"{who} has exactrank {exactrank.__version__}, and the client has {asked.version}; install the same version on both"
-        )
+    keep_freed_memory()
     question = pickle.loads(asked.question)
     answers = []
     for partition in asked.partitions:
@@ -320,7 +351,7 @@ def held(partition: Partition, prepare: bytes) -> Iterator[Part]:
     with holder.lock:
         if holder.part is None:
             data, how = partition.load(), pickle.loads(prepare)
-            holder.part = Part(data if how is None else how(data), partition.first, whole=False)
+            holder.part = Part(data if how is None else how(data), partition.first, False, partition.first_document)
         yield holder.part
 
 

@@ -24,13 +24,13 @@ import xxhash
 from exactrank.arrays import Boundaries, Ids, PerQuery
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.cache import MAGIC, PREAMBLE
-from exactrank.data.format import ReadOptions
+from exactrank.data.format import Columns, ReadOptions
 from exactrank.data.formats import MANIFEST, read_as
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import BLOCK_BYTES, RankingData
 from exactrank.data.text_column import TextColumn
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError
 
 FORMAT = "exactrank shards 1"
 
@@ -56,29 +56,30 @@ class Shards:
         return f"Shards({len(self.files):,} files, from {self.files[0].path})"
 
 
-def read_shards(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, keep_missing: bool = False) -> Shards:
+def read_shards(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    keep_missing: bool = False,
+    n_features: int | None = None,
+    columns: Columns | None = None,
+) -> Shards:
     """Data in several files, for training and evaluation with an engine: nothing of it is read yet.
 
     ``paths`` is a pattern such as ``"data/part-*.xr"``, the folder or manifest that ``exactrank convert --shards`` wrote, or a list of
     files. Files are caches or of any other format, with the same features and whole queries; URLs such as ``s3://...`` need fsspec.
+    ``keep_missing``, ``n_features`` and ``columns`` are those of [`xr.read`][exactrank.read].
     """
     given = [os.fspath(paths)] if isinstance(paths, str | os.PathLike) else [os.fspath(path) for path in paths]
     files = [file for path in given for file in _shards_at(path)]
     if not files:
         raise DataError(f"{given[0] if given else 'paths'}: there is no such file; check the pattern")
-    return Shards(tuple(files), ReadOptions(keep_missing=keep_missing))
-
-
-def refuse_shards(data: object, what: str) -> None:
-    """Raise where ``data`` is in several files, and ``what`` needs it in one."""
-    if isinstance(data, Shards):
-        raise IncompatibleError(f"{what} does not know data in several files yet, and {data} is; xr.read one file")
+    return Shards(tuple(files), ReadOptions(keep_missing, n_features, columns=columns or Columns()))
 
 
 def _shards_at(path: str) -> list[Shard]:
-    """What a pattern, a manifest, its folder or a file stands for."""
-    if not is_remote(path) and Path(path).is_dir():
-        path = str(Path(path) / MANIFEST)
+    """What a pattern, a manifest, its folder or a file stands for; workers may be in other folders, so that paths are whole ones."""
+    if not is_remote(path):
+        path = os.path.join(os.path.abspath(path), MANIFEST) if Path(path).is_dir() else os.path.abspath(path)
     if path.endswith(".json"):
         return _manifest(path)
     if not any(sign in path for sign in "*?["):
@@ -97,7 +98,7 @@ def _manifest(path: str) -> list[Shard]:
             raise DataError(f"{path}: has format {record['format']!r}, and this version of exactrank reads {FORMAT!r}; convert again")
         folder = path.rpartition("/")[0] or "."
         return [Shard(**entry | {"path": f"{folder}/{entry['path']}"}) for entry in record["shards"]]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is not a list of shards that exactrank convert --shards wrote; convert again") from None
@@ -212,10 +213,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Partition:
-    """Some wide blocks of the whole, whose first query has there the number ``first``."""
+    """Some wide blocks of the whole, whose first query and document have there the numbers ``first`` and ``first_document``."""
 
     number: int
     first: int
+    first_document: int
     queries: int
     documents: int
     pieces: tuple[Piece, ...]
@@ -252,7 +254,7 @@ def _partition(
         begin = int(ends[file] - len(described[file].sizes))
         bounds = max(first, begin) - begin, min(last, int(ends[file])) - begin
         pieces.append(Piece(shards.files[file].path, *bounds, described[file].checksum))
-    return Partition(number, first, last - first, int(indptr[last] - indptr[first]), tuple(pieces), shards.options)
+    return Partition(number, first, int(indptr[first]), last - first, int(indptr[last] - indptr[first]), tuple(pieces), shards.options)
 
 
 def query_range(data: RankingData, first: int, last: int) -> RankingData:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from exactrank.engine.dask import foreign
 from exactrank.engine.engine import Engine, LocalEngine
 from exactrank.threads import thread_count
 
 A = TypeVar("A")
-LOOK = 0.02  #: seconds between two looks at the tasks
+LOOK = 0.005  #: seconds between two looks at the tasks
 WATCH = 1.0  #: seconds between two looks at the workers
 GRACE = 5.0  #: seconds that tasks which were told to end have to say why
 
@@ -32,7 +33,7 @@ def threads_of(engine: Engine, host: str, asked: int | None) -> int:
     """How many threads work on ``host`` may have: those ``asked`` for, or those of the worker."""
     if asked is not None or isinstance(engine, LocalEngine):
         return thread_count(asked)
-    workers: Any = engine.client.scheduler_info(n_workers=-1)["workers"]  # type: ignore[attr-defined]
+    workers: Any = engine.facts()  # type: ignore[attr-defined]
     return int(workers[host]["nthreads"]) if host in workers else 1
 
 
@@ -40,12 +41,15 @@ def together(engine: Engine, work: Mapping[str, Callable[[], A]], what: str, aba
     """What each worker gives for its ``work``; ``what`` says so in words. ``abandon``, called there, makes work that is under way end."""
     if isinstance(engine, LocalEngine):
         return {host: own() for host, own in work.items()}
-    client: Any = engine.client  # type: ignore[attr-defined]
-    futures = {host: client.submit(own, workers=[host], allow_other_workers=False, retries=0, pure=False) for host, own in work.items()}
+    cluster: Any = engine
+    futures = {host: cluster.submitted(own, host, elsewhere=False) for host, own in work.items()}
     try:
-        trouble = _trouble(engine, futures, what)
+        trouble = _trouble(cluster, futures, what)
         if trouble is None:
-            return dict(zip(futures, client.gather(list(futures.values()), direct=True), strict=True))
+            try:
+                return dict(zip(futures, cluster.gathered(list(futures.values()), 4 * cluster.silence), strict=True))
+            except TimeoutError:
+                trouble = LostWorkerError(f"a worker has not handed over {what} within {4 * cluster.silence:g} s")
         abandoned(engine, abandon)
         until = time.monotonic() + GRACE
         while time.monotonic() < until and any(not future.done() for future in futures.values()):
@@ -61,10 +65,10 @@ def abandoned(engine: Engine, abandon: Callable[[], None]) -> None:
     if isinstance(engine, LocalEngine):
         abandon()
         return
-    client: Any = engine.client  # type: ignore[attr-defined]
-    for host in list(client.scheduler_info(n_workers=-1)["workers"]):
+    cluster: Any = engine
+    for host in cluster.known:
         with suppress(Exception):  # it is gone, or hangs: then it works no more either
-            client.sync(client._run, abandon, workers=[host], on_error="ignore", callback_timeout=1.0)
+            cluster.client.sync(cluster.client._run, abandon, workers=[host], on_error="ignore", callback_timeout=1.0)
 
 
 def _trouble(engine: Any, futures: Mapping[str, Any], what: str) -> Exception | None:
@@ -94,6 +98,8 @@ def _trouble(engine: Any, futures: Mapping[str, Any], what: str) -> Exception | 
 
 def _error(future: Any) -> Exception:
     error: Exception = future.exception()
+    if (unknown := foreign(error)) is not None:
+        return unknown
     return LostWorkerError(str(error)) if isinstance(error, ConnectionError) or type(error).__name__ == "KilledWorker" else error
 
 

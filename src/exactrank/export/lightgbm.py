@@ -12,17 +12,9 @@ from exactrank.data.alignment import listed
 from exactrank.export.plain import Plain, Tree, plain
 from exactrank.export.target import Export, Rows, Target
 from exactrank.scorers.model import Model
+from exactrank.scorers.tree_edits import for_ranking, with_levels
 from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.scorers.tree_text import (
-    CATEGORICAL,
-    MISSING_IS_NAN,
-    MISSING_IS_ZERO,
-    MISSING_LEFT,
-    TreeTable,
-    for_ranking,
-    with_levels,
-    writable,
-)
+from exactrank.scorers.tree_text import CATEGORICAL, MISSING_IS_NAN, MISSING_IS_ZERO, MISSING_LEFT, TreeTable, writable
 
 
 class LightGBM(Target):

@@ -16,9 +16,9 @@ import numpy as np
 
 from exactrank.arrays import PerQuery
 from exactrank.bars import Advance, Line, heard, in_steps
-from exactrank.data.folds import deal_folds
+from exactrank.data.folds import deal_folds, drawn_counts
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.partitions import refuse_shards
+from exactrank.engine.partitions import Shards
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.fuse.certificate import Certificate, certifiable, certified
 from exactrank.fuse.choose import choose
@@ -30,7 +30,7 @@ from exactrank.fuse.normalise import ABSENT, cut, parse_normalisation, takes_con
 from exactrank.fuse.problem import Problem, QuerySteps, Sweep, Weights, all_weights, best_weights, weighted_sum
 from exactrank.fuse.resample import Pair, bootstrapped, compared
 from exactrank.fuse.search import ascended, best_of, flat_range, tuned
-from exactrank.fuse.systems import select_systems
+from exactrank.fuse.systems import select_systems, systems_in_shards
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import mean_over_queries
 from exactrank.measures.goal import Goal, parse_goal, unreached
@@ -43,7 +43,7 @@ DECIMALS = range(2, 10)  #: of weights in a configuration
 
 
 def fuse(
-    data: RankingData,
+    data: RankingData | Shards,
     *,
     systems: Sequence[str] | None = None,
     measure: str | Measure = "nDCG@10",
@@ -62,9 +62,10 @@ def fuse(
 ) -> Fusion:
     """Tune the weights of several systems, one per feature of ``data`` (NaN: not retrieved), for ``measure``.
 
-    ``systems`` names the features to fuse (default: all). ``engine`` names the search engine to tune for, which decides how scores are
-    made comparable, and whose configuration `Fusion.configuration` writes: elasticsearch, elasticsearch-rrf, opensearch, opensearch-rrf,
-    vespa, qdrant or weaviate. ``depth`` is the maximum number of documents of each system's list (default: all; 100 for an engine).
+    ``systems`` names the features to fuse (default: all); of data in several files (`xr.read_shards`) only these are brought to memory.
+    ``engine`` names the search engine to tune for, which decides how scores are made comparable, and whose configuration
+    `Fusion.configuration` writes: elasticsearch, elasticsearch-rrf, opensearch, opensearch-rrf, vespa, qdrant or weaviate. ``depth`` is
+    the maximum number of documents of each system's list (default: all; 100 for an engine).
 
     ``normalise`` makes scores comparable (default: min-max, or the engine's first): none, min-max, z-score, l2, rank,
     reciprocal-rank(k=60), an engine's own, or all, to choose by cross-validation. ``absent`` says what a document gets from a
@@ -84,12 +85,13 @@ def fuse(
     >>> fusion.value, fusion.optimum
     (1.0, 'global')
     """
-    refuse_shards(data, "fuse")
     goal, target = parse_goal(measure), None if engine is None else ENGINES[engine]
     tried, rule = _normalisations(target, normalise, folds), _absent(target, absent)
     depth = DEPTH if depth is None and target else depth
     parsed = goal.measure
     _check(parsed, target, depth, nonnegative, folds, bootstrap=bootstrap, cells=cells, tolerance=tolerance)
+    if isinstance(data, Shards):
+        data = systems_in_shards(data, systems, [each.column for each in goal.measures if each.column is not None])
     named = data.feature_names if systems is None else systems
     chosen, *others = (_chosen(regraded(data, each)[0], named, target, depth) for each in goal.measures)
     check_systems(chosen, folds)
@@ -102,7 +104,7 @@ def fuse(
         queries, weight, combine = chosen.n_queries, chosen.weights, (target and target.combine) or weighted_sum
         fold = deal_folds(queries, folds, seed) if folds else np.zeros(0, np.int64)
         rng = np.random.default_rng([seed, 2])
-        draws = np.array([np.bincount(rng.integers(0, queries, queries), minlength=queries) for _ in range(bootstrap)], np.float64)
+        draws = np.array([drawn_counts(queries, rng) for _ in range(bootstrap)], np.float64)
         if len(tried) > 1:
             begin(f"comparing {len(tried)} normalisations")
         choice = choose(problems, combine, fold, draws, seed) if len(tried) > 1 else None

@@ -16,6 +16,8 @@ from exactrank.data.alignment import first_repeated
 from exactrank.data.format import Columns
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.trec import UNJUDGED, ByQuery, Judgments, Run, from_trec, read_qrels, read_run
+from exactrank.engine.engine import LocalEngine, partitioned
+from exactrank.engine.partitions import Shards, concatenated
 from exactrank.errors import DataError
 
 Source = str | os.PathLike[str] | Run
@@ -58,6 +60,14 @@ def select_systems(data: RankingData, systems: Sequence[str]) -> RankingData:
     X = data.X if columns == list(range(data.n_features)) else data.X[:, columns]
     offset = None if data.offset is None else data.offset[columns]
     return replace(data, X=X, feature_names=tuple(systems), order=None, offset=offset, levels={})
+
+
+def systems_in_shards(shards: Shards, systems: Sequence[str] | None, columns: Sequence[str] = ()) -> RankingData:
+    """The features named, and other ``columns``, of data in several files: only these are brought to memory, one part at a time."""
+    data = partitioned(shards, LocalEngine())
+    named = data.feature_names if systems is None else distinct(systems)
+    wanted = [*named, *(name for name in dict.fromkeys(columns) if name not in named)]
+    return concatenated([select_systems(partition.load(), wanted) for partition in data.partitions])
 
 
 def named_runs(runs: Mapping[str, Source] | Sequence[Source]) -> list[Run]:

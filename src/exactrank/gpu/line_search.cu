@@ -242,20 +242,41 @@ extern "C" __global__ void line_events(const double* score, const double* slope,
     }
 }
 
-// The bins in which the function can be as large as `least` or, where that is NaN, as at some bin's edge, up to `slack`: listed in no order,
-// with the value before each. `after` holds the value after each bin, `most` the largest of them, or that before all.
+// The bins in which the function can be as large as `least` or, where that is NaN, as at some bin's edge, up to `slack`. `after` holds the
+// value after each bin, `most` the largest of them, or that before all.
 extern "C" __global__ void choose_bins(const index_t* change, const index_t* rise, const index_t* after, const index_t* most, double least, double slack,
-                                       unsigned char* wanted, unsigned long long* chosen, Window* window, index_t* bins) {
+                                       unsigned char* wanted) {
     const index_t bin = thread_number();
     if (bin >= 2 * half_bins) return;
-    const index_t before = after[bin] - change[bin];
     const double threshold = least == least ? least : (double)*most;
-    wanted[bin] = (double)before + (double)rise[bin] >= threshold - slack;
-    if (!wanted[bin]) return;
-    const unsigned long long slot = atomicAdd(chosen, 1ULL);
-    bins[2 * slot] = bin, bins[2 * slot + 1] = before;
-    atomicMax(&window->from_right, (unsigned long long)(2 * half_bins - bin));
-    atomicMax(&window->from_left, (unsigned long long)(bin + 1));
+    wanted[bin] = (double)(after[bin] - change[bin]) + (double)rise[bin] >= threshold - slack;
+}
+
+// Does a run of wanted bins begin there, or end?
+__device__ bool begins(const unsigned char* wanted, index_t bin) { return wanted[bin] && (bin == 0 || !wanted[bin - 1]); }
+__device__ bool ends(const unsigned char* wanted, index_t bin) { return wanted[bin] && (bin == 2 * half_bins - 1 || !wanted[bin + 1]); }
+
+// Of wanted bins only those have to be told in which something happens, or where a run begins or ends. The window lies around all.
+extern "C" __global__ void mark_bins(const index_t* change, const index_t* rise, const unsigned char* wanted, int* told, Window* window) {
+    const index_t bin = thread_number();
+    if (bin >= 2 * half_bins) return;
+    const bool first = begins(wanted, bin), last = ends(wanted, bin);
+    told[bin] = first || last || (wanted[bin] && (change[bin] || rise[bin]));
+    if (first) atomicMax(&window->from_right, (unsigned long long)(2 * half_bins - bin));
+    if (last) atomicMax(&window->from_left, (unsigned long long)(bin + 1));
+}
+
+// Tells those bins in their order, each with the value before it; `number` counts those up to each bin, and the last goes to `count`. The
+// last two bits say whether a run begins there, and whether it ends.
+extern "C" __global__ void tell_bins(const index_t* change, const index_t* after, const unsigned char* wanted, const int* number, index_t* count,
+                                     index_t* bins) {
+    const index_t bin = thread_number();
+    if (bin >= 2 * half_bins) return;
+    if (bin == 2 * half_bins - 1) *count = number[bin];
+    const int before = bin == 0 ? 0 : number[bin - 1];
+    if (number[bin] == before) return;
+    bins[2 * before] = 4 * bin + 2 * begins(wanted, bin) + ends(wanted, bin);
+    bins[2 * before + 1] = after[bin] - change[bin];
 }
 
 // Adds a feature to scores, times its weight; rounded as on the processor, product by product.

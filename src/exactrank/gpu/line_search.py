@@ -107,18 +107,23 @@ class LineEvents:
     def near_best(self, scores: Array, slopes: Array, low: float, high: float, least: float | None = None) -> Steps:
         """The function between ``low`` and ``high`` wherever it may be as large as ``least``, or as at some bin's edge."""
         xp, ray = self.device.xp, (scores, slopes, low, high)
-        reach, wanted, bins = xp.empty((self.useful, 2)), xp.empty(BINS, np.uint8), xp.empty((BINS, 2), np.int64)
+        reach, bins = xp.empty((self.useful, 2)), xp.empty((BINS, 2), np.int64)
+        wanted, told = xp.empty(BINS, np.uint8), xp.empty(BINS, np.int32)
         zeros = xp.zeros(START_CELLS + 2 * BINS + 4, np.int64)
         rises, chosen = zeros[START_CELLS + BINS : -4], zeros[-4:]
         changes = zeros[: START_CELLS + BINS]  # after what the documents contribute at first
         self._launch(ray, (changes, reach, None), (changes[START_CELLS:], rises), NO_LIST)
-        after = xp.cumsum(changes)[START_CELLS - 1 :]
-        sums = changes[START_CELLS:], rises, after[1:], after.max(keepdims=True)
+        change, after = changes[START_CELLS:], xp.cumsum(changes)[START_CELLS - 1 :]
         threshold = np.float64(np.nan if least is None else (least - self.constant) / self.unit), np.float64(2e-12 / self.unit)
-        self.device.launch("choose_bins", BINS, np.dtype(np.float64), *sums, *threshold, wanted, chosen[1:], chosen[2:], bins)
+        self._by_bin("choose_bins", change, rises, after[1:], after.max(keepdims=True), *threshold, wanted)
+        self._by_bin("mark_bins", change, rises, wanted, told, chosen[2:])
+        self._by_bin("tell_bins", change, after[1:], wanted, xp.cumsum(told, dtype=np.int32), chosen[1:], bins)
         counts, alpha, (net,) = self._events(ray, (None, reach, chosen[2:]), wanted, chosen)
-        near = on_host(bins[: counts[1]])
-        return self._steps(alpha[net != 0], net[net != 0], *near[np.argsort(near[:, 0])].T)
+        return self._steps(alpha[net != 0], net[net != 0], *on_host(bins[: counts[1]]).T)
+
+    def _by_bin(self, kernel: str, *args: object) -> None:
+        """Run ``kernel`` with one thread per bin."""
+        self.device.launch(kernel, BINS, np.dtype(np.float64), *args)
 
     def profile(self, scores: Array, slopes: Array, low: float, high: float) -> tuple[Floats, Floats, Floats]:
         """The whole function between ``low`` and ``high``: its breakpoints, the values between them, and those at them."""
@@ -154,14 +159,13 @@ class LineEvents:
         first_there = np.flatnonzero(np.append(True, places[1:] != places[:-1])[:count])
         return counts, places[first_there], np.add.reduceat(changes, first_there, axis=1) if count else changes
 
-    def _steps(self, alpha: Floats, change: Integers, wanted: Integers, before: Integers) -> Steps:
-        """The function from its events in the wanted bins, the value before each of these, and their edges."""
-        bins = bins_of(alpha)
-        running = np.cumsum(change) - change  # before each event, over all wanted bins
-        since = running - running[np.searchsorted(bins, bins)] if len(bins) else running  # and over its own
-        after = before[np.searchsorted(wanted, bins)] + since + change
-        gap = np.diff(wanted) > 1
-        begins, ends = np.append(True, gap), np.append(gap, True)
+    def _steps(self, alpha: Floats, change: Integers, told: Integers, before: Integers) -> Steps:
+        """The function from its events in the bins that `tell_bins` told, the value before each of these, and the edges of runs."""
+        bins, wanted, begins, ends = bins_of(alpha), told >> 2, (told & 2) > 0, (told & 1) > 0
+        first = np.flatnonzero(np.append(True, bins[1:] != bins[:-1])[: len(bins)])  # of each bin's events
+        total = np.cumsum(change)  # over all of these bins
+        offset = before[np.searchsorted(wanted, bins[first])] - (total - change)[first]
+        after = total + np.repeat(offset, np.diff(np.append(first, len(bins))))
         at = np.concatenate([lower_edges(wanted[begins]), alpha, upper_edges(wanted[ends])])
         values = np.concatenate([before[begins] * self.unit, after * self.unit, np.full(int(ends.sum()), -np.inf)]) + self.constant
         order = np.argsort(at, kind="stable")

@@ -97,7 +97,30 @@ def _trees(body: str) -> list[PlainTree]:
 
 
 def _tree(tokens: Iterator[Token], where: str) -> PlainTree:
-    """The tree up to its end; nodes are numbered in the order in which they are read."""
+    """The tree up to its end."""
+    nodes = _nodes(tokens, where)
+    feature = np.array([node.get("feature", 1) for node in nodes])
+    known = (feature >= 1) & (feature <= WIDEST) & (feature == np.floor(feature))
+    if not np.all(known):
+        odd = int(np.argmin(known))
+        raise DataError(f"{where}: node {odd} splits at feature {feature[odd]:g}; RankLib numbers features from 1; {DAMAGED}")
+    columns = (
+        [node.get(name, none) for node in nodes] for name, none in (("threshold", 0.0), ("left", -1), ("right", -1), ("output", 0.0))
+    )
+    threshold, left, right, value = columns
+    with np.errstate(over="ignore"):
+        single = np.array(threshold, np.float64).astype(np.float32)
+    return PlainTree(
+        feature.astype(np.int64) - 1,
+        single.astype(np.float64),
+        np.array(left, np.int64),
+        np.array(right, np.int64),
+        np.array(value),
+    )
+
+
+def _nodes(tokens: Iterator[Token], where: str) -> list[dict[str, float]]:
+    """The nodes up to the end of the tree, by what is said of them; numbered in the order in which they are read."""
     nodes: list[dict[str, float]] = []
     path: list[dict[str, float]] = []  # from the root to the current node
     for tag, more in tokens:
@@ -120,24 +143,7 @@ def _tree(tokens: Iterator[Token], where: str) -> PlainTree:
             break
         else:
             raise DataError(f"{here}: expected a split, its parts or its end, found {(tag or more)[:40]!r}; {DAMAGED}")
-    feature = np.array([node.get("feature", 1) for node in nodes])
-    known = (feature >= 1) & (feature <= WIDEST) & (feature == np.floor(feature))
-    if not np.all(known):
-        odd = int(np.argmin(known))
-        raise DataError(f"{where}: node {odd} splits at feature {feature[odd]:g}; RankLib numbers features from 1; {DAMAGED}")
-    columns = (
-        [node.get(name, none) for node in nodes] for name, none in (("threshold", 0.0), ("left", -1), ("right", -1), ("output", 0.0))
-    )
-    threshold, left, right, value = columns
-    with np.errstate(over="ignore"):
-        single = np.array(threshold, np.float64).astype(np.float32)
-    return PlainTree(
-        feature.astype(np.int64) - 1,
-        single.astype(np.float64),
-        np.array(left, np.int64),
-        np.array(right, np.int64),
-        np.array(value),
-    )
+    return nodes
 
 
 def _number(word: str, what: str) -> float:

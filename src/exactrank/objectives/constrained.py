@@ -11,14 +11,20 @@ function too, so its best interval along a line is exact.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Partitioned
 from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.goal import Constraint
 from exactrank.objectives.linear_profile import Direction, LinearProfile, Place, Theta
+from exactrank.objectives.partitioned_profile import PartitionedPlace, PartitionedProfile, Reach
+from exactrank.objectives.partitioned_search import PartitionedSearch
 from exactrank.objectives.step_function import SAME_VALUE, Interval, StepFunction, together
+
+Profile = LinearProfile | PartitionedProfile
 
 
 def constrained(f: StepFunction, others: Sequence[tuple[StepFunction, Constraint]]) -> StepFunction:
@@ -30,20 +36,33 @@ def constrained(f: StepFunction, others: Sequence[tuple[StepFunction, Constraint
 
 
 def severely(constraint: Constraint, data: RankingData, threads: int | None) -> BoundMeasure:
-    """The constraint's measure with tied documents in the order that is worst for the constraint, or as it counts them on average."""
+    """The constraint's measure with tied documents in the order that is worst for the constraint, or as it counts them on average.
+
+    Parts of data in partitions bind it themselves.
+    """
     measure = constraint.measure
     if measure.ties == "expected":
         return measure.on(data, threads=threads)
     bound = replace(measure, ties="pessimistic").on(data, threads=threads)
-    return bound if constraint.sign == ">=" else replace(bound, tie_key=-measure.grades(data))
+    return bound if constraint.sign == ">=" or isinstance(data, Partitioned) else replace(bound, tie_key=-measure.grades(data))
+
+
+def severe_search(bound: BoundMeasure, data: Partitioned, constraint: Constraint) -> PartitionedSearch:
+    """Of the constraint's measure, as each part binds it by `severely`."""
+    return PartitionedSearch.of(bound, data, bind=partial(severely, constraint), name=f"severely {constraint!r}")
 
 
 class ConstrainedProfile:
     """(1) as a function of a linear model's weights: ``problem`` subject to the constraints of ``others``."""
 
-    def __init__(self, problem: LinearProfile, others: Sequence[tuple[LinearProfile, Constraint]]) -> None:
+    def __init__(self, problem: Profile, others: Sequence[tuple[Profile, Constraint]]) -> None:
         self.dimension = problem.dimension
         self._problem, self._others = problem, others
+
+    def foresee(self, directions: Sequence[Direction], reach: Reach) -> None:
+        """Searches will be along ``directions``, in turn: first of the measure itself."""
+        if isinstance(self._problem, PartitionedProfile):
+            self._problem.foresee(directions, reach)
 
     def value(self, theta: Theta) -> float:
         """(1) at ``theta``."""
@@ -57,7 +76,7 @@ class ConstrainedProfile:
 class ConstrainedPlace:
     """A point in weight space, with the places of all measures there."""
 
-    def __init__(self, place: Place, others: Sequence[tuple[Place, Constraint]]) -> None:
+    def __init__(self, place: Place | PartitionedPlace, others: Sequence[tuple[Place | PartitionedPlace, Constraint]]) -> None:
         self.theta, self.point = place.theta, place.point
         missed = float(sum(each.shortfall(other.value) for other, each in others))
         self.value = -missed if missed > 0 else place.value
@@ -74,6 +93,10 @@ class ConstrainedPlace:
                 return free
         others = [(other.profile(direction), each) for other, each in self._others]
         return constrained(self._place.profile(direction), others).best(low, high)
+
+    def stopped(self, direction: Direction, low: float, high: float) -> bool:
+        """Is a constraint missed, or does one keep the measure from its largest value along ``direction``?"""
+        return self.value < 0 or self._place.best(direction, low, high).value > self.best(direction, low, high).value + SAME_VALUE
 
     def moved(self, direction: Direction, alpha: float) -> "ConstrainedPlace":
         """The place at ``alpha`` along ``direction``."""

@@ -128,13 +128,14 @@ class SampledLambdas(LambdaRule):
     Gulin & Prokhorenkova (2023) compare the two kinds.
 
     The value is the measure's without noise, or without a measure the links' negated mean cost. The draws depend on ``seed``, ``draw``,
-    the query's number, the sample and the document, and on nothing else.
+    the query's number, which counts from ``first``, the sample and the document, and on nothing else.
     """
 
     samples: int = 10
     noise: float = 1.0
     seed: int = 0
     draw: int = 0
+    first: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -152,11 +153,15 @@ class SampledLambdas(LambdaRule):
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        return _core.sampled_lambdas(self.rule_on(data), self.samples, self.noise, self.seed, self.draw)
+        return _core.sampled_lambdas(self.rule_on(data), self.samples, self.noise, self.seed, self.draw, self.first)
 
     def drawn(self, number: int) -> "SampledLambdas":
         """The same with draws of their own, for the tree (or the step) of that number."""
         return replace(self, draw=number)
+
+    def counted_from(self, query: int, document: int) -> "SampledLambdas":
+        """Itself for a part of the whole, whose first query has this number there."""
+        return replace(self, first=query)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from exactrank.data.room import FeatureColumns
 from exactrank.engine.engine import Partitioned, scored
 from exactrank.gpu.device import Array, on_host
 from exactrank.measures.bound import BoundMeasure
-from exactrank.objectives.line_search import IdealLikelihood, LineSearch, Point
+from exactrank.objectives.ideal_likelihood import IdealLikelihood
+from exactrank.objectives.line_search import LineSearch, Point
 from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
 from exactrank.objectives.step_function import Interval, StepFunction
 from exactrank.objectives.within_query import spread
@@ -74,7 +75,7 @@ class LinearProfile:
         self.likelihood = IdealLikelihood(bound) if point == "likelihood" else None
         self.gpu = gpu
         self.xp = np if gpu is None else gpu.device.xp  #: the functions of arrays where scores and slopes are: where the search is
-        self.searching: Place | None = None
+        self.searching: object = None  #: the mark of the place that the search is at, which itself refers to this
         self.dimension = bound.data.n_features  #: how many weights there are
 
     def value(self, theta: Theta) -> float:
@@ -104,7 +105,7 @@ class Place:
     def __init__(self, problem: LinearProfile, theta: Theta, scores: PerDocument | Array) -> None:
         self.theta = theta
         self.value = problem.search.start(scores)
-        problem.searching = self
+        problem.searching = self._mark = object()
         self._problem = problem
         self._scores = scores
 
@@ -132,13 +133,16 @@ class Place:
             theta[direction] += alpha
         else:
             theta += alpha * direction
-        return Place(self._problem, theta, self._scores + alpha * self._problem.slopes(direction).astype(np.float64))
+        scores = self._problem.slopes(direction).astype(np.float64)
+        scores *= alpha
+        scores += self._scores
+        return Place(self._problem, theta, scores)
 
     def _ready(self) -> LineSearch | LineSearchOnGpu:
         """The search, at this place."""
-        if self._problem.searching is not self:
+        if self._problem.searching is not self._mark:
             self._problem.search.start(self._scores)
-            self._problem.searching = self
+            self._problem.searching = self._mark
         return self._problem.search
 
 

@@ -3,20 +3,23 @@
 They are objectives (`exactrank.objectives.score_space`), which are maximised: a loss is negated.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from exactrank import _core
+from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import fold
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import Positional
 from exactrank.measures.graded import DCG, NDCG
 from exactrank.objectives.bounded_gain import MOST, bounded, training_kernel
+from exactrank.objectives.exact_sums import weighed_mean
 from exactrank.objectives.score_space import read_measure
-from exactrank.objectives.within_query import centred
+from exactrank.objectives.within_query import centred, pair_counts
 
 Loss = Literal["hinge", "squared-hinge"]
 Normalise = Literal["query", "pairs"]
@@ -69,11 +72,12 @@ class ListMLELoss:
     have no ideal order among themselves; here they get a random one, always the same, so that the order of the input
     gives nothing away. A query with a single grade has no ideal ranking at all, and contributes nothing.
 
-    ``k`` is None for all ranks; ``seed`` draws the order of documents of one grade.
+    ``k`` is None for all ranks; ``seed`` draws the order of documents of one grade, by their number from ``first`` on.
     """
 
     k: int | None = None
     seed: int = 0
+    first: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         if self.k is not None and not 1 <= self.k < NO_CUTOFF:
@@ -85,11 +89,26 @@ class ListMLELoss:
         """Itself on ``data``."""
         starts, sizes = data.indptr[:-1], data.sizes
         query = np.repeat(np.arange(data.n_queries), data.sizes)
-        chance = np.random.default_rng(self.seed).random(data.n_documents)
+        chance = random_from(self.first, self.seed, data.n_documents)
         ideal = np.lexsort((chance, -data.y, query)) - np.repeat(starts, data.sizes)
         one_grade = np.maximum.reduceat(data.y, starts) == np.minimum.reduceat(data.y, starts)
         top = np.where(one_grade, 0, np.minimum(sizes, self.k or NO_CUTOFF))
         return _core.listmle(ideal.astype(np.int32), top.astype(np.int32), data.indptr)
+
+    def counted_from(self, query: int, document: int) -> "ListMLELoss":
+        """Itself for a part of the whole, whose first document has this number there."""
+        return replace(self, first=document)
+
+
+def random_from(first: int, seed: int, count: int) -> PerDocument:
+    """``count`` of the random numbers that ``seed`` draws, from that with the number ``first`` on.
+
+    >>> bool(np.all(random_from(3, 7, 2) == random_from(0, 7, 5)[3:]))
+    True
+    """
+    drawn = np.random.PCG64(seed)
+    drawn.advance(first)
+    return np.random.Generator(drawn).random(count)
 
 
 @dataclass(frozen=True)
@@ -238,11 +257,12 @@ class PairHinge:
 
     No list of pairs of grades is made: the time is O(n log n) for n documents and the memory O(n), whatever the number of different grades.
 
-    ``normalise`` says what counts equally.
+    ``normalise`` says what counts equally. Where the data is a part of the whole, ``mean_pairs`` is that of the whole.
     """
 
     loss: Loss = "squared-hinge"
     normalise: Normalise = "query"
+    mean_pairs: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.loss not in ("hinge", "squared-hinge"):
@@ -252,9 +272,16 @@ class PairHinge:
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        weight = data.weights / data.weights.mean()
         given = None if data.preferences is None else data.preferences.native(data.indptr)
-        return _core.pair_hinge(data.y, data.indptr, weight, self.loss == "squared-hinge", self.normalise == "query", given)
+        pairs = self.informed(data).mean_pairs or 0.0
+        return _core.pair_hinge(data.y, data.indptr, self.loss == "squared-hinge", pairs, given)
+
+    def informed(self, data: RankingData) -> "PairHinge":
+        """Itself with what it has to know of all queries, which ``data`` has."""
+        if self.normalise == "query" or self.mean_pairs is not None:
+            return self
+        counts = np.concatenate(fold(data, pair_counts))
+        return replace(self, mean_pairs=float(np.sum(counts * (data.weights / data.weights.mean())) / len(counts)))
 
 
 @dataclass(frozen=True)
@@ -278,10 +305,8 @@ class SquaredError:
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        mean = data.y.mean() if self.mean is None else self.mean
         share = np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
-        if self.mean is None and (data.sample_weight is not None or data.query_weight is not None):
-            mean = np.average(data.y, weights=np.repeat(data.weights, data.sizes) * share)
+        mean = weighed_mean(data.y, np.repeat(data.weights, data.sizes) * share) if self.mean is None else self.mean
         parts = None
         if self.within:  # of each document how many such as it would weigh as much as its query
             whole = np.repeat(np.add.reduceat(share, data.indptr[:-1]), data.sizes)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerQuery
-from exactrank.engine.engine import scored
+from exactrank.engine.engine import Partitioned, scored
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.bound import BoundMeasure, mean_over_queries, values_of
 from exactrank.measures.graded import DCG
@@ -101,6 +101,11 @@ class LinearMeasured(Measured):
 
     @cached_property
     def _profile(self) -> LinearProfile:
+        if isinstance(self.bound.data, Partitioned):
+            raise IncompatibleError(
+                "Composed searches lines exactly in one file alone; use DirectRank, which does so in several, or an optimizer that asks for"
+                " values, e.g. optimizers.StepSearch() or optimizers.SPSA()"
+            )
         return LinearProfile(self.bound, columns_of(self.bound.data), scale=self.architecture.scale)
 
     @cached_property

@@ -2,32 +2,42 @@
 
     f(theta) = 1/Q sum_q w_q f_q(s_q(theta))  -  l2/2 |theta - theta0|^2,    the weights w of mean 1, theta0 mostly 0     (1)
 
-Values and slopes are taken over all queries, over some of them, or query by query with an update after each. A lambda function
-need not be the slope of anything: as `Forces` it has no value of its own, and something else says how good theta is.
+Values and slopes are taken over all queries, over some of them, or query by query with an update after each. Those of a batch are
+added up as those of all are: by wide blocks of the data (`exactrank.data.blocks`), so that they do not depend on where it is cut. A
+lambda function need not be the slope of anything: as `Forces` it has no value of its own, and something else says how good theta is.
 """
 
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Self
 
+import cloudpickle
 import numpy as np
 import numpy.typing as npt
+from xxhash import xxh3_128_hexdigest
 
 from exactrank import _core
 from exactrank.arrays import PerQuery
+from exactrank.data.blocks import wide_blocks
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part, Partitioned, fold, in_parts
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.objectives.lambdas import FiniteDifference, Lambdas
-from exactrank.objectives.losses import ApproxNDCGLoss, ListNetLoss, PairHinge, RankCosineLoss, SmoothMeasure
-from exactrank.objectives.score_space import Objective, Sampled, announce_cost
+from exactrank.objectives.lambdas import FiniteDifference, LambdaRule
+from exactrank.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, PairHinge, RankCosineLoss, SmoothMeasure
+from exactrank.objectives.own_lambdas import DocumentForces, PairForces
+from exactrank.objectives.score_space import Numbered, Objective, Sampled, announce_cost
+from exactrank.objectives.structured import Structured, TowardsRanking
 from exactrank.scorers.architecture import Architecture, Theta
 from exactrank.threads import thread_count
 
 Numbers = npt.NDArray[np.int64]  #: of queries
-#: Objectives whose value for a query depends on that query alone, so that partitions can answer for them.
-SEPARABLE = (Lambdas, FiniteDifference, ListNetLoss, RankCosineLoss, SmoothMeasure, ApproxNDCGLoss, PairHinge)
+#: Objectives whose value for a query depends on that query alone, and on its number, so that partitions can answer for them.
+SEPARABLE = (
+    *(LambdaRule, FiniteDifference, PairForces, DocumentForces, ListNetLoss, ListMLELoss, RankCosineLoss),
+    *(SmoothMeasure, ApproxNDCGLoss, PairHinge, Structured, TowardsRanking),
+)
 
 
 class Posed:
@@ -50,11 +60,12 @@ class Posed:
         self.threads = thread_count(threads)
         self.parts = data.n_queries  #: how many summands (1) has
         self._unit = float(data.weights.mean())
-        self._parts = in_parts(data)
+        self._parts, self._wide = in_parts(data), _wide_of(data)
         if isinstance(self._parts, Part):
             self._given = objective.on(data), data.X, data.indptr, data.weights / self._unit
         else:
             _check_separable(objective)
+            self.objective = objective.informed(data) if isinstance(objective, PairHinge) else objective
 
     def start(self, rng: np.random.Generator) -> Theta:
         """Random parameters."""
@@ -69,7 +80,10 @@ class Posed:
     def pass_over(self, theta: Theta, order: Numbers, rate: float) -> Theta:
         """Where theta comes to by a step of ``rate`` along the slope of one query after the other, which pulls towards 0."""
         if isinstance(self._parts, Partitioned):
-            raise IncompatibleError("updates query by query cannot be done by several partitions; use solver='lbfgs'")
+            raise IncompatibleError(
+                "updates query by query (sgd) would go from file to file with every query; use solver='adam', whose batches all files"
+                " answer for together, or 'lbfgs'"
+            )
         if np.any(self._origin):
             raise IncompatibleError(
                 "updates query by query pull the parameters towards 0, and this risk has another centre; use Adam or L-BFGS"
@@ -78,24 +92,27 @@ class Posed:
 
     def _unpenalised(self, theta: Theta, queries: Numbers) -> tuple[float, Theta]:
         """The mean over ``queries`` of (1), and its slope."""
-        queries = np.arange(self.parts) if len(queries) == self.parts else queries  # all in order, so that their blocks are the data's
+        every = len(queries) == self.parts
+        chosen = np.arange(self.parts) if every else queries[np.argsort(self._wide[queries], kind="stable")]
         if isinstance(self._parts, Part):
-            value, slope = self.architecture.native.slope(np.ascontiguousarray(theta), *self._given, queries, self.threads)
+            given = np.ascontiguousarray(theta), *self._given, chosen, self._wide[chosen]
+            value, slope = self.architecture.native.slope(*given, self.threads)
             return value / len(queries), slope / len(queries)
-        if len(queries) < self.parts:
-            raise IncompatibleError(
-                f"a batch of {len(queries)} of the {self.parts:,} queries is not worth a round of all partitions;"
-                f" give batch_size={self.parts}, so that each step takes all queries, or solver='lbfgs'"
-            )
         value, slope = 0.0, np.zeros(self.architecture.size)
-        for values, slopes in fold(self._parts, self._asked("blocks", theta)):  # as steepness() in descent.hpp adds them
-            for own, towards in zip(values.tolist(), slopes.reshape(len(values), -1), strict=True):
+        asked = self._asked("blocks", theta, None if every else chosen)
+        for values, slopes in fold(self._parts, asked):  # as steepness() in descent.hpp adds them
+            for own, towards in zip(values.tolist(), slopes.reshape(-1, len(slope)), strict=True):
                 value += own
                 slope += towards
         return value / len(queries), slope / len(queries)
 
     def _asked(self, what: Literal["values", "blocks", "queries"], theta: Theta, queries: Numbers | None = None) -> "_Answers":
-        return _Answers(self.objective, self.architecture, self._unit, self.threads, what, np.ascontiguousarray(theta), queries)
+        return _Answers(self.objective, self.architecture, self._unit, self.threads, what, np.ascontiguousarray(theta), queries, self._key)
+
+    @cached_property
+    def _key(self) -> str:
+        """What partitions know the objective by."""
+        return xxh3_128_hexdigest(cloudpickle.dumps(self.objective))
 
 
 class Parametric(Posed):
@@ -116,7 +133,7 @@ class Parametric(Posed):
         values, slopes = np.empty(len(queries)), np.empty((len(queries), self.architecture.size))
         for chosen, own, towards in fold(self._parts, self._asked("queries", theta, queries)):
             rows = chosen.astype(np.int64)
-            values[rows], slopes[rows] = own, towards.reshape(len(rows), -1)
+            values[rows], slopes[rows] = own, towards.reshape(-1, slopes.shape[1])
         return values, slopes
 
 
@@ -139,8 +156,12 @@ class Forces(Posed):
         """Itself with the draws of that number, where there are any."""
         if not isinstance(self.objective, Sampled):
             return self
-        other = copy(self)
-        other._given = self.objective.drawn(number).on(self.data), *self._given[1:]
+        other, drawn = copy(self), self.objective.drawn(number)
+        if isinstance(self._parts, Part):
+            other._given = drawn.on(self.data), *self._given[1:]
+        else:
+            other.objective = drawn
+            vars(other).pop("_key", None)
         return other
 
 
@@ -154,27 +175,45 @@ class _Answers:
     threads: int
     what: Literal["values", "blocks", "queries"]
     theta: Theta
-    queries: Numbers | None = None
+    queries: Numbers | None  #: None for all
+    key: str  #: of the objective
 
     def __call__(self, part: Part) -> tuple[npt.NDArray[np.float64], ...]:
-        data, native = part.data, self.architecture.native
-        bound = part.once(("objective", repr(self.objective)), lambda: self.objective.on(data))
+        data, native, bound = part.data, self.architecture.native, self._bound(part)
         weight = part.once(("weight", self.unit), lambda: data.weights / self.unit)
         if self.what == "values":
             scores = self.architecture.scores(self.theta, data.X, self.threads)
             return _core.answers(bound, scores, data.indptr, weight, False, False, self.threads)[:1]
         given = bound, data.X, data.indptr, weight
-        if self.what == "blocks":
-            return native.slopes_by_block(self.theta, *given, np.arange(data.n_queries), self.threads)
-        own = np.asarray(self.queries) - part.first
+        own = np.arange(data.n_queries) if self.queries is None else self.queries - part.first
         chosen = np.flatnonzero((own >= 0) & (own < data.n_queries))
+        if self.what == "blocks":
+            wide = part.once("wide blocks", lambda: _wide_of(data))
+            return native.slopes_by_block(self.theta, *given, own[chosen], wide[own[chosen]], self.threads)
         return chosen.astype(np.float64), *native.slopes_by_query(self.theta, *given, own[chosen], self.threads)
+
+    def _bound(self, part: Part) -> _core.Objective:
+        """The objective on the part; only the last one that was asked for is kept."""
+        if part.kept.get("objective", (None,))[0] != self.key:
+            one = self.objective
+            own = one.counted_from(part.first, part.first_document) if isinstance(one, Numbered) else one
+            part.kept["objective"] = self.key, own.on(part.data)
+        bound: _core.Objective = part.kept["objective"][1]
+        return bound
+
+
+def _wide_of(data: RankingData) -> Numbers:
+    """The wide block of each query."""
+    return np.repeat(np.arange(len(blocks := wide_blocks(data.indptr)) - 1), np.diff(blocks))
 
 
 def _check_separable(objective: Objective) -> None:
     if not isinstance(objective, SEPARABLE):
         known = ", ".join(one.__name__ for one in SEPARABLE)
         raise IncompatibleError(
-            f"{type(objective).__name__} of a query depends on other queries or on draws, so partitions cannot answer for it;"
+            f"{type(objective).__name__} of a query may depend on other queries, so data in several files cannot answer for it;"
             f" train on a RankingData, or use one of {known}"
         )
+    measure = getattr(objective, "measure", None)
+    if getattr(measure, "normaliser", "") == "mean_ideal":
+        raise IncompatibleError(f"{measure} depends on all queries at once, so data in several files cannot weigh pairs by it; use nDCG")

@@ -4,38 +4,47 @@
 
 Each document is a line in alpha, and f changes only where two lines of a query cross (Tan, Xia, Guo & Wang 2013). The ray may
 be anything that moves scores along a line: one weight of a linear model, a direction in weight space, a tree's output, the
-weight of one retriever against another.
+weight of one retriever against another. Of data in several files each part makes its own rays, and f is the sum of what the parts give.
 """
 
 import math
-from typing import Literal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, cast
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import PerDocument, PerQuery
+from exactrank.arrays import Matrix, PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.partitions import refuse_shards
+from exactrank.engine.engine import Engine, LocalEngine, partitioned
+from exactrank.engine.partitions import Shards
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
-from exactrank.measures.evaluate import checked_scores
+from exactrank.measures.evaluate import Predicts, checked_scores
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.line_search_on_gpu import search_on
-from exactrank.objectives.step_function import StepFunction
+from exactrank.objectives.partitioned_search import PartitionedLine, PartitionedSearch, State
+from exactrank.objectives.step_function import Interval, StepFunction
+from exactrank.objectives.summed_steps import Scale, best_interval, whole_function
 from exactrank.threads import thread_count
 
 #: The maximum number of documents of which all pairs are looked at.
 MOST_CROSSING = 20_000
 TINY = 1e-300
+#: One number per document: the numbers, or a model, the name of a feature, or a function of the data that gives them.
+PerRow: TypeAlias = npt.ArrayLike | Predicts | str | Callable[[RankingData], npt.ArrayLike]
 
 
 def profile(
     measure: str | Measure,
-    data: RankingData,
-    scores: npt.ArrayLike,
-    direction: npt.ArrayLike,
+    data: RankingData | Shards,
+    scores: PerRow,
+    direction: PerRow,
     *,
     low: float = -math.inf,
     high: float = math.inf,
@@ -43,8 +52,12 @@ def profile(
     preset: str | None = None,
     threads: int | None = None,
     device: Literal["cuda"] | None = None,
+    engine: Engine | None = None,
 ) -> StepFunction:
     """The measure's mean at ``scores + alpha * direction`` for every alpha from ``low`` to ``high``, (1).
+
+    ``scores`` and ``direction`` are one number per row, or what gives them: a model, the name of a feature, or a function of the data.
+    Data in several files (`xr.read_shards`) takes only these, each part for its own rows; ``engine`` says who does it.
 
     It equals [`xr.evaluate`][exactrank.evaluate] at every point, even where documents tie. Crossings are accurate to 13
     significant decimals; ``ties='docid'`` compares scores in double precision here. ``weight``, one per query, replaces
@@ -56,20 +69,60 @@ def profile(
     >>> f.breakpoints.tolist(), f.values.tolist(), f.best()
     ([0.5, 2.0], [0.5, 1.0, 0.5], Interval(low=0.5, high=2.0, value=1.0))
     """
-    refuse_shards(data, "profile")
     parsed = parse_measure(measure, preset)
     if not low < high:
         raise DataError(f"a ray needs low < high, got {low} and {high}")
-    bound, (s, t) = parsed.on(data, query_weights(data, weight)), ray_of(data, scores, direction)
+    if isinstance(data, Shards):
+        refuse_device(device)
+        with line_through(data, engine, parsed, scores, direction, weight, threads, (min(low, 0.0), max(high, 0.0))) as line:
+            return line.whole().part(low, high)
+    bound, (s, t) = parsed.on(data, query_weights(data, weight), threads), ray_of(data, scores, direction)
     if device is not None:
         # A little more, for crossings that are at the ends up to rounding.
         whole = search_on(device, bound, s).profile(t, low - 1e-12 * abs(low) - TINY, high + 1e-12 * abs(high) + TINY)
-        breakpoints, values, at = whole.breakpoints, whole.values, whole.at
     else:
-        check_pairs(bound)
-        breakpoints, values, at = _core.profile(bound.native, s, t, min(low, 0.0), max(high, 0.0), thread_count(threads))
-    first, last = np.searchsorted(breakpoints, low, "left"), np.searchsorted(breakpoints, high, "right")
-    return StepFunction(breakpoints[first:last], values[first : last + 1], at[first:last])
+        steps = Steps(bound)
+        steps.start(s)
+        whole = steps.whole(t, min(low, 0.0), max(high, 0.0))
+    return whole.part(low, high)
+
+
+class Steps:
+    """The step functions (1) of a measure of any kind on its data, from scores that `start` sets, in the order of its documents."""
+
+    def __init__(self, bound: BoundMeasure) -> None:
+        self._bound, self._threads = bound, thread_count(bound.threads)
+        self._native = _core.StepSearch(bound.native)
+        self._scale = Scale.of(bound.measure, [(self._native.counted(), self._native.peak())], bound.weights)
+
+    def start(self, scores: PerDocument) -> float:
+        """Take the scores at alpha = 0, and return the measure's mean there; NaN where no query counts."""
+        return self._scale.value([self._native.rank_part(scores, self._threads)])
+
+    def best(self, slopes: PerDocument | Matrix, low: float, high: float) -> Interval:
+        """The interval between ``low`` and ``high``, which hold 0 between them, where the measure is largest."""
+        check_pairs(self._bound)
+        t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
+        outline = self._native.outline(t, low, high, self._threads)
+        return best_interval([outline], _Alone(self._native, low, high), low, high, self._scale)
+
+    def whole(self, slopes: PerDocument | Matrix, low: float, high: float) -> StepFunction:
+        """All of it between ``low`` and ``high``, which hold 0 between them."""
+        check_pairs(self._bound)
+        t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
+        return whole_function([self._native.jumps(t, low, high, self._threads)], self._scale)
+
+
+@dataclass(frozen=True, eq=False)
+class _Alone:
+    """The events of the one part that there is."""
+
+    native: _core.StepSearch
+    low: float
+    high: float
+
+    def events(self, bins: npt.NDArray[np.uint32], edge: int) -> list[Any]:
+        return [(*self.native.events(bins), *self.native.around(edge, self.low, self.high))]
 
 
 def query_weights(data: RankingData, weight: npt.ArrayLike | None) -> PerQuery:
@@ -90,10 +143,81 @@ def check_pairs(bound: BoundMeasure) -> None:
         )
 
 
-def ray_of(data: RankingData, scores: npt.ArrayLike, direction: npt.ArrayLike) -> tuple[PerDocument, PerDocument]:
+def ray_of(data: RankingData, scores: PerRow, direction: PerRow) -> tuple[PerDocument, PerDocument]:
     """Scores and direction in the order of the documents, once they are numbers."""
-    s, t = (data.grouped(checked_scores(data, given, name)) for given, name in ((scores, "scores"), (direction, "direction")))
+    given = (("scores", scores), ("direction", direction))
+    s, t = (data.grouped(checked_scores(data, _numbers(data, numbers), name)) for name, numbers in given)
     for name, bad in (("scores", np.isnan(s) | (s == np.inf)), ("direction", ~np.isfinite(t))):
         if np.any(bad):
             raise DataError(f"{name} holds {(s if name == 'scores' else t)[bad][0]}; give numbers (a score of -inf: not retrieved)")
     return s, t
+
+
+def _numbers(data: RankingData, given: PerRow) -> npt.ArrayLike:
+    """What ``given`` stands for: one number per row, in the caller's order."""
+    if hasattr(given, "predict"):
+        return cast(Predicts, given).predict(data)
+    if isinstance(given, str):
+        return data.ungrouped(data.column(given))
+    return given(data) if callable(given) else cast(npt.ArrayLike, given)
+
+
+def refuse_device(device: str | None) -> None:
+    """Raise where data in several files is to be searched on a GPU."""
+    if device is not None:
+        raise IncompatibleError(f"device={device!r}: data in several files is searched on processors; leave it out, or xr.read one file")
+
+
+@contextmanager
+def line_through(
+    shards: Shards,
+    engine: Engine | None,
+    measure: Measure,
+    scores: PerRow,
+    direction: PerRow,
+    weight: npt.ArrayLike | None,
+    threads: int | None,
+    ends: tuple[float, float],
+) -> Iterator[PartitionedLine]:
+    """The line of scores that each part of ``shards`` makes for its own documents; it is forgotten afterwards."""
+    for name, given in (("scores", scores), ("direction", direction)):
+        if not (isinstance(given, str) or callable(given) or hasattr(given, "predict")):
+            raise DataError(f"of data in several files, {name} must be a model, the name of a feature, or a function of a part of the data")
+    data = partitioned(shards, LocalEngine() if engine is None else engine)
+    weights = query_weights(cast(RankingData, data), weight)
+    bound = measure.on(cast(RankingData, data), weights, threads)
+    check_pairs(bound)
+    token = uuid4().hex
+    search = PartitionedSearch.of(bound, data, None if weight is None else _Given(weights, token))
+    try:
+        yield PartitionedLine(search, _Ray(scores, direction, token), True, *ends)
+    finally:
+        data.engine.forget(data)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Weights of all queries; the ``key`` tells them from others."""
+
+    weights: PerQuery = field(compare=False)
+    key: str
+
+    def __call__(self, first: int, own: PerQuery) -> PerQuery:
+        return self.weights[first : first + len(own)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Ray:
+    """How each part makes its rays; the ``key`` tells this line from others."""
+
+    scores: PerRow
+    direction: PerRow
+    key: str
+
+    def go(self, state: State, threads: int) -> None:
+        if state.stands is None:
+            scores, slopes = ray_of(state.bound.data, self.scores, self.direction)
+            state.stand(slopes, scores, threads)
+
+    def slopes(self, state: State, direction: bool, threads: int) -> PerDocument:
+        return cast(PerDocument, state.stands)

@@ -18,16 +18,18 @@ place of a perfect ranking. Both maxima are convex in theta, and the second has 
 """
 
 from copy import copy
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from exactrank import _core
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Part, fold
 from exactrank.objectives.parametric import Numbers, Parametric
 from exactrank.objectives.score_space import Objective
-from exactrank.objectives.structured import Structured
+from exactrank.objectives.structured import Structured, TowardsRanking
+from exactrank.objectives.within_query import pull_backs
 from exactrank.scorers.architecture import Architecture, Theta
 
 
@@ -83,29 +85,32 @@ class RampRisk(RegularisedRisk):
     objective: Structured
     convex = False
 
-    def __init__(
-        self,
-        objective: Structured,
-        architecture: Architecture,
-        data: RankingData,
-        strength: float = 1.0,
-        centre: Theta | None = None,
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(objective, architecture, data, strength, centre, threads)
-        self._separation = objective.separation(data)
-
     def apart(self, theta: Theta) -> tuple[tuple[float, Theta], tuple[float, Theta]]:
         """The two maxima of (3), summed as in (1), with their slopes, for a linear model."""
-        _, X, indptr, weight = self._given
-        coefficients = self._separation.coefficients(self.architecture.scores(theta, X, self.threads), indptr, None)
-        pull = np.repeat(weight / self.parts, self.data.sizes) * coefficients
-        slope = _core.pulled_back(X, pull, self.threads) / self.architecture.scale
+        asked = _TopRankings(self.objective, self.architecture, theta, self._unit * self.parts, self.threads)
+        blocks = [block for answer in fold(self._parts, asked) for block in answer]
+        slope = np.sum(blocks, axis=0) / self.architecture.scale
         value, (risk, risk_slope) = float(slope @ theta), self.risk(theta)
         return (risk + value, risk_slope + slope), (value, slope)
 
     def convexified(self, theta: Theta) -> RegularisedRisk:
         """The convex risk of (3) that touches this one at ``theta``."""
-        scores = self.architecture.scores(theta, self.data.X, self.threads)
-        target = self.objective.towards(self.data, self.data.ungrouped(scores))
+        target = TowardsRanking(self.objective, self.architecture, theta)
         return RegularisedRisk(target, self.architecture, self.data, self.strength, self.centre, self.threads)
+
+
+@dataclass(frozen=True, eq=False)
+class _TopRankings:
+    """The sum over wide blocks of c(y') of (3) times features, y' the ranking at ``theta``, each query by its weight over ``unit``."""
+
+    structured: Structured
+    architecture: Architecture
+    theta: Theta
+    unit: float
+    threads: int
+
+    def __call__(self, part: Part) -> list[Theta]:
+        data = part.data
+        separation = part.once(("separation", self.structured), lambda: self.structured.separation(data))
+        coefficients = separation.coefficients(self.architecture.scores(self.theta, data.X, self.threads), data.indptr, None)
+        return pull_backs(data, np.repeat(data.weights / self.unit, data.sizes) * coefficients, self.threads)

@@ -47,6 +47,14 @@ class Sampled(Objective, Protocol):
         """Itself with the draws of that number."""
 
 
+@runtime_checkable
+class Numbered(Objective, Protocol):
+    """An objective whose draws depend on the number of a query or document in the whole."""
+
+    def counted_from(self, query: int, document: int) -> Objective:
+        """Itself for a part of the whole, whose first query and document have these numbers there."""
+
+
 def is_conservative(objective: Objective) -> bool:
     """Is its slope that of its value? Those of forces between documents need not be, nor those of what is drawn at random."""
     return bool(getattr(objective, "conservative", True)) and not isinstance(objective, Sampled)

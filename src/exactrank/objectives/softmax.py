@@ -26,7 +26,7 @@ from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.bradley_terry import grades_for
 from exactrank.objectives.within_query import squares_by_block
-from exactrank.threads import thread_count
+from exactrank.threads import one_blas_thread, thread_count
 
 Theta = npt.NDArray[np.float64]
 #: Beyond this the usefulness of one document drowns that of all others.
@@ -77,12 +77,17 @@ class _Softmax:
     total: float = 1.0
 
     def __call__(self, part: Part) -> list[tuple[float, Theta]]:
-        data, found = part.data, []
+        data = part.data
         above = part.once(("useful", repr(self.measure)), lambda: self._above(data))
         if self.what == "facts":
             squares = np.transpose([squares_by_block(column, data.indptr) for column in data.X.T])
             ends = data.indptr[wide_blocks(data.indptr)]
             return [(float(above[a:b].sum()), own) for (a, b), own in zip(pairwise(ends.tolist()), squares, strict=True)]
+        with one_blas_thread():
+            return self._slopes(data, above)
+
+    def _slopes(self, data: RankingData, above: PerDocument) -> list[tuple[float, Theta]]:
+        found = []
         for first, last in pairwise(wide_blocks(data.indptr).tolist()):
             bounds = data.indptr[first : last + 1]
             rows, starts, sizes = slice(int(bounds[0]), int(bounds[-1])), bounds[:-1] - bounds[0], data.sizes[first:last]

@@ -137,6 +137,11 @@ class StepFunction(Shown, Pictured):
         chosen = int(np.argmax(widest))
         return Interval(float(ends[chosen]), float(ends[chosen + 1]), float(values[chosen]))
 
+    def part(self, low: float, high: float) -> "StepFunction":
+        """The function between ``low`` and ``high``."""
+        first, last = np.searchsorted(self.breakpoints, low, "left"), np.searchsorted(self.breakpoints, high, "right")
+        return StepFunction(self.breakpoints[first:last], self.values[first : last + 1], self.at[first:last])
+
     def _columns(self) -> dict[str, Values]:
         ends = np.concatenate([[-math.inf], self.breakpoints, [math.inf]])
         return {"low": ends[:-1], "high": ends[1:], "value": self.values}

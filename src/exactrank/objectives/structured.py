@@ -30,7 +30,7 @@ A query in which all rankings are worth the same contributes 0. Scores that are 
 overflow, have no loss: it is NaN.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -45,7 +45,9 @@ from exactrank.measures.binary import AP, RR, Success
 from exactrank.measures.evaluate import checked_scores
 from exactrank.measures.families import Positional
 from exactrank.objectives.bounded_gain import training_kernel
+from exactrank.objectives.losses import random_from
 from exactrank.objectives.score_space import read_measure
+from exactrank.scorers.architecture import Architecture, Theta
 from exactrank.threads import thread_count
 
 Shape = Literal["linear", "sqrt", "discount"]
@@ -58,13 +60,14 @@ LARGEST_WORTH = 1e100
 
 @dataclass(frozen=True)
 class Structured:
-    """(1), (2) or (3) negated, to be maximised; ``A`` belongs to positional measures, ``seed`` draws among ties."""
+    """(1), (2) or (3) negated, to be maximised; ``A`` belongs to positional measures, ``seed`` draws among ties, from ``first`` on."""
 
     measure: Measure
     A: Shape | tuple[float, ...] = "linear"
     bound: Bound = "convex"
     slack: Slack = "margin"
     seed: int = 0
+    first: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         read_measure(self)
@@ -88,8 +91,12 @@ class Structured:
         separation, worths = self._oracle(data)
         targets = None
         if self.bound == "convex":  # a ranking by worth, whose ties are drawn
-            targets = separation.coefficients(worths, data.indptr, np.random.default_rng(self.seed).random(data.n_documents))
+            targets = separation.coefficients(worths, data.indptr, random_from(self.first, self.seed, data.n_documents))
         return _core.StructuredLoss(separation, targets, self.slack == "rescaled")
+
+    def counted_from(self, query: int, document: int) -> "Structured":
+        """Itself for a part of the whole, whose first document has this number there."""
+        return replace(self, first=document)
 
     def unit(self, data: RankingData) -> float:
         """What c(y) . s changes by when the score at the first rank rises by one: A(1); 1 for (4), where all scores of a kind rise."""
@@ -154,6 +161,20 @@ class Towards:
         if len(self.targets) != data.n_documents:
             raise DataError(f"there are targets for {len(self.targets)} documents, and the data has {data.n_documents}; give the same data")
         return _core.StructuredLoss(self.structured.separation(data), self.targets, self.structured.slack == "rescaled")
+
+
+@dataclass(frozen=True, eq=False)
+class TowardsRanking:
+    """The loss of ``structured`` whose target is the ranking by the scores that ``architecture`` gives at ``theta``."""
+
+    structured: Structured
+    architecture: Architecture
+    theta: Theta
+
+    def on(self, data: RankingData) -> _core.StructuredLoss:
+        """Itself on ``data``."""
+        scores = self.architecture.scores(self.theta, data.X)
+        return self.structured.towards(data, data.ungrouped(scores)).on(data)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

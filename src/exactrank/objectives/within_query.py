@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import Boundaries, Matrix, PerDocument
+from exactrank import _core
+from exactrank.arrays import Boundaries, Matrix, PerDocument, PerQuery
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part, fold
@@ -58,5 +59,28 @@ def spread(values: PerDocument, indptr: Boundaries) -> float:
 
 def spread_by_block(values: PerDocument, indptr: Boundaries, mean: float | None) -> list[float]:
     """The sum of ``values`` over each wide block, or of the squares of what they differ from ``mean``."""
-    blocks = [values[a:b].astype(np.float64) for a, b in pairwise(indptr[wide_blocks(indptr)].tolist())]
+    blocks = (values[a:b].astype(np.float64) for a, b in pairwise(indptr[wide_blocks(indptr)].tolist()))
     return [float(block.sum() if mean is None else ((block - mean) ** 2).sum()) for block in blocks]
+
+
+def pull_backs(data: RankingData, pull: PerDocument, threads: int) -> list[npt.NDArray[np.float64]]:
+    """The sum of the documents' features over each wide block, each document times its ``pull``."""
+    ends = data.indptr[wide_blocks(data.indptr)].tolist()
+    return [_core.pulled_back(data.X[a:b], np.ascontiguousarray(pull[a:b]), threads) for a, b in pairwise(ends)]
+
+
+def pair_counts(part: Part) -> PerQuery:
+    """How many pairs of documents of different grades each query has, and with them the weights of those that are given beside the grades.
+
+    >>> pair_counts(Part(RankingData.from_arrays(None, [0, 1, 1, 2, 3], group=[3, 2]))).tolist()
+    [2.0, 1.0]
+    """
+    data, query = part.data, np.repeat(np.arange(part.data.n_queries), part.data.sizes)
+    grade = data.y[np.lexsort((data.y, query))]
+    ends = 1 + np.flatnonzero(np.append((grade[1:] != grade[:-1]) | (query[1:] != query[:-1]), True))  # of runs of a grade
+    alike = np.bincount(query[ends - 1], np.diff(ends, prepend=0).astype(np.float64) ** 2, data.n_queries)
+    pairs = (data.sizes.astype(np.float64) ** 2 - alike) / 2
+    if data.preferences is not None:
+        own = np.searchsorted(data.indptr, data.preferences.better, side="right") - 1
+        pairs += np.bincount(own, data.preferences.weight, data.n_queries)
+    return np.asarray(pairs)

@@ -121,27 +121,21 @@ class Found(Protocol):
 
 
 F = TypeVar("F", bound=Found)
+F_co = TypeVar("F_co", bound=Found, covariant=True)
 
 
-class Boosted(Protocol[F]):
+class Boosted(Protocol[F_co]):
     """A problem whose scores are sums of steps."""
 
-    def scores(self, theta: Theta) -> Theta:
-        """The sums of the steps of ``theta``."""
-
-    def best(self, scores: Theta) -> F:
-        """The step with the largest edge at ``scores``."""
-
-    def moved(self, scores: Theta, step: F, alpha: float) -> Theta:
-        """The scores after ``step`` times ``alpha``."""
+    def best(self, theta: Theta) -> F_co:
+        """The step with the largest edge where the scores are the sums of the steps of ``theta``."""
 
 
 @storable
 @dataclass(frozen=True, kw_only=True)
 class BoostState(State[Theta], Generic[F]):
-    """A state with its scores and the step to come."""
+    """A state with the step to come."""
 
-    scores: Theta = field(repr=False)
     found: F
 
 
@@ -156,20 +150,19 @@ class RankBoost:
 
     def init(self, problem: Boosted[F], theta: Theta, rng: np.random.Generator) -> BoostState[F]:
         """After the step that follows those of ``theta``."""
-        scores = problem.scores(theta)
-        found = problem.best(scores)
-        before = BoostState(theta, -found.loss, done=_is_last(found), scores=scores, found=found)
+        found = problem.best(theta)
+        before = BoostState(theta, -found.loss, done=_is_last(found), found=found)
         return before if before.done else self.step(problem, before)
 
     def step(self, problem: Boosted[F], state: BoostState[F]) -> BoostState[F]:
         """One step more."""
         made, alpha = state.found, confidence(state.found.edge)
-        scores = problem.moved(state.scores, made, alpha)
-        found = problem.best(scores)
+        theta = np.append(state.theta, [*made.place, alpha])
+        found = problem.best(theta)
         if not math.isfinite(found.loss):
             return replace(state, done=True, trouble=f"after {state.steps} rounds the weights of pairs overflow; use fewer rounds")
         done = abs(made.edge) >= SURE or _is_last(found)
-        return BoostState(np.append(state.theta, [*made.place, alpha]), -found.loss, state.steps + 1, done, scores=scores, found=found)
+        return BoostState(theta, -found.loss, state.steps + 1, done, found=found)
 
 
 def confidence(edge: float) -> float:

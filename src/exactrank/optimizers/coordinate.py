@@ -29,9 +29,9 @@ that lowers g reports the value -inf, which no optimizer takes.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Protocol, Self, TypeVar
+from typing import ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -80,6 +80,14 @@ class Profiled(Valued, Protocol):
         """The point ``theta``."""
 
 
+@runtime_checkable
+class Foreseeing(Protocol):
+    """A problem that answers sooner where it knows what comes next."""
+
+    def foresee(self, directions: Sequence[Direction], reach: Callable[[Direction, Theta], tuple[float, float]]) -> None:
+        """Searches will be along ``directions``, in turn, as far as ``reach`` says from where they are."""
+
+
 class Steered(Profiled, Protocol):
     """A problem whose best point along a line is known, and that says along which to look."""
 
@@ -114,6 +122,12 @@ class Limits:
 
 
 NO_LIMITS = Limits()
+
+
+def foretell(problem: Profiled, directions: Sequence[Direction], limits: Limits) -> None:
+    """Tell a problem that wants to know along what it will be searched."""
+    if isinstance(problem, Foreseeing):
+        problem.foresee(directions, limits.along)
 
 
 def ascended(spot: SpotT, direction: Direction, limits: Limits) -> SpotT:
@@ -175,11 +189,13 @@ class CoordinateSearch:
     def step(self, problem: Profiled, state: CoordinateState) -> CoordinateState:
         """One round."""
         rng = drawing_from(state.generator)
-        spot, dimension = problem.at(state.theta), problem.dimension
+        dimension = problem.dimension
         order: Sequence[int] = range(dimension)
         if self.order == "random":
             order = rng.permutation(dimension)[: math.ceil(self.share * dimension)].tolist()
-        elif self.order == "greedy":
+        foretell(problem, order, self.limits)
+        spot = problem.at(state.theta)
+        if self.order == "greedy":
             order = [int(np.argmax([ascended(spot, k, self.limits).value for k in order]))]
         for k in order:
             spot = ascended(spot, k, self.limits)
@@ -211,6 +227,7 @@ class Powell:
 
     def step(self, problem: Profiled, state: PowellState) -> PowellState:
         """One round."""
+        foretell(problem, state.directions, self.limits)
         start = spot = problem.at(state.theta)
         gains = []
         for direction in state.directions:
@@ -255,6 +272,11 @@ class Guarded:
     def __init__(self, problem: Profiled, guard: Profiled) -> None:
         self.dimension, self.value = problem.dimension, problem.value
         self._problem, self._guard = problem, guard
+
+    def foresee(self, directions: Sequence[Direction], reach: Callable[[Direction, Theta], tuple[float, float]]) -> None:
+        """Only the problem is searched."""
+        if isinstance(self._problem, Foreseeing):
+            self._problem.foresee(directions, reach)
 
     def at(self, theta: Theta) -> "GuardedSpot":
         """The point ``theta``."""

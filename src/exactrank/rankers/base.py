@@ -26,7 +26,7 @@ from exactrank.bars import Line, heard
 from exactrank.data.alignment import listed
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Engine, LocalEngine, Partitioned, partitioned, scored
-from exactrank.engine.partitions import Shards
+from exactrank.engine.partitions import Shards, concatenated
 from exactrank.errors import DataError, ExactRankError, IncompatibleError, InterruptedWarning, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Result, evaluate
@@ -70,11 +70,8 @@ Checkpoint = Callable[[Model], None]
 _FITTED = {"model_", "history_", "n_features_in_", "feature_names_in_", "oof_", "estimate_"}
 
 
-#: The rankers that train on data in several files.
-PARTITIONED = (
-    "LambdaMART, MART, DirectRankTrees, DirectRank, LambdaRank, RankNet, ListNet, RankCosine, SmoothRank, ApproxNDCG, AdaRank,"
-    " CoordinateAscent or SPSARank"
-)
+#: Rankers that train on data in several files, for those that do not.
+PARTITIONED = "LambdaMART, MART, DirectRankTrees, or any ranker of a linear model or a network"
 
 
 def _line(measure: str, engine: Engine | None, progress: Progress) -> Line:
@@ -107,8 +104,13 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     takes_categories: ClassVar[bool] = False
     #: Does it learn from pairs of documents that are given beside the grades, or does its measure have to count them? Else it refuses them.
     takes_pairs: ClassVar[bool | Literal["by measure"]] = False
-    #: Does it train on data in several files?
+    #: Does it train on data in several files, and then also honour weights of single documents, and look at validation data in parts?
     takes_partitions: ClassVar[bool] = False
+    searches_partitions: ClassVar[bool] = False  #: also under constraints?
+    weighs_partitioned_documents: ClassVar[bool] = False
+    validates_partitions: ClassVar[bool] = True
+    #: The ways of bagging that it knows for data in several files.
+    bags_partitions: ClassVar[tuple[str, ...]] = ()
 
     measure: str | Measure = setting(default="nDCG@10", help="Measure to train on, e.g. nDCG@10 or 'AP(rel=2)'.", kw_only=False)
     bags: int | None = setting(
@@ -200,7 +202,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         group: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         query_weight: npt.ArrayLike | None = None,
-        valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None = None,
+        valid: RankingData | Shards | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None = None,
         eval_set: Sequence[tuple[Table, npt.ArrayLike]] | tuple[Table, npt.ArrayLike] | None = None,
         eval_group: Sequence[npt.ArrayLike] | None = None,
         eval_qid: Sequence[npt.ArrayLike] | None = None,
@@ -209,17 +211,17 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         resume: Model | None = None,
         start: Model | None = None,
     ) -> Self:
-        """Train on a `RankingData`, or on a matrix or frame with grades ``y`` and ``qid`` or ``group``.
+        """Train on a `RankingData`, on `Shards`, or on a matrix or frame with grades ``y`` and ``qid`` or ``group``.
 
-        ``valid``, a `RankingData` or ``(X, y, qid)``, chooses the iterate to keep; a cross-fitted ranker learns from it too, since its
-        own parts choose. Then ``oof_`` holds the score of each row by a model that has never seen its query, neither to learn nor to
-        choose, and ``estimate_`` the measure of these scores, with its interval. ``eval_set=[(X, y)]`` with ``eval_group`` or ``eval_qid``
-        is the same as ``valid``, in the form that other libraries' rankers take. ``progress=True`` shows a progress bar in a terminal or a
-        notebook; a function is called with the `Progress` after every step instead. ``checkpoint`` is called with the best model so far,
-        about once a second (less often if evaluating it takes long). Ctrl-C ends training; the best model so far is kept, with a warning.
-        ``resume`` continues a checkpoint of this ranker on the same data: the result is the same as without the break. ``start`` continues
-        from a model of any data with the same features: trees are added to its trees, and parameters start from its own. The order of the
-        rows within a query does not affect the model.
+        ``valid``, a `RankingData` or ``(X, y, qid)``, or `Shards` beside `Shards`, chooses the iterate to keep; a cross-fitted ranker
+        learns from it too, since its own parts choose. Then ``oof_`` holds the score of each row by a model that has never seen its
+        query, neither to learn nor to choose, and ``estimate_`` the measure of these scores, with its interval. ``eval_set=[(X, y)]``
+        with ``eval_group`` or ``eval_qid`` is the same as ``valid``, in the form that other libraries' rankers take. ``progress=True``
+        shows a progress bar in a terminal or a notebook; a function is called with the `Progress` after every step instead.
+        ``checkpoint`` is called with the best model so far, about once a second (less often if evaluating it takes long). Ctrl-C ends
+        training; the best model so far is kept, with a warning. ``resume`` continues a checkpoint of this ranker on the same data: the
+        result is the same as without the break. ``start`` continues from a model of any data with the same features: trees are added to
+        its trees, and parameters start from its own. The order of the rows within a query does not affect the model.
         """
         self.check_values()
         goal = self.goal()
@@ -227,19 +229,25 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         if eval_set is not None and valid is not None:
             raise DataError("valid and eval_set are both given, and are the same thing; leave out one of them")
         valid = held_out(eval_set, eval_group, eval_qid) if valid is None else valid
+        own_valid: Any = valid
         if isinstance(X, Shards):
-            data = cast(RankingData, self._partitioned(X, valid))
+            data = cast(RankingData, self._partitioned(X))
+            own_valid = self._valid_of(valid, cast(Partitioned, data)) if isinstance(valid, Shards) else valid
         else:
+            if isinstance(valid, Shards):
+                raise IncompatibleError(
+                    "valid is in several files, and the training data is not; read both with xr.read_shards, or xr.read"
+                )
             data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
         self.check_effects(data, valid is not None)
         if measure.column is not None:  # every objective then learns from it
             data = replace(data, y=measure.grades(data))
-            valid = replace(valid, y=measure.grades(valid)) if isinstance(valid, RankingData) else valid
+            own_valid = replace(valid, y=measure.grades(valid)) if isinstance(valid, RankingData) else valid
         if start is not None:
             self._check_start(start.scorer, data)
             data = data if isinstance(X, Shards) else with_features_of(start.scorer, X, data, valid)
         made: Callable[..., TrainingData] = partitioned_training_data if isinstance(data, Partitioned) else training_data
-        given = made(data, valid, self.missing, self.threads, None if start is None else start.scorer)
+        given = made(data, own_valid, self.missing, self.threads, None if start is None else start.scorer)
         check_measure_tells_apart(measure, data, self.threads)
         own = copy(self)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
         if self._cross_fits(data):
@@ -272,8 +280,9 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             said |= {"estimate": estimate.mean, "interval": list(estimate.interval)}
         fitted["model_"] = own._model(given, trained.iterate, trained.steps, root.interrupted, **said)
         if isinstance(data, Partitioned):
-            for part in (data, cast(Partitioned, given.data)):
-                data.engine.forget(part)
+            for part in (data, given.data, given.valid, given.given_valid):
+                if isinstance(part, Partitioned):
+                    part.engine.forget(part)
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
         return self
 
@@ -287,25 +296,33 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             )
         return goal
 
-    def _partitioned(self, shards: Shards, valid: object) -> Partitioned:
+    def _partitioned(self, shards: Shards) -> Partitioned:
         """``shards`` with the engine that answers for them, once it is clear that this ranker can train so."""
         if not self.takes_partitions:
-            raise IncompatibleError(
-                f"{type(self).__name__} cannot train on data in several files yet; use {PARTITIONED}, or xr.read one file"
-            )
-        if isinstance(valid, Shards):
-            raise IncompatibleError("valid is in several files; give validation data as a RankingData, e.g. xr.read of one file")
+            raise IncompatibleError(f"{type(self).__name__} needs its data in one file; xr.read one, or use {PARTITIONED}")
         data = partitioned(shards, LocalEngine() if self.engine is None else self.engine)
         self.check_partitions(data)
         return data
 
+    def _valid_of(self, shards: Shards, data: Partitioned) -> RankingData | Partitioned:
+        """Validation data in several files, read as one where this ranker wants it so."""
+        valid = partitioned(shards, data.engine)
+        return valid if self.validates_partitions else concatenated([partition.load() for partition in valid.partitions])
+
     def check_partitions(self, data: Partitioned) -> None:
         """Raise where a setting does not go with data in partitions."""
+        if data.described[0].weighs_documents and not self.weighs_partitioned_documents:
+            raise IncompatibleError(
+                f"{type(self).__name__} cannot weigh single documents of data in several files; leave out sample_weight, give a"
+                " query_weight, or use Ridge"
+            )
         goal = self.goal()
-        if goal.constraints or goal.measure.column is not None:
+        if (goal.constraints and not self.searches_partitions) or goal.measure.column is not None:
             raise IncompatibleError(f"{goal}: data in several files has no constraints and no columns beside its grades; use one file")
-        if self._bag_count(cast(RankingData, data)):
-            raise SettingError(f"{type(self).__name__}: bags are not known for data in several files; give bags=0")
+        if self._bag_count(cast(RankingData, data)) and self.bagging not in self.bags_partitions:
+            others = "".join(f"bagging={way!r}, or " for way in self.bags_partitions)
+            kind = f"bags with bagging={self.bagging!r}" if others else "bags"
+            raise SettingError(f"{type(self).__name__}: {kind} are not known for data in several files; give {others}bags=0")
 
     def _check_start(self, scorer: Scorer, data: RankingData) -> None:
         """Raise where training cannot go on from ``scorer``."""

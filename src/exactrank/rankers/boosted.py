@@ -18,6 +18,7 @@ import lightgbm as lgb
 import numpy as np
 
 from exactrank import _core
+from exactrank.arrays import PerQuery
 from exactrank.data.alignment import listed
 from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import RankingData
@@ -29,8 +30,9 @@ from exactrank.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.optimizers.base import State
 from exactrank.optimizers.boosting import Growth
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.forces import Draws, Weigher, forces
+from exactrank.rankers.forces import Draws, Searches, Weigher, bound_by_tree, forces, line_searches
 from exactrank.rankers.forest import Bins, Forest, Trees
+from exactrank.rankers.lightgbm_library import AS_GOOD_AS_ZERO
 from exactrank.rankers.lightgbm_parameters import passed_on
 from exactrank.rankers.training_data import TrainingData
 from exactrank.scorers.base import Scorer
@@ -42,8 +44,6 @@ from exactrank.threads import thread_count
 from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Journal, Recorder, Run, Standing
-
-AS_GOOD_AS_ZERO = np.float32(1e-35)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +73,7 @@ class Boosting:
 
     @cached_property
     def _bound(self) -> Callable[[int], _core.Objective]:
-        """The objective for the tree of a number; whether it is drawn anew is asked once, since a protocol answers slowly."""
-        objective, data = self.objective, self.task.data
-        if isinstance(objective, Sampled):
-            return lambda place: objective.drawn(place).on(data)
-        bound = objective.on(data)
-        return lambda place: bound
+        return bound_by_tree(self.objective, self.task.data)
 
 
 class BoostedRanker(Ranker):
@@ -88,6 +83,9 @@ class BoostedRanker(Ranker):
     goes_on_from = (TreeEnsemble,)
     takes_categories = True
     takes_partitions = True
+    weighs_partitioned_documents = True
+    bags_partitions = "draws", "bootstrap"
+    validates_partitions = False
 
     trees: int = setting(default=300, help="Maximum number of trees.", at_least=1, at_most=1 << 20, free=True)
     learning_rate: float = setting(
@@ -147,8 +145,8 @@ class BoostedRanker(Ranker):
     def _objective(self, measure: Measure) -> Objective:
         """What the trees follow the slope of."""
 
-    def _weigher(self, task: Task) -> Weigher | None:
-        """What says the weight of a tree that has grown, beside ``learning_rate``; None where there is no other."""
+    def weigher(self, weights: PerQuery, searches: Searches) -> Weigher | None:
+        """What says the weight of a tree that has grown, beside ``learning_rate``, by ``weights`` of queries; None where there is none."""
         return None
 
     def draws(self, bag: int) -> Draws:
@@ -181,12 +179,8 @@ class BoostedRanker(Ranker):
 
             return fit_on_engine(self, task, objective, recorder)
         if not isinstance(bins, Bins) or not bins.hold(task.data, task.valid):  # else they are those of the forest before
-            kinds = self.kinds(names, levels)
-            bins = Bins(task.data, task.valid, self._settings(names) | self._of_kinds(kinds), kinds, thread_count(self.threads))
-            if self.lightgbm:
-                self._try_parameters(bins)
-            task.common["bins"] = bins
-        problem = Boosting(self, task, bins, objective, self._weigher(task))
+            bins = task.common["bins"] = self._bins(task)
+        problem = Boosting(self, task, bins, objective, self.weigher(task.data.weights, line_searches(task)))
         patience = None if task.valid is None else self.patience
         start = Trees.of(task.start) if isinstance(task.start, TreeEnsemble) else Trees()
         run = Run(Growth[Trees](), problem, start, _judge(task), start.count + self.trees, patience=patience)
@@ -202,13 +196,20 @@ class BoostedRanker(Ranker):
         growing.journal.entries[growing.place] = replace(grown, iterate=trees)
         return Trained(TreeEnsemble(trees.text, names, levels=levels), grown.verdict, grown.steps, grown.trouble)
 
-    def _try_parameters(self, bins: Bins) -> None:
-        """Raise where LightGBM refuses a parameter that is passed on; it looks at their values when it begins."""
+    def _bins(self, task: Task) -> Bins:
+        """The data in bins; raises where LightGBM refuses a parameter that is passed on, of which it looks at some when it begins."""
+        kinds = self.kinds(task.data.feature_names, task.data.levels)
+        settings = self._settings(task.data.feature_names) | self._of_kinds(kinds)
         try:
-            Forest(bins)
+            bins = Bins(task.data, task.valid, settings, kinds, thread_count(self.threads))
+            if self.lightgbm:
+                Forest(bins)
         except (lgb.basic.LightGBMError, TypeError) as error:
+            if not self.lightgbm:
+                raise
             why = str(error).partition(" at /")[0]  # without the place in its sources
             raise SettingError(f"{type(self).__name__}: LightGBM refuses lightgbm={self.lightgbm!r}: {why}; change it") from None
+        return bins
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:
         """Trees that stand in a model alone, as they grew, go on from there."""

@@ -3,7 +3,7 @@
 The loop of training (`exactrank.training.run`) runs here, on the client, and asks for one tree after the other. Trees come in batches: all
 workers grow some together (`exactrank.rankers.crew`), which takes about a second, and send the text of the trees, and what the measure is
 of each query after each of them; validation data stays here. So the judge, early stopping, checkpoints, progress and Ctrl-C are those of
-any training. Batches do not change the trees; a few that nobody asks for grow in vain at the end.
+any training. Batches do not change the trees; a few that nobody asks for grow in vain when training stops early.
 
 When a worker is lost, those that are left are told to end, and begin again from the text of the trees so far: training that is taken up
 goes on to the same bits.
@@ -25,19 +25,20 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Engine, Part, Partitioned, fold
 from exactrank.engine.partitions import Partition
 from exactrank.engine.together import LostWorkerError, abandoned, hosts, threads_of, together
-from exactrank.errors import EngineError, IncompatibleError, LostWorkerWarning
+from exactrank.errors import EngineError, LostWorkerWarning
 from exactrank.measures.bound import BoundMeasure, mean_over_queries, values_of
 from exactrank.objectives.bounded_gain import gentle
+from exactrank.objectives.exact_sums import rounded
 from exactrank.objectives.losses import SquaredError
-from exactrank.objectives.score_space import Objective, Sampled
+from exactrank.objectives.score_space import Objective
 from exactrank.optimizers.boosting import Growth
 from exactrank.rankers.boosted import BoostedRanker, Boosting
 from exactrank.rankers.crew import Load, Orders, begin, end, grow, muster
-from exactrank.rankers.forest import Trees, rounded
+from exactrank.rankers.forest import Trees
 from exactrank.rankers.rank import Grown, Plan, Values
 from exactrank.scorers.base import Scorer
+from exactrank.scorers.tree_edits import first_trees, joined
 from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.scorers.tree_text import first_trees, joined
 from exactrank.training.judge import Task, severe
 from exactrank.training.progress import Trained, Verdict
 from exactrank.training.run import Recorder, Run
@@ -50,12 +51,12 @@ TRIES = 5
 
 
 class ClusterForest:
-    """Trees on the data of ``task``; they begin to grow when the first is asked for. Validation data is judged here."""
+    """Up to ``most`` trees on the data of ``task``; they begin to grow when the first is asked for. Validation data is judged here."""
 
     barren = Boosting.barren
 
-    def __init__(self, plan: Plan, task: Task) -> None:
-        self._plan, self._task, self._data = plan, task, cast(Partitioned, task.data)
+    def __init__(self, plan: Plan, task: Task, most: int) -> None:
+        self._plan, self._task, self._data, self._most = plan, task, cast(Partitioned, task.data), most
         self._text, self._weights, self._verdicts = "", tuple[float, ...](), dict[int, Verdict]()
         self._ended = False
         self._crews: Crews | None = None
@@ -70,7 +71,7 @@ class ClusterForest:
         """``trees`` with one more, or as they are where no split is possible."""
         self._take_up(trees)
         while trees.count == self._count and not self._ended:
-            self._grow(self._batch)
+            self._grow(max(1, min(self._batch, self._most - self._count)))
         return trees if trees.count == self._count else replace(trees, weights=self._weights[: trees.count + 1], kept=(), forest=self)
 
     def verdict(self, trees: Trees) -> Verdict:
@@ -241,32 +242,23 @@ def plan_of(ranker: BoostedRanker, task: Task, objective: Objective) -> Plan:
     """What ranks are told of ``ranker`` on the data of ``task``."""
     data = cast(Partitioned, task.data)
     names, kinds = data.feature_names, ranker.kinds(data.feature_names, data.levels)
-    if isinstance(objective, Sampled):
-        raise IncompatibleError(f"{type(ranker).__name__}: sampled lambdas do not work on an engine; give lambdas='logistic'")
     if isinstance(objective, SquaredError):
         objective = replace(objective, mean=_mean_grade(data))
-    grade = max(fold(data, largest_grade))
     here = type(ranker)(**ranker.get_params() | {"engine": None})  # a client cannot be sent
-    weigher = None if type(ranker)._weigher is BoostedRanker._weigher else here._weigher
     settings = ranker._settings(names) | ranker._of_kinds(kinds)
-    return Plan(settings, kinds, names, objective, task.measure, ranker.draws(task.bag), data.n_documents, data.weights, grade, weigher)
+    return Plan(settings, kinds, names, objective, task.measure, ranker.draws(task.bag), data.n_documents, data.weights, here.weigher)
 
 
 def fit_on_engine(ranker: BoostedRanker, task: Task, objective: Objective, recorder: Recorder[Scorer]) -> Trained[Scorer]:
     """What `BoostedRanker` finds on data that an engine answers for."""
-    forest = ClusterForest(plan_of(ranker, task, objective), task)
     start = Trees.of(task.start) if isinstance(task.start, TreeEnsemble) else Trees()
-    patience = None if task.valid is None else ranker.patience
-    run = Run(Growth[Trees](), forest, start, lambda trees, _: forest.verdict(trees), start.count + ranker.trees, patience=patience)
+    most, patience = start.count + ranker.trees, None if task.valid is None else ranker.patience
+    forest = ClusterForest(plan_of(ranker, task, objective), task, most)
+    run = Run(Growth[Trees](), forest, start, lambda trees, _: forest.verdict(trees), most, patience=patience)
     try:
         return ranker.finished(run, task.data.feature_names, task.data.levels, recorder)
     finally:
         forest.close()
-
-
-def largest_grade(part: Part) -> float:
-    """Of the documents of a partition."""
-    return float(part.data.y.max())
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,6 +109,7 @@ class Composed(Ranker):
 
     name = "composed"
     takes_pairs = "by measure"
+    takes_partitions = True
     goes_on_from = (Linear, Network)
 
     scorer: LinearModel | NetworkModel = setting(

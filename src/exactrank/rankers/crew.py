@@ -17,10 +17,12 @@ from typing import TypeVar
 
 import numpy as np
 
+from exactrank.engine.allocation import keep_freed_memory
 from exactrank.engine.engine import held
 from exactrank.engine.partitions import Partition, concatenated
 from exactrank.rankers.peers import Address, LostRankError, Peers, listen
-from exactrank.rankers.rank import Grown, Numbers, Plan, Rank, Share
+from exactrank.rankers.rank import Grown, Plan, Rank
+from exactrank.rankers.search_by_ranks import Numbers, Share
 
 A = TypeVar("A")
 #: Seconds after which a session that nobody asks for any more gives its memory back, when another begins.
@@ -95,6 +97,7 @@ _registry = Lock()
 
 def muster(session: str, host: str, count: int) -> list[Address]:
     """Make ready for ``count`` ranks; where they can be reached."""
+    keep_freed_memory()
     now = time.monotonic()
     for other in [name for name, crew in list(_crews.items()) if now - crew.used > FORGOTTEN_AFTER]:
         end(other)

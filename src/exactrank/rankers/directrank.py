@@ -26,18 +26,20 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned, scored
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.bound import BoundMeasure
-from exactrank.measures.goal import Goal, parse_goal, unreached
+from exactrank.measures.goal import Constraint, Goal, parse_goal, unreached
 from exactrank.objectives.bradley_terry import bradley_terry
-from exactrank.objectives.constrained import ConstrainedProfile, severely
+from exactrank.objectives.constrained import ConstrainedProfile, Profile, severe_search, severely
 from exactrank.objectives.line_search import Point
 from exactrank.objectives.line_search_on_gpu import OnGpu
 from exactrank.objectives.linear_profile import LinearProfile, columns_of, linear_scores_of
 from exactrank.objectives.partitioned_profile import PartitionedProfile
+from exactrank.objectives.partitioned_search import Drawn, PartitionedSearch
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.softmax import SoftmaxLikelihood
-from exactrank.objectives.within_query import deviation, deviation_of
+from exactrank.objectives.within_query import deviation_of
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, Profiled, ascended
+from exactrank.optimizers.random_directions import RandomDirections
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.rankers.lambdarank import LambdaRank
@@ -77,6 +79,8 @@ class DirectRank(Ranker):
     takes_pairs = "by measure"
     goes_on_from = (Linear,)
     takes_partitions = True
+    searches_partitions = True
+    bags_partitions = ("bootstrap",)
     bags: int | None = setting(
         default=None,
         help="Train this number of models and take their mean; 0 trains one. By default 20 below 5,000 queries, else 0.",
@@ -141,9 +145,11 @@ class DirectRank(Ranker):
     def check_partitions(self, data: Partitioned) -> None:
         """What the base says, and what searches over partitions do not know."""
         super().check_partitions(data)
-        if self.point == "likelihood" or self.device is not None or self.start in RANKERS:
-            given = f"point={self.point!r}, device={self.device!r} and start={self.start!r}"
-            raise IncompatibleError(f"DirectRank over partitions has point='middle', no device and no ranker as its start; got {given}")
+        if any(each.column is not None for each in self.goal().measures):
+            raise IncompatibleError(f"{self.goal()}: data in several files has no columns beside its grades; use one file")
+        if self.device is not None or self.start in RANKERS:
+            given = f"device={self.device!r} and start={self.start!r}"
+            raise IncompatibleError(f"DirectRank on data in several files has no device and no ranker as its start; got {given}")
 
     def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
         """What the declarations say, and the tolerance where there is only one round."""
@@ -207,6 +213,7 @@ class _Search:
         self.constraints = [(severely(each, task.data, task.threads), each) for each in task.constraints]
         self.gpu = None if ranker.device is None else OnGpu()
         self.columns = None if isinstance(task.data, Partitioned) else columns_of(task.data, whole=self.gpu is not None)
+        self.beside = self.gpu is None and self.columns is not None  #: Are the models of a bag trained beside each other?
 
     @cached_property
     def graded(self) -> RankingData:
@@ -219,12 +226,12 @@ class _Search:
         theta = self.start("random" if number else self.first, rng, recorder)
         powell, rounds = Powell(self.limits, ranker.tolerance), CoordinateSearch(ranker.order, self.limits, ranker.tolerance)
         solver: Any = powell if ranker.solver == "powell" else rounds
-        of_all = self.task.data.weights, self.task.threads
-        whole: Profiled = self.problem(*of_all)
+        problem = self.problem(self.task.data.weights, self.task.threads)
+        whole: Profiled = problem
         if self.constraints:
-            kept = [(self.profile(bound, *of_all), one) for bound, one in self.constraints]
-            whole = ConstrainedProfile(self.profile(self.bound, *of_all), kept)
+            whole = ConstrainedProfile(problem, self.kept)
             theta = self.towards_constraints(whole, theta)
+            solver = RandomDirections(solver, self.scale(), ranker.seed)
         run = Run(solver, whole, theta, self.judged, ranker.max_iter or ROUNDS, rng)
         return seen(run, lambda theta: Linear(theta, self.task.data.feature_names), recorder)
 
@@ -232,15 +239,16 @@ class _Search:
         """(1), of models that are trained beside each other."""
         shared = self.start(start, np.random.default_rng(self.ranker.seed), recorder)
         members = [partial(self.bootstrapped, start, shared, number) for number in range(count)]
-        return bags(members, self.task.verdict, recorder, thread_count(self.task.threads) if self.gpu is None else 1)
+        return bags(members, self.task.verdict, recorder, thread_count(self.task.threads) if self.beside else 1)
 
     def bootstrapped(self, start: Start, shared: Theta, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """A model of the queries that are drawn."""
         rng = np.random.default_rng([self.ranker.seed, number])
         drawn, left_out = bootstrap(self.task.data, rng)
-        problem: Profiled = self.problem(drawn, 1)
+        threads, draw = 1 if self.beside else self.task.threads, Drawn((self.ranker.seed, number), self.task.data.n_queries)
+        problem: Profiled = self.problem(drawn, threads, draw)
         if np.any(left_out > 0):
-            problem = Guarded(problem, self.problem(left_out, 1))
+            problem = Guarded(problem, self.problem(left_out, threads, replace(draw, left_out=True)))
         theta = self.start(start, rng, recorder) if start == "random" else shared
         return self.in_bag(problem, theta, unheard, rng, recorder)
 
@@ -262,22 +270,36 @@ class _Search:
         ranker, data = self.ranker, self.task.data
 
         def scorer(theta: Theta) -> Scorer:
-            size = deviation(self.scores(theta, data), data.indptr)
+            size = deviation_of(data, partial(linear_scores_of, np.ascontiguousarray(theta), thread_count(self.task.threads)))
             return Linear(theta / size if size > 0 and self.limits.scale_free else theta, data.feature_names)
 
         solver = CoordinateSearch("random", self.limits, ranker.tolerance, ranker.share if np.any(theta) else 1.0)
         return seen(Run(solver, problem, theta, judge, ranker.max_iter or 1, rng), scorer, recorder)
 
-    def problem(self, weight: PerQuery, threads: int | None) -> LinearProfile | PartitionedProfile:
-        """The measure of the queries that weigh something."""
-        data = self.task.data
-        return PartitionedProfile(self.bound, data) if isinstance(data, Partitioned) else self.profile(self.bound, weight, threads)
+    def problem(self, weight: PerQuery, threads: int | None, draw: Drawn | None = None) -> Profile:
+        """The measure of the queries that weigh something; a ``draw`` is how parts of the data make the weights."""
+        own = replace(self.bound, weights=weight, threads=threads)
+        if isinstance(self.task.data, Partitioned):
+            return PartitionedProfile(self.search.weighted(own, draw), self.ranker.point)
+        return self.profile(own)
 
-    def profile(self, bound: BoundMeasure, weight: PerQuery, threads: int | None) -> LinearProfile:
-        """A measure of the queries that weigh something, of data in one place."""
+    def profile(self, bound: BoundMeasure) -> LinearProfile:
+        """A measure of data in one place."""
         assert self.columns is not None
-        own = replace(bound, weights=weight, threads=threads)
-        return LinearProfile(own, self.columns, point=self.ranker.point, gpu=self.gpu)
+        return LinearProfile(bound, self.columns, point=self.ranker.point, gpu=self.gpu)
+
+    @cached_property
+    def search(self) -> PartitionedSearch:
+        """Of data in partitions: which queries count is asked once."""
+        return PartitionedSearch.of(self.bound, cast(Partitioned, self.task.data))
+
+    @cached_property
+    def kept(self) -> list[tuple[Profile, Constraint]]:
+        """The measures of the constraints."""
+        data = self.task.data
+        if isinstance(data, Partitioned):
+            return [(PartitionedProfile(severe_search(bound, data, one), self.ranker.point), one) for bound, one in self.constraints]
+        return [(self.profile(bound), one) for bound, one in self.constraints]
 
     def towards_constraints(self, problem: Profiled, theta: Theta) -> Theta:
         """``theta`` where it keeps the constraints, else after an exact step towards a convex start for the measure of each.
@@ -298,8 +320,8 @@ class _Search:
 
     def check_constraints(self, scorer: Scorer) -> None:
         """Raise where the model that was found misses a constraint."""
-        for bound, constraint in self.constraints:
-            value = bound.mean(scorer.score(self.task.data.X, self.task.threads))
+        for profile, constraint in self.kept:
+            value = profile.value(cast(Linear, scorer).weights)
             if constraint.shortfall(value) > 0:
                 raise unreached(Goal(self.task.measure, self.task.constraints), constraint, value, most=False)
 
@@ -311,8 +333,7 @@ class _Search:
         if kind == "zero":
             return np.zeros(data.n_features)
         if kind == "random":
-            spread = np.array([deviation_of(data, partial(_column, j)) for j in range(data.n_features)])
-            return rng.standard_normal(data.n_features) / np.where(spread > 0, spread, np.inf)
+            return rng.standard_normal(data.n_features) * self.scale()
         if kind in RANKERS:
             return recorder.remembered(str(kind), lambda: self.trained_by(RANKERS[kind]))
         if isinstance(kind, str):
@@ -325,6 +346,12 @@ class _Search:
             first = f"{names[outside[0]]} starts at {theta[outside[0]]:g}"
             raise SettingError(f"{first}, which is not between {limits.low:g} and {limits.high:g}; change the start, or widen low and high")
         return theta
+
+    def scale(self) -> Theta:
+        """The weight with which each feature varies by 1 within queries; 0 where it does not vary."""
+        data = self.task.data
+        spread = np.array([deviation_of(data, partial(_column, j)) for j in range(data.n_features)])
+        return 1 / np.where(spread > 0, spread, np.inf)
 
     def trained_by(self, method: type[GradientRanker]) -> Theta:
         """The weights of another ranker, cross-fitted where there is no validation data to end its training in time."""

@@ -30,21 +30,21 @@ import numpy as np
 
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Partitioned
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
-from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.losses import SquaredError
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.directrank import DirectRank
-from exactrank.rankers.forces import Weigher
+from exactrank.rankers.forces import Searches, Weigher
 from exactrank.rankers.forest import Trees
 from exactrank.rankers.lambda_function import LambdaChoice
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
+from exactrank.scorers.tree_edits import scaled
 from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.scorers.tree_text import scaled
 from exactrank.settings import Range, setting
 from exactrank.training.judge import Task, severe
 from exactrank.training.progress import Trained
@@ -130,19 +130,25 @@ class DirectRankTrees(LambdaMART):
     def _objective(self, measure: Measure) -> Objective:
         return super()._objective(measure) if self.follow == "lambdas" else SquaredError(within=self.follow == "grades-within")
 
-    def _weigher(self, task: Task) -> Weigher:
-        bound = gentle(severe(task.measure).on(task.data, threads=self.threads))
-        on_all = LineSearch(bound)
+    def weigher(self, weights: PerQuery, searches: Searches) -> Weigher:
+        """(1) and (2)."""
+        on_all = searches(weights) if self.search == "all" else None
 
         def weight(trees: Trees, output: PerDocument, seen: PerQuery) -> float:
-            unseen = np.where(seen > 0, 0.0, bound.weights)
-            search = on_all if self.search == "all" or not unseen.any() else LineSearch(replace(bound, weights=unseen))
+            unseen = np.where(seen > 0, 0.0, weights)
+            search = on_all or searches(unseen if unseen.any() else weights)
             search.start(trees.kept[0] + self.low * output)
             step = self.low + search.best(output, 0.0, self.high - self.low).middle()
             before = trees.weights[-1] if trees.weights else self.learning_rate
             return step if self.smoothing == 1 else before + self.smoothing * (step - before)  # (2)
 
         return weight
+
+    def check_partitions(self, data: Partitioned) -> None:
+        """Raise also where all trees would have to be scored at once."""
+        super().check_partitions(data)
+        if self.leverage:
+            raise SettingError(f"DirectRankTrees: leverage={self.leverage} is not known for data in several files; give leverage=0")
 
     def _is_one_forest(self) -> bool:
         return super()._is_one_forest() and not self.leverage

@@ -1,15 +1,35 @@
 """What a tree follows: the forces of an objective on the documents of the queries that were drawn for it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Protocol
 
 import numpy as np
 
 from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
-from exactrank.rankers.forest import Bins, Trees
+from exactrank.objectives.bounded_gain import gentle
+from exactrank.objectives.line_search import LineSearch
+from exactrank.objectives.score_space import Objective, Sampled
+from exactrank.objectives.step_function import Interval
+from exactrank.rankers.forest import Bins, Trees, narrowed
+from exactrank.rankers.lightgbm_library import Forces
+from exactrank.training.judge import Task, severe
 
+
+class Search(Protocol):
+    """An exact line search of a measure."""
+
+    def start(self, scores: PerDocument) -> float:
+        """Take the scores at alpha = 0."""
+
+    def best(self, slopes: PerDocument, low: float, high: float) -> Interval:
+        """The interval between ``low`` and ``high`` where the measure is largest."""
+
+
+Searches = Callable[[PerQuery], Search]  #: by the weights of the queries
 Weigher = Callable[[Trees, PerDocument, PerQuery], float]  #: of a tree after others, by its outputs and the weights of the queries it saw
 
 
@@ -41,10 +61,29 @@ class Draws:
         return {name: int(rng.integers(2**31)) for name, is_drawn in drawn.items() if is_drawn}
 
 
-def forces(bound: _core.Objective, scores: PerDocument, data: RankingData, seen: PerQuery, bins: Bins) -> tuple[PerDocument, PerDocument]:
-    """Slope and curvature that a tree follows, of each document."""
+def bound_by_tree(objective: Objective, data: RankingData) -> Callable[[int], _core.Objective]:
+    """The objective for the tree of a number; whether it is drawn anew is asked once, since a protocol answers slowly."""
+    if isinstance(objective, Sampled):
+        return lambda place: objective.drawn(place).on(data)
+    bound = objective.on(data)
+    return lambda place: bound
+
+
+def line_searches(task: Task) -> Searches:
+    """Of the measure on the data of ``task``, as it selects; bound when the first is made."""
+    bound = cache(lambda: gentle(severe(task.measure).on(task.data, threads=task.threads)))
+    return lambda weights: LineSearch(replace(bound(), weights=weights))
+
+
+def forces(bound: _core.Objective, scores: PerDocument, data: RankingData, seen: PerQuery, bins: Bins) -> tuple[Forces, Forces]:
+    """Slope and curvature that a tree follows, of each document; rounded so that their sums are exact."""
     _, slope, curvature = _core.answers(bound, scores, data.indptr, seen, True, True, bins.threads, with_value=False)
     if bins.largest(curvature) == [0.0]:
         curvature = np.repeat(seen, data.sizes)
-    share = data.sample_weight
-    return (slope, curvature) if share is None else (slope * share, curvature * share)
+    if data.sample_weight is not None:
+        slope *= data.sample_weight
+        curvature *= data.sample_weight
+    largest = bins.largest(slope, curvature)
+    narrow = narrowed(slope, largest[0], bins.documents)
+    del slope  # before there is more
+    return narrow, narrowed(curvature, largest[1], bins.documents)

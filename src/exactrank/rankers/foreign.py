@@ -19,8 +19,8 @@ from exactrank.rankers.base import Ranker
 from exactrank.reasons import reason_of
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
+from exactrank.scorers.tree_edits import first_trees
 from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.scorers.tree_text import first_trees
 from exactrank.settings import setting
 from exactrank.text import written
 from exactrank.training.judge import Judge, Task

@@ -12,16 +12,18 @@ step along the direction of the objective's slope and then along each weight; th
 which round to keep.
 """
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned
-from exactrank.errors import IncompatibleError
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
 from exactrank.objectives.parametric import Parametric
+from exactrank.objectives.partitioned_profile import PartitionedProfile
+from exactrank.objectives.partitioned_search import PartitionedSearch
 from exactrank.objectives.score_space import Objective
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.coordinate import SlopeAndCoordinates
@@ -29,6 +31,7 @@ from exactrank.optimizers.slopes import LBFGS
 from exactrank.rankers.composed import Composition
 from exactrank.rankers.gradient import GradientRanker, Solver
 from exactrank.rankers.lambda_function import LambdaFunction
+from exactrank.scorers.architecture import Architecture
 from exactrank.settings import SOME, setting
 from exactrank.training.combinators import Phase, seen
 from exactrank.training.judge import Judge, severe
@@ -66,12 +69,6 @@ class LambdaRank(LambdaFunction, GradientRanker):
     polish_iter: int = setting(default=10, help="Maximum number of rounds of polishing.", at_least=1, only={"polish": SOME})
     l2: float = 0.02
 
-    def check_partitions(self, data: Partitioned) -> None:
-        """What the base says; polishing reads all features at once."""
-        super().check_partitions(data)
-        if self.polish is not None:
-            raise IncompatibleError("LambdaRank cannot be polished on data in several files; leave polish out, or train DirectRank")
-
     def _phases(self, made: Composition) -> list[Phase[Theta]]:
         objective = self._objective(made.task.measure)
         runs = [self._climb(made, objective)]
@@ -82,12 +79,40 @@ class LambdaRank(LambdaFunction, GradientRanker):
         return runs
 
 
-class _Polish(LinearProfile):
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """What the hidden units say, as features."""
+
+    architecture: Architecture
+    theta: Theta
+
+    @property
+    def count(self) -> int:
+        return self.architecture.hidden
+
+    @property
+    def key(self) -> bytes:
+        return self.theta.tobytes()
+
+    def __call__(self, data: RankingData) -> RankingData:
+        return self.architecture.linear_features(self.theta, data)
+
+
+class _Polish:
     """The measure as a function of the weights in which scores are linear, with the objective's slope for a direction to try."""
 
     def __init__(self, measure: Measure, start: Theta, problem: Parametric) -> None:
-        data = problem.architecture.linear_features(start, problem.data)
-        super().__init__(measure.on(data, threads=problem.threads), columns_of(data))
+        architecture, given = problem.architecture, problem.data
+        if isinstance(given, Partitioned):
+            units = None if architecture.linear else _Units(architecture, start)
+            search = PartitionedSearch.of(measure.on(given, threads=problem.threads), given)
+            parts = PartitionedProfile(search, features=units)
+            self._profile: LinearProfile | PartitionedProfile = parts
+            self.foresee = parts.foresee
+        else:
+            data = architecture.linear_features(start, given)
+            self._profile = LinearProfile(measure.on(data, threads=problem.threads), columns_of(data))
+        self.dimension, self.value, self.at = self._profile.dimension, self._profile.value, self._profile.at
         self._start, self._problem = start, problem
 
     def slope(self, weights: Theta) -> Theta:

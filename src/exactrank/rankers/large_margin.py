@@ -19,12 +19,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exactrank import _core
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Part, fold
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
 from exactrank.objectives.regularised_risk import RegularisedRisk
-from exactrank.objectives.within_query import centred
+from exactrank.objectives.within_query import centred, pull_backs
 from exactrank.optimizers.base import Duality, Optimizer, Theta
 from exactrank.optimizers.concave_convex import ConcaveConvexBundle
 from exactrank.rankers.base import Ranker
@@ -48,6 +48,8 @@ Solves = Optimizer[Any, Theta, Any]  #: an optimizer of (1), with a state of its
 
 class LargeMarginRanker(Ranker):
     """The base of large-margin rankers; a ranker adds its own settings."""
+
+    takes_partitions = True
 
     l2: float | Literal["auto"] = setting(
         default="auto",
@@ -85,14 +87,11 @@ class LargeMarginRanker(Ranker):
 
     def _start(self, problem: RegularisedRisk) -> Theta:
         """Where the first strength starts: as good as at 0, where all documents tie and the order of the rows would rank them."""
-        data, architecture = problem.data, problem.architecture
+        architecture = problem.architecture
         if not architecture.linear:
             return architecture.initial(np.random.default_rng(self.seed))
-        grades = np.repeat(data.weights, data.sizes) * centred(data.y, data.indptr)
-        if data.preferences is not None:
-            wins, losses = data.preferences.wins_and_losses(data.n_documents)
-            grades += np.repeat(data.weights, data.sizes) * (wins - losses)
-        direction = _core.pulled_back(data.X, grades, thread_count(self.threads)) / architecture.scale
+        blocks = [block for answer in fold(problem.data, partial(_towards_grades, thread_count(self.threads))) for block in answer]
+        direction = np.sum(blocks, axis=0) / architecture.scale
         loss, slope = problem.risk(problem.centre)
         steepness = float(np.linalg.norm(slope) * np.linalg.norm(direction))
         return problem.centre + (NUDGE * loss / steepness * direction if steepness > 0 else 0.0)
@@ -109,7 +108,7 @@ class LargeMarginRanker(Ranker):
             who = "nothing is left to choose" if valid is None else "validation data chooses"
             raise SettingError(f"{type(self).__name__}: folds={self.folds} has no effect if {who}; leave it out")
         paths = [self._path(f"path {number}", chosen, problem, task.data) for number, (chosen, problem) in enumerate(problems)]
-        judge: Judge[Theta] = Judge(task, lambda theta, data: architecture.scores(theta, data.X, task.threads), by_objective=True)
+        judge: Judge[Theta] = Judge(task, lambda theta, data: architecture.scored(theta, data, task.threads), by_objective=True)
         whole: Recorder[Theta] = recorder.part(view=architecture.at)
         last = whole
         if choices and valid is None:
@@ -189,6 +188,16 @@ class Candidate:
         if self.last:
             recorder.journal.entries.pop(recorder.beside(chain), None)
         return trained
+
+
+def _towards_grades(threads: int, part: Part) -> list[Theta]:
+    """The covariance of features and grades within queries, and of features and given pairs, summed over wide blocks."""
+    data = part.data
+    grades = np.repeat(data.weights, data.sizes) * centred(data.y, data.indptr)
+    if data.preferences is not None:
+        wins, losses = data.preferences.wins_and_losses(data.n_documents)
+        grades += np.repeat(data.weights, data.sizes) * (wins - losses)
+    return pull_backs(data, grades, threads)
 
 
 def _candidates(paths: Sequence[Path], data: RankingData) -> list[Candidate]:

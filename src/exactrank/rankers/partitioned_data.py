@@ -1,93 +1,182 @@
 """Training data in partitions: what `training_data` does to a `RankingData`, done by each partition to its own queries.
 
 The client learns a few numbers about all of it first: the largest size of each column, which orders the documents of a query, missing
-values, and the mean weight of a query. Then each partition can prepare itself, to the bits of the whole.
+values and what stands for them, and the mean weights of queries and documents. Then each partition can prepare itself, to the bits of the
+whole.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from functools import partial
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_128_hexdigest
 
 from exactrank import _core
-from exactrank.arrays import Table
+from exactrank.arrays import Matrix, Table
 from exactrank.data.alignment import listed
+from exactrank.data.blocks import wide_blocks
+from exactrank.data.levels import Levels
+from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Part, Partitioned
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.engine.engine import Part, Partitioned, Prepare
+from exactrank.errors import DataError
 from exactrank.objectives.bounded_gain import MOST
-from exactrank.rankers.training_data import TrainingData, in_content_order, prepared, units_for, validation
+from exactrank.rankers.training_data import (
+    TrainingData,
+    facts_of_start,
+    in_content_order,
+    prepared,
+    units_for,
+    validation,
+    weights_by_block,
+)
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import PerFeature, TreeMissing, filled
+from exactrank.scorers.missing import PerFeature, TreeMissing, filled, mean_values, refuse_missing, sorted_sums, stand_ins
 from exactrank.threads import thread_count
 
 
 def partitioned_training_data(
     data: Partitioned,
-    valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None,
+    valid: RankingData | Partitioned | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None,
     missing: TreeMissing,
     threads: int | None,
     start: Scorer | None,
 ) -> TrainingData:
-    """``data`` checked and prepared, with validation data that is a `RankingData`."""
-    if data.described[0].weighs_documents:
-        raise IncompatibleError(
-            "training on partitions does not weigh single documents; leave out sample_weight, or train on a RankingData"
-        )
-    if missing == "mean":
-        raise IncompatibleError("missing='mean' is not known for partitions; give missing='zero', or train on a RankingData")
-    facts = data.ask(_Facts(thread_count(threads)))
-    _check(data, facts, missing)
-    largest = np.max([np.maximum(np.abs(low), np.abs(high)) for low, high, *_ in facts], axis=0)
-    fill = np.zeros(data.n_features) if missing == "zero" else None
-    exponent, mean, weights = 0, 1.0, None
-    if data.query_weight is not None:
-        exponent = -int(np.frexp(data.query_weight.max())[1])
-        near_one = np.ldexp(data.query_weight, exponent)
-        mean = float(near_one.mean())
-        weights = near_one / mean
-    whole = replace(data, prepare=_Prepare(units_for(largest), fill, exponent, mean), query_weight=weights)
-    given_valid = None if valid is None else validation(valid, cast(RankingData, data))
+    """``data`` checked and prepared, with validation data that is a `RankingData` or in partitions too."""
+    facts = _facts(data, missing, threads)
+    if not any(each.learns for each in facts):
+        raise DataError(f"nothing to learn: every query has documents of a single grade, or equal features ({data.n_queries:,} queries)")
+    fill = _fill(data, facts, missing) if start is None else start.fill
+    whole = _prepared(data, facts, fill)
+    given_valid, ready = (None, None) if valid is None else _prepared_valid(valid, data, missing, fill, threads)
     return TrainingData(
         data=cast(RankingData, whole),
         learnt=cast(RankingData, whole),
-        valid=None if given_valid is None else prepared(given_valid, fill),
+        valid=ready,
         fill=fill,
         given=cast(RankingData, data),
         given_valid=given_valid,
-        facts={"queries": data.n_queries, "documents": data.n_documents, "checksum": xxh3_128_hexdigest(data.checksum.encode())},
+        facts={"queries": data.n_queries, "documents": data.n_documents, "checksum": xxh3_128_hexdigest(data.checksum.encode())}
+        | facts_of_start(start),
         start=None if start is None else start.relative_to(data.offset, data.feature_names),
     )
 
 
-def _check(data: Partitioned, facts: list[Any], missing: TreeMissing) -> None:
-    """Raise where there is nothing to learn, or values are missing."""
-    holes = np.sum([each[2] for each in facts], axis=0)
+def _prepared_valid(
+    valid: RankingData | Partitioned | tuple[Table, npt.ArrayLike, npt.ArrayLike],
+    data: Partitioned,
+    missing: TreeMissing,
+    fill: PerFeature | None,
+    threads: int | None,
+) -> tuple[RankingData, RankingData]:
+    """Validation data with the features of ``data``, as given and prepared."""
+    if not isinstance(valid, Partitioned):
+        own = validation(valid, cast(RankingData, data))
+        if missing == "error":
+            refuse_missing(own.X, own.feature_names, threads)
+        return own, prepared(own, fill)
+    aligned = replace(valid, prepare=_Aligned(_Form(data.feature_names, data.offset, data.levels)))
+    return cast(RankingData, aligned), cast(RankingData, _prepared(aligned, _facts(aligned, missing, threads), fill))
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """What a partition says of itself."""
+
+    low: Matrix
+    high: Matrix
+    holes: npt.NDArray[np.int64]  #: missing values of each column
+    grades: tuple[float, float]
+    learns: bool  #: is there a query to learn from?
+    sums: list[PerFeature]  #: of the columns, by wide blocks, where means are wanted
+    heaviest: float  #: weight of a document
+
+
+def _facts(data: Partitioned, missing: TreeMissing, threads: int | None) -> list[_Facts]:
+    """Those of all partitions; an error where values are missing, or grades are too large."""
+    facts = data.ask(partial(_facts_of, thread_count(threads), missing == "mean"))
+    holes = np.sum([each.holes for each in facts], axis=0)
     if missing == "error" and np.any(holes):
         columns = [f"{data.feature_names[j]}: {holes[j]:,}" for j in np.flatnonzero(holes)]
-        raise DataError(f"{holes.sum():,} values are missing ({listed(columns)}); fill them, or train with missing='zero' (--missing)")
-    least, most = min(each[3] for each in facts), max(each[4] for each in facts)
+        remedy = 'fill them, or train with missing="zero" or missing="mean" (--missing)'
+        raise DataError(f"{holes.sum():,} values are missing ({listed(columns)}); {remedy}")
+    least, most = min(each.grades[0] for each in facts), max(each.grades[1] for each in facts)
     if least < 0 or most > MOST:
-        raise DataError(f"grades are {least:g} to {most:g}; training on partitions takes grades of 0 to {MOST:g}; scale them")
-    if not any(each[5] for each in facts):
-        raise DataError(f"nothing to learn: every query has documents of a single grade, or equal features ({data.n_queries:,} queries)")
+        raise DataError(f"grades are {least:g} to {most:g}; data in several files takes grades of 0 to {MOST:g}; scale them")
+    return facts
+
+
+def _facts_of(threads: int, means: bool, part: Part) -> _Facts:
+    data, starts = part.data, part.data.indptr[:-1]
+    low, high, holes, *_ = _core.summarise_columns(data.X, threads)
+    mixed = np.flatnonzero(np.minimum.reduceat(data.y, starts) < np.maximum.reduceat(data.y, starts))
+    learns = any(np.any(rows != rows[0]) for rows in (data.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed))
+    sums = sorted_sums(data.X, data.indptr[wide_blocks(data.indptr)]) if means else []
+    heaviest = 0.0 if data.sample_weight is None else float(data.sample_weight.max())
+    return _Facts(low, high, holes, (float(data.y.min()), float(data.y.max())), learns, sums, heaviest)
+
+
+def _fill(data: Partitioned, facts: list[_Facts], missing: TreeMissing) -> PerFeature | None:
+    """What stands for missing values."""
+    if missing == "mean":
+        count = data.n_documents - np.sum([each.holes for each in facts], axis=0)
+        return mean_values([block for each in facts for block in each.sums], count, data.offset)
+    return np.zeros(data.n_features) if missing == "zero" else None
+
+
+def _prepared(data: Partitioned, facts: list[_Facts], fill: PerFeature | None) -> Partitioned:
+    """``data`` whose partitions prepare themselves as `prepared` does it."""
+    largest = np.max([np.maximum(np.abs(each.low), np.abs(each.high)) for each in facts], axis=0)
+    if fill is not None:
+        holes = np.sum([each.holes for each in facts], axis=0) > 0
+        largest = np.where(holes, np.maximum(largest, np.abs(stand_ins(fill, data.offset))), largest)
+    queries, documents, weights = _Unit(), _Unit(), None
+    if data.query_weight is not None:
+        exponent = -int(np.frexp(data.query_weight.max())[1])
+        near_one = np.ldexp(data.query_weight, exponent)
+        queries = _Unit(exponent, float(near_one.mean()))
+        weights = near_one / queries.mean
+    if data.described[0].weighs_documents:
+        exponent = -int(np.frexp(max(each.heaviest for each in facts))[1])
+        sums = [block for answer in data.ask(partial(_weights_near_one, exponent)) for block in answer]
+        documents = _Unit(exponent, sum(sums) / data.n_documents)
+    return replace(data, prepare=_Prepare(units_for(largest), fill, queries, documents, data.prepare), query_weight=weights)
+
+
+def _weights_near_one(exponent: int, part: Part) -> list[float]:
+    return weights_by_block(replace(part.data, sample_weight=np.ldexp(np.asarray(part.data.sample_weight), exponent)))
 
 
 @dataclass(frozen=True)
-class _Facts:
-    """Of a partition: least and largest value and number of missing values of each column, range of grades, is there something to learn."""
+class _Form:
+    """The features of the training data, as `validation` asks for them."""
 
-    threads: int
+    feature_names: tuple[str, ...]
+    offset: Offset | None
+    levels: Levels
 
-    def __call__(self, part: Part) -> tuple[Any, Any, Any, float, float, bool]:
-        data = part.data
-        low, high, holes, *_ = _core.summarise_columns(data.X, self.threads)
-        starts = data.indptr[:-1]
-        mixed = np.flatnonzero(np.minimum.reduceat(data.y, starts) < np.maximum.reduceat(data.y, starts))
-        learns = any(np.any(rows != rows[0]) for rows in (data.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed))
-        return low, high, holes, float(data.y.min()), float(data.y.max()), learns
+
+@dataclass(frozen=True)
+class _Aligned:
+    """Validation data with the features of the training data."""
+
+    form: _Form
+
+    def __call__(self, data: RankingData) -> RankingData:
+        return validation(data, cast(RankingData, self.form))
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """What weights are divided by: a power of two, then their mean."""
+
+    exponent: int = 0
+    mean: float = 1.0
+
+    def of(self, weight: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64] | None:
+        return None if weight is None else np.asarray(np.ldexp(weight, self.exponent) / self.mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +185,13 @@ class _Prepare:
 
     units: npt.NDArray[np.int32]
     fill: PerFeature | None
-    exponent: int
-    mean: float
+    queries: _Unit
+    documents: _Unit
+    first: Prepare | None  #: what is done before
 
     def __call__(self, data: RankingData) -> RankingData:
-        weights = None if data.query_weight is None else np.asarray(np.ldexp(data.query_weight, self.exponent) / self.mean)
-        return in_content_order(replace(data, X=filled(data.X, self.fill, data.offset), query_weight=weights), units=self.units)
+        data = data if self.first is None else self.first(data)
+        near_one = replace(self.documents, mean=1.0).of(data.sample_weight)
+        weighed = replace(data, X=filled(data.X, self.fill, data.offset), query_weight=self.queries.of(data.query_weight))
+        found = in_content_order(replace(weighed, sample_weight=near_one), units=self.units)
+        return replace(found, sample_weight=replace(self.documents, exponent=0).of(found.sample_weight))

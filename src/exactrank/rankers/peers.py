@@ -18,7 +18,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -115,19 +115,28 @@ class Peers:
         out = {r: sent[r] for r in self._sockets if len(sent[r])}
         into = {r: memoryview(got[r]) for r in self._sockets if sizes[r]}
         self.sent += sum(map(len, out.values()))
-        number = {each.fileno(): r for r, each in self._sockets.items()}
-        poll = select.poll()
+        for r in [*out]:  # what fits into the system's buffers goes at once
+            self._advance(r, select.POLLOUT, out, {})
         while out or into:
-            for descriptor, r in number.items():
-                if descriptor < 0:
-                    raise LostRankError("training was ended")
-                poll.register(descriptor, (select.POLLIN if r in into else 0) | (select.POLLOUT if r in out else 0))
-            ready = poll.poll(1000 * self.limit)
-            if not ready:
-                raise LostRankError(f"rank {min({*out, *into})} at {self._at(min({*out, *into}))} did not answer for {self.limit:g} s")
-            for descriptor, what in ready:
-                self._advance(number[descriptor], what, out, into)
+            for r, what in self._ready(out, into):
+                self._advance(r, what, out, into)
         return got
+
+    def _ready(self, out: Mapping[int, memoryview], into: Mapping[int, memoryview]) -> Iterator[tuple[int, int]]:
+        """The ranks that can be sent to or heard now, once there is one, and what of it."""
+        poll, number = select.poll(), {}
+        for r in {**out, **into}:
+            descriptor = self._sockets[r].fileno()
+            if descriptor < 0:
+                raise LostRankError("training was ended")
+            number[descriptor] = r
+            poll.register(descriptor, (select.POLLIN if r in into else 0) | (select.POLLOUT if r in out else 0))
+        ready = poll.poll(1000 * self.limit)
+        if not ready:
+            slow = min(number.values())
+            raise LostRankError(f"rank {slow} at {self._at(slow)} did not answer for {self.limit:g} s")
+        for descriptor, what in ready:
+            yield number[descriptor], what
 
     def _advance(self, r: int, what: int, out: dict[int, memoryview], into: dict[int, memoryview]) -> None:
         """Send to and receive from rank ``r`` what is possible now."""
@@ -145,9 +154,9 @@ class Peers:
                     del out[r]
         except BlockingIOError:
             pass
+        except LostRankError:
+            raise
         except OSError as error:
-            if isinstance(error, LostRankError):
-                raise
             raise LostRankError(f"rank {r} at {self._at(r)} has ended ({error})") from error
 
     def _at(self, r: int) -> str:
@@ -159,6 +168,10 @@ class Peers:
         row = own.nbytes // max(1, len(own)) if own.size else own.itemsize * int(np.prod(own.shape[1:]))
         got = self.exchange([packed] * self.count, [row * size for size in rows or [len(own)] * self.count])
         return [own.ravel() if r == self.rank else np.frombuffer(got[r], own.dtype) for r in range(self.count)]
+
+    def collected(self, own: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        """The array of each rank, flat, of any length."""
+        return self.gathered(own, [int(each[0]) for each in self.gathered(np.array([len(own)]))])
 
     def largest(self, *values: float) -> list[float]:
         """The largest of each value that the ranks have."""
@@ -193,15 +206,19 @@ class Peers:
         whole, own = memoryview((ctypes.c_char * size).from_address(given)).cast("B"), lengths[self.rank]
         cut = [whole[starts[r] : starts[r] + lengths[r]] for r in range(blocks)]
         got = self._exchanged(cut, [own] * self.count)
-        parts = [bytes(cut[self.rank]) if r == self.rank else bytes(got[r]) for r in range(self.count)] if got else [bytes(cut[self.rank])]
-        ctypes.memmove(output, parts[0], own)
-        for part in parts[1:]:
-            reducer[0](part, output, width, own)
+        parts = [cut[r] if r == self.rank else got[r] for r in range(self.count)] if got else [cut[self.rank]]
+        place = [ctypes.addressof(ctypes.c_char.from_buffer(part)) for part in parts] if own else []
+        for number, part in enumerate(place):
+            if number == 0:
+                ctypes.memmove(output, part, own)
+            else:
+                reducer[0](part, output, width, own)
 
     def _allgather(self, given, size, starts, lengths, blocks, output, output_size) -> None:  # type: ignore[no-untyped-def]
         """(2)"""
-        own = ctypes.string_at(given, lengths[self.rank])
-        got = self._exchanged([memoryview(own)] * self.count, [lengths[r] for r in range(blocks)])
+        own = memoryview((ctypes.c_char * lengths[self.rank]).from_address(given)).cast("B")
+        got = self._exchanged([own] * self.count, [lengths[r] for r in range(blocks)])
         for r in range(blocks):
-            part = own if r == self.rank or got is None else bytes(got[r])
-            ctypes.memmove(output + starts[r], part, min(len(part), lengths[r]))
+            part = own if r == self.rank or got is None else got[r]
+            if size := min(len(part), lengths[r]):
+                ctypes.memmove(output + starts[r], ctypes.addressof(ctypes.c_char.from_buffer(part)), size)

@@ -4,40 +4,41 @@ All ranks grow the same trees, each from histograms of its own documents that ar
 differ between them, or from a single machine, is the same by construction:
 
 - bins are those of one sample of rows, the one that LightGBM draws on a single machine; ranks send each other their rows of it;
-- the objective is asked for whole queries, and knows of the others what it must: the largest grade;
+- the objective is asked for whole queries, by their numbers among all;
 - draws are those of the tree's number, for all queries, of which a rank takes its own;
-- forces are rounded so that their sums are exact, by the largest of all ranks (`exactrank.rankers.forest`, (2)).
+- forces are rounded so that their sums are exact, by the largest of all ranks (`exactrank.objectives.exact_sums`);
+- steps are searched on the queries of all ranks (`exactrank.rankers.search_by_ranks`).
 
 So the model has the same bits for any number of ranks from two on, and any cut. A single machine grows the same trees, unless
 ``min_documents`` decides a split: LightGBM estimates the number of documents in a leaf by its curvature, and on a single machine it knows
 the number in the leaf that is split, which ranks estimate too.
 """
 
-import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Matrix, PerDocument, PerQuery
-from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import values_of
 from exactrank.objectives.bounded_gain import gentle
-from exactrank.objectives.score_space import Objective
-from exactrank.rankers.forces import Draws, Weigher, forces
-from exactrank.rankers.forest import FIXED, Bins, Forest, Tree, Trees
+from exactrank.objectives.score_space import Numbered, Objective
+from exactrank.rankers.forces import Draws, Searches, Weigher, bound_by_tree, forces
+from exactrank.rankers.forest import FIXED, Bins, Forest, Trees
+from exactrank.rankers.lightgbm_library import sampled_rows
 from exactrank.rankers.peers import Peers
+from exactrank.rankers.search_by_ranks import SearchesByRanks, Share
+from exactrank.scorers.tree_edits import for_ranking, scaled
 from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.scorers.tree_text import for_ranking, scaled, writable
-from exactrank.training.judge import Task, severe
+from exactrank.scorers.tree_text import writable
+from exactrank.training.judge import severe
 
 Values = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,19 +53,9 @@ class Plan:
     draws: Draws
     documents: int
     weights: PerQuery  #: of all queries
-    largest_grade: float
-    #: What says the weights of trees by the scores of all documents; None where all weigh 1.
-    weigher: Callable[[Task], Weigher | None] | None = None
+    #: What says the weights of trees by line searches and the weights of all queries; None where all weigh 1.
+    weigher: Callable[[PerQuery, Searches], Weigher | None]
     limit: float = 600.0  #: seconds of the longest wait for another rank
-
-
-@dataclass(frozen=True, eq=False)
-class Share:
-    """Some queries of the whole, with their numbers there and those of their documents."""
-
-    data: RankingData
-    queries: Numbers
-    documents: Numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,58 +100,30 @@ class RankBins(Bins):
         return self._documents
 
 
-def sampled_rows(settings: Mapping[str, Any], documents: int) -> npt.NDArray[np.int32]:
-    """The rows, by number, from which LightGBM would make its bins."""
-    text = lgb.basic._c_str(lgb.basic._param_dict_to_str(dict(settings)))
-    count, library = ctypes.c_int32(0), cast(Any, lgb.basic._LIB)  # type: ignore[attr-defined]
-    lgb.basic._safe_call(library.LGBM_GetSampleCount(ctypes.c_int32(documents), text, ctypes.byref(count)))
-    drawn = np.empty(count.value, np.int32)
-    lgb.basic._safe_call(
-        library.LGBM_SampleIndices(ctypes.c_int32(documents), text, ctypes.c_void_p(drawn.ctypes.data), ctypes.byref(count))
-    )
-    return drawn[: count.value]
-
-
 def _shared_sample(plan: Plan, peers: Peers, share: Share) -> Matrix:
     """The rows that LightGBM would make bins of on a single machine, from all ranks."""
     drawn = sampled_rows(FIXED | dict(plan.settings), plan.documents)
     _, ours, places = np.intersect1d(share.documents, drawn, assume_unique=True, return_indices=True)
     sample = np.empty((len(drawn), len(plan.feature_names)), np.float32)
-    sizes = [int(size) for size in np.sum(peers.gathered(np.eye(1, peers.count, peers.rank)[0] * len(ours)), axis=0)]
-    there = peers.gathered(places.astype(np.int64), sizes)
-    rows = peers.gathered(share.data.X[ours], sizes)
-    for place, X in zip(there, rows, strict=True):
+    there = peers.collected(places.astype(np.int64))
+    for place, X in zip(there, peers.gathered(share.data.X[ours], [len(place) for place in there]), strict=True):
         sample[place] = X.reshape(len(place), -1)
     return sample
-
-
-def _judged(data: RankingData, largest_grade: float) -> RankingData:
-    """The queries without features, and after them one document of the largest grade of all, whose query weighs nothing.
-
-    Bounds on gains go by that grade (`exactrank.objectives.bounded_gain`).
-    """
-    return RankingData(
-        X=np.empty((data.n_documents + 1, 0), np.float32),
-        y=np.append(data.y, largest_grade),
-        indptr=np.append(data.indptr, data.n_documents + 1),
-        qid=np.arange(data.n_queries + 1),
-        feature_names=(),
-        sample_weight=None if data.sample_weight is None else np.append(data.sample_weight, 1.0),
-    )
 
 
 class Rank:
     """A rank at work on its ``share`` of the data, after the trees of ``start``."""
 
     def __init__(self, plan: Plan, peers: Peers, share: Share, start: str, threads: int) -> None:
-        self._plan, self._peers, self._queries = plan, peers, share.queries
-        self._judged = _judged(share.data, plan.largest_grade)
-        asked = plan.measure.on(self._judged, threads=threads)
+        self._plan, self._peers, self._queries, self._data = plan, peers, share.queries, share.data
+        asked = plan.measure.on(share.data, threads=threads)
         self._measures = asked, gentle(asked.with_ties(severe(plan.measure).ties))
         self._bins = RankBins(plan, peers, share, threads)
         self._trees = (Trees.of(TreeEnsemble(start)) if start else Trees()).rooted(self._bins)
-        self._objective = plan.objective.on(self._judged)
-        self._weigh = None if plan.weigher is None else plan.weigher(Task(plan.measure, self._whole(), threads=threads))
+        numbers = int(share.queries[0]), int(share.documents[0])
+        objective = plan.objective.counted_from(*numbers) if isinstance(plan.objective, Numbered) else plan.objective
+        self._objective = bound_by_tree(objective, share.data)
+        self._weigh = plan.weigher(plan.weights, SearchesByRanks(plan.measure, share, peers, threads))
 
     def grow(self, count: int) -> Grown:
         """Up to ``count`` trees more; with 0 what there is to say of those that are there."""
@@ -182,32 +145,14 @@ class Rank:
 
     def _grow_one(self) -> bool:
         """A tree more; False where no split is possible."""
-        trees, draws, data = self._trees, self._plan.draws, self._judged
-        of_all = draws.seen(trees.count, self._plan.weights)
-        seen = np.append(of_all[self._queries], 0.0)
-        slope, curvature = forces(self._objective, np.append(trees.kept[0], 0.0), data, seen, self._bins)
-        tree = trees.grow(slope[:-1], curvature[:-1], draws.seeds(trees.count))
+        trees, draws = self._trees, self._plan.draws
+        seen, bound = draws.seen(trees.count, self._plan.weights), self._objective(draws.place(trees.count))
+        slope, curvature = forces(bound, trees.kept[0], self._data, seen[self._queries], self._bins)
+        tree = trees.grow(slope, curvature, draws.seeds(trees.count))
         if tree is not None:
-            self._trees = trees.plus(tree, 1.0 if self._weigh is None else self._weight(self._weigh, tree, of_all))
+            self._trees = trees.plus(tree, 1.0 if self._weigh is None else self._weigh(trees, tree.outputs[0], seen))
         return tree is not None
-
-    def _weight(self, weigh: Weigher, tree: Tree, seen: PerQuery) -> float:
-        """What ``tree`` weighs by the scores of all documents, which ranks send each other."""
-        scores, outputs = (np.concatenate(self._peers.gathered(each, self._sizes)) for each in (self._trees.kept[0], tree.outputs[0]))
-        return weigh(replace(self._trees, kept=(scores,)), outputs, seen)
-
-    def _whole(self) -> RankingData:
-        """All queries without features."""
-        data = self._judged
-        own = data.sizes[:-1].astype(np.int64)
-        counts = [int(each[0]) for each in self._peers.gathered(np.array([len(own)]))]
-        self._sizes = [int(each[0]) for each in self._peers.gathered(np.array([own.sum()]))]
-        sizes = np.concatenate(self._peers.gathered(own, counts))
-        grades = np.concatenate(self._peers.gathered(data.y[:-1], self._sizes))
-        nothing = np.empty((len(grades), 0), np.float32)
-        found = RankingData.from_arrays(nothing, grades, group=sizes, feature_names=())
-        return replace(found, query_weight=self._plan.weights)
 
     def values(self) -> Values:
         """The measure on the queries of this rank."""
-        return values_of(self._measures, np.append(self._trees.kept[0], 0.0))[0][:, :-1]
+        return values_of(self._measures, self._trees.kept[0])[0]

@@ -6,10 +6,13 @@ with validation data it chooses how many rounds to keep, ties counted severely (
 many documents tied. Without validation data all rounds are kept, as published.
 """
 
-from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
+from exactrank.arrays import PerDocument
+from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Partitioned, scored
 from exactrank.objectives.pair_exponential import MOST_THRESHOLDS, PairExponential
 from exactrank.optimizers import boosting
 from exactrank.optimizers.base import Theta
@@ -34,6 +37,7 @@ class RankBoost(Ranker):
 
     name = "rankboost"
     takes_pairs = True
+    takes_partitions = True
     max_iter: int = setting(default=300, help="Maximum number of steps.", at_least=1, search=Range(100, 1000, log=True), free=True)
     thresholds: int = setting(
         default=30,
@@ -52,8 +56,20 @@ class RankBoost(Ranker):
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         data, problem = task.data, PairExponential(task.data, self.thresholds, task.threads)
-        known: Mapping[int, StepScores] = {id(part): StepScores(part.X) for part in (data, task.valid) if part is not None}
-        judge: Judge[Theta] = Judge(task, lambda theta, part: known[id(part)].at(theta), by_objective=True)
+        known: dict[int, StepScores] = {}
+
+        def scores(theta: Theta, part: RankingData) -> PerDocument:
+            if isinstance(part, Partitioned):
+                return scored(part, partial(_stepped, theta, task.threads))
+            if id(part) not in known:
+                known[id(part)] = problem.step_scores(part) or StepScores(part.X)
+            return known[id(part)].at(theta)
+
+        judge: Judge[Theta] = Judge(task, scores, by_objective=True)
         patience = None if task.valid is None else self.patience
         run = Run(boosting.RankBoost(), problem, np.empty(0), judge, self.max_iter, self.seed, patience)
         return seen(run, lambda theta: Thresholds.merged(theta, data.n_features, data.feature_names), recorder)
+
+
+def _stepped(theta: Theta, threads: int | None, data: RankingData) -> PerDocument:
+    return Thresholds.merged(theta, data.n_features).score(data.X, threads)

@@ -8,6 +8,7 @@ by validation data or, without it, by folds of the queries, each of which is sco
 queries is partly luck. So it is found on bootstrap samples of the queries that judge, and the geometric mean of the results is taken.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,10 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import PerQuery
-from exactrank.data.folds import deal_folds
+from exactrank.data.folds import Dealt
+from exactrank.data.room import rows_taken
+from exactrank.engine.engine import Part, fold
+from exactrank.measures.base import Measure
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.ridge import ridge_paths, ridge_weights
 from exactrank.rankers.base import Ranker
@@ -44,6 +48,8 @@ class Ridge(Ranker):
 
     name = "ridge"
     weighs_documents = True
+    takes_partitions = True
+    weighs_partitioned_documents = True
 
     l2: float | Literal["auto"] = setting(
         default="auto",
@@ -61,14 +67,30 @@ class Ridge(Ranker):
     def _strength(self, task: Task) -> float:
         """What the measure chooses."""
         data, judges = task.data, task.data if task.valid is None else task.valid
-        fold = None if task.valid is not None else deal_folds(data.n_queries, min(FOLDS, data.n_queries), self.seed)
-        scores = np.empty((len(STRENGTHS), judges.n_documents))
-        for part, weights in enumerate(ridge_paths(data, STRENGTHS, fold)):
-            seen = np.full(judges.n_queries, True) if fold is None else fold == part
-            X = judges.X if fold is None else judges.take_queries(seen).X
-            scores[:, np.repeat(seen, judges.sizes)] = [_core.linear_scores(X, w, thread_count(task.threads)) for w in weights]
-        measure = gentle(severe(task.measure).on(judges, threads=task.threads))
-        return _chosen(np.array([measure.values(one) for one in scores]), judges.weights, np.random.default_rng(self.seed))
+        folds = None if task.valid is not None else Dealt(data.n_queries, min(FOLDS, data.n_queries), self.seed)
+        tried = np.array(list(ridge_paths(data, STRENGTHS, folds)))
+        values = fold(judges, _Tried(severe(task.measure), tried, folds, task.threads))
+        return _chosen(np.concatenate(values, axis=1), judges.weights, np.random.default_rng(self.seed))
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """The measure of each query by the weights of each strength, a row each: those of its fold, where queries judge that did not train."""
+
+    measure: Measure
+    weights: npt.NDArray[np.float64]  #: by fold, strength and feature
+    folds: Dealt | None
+    threads: int | None
+
+    def __call__(self, part: Part) -> npt.NDArray[np.float64]:
+        data, bound = part.data, gentle(self.measure.on(part.data, threads=self.threads))
+        own = np.repeat(np.zeros(data.n_queries, np.int64) if self.folds is None else self.folds.of(part.first, data.n_queries), data.sizes)
+        scores = np.empty((self.weights.shape[1], data.n_documents))
+        for number, weights in enumerate(self.weights):
+            rows = np.flatnonzero(own == number)
+            X = data.X if self.folds is None else rows_taken(data.X, rows)
+            scores[:, rows] = [_core.linear_scores(X, each, thread_count(self.threads)) for each in weights]
+        return np.array([bound.values(each) for each in scores])
 
 
 def _chosen(values: npt.NDArray[np.float64], weight: PerQuery, rng: np.random.Generator) -> float:

@@ -16,15 +16,17 @@ follows, sums of floating-point numbers included, has the same bits for any orde
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from xxhash import xxh3_64_intdigest, xxh3_128_hexdigest
+from xxhash import xxh3_128_hexdigest
 
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument, Rows, Table
 from exactrank.data.alignment import aligned
+from exactrank.data.blocks import wide_blocks
 from exactrank.data.folds import deal_folds
 from exactrank.data.frame import table_of
 from exactrank.data.given import check_numbers
@@ -32,7 +34,7 @@ from exactrank.data.immutable import sealed
 from exactrank.data.kept import kept_in_all, kept_rows
 from exactrank.data.preferences import joined_preferences
 from exactrank.data.ranking_data import RankingData, checksum
-from exactrank.data.room import room, rows_taken
+from exactrank.data.room import numbers_taken, room, room_for, rows_taken
 from exactrank.data.text_column import TextColumn
 from exactrank.engine.engine import Partitioned, scored
 from exactrank.errors import DataError, IncompatibleError
@@ -42,7 +44,6 @@ from exactrank.scorers.missing import PerFeature, TreeMissing, fill_in, fill_val
 from exactrank.threads import thread_count
 
 LARGEST_GRADE = 2.0**53
-CELLS_PER_BLOCK = 1 << 17
 QID = "qid"  #: the column of a frame that holds query ids, as XGBoost's ranker takes it
 
 
@@ -158,9 +159,8 @@ def training_data(
     mixed = mixed_queries(data)
     if given_valid is not None and missing == "error":
         refuse_missing(given_valid.X, given_valid.feature_names, threads)
-    order = content_order(data) if missing == "mean" else None
-    fill = None if missing == "keep" else fill_values(data.X, data.feature_names, missing, threads, data.offset, order)
-    del order
+    ends = data.indptr[wide_blocks(data.indptr)]
+    fill = None if missing == "keep" else fill_values(data.X, data.feature_names, missing, threads, data.offset, ends)
     fill = fill if start is None else start.fill
     whole = prepared(data, fill)
     if not any(np.any(rows != rows[0]) for rows in (whole.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed)):
@@ -175,10 +175,14 @@ def training_data(
         fill=fill,
         given=data,
         given_valid=given_valid,
-        facts={"queries": data.n_queries, "documents": data.n_documents, "checksum": checksum(data)}
-        | ({} if start is None else {"start": xxh3_128_hexdigest(json.dumps(start.to_record()).encode())}),
+        facts={"queries": data.n_queries, "documents": data.n_documents, "checksum": checksum(data)} | facts_of_start(start),
         start=None if start is None else start.relative_to(data.offset, data.feature_names),
     )
+
+
+def facts_of_start(start: Scorer | None) -> dict[str, str]:
+    """What a model says of the one that its training began with."""
+    return {} if start is None else {"start": xxh3_128_hexdigest(json.dumps(start.to_record()).encode())}
 
 
 def with_features_of(start: Scorer, X: Table, data: RankingData, valid: object) -> RankingData:
@@ -292,7 +296,7 @@ def prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
     """``data`` with ``fill`` instead of missing values, the documents of each query in content order, and weights of mean 1.
 
     The order goes by weights that are near 1 by a power of two, the largest from 1/2 to 1: so no sum overflows, and no quotient loses
-    digits. Their sum, which rounds, is taken in that order.
+    digits. Their sum, which rounds, is taken in an order that depends on nothing else.
     """
     kinds = [kind for kind in ("sample_weight", "query_weight") if getattr(data, kind) is not None]
     near_one: dict[str, Any] = {}
@@ -302,8 +306,18 @@ def prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
         near_one[kind] = np.asarray(np.ldexp(weight, -np.frexp(weight.max())[1]))
     weighed = replace(data, **near_one).with_columns(data.by_column) if kinds else data
     found = in_content_order(weighed, None if fill is None else stand_ins(fill, data.offset))
-    of_mean_one: dict[str, Any] = {kind: np.asarray(getattr(found, kind) / getattr(found, kind).mean()) for kind in kinds}
+    of_mean_one: dict[str, Any] = {}
+    if found.query_weight is not None:
+        of_mean_one["query_weight"] = np.asarray(found.query_weight / found.query_weight.mean())
+    if found.sample_weight is not None:
+        of_mean_one["sample_weight"] = np.asarray(found.sample_weight / (sum(weights_by_block(found)) / found.n_documents))
     return replace(found, **of_mean_one).with_columns(found.by_column) if kinds else found
+
+
+def weights_by_block(data: RankingData) -> list[float]:
+    """The sum of the documents' weights over each wide block of queries, the smallest first."""
+    ends, weight = data.indptr[wide_blocks(data.indptr)].tolist(), np.asarray(data.sample_weight)
+    return [float(np.sort(weight[a:b]).sum()) for a, b in pairwise(ends)]
 
 
 def in_content_order(data: RankingData, stands: Matrix | None = None, units: npt.NDArray[np.int32] | None = None) -> RankingData:
@@ -328,12 +342,12 @@ def in_content_order(data: RankingData, stands: Matrix | None = None, units: npt
     found = replace(
         data,
         X=sealed(X),
-        y=sealed(data.y[rows]),
+        y=sealed(numbers_taken(data.y, rows, data.X)),
         docid=None if data.docid is None else data.docid.take(rows),
         comment=None if data.comment is None else data.comment.take(rows),
         sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
         kept=kept_rows(data.kept, rows),
-        order=sealed(rows if data.order is None else data.order[rows]),
+        order=rows if data.order is None else sealed(numbers_taken(data.order, rows, data.X)),
         preferences=None if data.preferences is None else data.preferences.moved(np.argsort(rows)),
     )
     return found if data.by_column is None else found.with_columns(data.by_column.ordered(rows, stands))
@@ -341,8 +355,12 @@ def in_content_order(data: RankingData, stands: Matrix | None = None, units: npt
 
 def content_order(data: RankingData, stands: Matrix | None = None, units: npt.NDArray[np.int32] | None = None) -> Rows:
     """The rows of ``data``, query by query, in the order of their hashes; ``stands`` are what missing values count as."""
-    units = units_of(data, stands) if units is None else units
-    return sealed(_core.order_within(_hashes(data, stands, units), data.indptr, thread_count(None)))
+    numbers = [data.y] if data.sample_weight is None else [data.y, data.sample_weight]
+    numbers += [values for _, values in sorted(data.kept.items())]
+    numbers += [] if data.preferences is None else data.preferences.wins_and_losses(data.n_documents)
+    units, rows = units_of(data, stands) if units is None else units, room_for((data.n_documents,), np.int64, data.X)
+    _core.content_order(data.X, units, stands, numbers, data.indptr, rows, thread_count(None))
+    return sealed(rows)
 
 
 def units_of(data: RankingData, stands: Matrix | None) -> npt.NDArray[np.int32]:
@@ -356,22 +374,3 @@ def units_of(data: RankingData, stands: Matrix | None) -> npt.NDArray[np.int32]:
 def units_for(largest: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
     """The same, of the largest sizes."""
     return np.left_shift(np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1], 23, dtype=np.int32)
-
-
-def _hashes(data: RankingData, stands: Matrix | None, units: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
-    """(1) of each document, a block of rows at a time, so that a memory-mapped X stays on its disk."""
-    numbers = [data.y] if data.sample_weight is None else [data.y, data.sample_weight]
-    numbers += [values for _, values in sorted(data.kept.items())]
-    numbers += [] if data.preferences is None else data.preferences.wins_and_losses(data.n_documents)
-    hashes = np.empty(data.n_documents, np.uint64)
-    step = max(1, CELLS_PER_BLOCK // data.n_features)
-    for start in range(0, len(hashes), step):
-        block = slice(start, start + step)
-        X = data.X[block]
-        X = X if stands is None else np.where(np.isnan(X), stands, X)
-        bits = X.view(np.int32)
-        features = np.where(np.isfinite(X) & (X != 0), bits - units, bits)
-        packed = np.hstack([features.view(np.uint8), *(each[block, None].view(np.uint8) for each in numbers)])
-        whole, width = packed.tobytes(), packed.shape[1]  # slices of bytes are made faster than rows
-        hashes[block] = [xxh3_64_intdigest(whole[at : at + width]) for at in range(0, len(whole), width)]
-    return hashes

@@ -50,7 +50,7 @@ class Unbiased(Experiment, name="unbiased", full={"features": 20, "train": 1_000
     documents: int = 20
     train: int = 400
     test: int = 1_000
-    sessions: tuple[int, ...] = (25, 100, 400)
+    sessions: tuple[int, ...] = (25, 100, 400, 1_600)
     trees: int = 100
 
     @property

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.errors import DataError
-from exactrank.scorers.tree_text import MISSING_IS_NAN, MISSING_LEFT, Floats, Ints, TreeTable
+from exactrank.scorers.tree_lines import Floats, Ints
+from exactrank.scorers.tree_text import MISSING_IS_NAN, MISSING_LEFT, TreeTable
 
 _DAMAGED = "the model is damaged, so train or copy it again"
 

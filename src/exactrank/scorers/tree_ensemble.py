@@ -21,7 +21,8 @@ from exactrank.data.precision import Offset
 from exactrank.errors import DataError
 from exactrank.scorers.base import Scorer, read_common
 from exactrank.scorers.missing import PerFeature, TreeMissing
-from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, joint_info, levels_of, moved, scaled, writable
+from exactrank.scorers.tree_edits import joint_info, levels_of, moved, scaled
+from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, writable
 from exactrank.stored import storable
 
 if TYPE_CHECKING:

@@ -1,8 +1,10 @@
 """Tensors of PyTorch as arrays of the GPU's kernels and back, without a copy, on PyTorch's stream."""
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import torch
@@ -17,6 +19,9 @@ from exactrank.measures.base import Measure
 from exactrank.objectives import on_gpu
 from exactrank.objectives.score_space import Objective
 from exactrank.torch.groups import Grouped
+
+#: How often an objective is asked before its kernels are recorded.
+REPLAYED_FROM = 3
 
 
 @contextmanager
@@ -54,17 +59,75 @@ def doubles(tensor: Tensor) -> Any:
     return cuda().xp.asarray(tensor.to(torch.float64).contiguous())
 
 
-def on(objective: Objective, grouped: Grouped, grades: Tensor) -> on_gpu.Answer:
-    """``objective`` on grades that lie on the GPU, to be asked of scores."""
-    with stream_of(grades):
-        return on_gpu.on(objective, lists_of(grouped, len(grades)), doubles(grades))
+class OnDevice:
+    """An objective on grades that lie on the GPU, to be asked of scores.
+
+    When it is asked again and again, as training with full batches does, its kernels are replayed as one graph, which takes the host a
+    fifth of the time.
+    """
+
+    def __init__(self, objective: Objective, grouped: Grouped, grades: Tensor) -> None:
+        with stream_of(grades):
+            self._answer = on_gpu.on(objective, lists_of(grouped, len(grades)), doubles(grades))
+        self._asked: Counter[Hashable] = Counter()
+        self._replays: dict[Hashable, _Replay | None] = {}  #: None where the memory does not suffice
+
+    def __call__(self, scores: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """The value of each list and the slope by each score, times the weight of its query."""
+        if torch.cuda.is_current_stream_capturing():
+            return self._plainly(scores, weight)
+        key = torch.cuda.current_stream(scores.device), scores.dtype
+        self._asked[key] += 1
+        if self._asked[key] == REPLAYED_FROM:
+            self._replays[key] = _replay(self._answer, scores, weight)
+        replay = self._replays.get(key)
+        return self._plainly(scores, weight) if replay is None else replay(scores, weight)
+
+    def _plainly(self, scores: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        with stream_of(scores):
+            values, slope = self._answer(reals(scores), doubles(weight))
+            return from_dlpack(values), from_dlpack(slope)
 
 
-def answers(objective: on_gpu.Answer, scores: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The value of each list and the slope by each score, times the weight of its query."""
-    with stream_of(scores):
-        values, slope = objective(reals(scores), None if weight is None else doubles(weight.detach()))
-        return from_dlpack(values), from_dlpack(slope)
+def _replay(answer: on_gpu.Answer, scores: Tensor, weight: Tensor) -> "_Replay | None":
+    """The kernels of ``answer`` as a graph; None where there is no memory for what it holds."""
+    try:
+        return _Replay(answer, scores, weight)
+    except cuda().out_of_memory:
+        return None
+
+
+class _Replay:
+    """The kernels of an answer, recorded, with the memory that they use: they read and write the same places each time."""
+
+    def __init__(self, answer: on_gpu.Answer, scores: Tensor, weight: Tensor) -> None:
+        cupy, self._lock = cuda().xp, Lock()
+        self._scores = torch.zeros_like(scores, dtype=torch.float64 if scores.dtype == torch.float64 else torch.float32)
+        self._weight = torch.zeros_like(weight, dtype=torch.float64)
+        self._stream = _for_cupy(torch.cuda.current_stream(scores.device))
+        self._pool = cupy.cuda.MemoryPool()
+        torch.cuda.synchronize(scores.device)
+        with (
+            cupy.cuda.Device(scores.device.index),
+            cupy.cuda.Stream(non_blocking=True) as own,
+            cupy.cuda.using_allocator(self._pool.malloc),
+        ):
+            given = reals(self._scores), doubles(self._weight)
+            answer(*given)  # so that the pool has all the memory: none can be had while recording
+            own.synchronize()
+            own.begin_capture()
+            try:
+                found = answer(*given)
+            finally:
+                self._graph = own.end_capture()
+            self._values, self._slope = (from_dlpack(each) for each in found)
+
+    def __call__(self, scores: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        with self._lock:
+            self._scores.copy_(scores)
+            self._weight.copy_(weight)
+            self._graph.launch(self._stream)
+            return self._values.clone(), self._slope.clone()
 
 
 def measures_on(measures: list[Measure], grouped: Grouped, grades: Tensor) -> Callable[[Tensor], Tensor]:

@@ -142,8 +142,8 @@ class Batch:
         if grades.is_cuda and on_gpu.knows(objective):
             from exactrank.torch import cuda
 
-            on_device = cuda.on(objective, lists, y)
-            return cls(lists, lambda scores, factor, weight: cuda.answers(on_device, scores, factor))
+            on_device = cuda.OnDevice(objective, lists, y)
+            return cls(lists, lambda scores, factor, weight: on_device(scores, factor))
         return cls(lists, OnProcessor(objective, data_of(y, lists)))
 
     def losses(self, scores: Tensor, weight: Tensor | None, reduction: Reduction) -> tuple[Tensor, Tensor]:

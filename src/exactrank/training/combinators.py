@@ -9,15 +9,16 @@ bags       the mean of several models: of bootstrap samples, or cross-fitted
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
 from exactrank.arrays import PerQuery
-from exactrank.data.folds import deal_folds
+from exactrank.data.folds import Dealt, drawn_counts
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import reweighed
 from exactrank.measures.bound import means_over_queries
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.sum import mean_of
@@ -95,14 +96,14 @@ def by_folds(
     expected steps are those of all folds and of one more run, since the choice is still to be trained on all queries.
     """
     (asked, _, selects), data, weight = judge.bound, judge.task.data, judge.task.data.weights
-    fold = deal_folds(data.n_queries, min(folds, data.n_queries), seed)
+    dealt = Dealt(data.n_queries, min(folds, data.n_queries), seed)
+    fold = dealt.of(0, data.n_queries)
     held_out = np.full((candidates, data.n_queries), np.nan)
     parts, made, best = int(fold.max()) + 1, 0, None
     for part in range(parts):
-        seen = np.where(fold == part, 0.0, weight)
-        if not np.any(seen > 0):
+        if not np.any(weight[fold != part] > 0):
             continue
-        for number, run in enumerate(runs(replace(data, query_weight=seen))):
+        for number, run in enumerate(runs(reweighed(data, _Without(dealt, part)))):
             own: Recorder[It] = Recorder(recorder.journal, None, f"{recorder.place}/{part}/{number}")  # kept, but told to nobody
             new = own.place not in own.journal.entries
             trained = run(own)
@@ -117,6 +118,17 @@ def by_folds(
             recorder.heard(Progress(made, foreseen, verdict.value), verdict, partial(same, trained.iterate), new)
     means = means_over_queries(held_out, weight)
     return 0 if np.isnan(means).all() else int(np.nanargmax(means))
+
+
+@dataclass(frozen=True)
+class _Without:
+    """The weights of some queries, 0 of those that are in the fold ``part``."""
+
+    dealt: Dealt
+    part: int
+
+    def __call__(self, first: int, weights: PerQuery) -> PerQuery:
+        return np.where(self.dealt.of(first, len(weights)) == self.part, 0.0, weights)
 
 
 def bags(
@@ -160,5 +172,5 @@ def _trained(
 
 def bootstrap(data: RankingData, rng: np.random.Generator) -> tuple[PerQuery, PerQuery]:
     """The weights of a bootstrap sample of the queries, and of those that it left out."""
-    drawn = np.bincount(rng.integers(0, data.n_queries, data.n_queries), minlength=data.n_queries)
+    drawn = drawn_counts(data.n_queries, rng)
     return data.weights * drawn, data.weights * (drawn == 0)

@@ -1,0 +1,72 @@
+// Step functions of measures of any kind along rays of scores.
+#include "bindings_queries.hpp"
+#include "profile.hpp"
+
+namespace exactrank {
+
+namespace {
+
+std::span<const double> checked_slopes(const StepSearch& self, const In<double>& slopes) {
+    require_length("slopes", slopes.size(), self.documents());
+    require_finite("slopes", slopes);
+    return spanned(slopes);
+}
+
+std::int64_t ranked(StepSearch& self, In<double> scores, int threads) {
+    require_length("scores", scores.size(), self.documents());
+    nb::gil_scoped_release release;
+    return self.rank(spanned(scores), threads);
+}
+
+nb::tuple outline(StepSearch& self, In<double> slopes, double low, double high, int threads) {
+    const auto along = checked_slopes(self, slopes);
+    std::vector<std::uint32_t> numbers;
+    std::vector<std::int64_t> change, up;
+    std::optional<StepSearch::Outline> found;
+    {
+        nb::gil_scoped_release release;
+        found.emplace(self.outline(along, low, high, threads));
+        found->histogram.each(
+            [&](std::uint32_t number, const Histogram::Bin& bin) { numbers.push_back(number), change.push_back(bin.change), up.push_back(bin.up); });
+    }
+    return nb::make_tuple(array(std::move(numbers)), array(std::move(change)), array(std::move(up)), found->left, found->right, found->ties);
+}
+
+nb::tuple events(const StepSearch& self, In<std::uint32_t> bins) {
+    for (std::size_t i = 0; i < bins.size(); ++i) require(bins(i) < 2 * Histogram::half, "bins must be numbers of bins");
+    std::vector<double> at;
+    std::vector<std::int64_t> change;
+    for (const FixedEvent& event : self.events_in(spanned(bins))) at.push_back(event.at), change.push_back(event.change);
+    return nb::make_tuple(array(std::move(at)), array(std::move(change)));
+}
+
+nb::tuple jumps(const StepSearch& self, In<double> slopes, double low, double high, int threads) {
+    const auto along = checked_slopes(self, slopes);
+    std::vector<double> at;
+    std::vector<std::int64_t> to, from;
+    std::int64_t here = 0;
+    {
+        nb::gil_scoped_release release;
+        const auto found = self.jumps(along, low, high, threads);
+        here = found.second;
+        for (const FixedJump& jump : found.first) at.push_back(jump.at), to.push_back(jump.to), from.push_back(jump.from);
+    }
+    return nb::make_tuple(array(std::move(at)), array(std::move(to)), array(std::move(from)), here);
+}
+
+}  // namespace
+
+void bind_steps(nb::module_& m) {
+    nb::class_<StepSearch>(m, "StepSearch")
+        .def(nb::init<const BoundMeasure&, std::optional<double>, std::optional<double>>(), "measure"_a, "total"_a = nb::none(), "peak"_a = nb::none(),
+             nb::keep_alive<1, 2>())
+        .def("rank_part", &ranked, "scores"_a, "threads"_a)
+        .def("counted", [](const StepSearch& self) { return array(std::vector<std::uint8_t>(self.counted())); })
+        .def("peak", &StepSearch::peak)
+        .def("outline", &outline, "slopes"_a, "low"_a, "high"_a, "threads"_a)
+        .def("events", &events, "bins"_a)
+        .def("around", &StepSearch::around, "edge"_a, "low"_a, "high"_a)
+        .def("jumps", &jumps, "slopes"_a, "low"_a, "high"_a, "threads"_a);
+}
+
+}  // namespace exactrank

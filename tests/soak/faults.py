@@ -1,0 +1,229 @@
+"""What may happen in training. Each fault ends with the model that is trained without it, and tells in a line what was done."""
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from distributed import Client, LocalCluster
+
+import exactrank as xr
+from exactrank.data.synthetic import CubicPolynomial
+from exactrank.engine.dask import DaskEngine
+from exactrank.engine.partitions import Shards, read_shards
+from exactrank.engine.write import write_shards
+from exactrank.errors import LostWorkerWarning
+from tests.dask_processes import dask, scheduler_and_address
+
+ROOT = Path(__file__).parents[2]
+QUERIES = 1500
+RANKERS: dict[str, Callable[..., Any]] = {
+    "LambdaMART": partial(xr.LambdaMART, trees=30, threads=1),
+    "MART": partial(xr.MART, trees=30, threads=1),
+    "DirectRankTrees": partial(xr.DirectRankTrees, trees=12, threads=1),
+    "DirectRank": partial(xr.DirectRank, bags=0, max_iter=1, restarts=2, start="random", threads=1),
+    "LambdaRank": partial(xr.LambdaRank, learning_rate=0.1, batch_size=QUERIES, max_iter=12, start="random", threads=1),
+    "AdaRank": partial(xr.AdaRank, "AP", max_iter=6, threads=1),
+}
+#: What the command line trains.
+METHODS = ("lambdamart --trees 100", "directrank --bags 0 --restarts 4 --start random", "lambdarank --max-iter 60 --batch-size 1500")
+COMMAND = (sys.executable, "-c", "from exactrank.cli import main; main()")
+
+
+@dataclass
+class Bench:
+    """Data, and models that were trained without faults."""
+
+    folder: Path
+    data: xr.RankingData
+    _whole: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+
+    @classmethod
+    def made(cls, folder: Path) -> "Bench":
+        """With the data as three shards."""
+        data = CubicPolynomial(features=6, documents=20, noise=0.5, seed=1).data(QUERIES)
+        (folder / "shards").mkdir()
+        write_shards(data, folder / "shards", 3)
+        return cls(folder, data)
+
+    @property
+    def shards(self) -> Shards:
+        """The files."""
+        return read_shards(self.folder / "shards")
+
+    def whole(self, name: str) -> tuple[bytes, int]:
+        """The scores of the model of the ranker called ``name``, and after how many steps it had them."""
+        if name not in self._whole:
+            ranker = RANKERS[name]().fit(self.shards)
+            self._whole[name] = ranker.predict(self.data).tobytes(), len(ranker.history_)
+        return self._whole[name]
+
+    def check(self, name: str, model: Any, told: str) -> str:
+        """``told``, once the ``model`` is that of ``name``."""
+        if model.predict(self.data).tobytes() != self.whole(name)[0]:
+            raise AssertionError(f"{told}: another model")
+        return told
+
+
+@contextmanager
+def two_workers() -> Iterator[tuple[Client, list[int]]]:
+    """A client of a cluster, and the processes of its workers."""
+    quiet = {"dashboard_address": ":0", "scheduler_kwargs": {"dashboard": False}, "silence_logs": logging.CRITICAL}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, memory_limit=0, **quiet) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2, timeout=120)
+        yield client, sorted(client.run(os.getpid).values())
+
+
+def a_lost_worker(rng: np.random.Generator, bench: Bench) -> str:
+    """One of two workers is killed, or stopped for good, a moment after a random step."""
+    name, how = str(rng.choice(list(RANKERS))), signal.SIGKILL if rng.random() < 0.6 else signal.SIGSTOP
+    step, delay = int(rng.integers(1, max(2, bench.whole(name)[1]))), float(rng.uniform(0, 0.3))
+    with two_workers() as (client, pids):
+        victim = int(rng.integers(2))
+        timer = threading.Timer(delay, os.kill, (pids[victim], how))
+
+        def heard(progress: Any) -> None:
+            if progress.step >= step and not timer.ident:
+                timer.start()
+
+        model = _fitted(RANKERS[name](engine=DaskEngine(client, silence=4.0)), bench.shards, heard)
+        timer.join()
+        if how is signal.SIGSTOP:
+            os.kill(pids[victim], signal.SIGKILL)
+    return bench.check(name, model, f"{name}: worker {victim} got {how.name} {delay:.2f} s after step {step}")
+
+
+def _fitted(ranker: Any, shards: Shards, progress: Any = False) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LostWorkerWarning)
+        return ranker.fit(shards, progress=progress).model_
+
+
+def two_clients(rng: np.random.Generator, bench: Bench) -> str:
+    """Two clients train at once on one cluster, which loses a worker."""
+    names = [str(name) for name in rng.choice(list(RANKERS), 2)]
+    delay, found = float(rng.uniform(0.5, 4)), dict[int, Any]()
+    with two_workers() as (client, pids):
+
+        def fit(number: int) -> None:
+            with Client(client.scheduler.address, set_as_default=False) as own:
+                found[number] = _fitted(RANKERS[names[number]](engine=DaskEngine(own, silence=4.0)), bench.shards)
+
+        timer = threading.Timer(delay, os.kill, (pids[int(rng.integers(2))], signal.SIGKILL))
+        threads = [*(threading.Thread(target=fit, args=(number,)) for number in range(2)), timer]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    told = f"{names[0]} and {names[1]} at once, a worker killed after {delay:.1f} s"
+    if len(found) < 2:
+        raise AssertionError(f"{told}: a client failed")
+    for number, name in enumerate(names):
+        bench.check(name, found[number], told)
+    return told
+
+
+def a_lost_scheduler(rng: np.random.Generator, bench: Bench) -> str:
+    """The scheduler is killed, or stopped, after a random checkpoint; training is resumed from it without a cluster."""
+    name = str(rng.choice(["LambdaRank", "AdaRank", "LambdaMART"]))
+    how, moment, kept = signal.SIGKILL if rng.random() < 0.5 else signal.SIGSTOP, int(rng.integers(1, 3)), list[Any]()
+    with scheduler_and_address() as (scheduler, address), dask("worker", address, "--nthreads", "1"):
+
+        def keep(model: Any) -> None:
+            kept.append(model)
+            if len(kept) == moment:
+                scheduler.send_signal(how)
+
+        with Client(address, set_as_default=False, timeout=30) as client:
+            client.wait_for_workers(1, timeout=120)
+            told = f"{name}: the scheduler got {how.name} after checkpoint {moment}"
+            try:
+                RANKERS[name](engine=DaskEngine(client, silence=4.0)).fit(bench.shards, checkpoint=keep)
+                told = f"{told}, too late to be noticed"
+            except xr.EngineError as error:
+                if "go on from the checkpoint" not in str(error):
+                    raise
+            scheduler.kill()
+    return bench.check(name, RANKERS[name]().fit(bench.shards, resume=kept[-1]).model_, told)
+
+
+def a_vanished_file(rng: np.random.Generator, bench: Bench) -> str:
+    """A file vanishes, or changes, and a worker is killed: the error names the file, which is brought back; training is resumed."""
+    name, kind = str(rng.choice(["LambdaRank", "AdaRank", "DirectRank"])), str(rng.choice(["vanished", "changed"]))
+    own = Path(tempfile.mkdtemp(dir=bench.folder)) / "shards"
+    shutil.copytree(bench.folder / "shards", own)
+    path = sorted(own.glob("part-*.xr"))[int(rng.integers(3))]
+    told, kept = f"{name}: {path.name} {kind} and a worker was killed", list[Any]()
+    with two_workers() as (client, pids):
+
+        def keep(model: Any) -> None:
+            kept.append(model)
+            if len(kept) == 1:
+                path.unlink()
+                if kind == "changed":
+                    xr.write(bench.data.take_queries(np.arange(9)), path)
+                os.kill(pids[int(rng.integers(2))], signal.SIGKILL)
+
+        try:
+            RANKERS[name](engine=DaskEngine(client, silence=4.0)).fit(read_shards(own), checkpoint=keep)
+            told += ", which nobody needed again"
+        except xr.DataError as error:
+            if str(path) not in str(error):
+                raise
+    shutil.copy(bench.folder / "shards" / path.name, path)
+    return bench.check(name, RANKERS[name]().fit(read_shards(own), resume=kept[-1]).model_, told)
+
+
+def a_killed_command(rng: np.random.Generator, bench: Bench) -> str:
+    """The command line is killed at random moments, with its workers or without any, and resumed until it ends by itself."""
+    method, workers = str(rng.choice(METHODS)), bool(rng.random() < 0.5)
+    folder = Path(tempfile.mkdtemp(dir=bench.folder))
+    command = [*COMMAND, "train", *method.split(), str(bench.folder / "shards"), "--threads", "1", "--out"]
+    whole = bench.folder / f"{METHODS.index(method)}.json"
+    if not whole.exists():
+        subprocess.run([*command, str(whole)], check=True, cwd=ROOT, capture_output=True, timeout=600)
+    kills, options = 0, ["--resume", *(["--workers", "2"] if workers else [])]
+    while True:
+        process = subprocess.Popen(
+            [*command, str(folder / "killed.json"), *options], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        try:
+            _, said = process.communicate(timeout=float(rng.uniform(1.0, 12.0)) if kills < 3 else 600.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            kills += 1
+            continue
+        if process.returncode:
+            raise AssertionError(f"{method}: resuming ended with {process.returncode}: {said.decode()}")
+        break
+    told = f"{method}: {'with two workers ' if workers else ''}killed {kills} times"
+    ours, theirs = (xr.load(path).predict(bench.data).tobytes() for path in (folder / "killed.json", whole))
+    if ours != theirs:
+        raise AssertionError(f"{told}: another model")
+    return told
+
+
+FAULTS: Sequence[Callable[[np.random.Generator, Bench], str]] = (
+    a_lost_worker,
+    a_killed_command,
+    two_clients,
+    a_lost_scheduler,
+    a_lost_worker,
+    a_vanished_file,
+)

@@ -1,0 +1,278 @@
+"""Every ranker on data in several files: the model has the bits of that of one file, for any cut and any order of arrival."""
+
+import json
+import pickle
+import random
+import warnings
+from dataclasses import replace
+from importlib.util import find_spec
+
+import cloudpickle
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import exactrank as xr
+from exactrank import optimizers
+from exactrank.engine.engine import LocalEngine, Round, answered, partitioned
+from exactrank.engine.partitions import query_range, read_shards
+from exactrank.objectives.parametric import Posed
+from exactrank.rankers import RANKERS
+from exactrank.rankers.partitioned_data import partitioned_training_data
+from exactrank.rankers.training_data import training_data
+
+
+class Shuffled(LocalEngine):
+    """Answers as workers give them: packed, in any order, of partitions that were loaded anew."""
+
+    @property
+    def workers(self):
+        return 3
+
+    def ask(self, data, question):
+        packed, found = cloudpickle.dumps(question), {}
+        for partition in random.sample(data.partitions, len(data.partitions)):
+            found |= dict(pickle.loads(answered(Round(data.key, (partition,), packed))))
+        return [found[partition.number] for partition in data.partitions]
+
+
+def made(seed, queries=1500, weights=False, holes=False, documents=False, offset=None):
+    """Some 50 thousand documents: several wide blocks."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 45, queries)
+    X = rng.normal(size=(sizes.sum(), 4)).astype(np.float32)
+    X[:, 3] = np.round(X[:, 3])
+    y = np.clip(np.round(X[:, 0] + 0.5 * X[:, 3] + rng.normal(size=len(X)) + 1), 0, 4)
+    if holes:
+        X[rng.random(X.shape) < 0.02] = np.nan
+        X[:, 1] = np.exp(8 * X[:, 1])  # whose sums are not exact
+    weight = rng.uniform(0.1, 3, queries) if weights else None
+    return xr.RankingData.from_arrays(
+        X, y, group=sizes, query_weight=weight, sample_weight=rng.uniform(0.1, 3, len(X)) if documents else None
+    )
+
+
+def cut_into(data, folder, ends, name="part"):
+    for number, (first, last) in enumerate(zip([0, *ends], [*ends, data.n_queries], strict=True)):
+        xr.write(query_range(data, first, last), folder / f"{name}-{number:04}.xr", force=True)
+    return read_shards(str(folder / f"{name}-*.xr"))
+
+
+def assert_same(ranker, whole, shards, valid=None, valid_shards=None):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that few steps are not enough
+        theirs = ranker.set_params(engine=None).fit(whole, valid=valid).model_
+        ours = ranker.set_params(engine=Shuffled()).fit(shards, valid=valid_shards).model_
+    assert json.dumps(ours.scorer.to_record()) == json.dumps(theirs.scorer.to_record())
+    assert ours.training == theirs.training
+
+
+class Own:
+    """An objective of somebody else."""
+
+    def on(self, data):
+        raise AssertionError(data)
+
+
+def springs(pairs):
+    return pairs.delta * np.maximum(0, 1 - pairs.lead)
+
+
+#: Small settings of every ranker; those of the registry are below by name, variants after them.
+SMALL = {
+    "adarank": [xr.AdaRank(max_iter=3), xr.AdaRank("AP", max_iter=2, nonnegative=True, rest=0)],
+    "approxndcg": [xr.ApproxNDCG(max_iter=3)],
+    "composed": [
+        xr.Composed(objective=xr.ListNetLoss(), optimizer=optimizers.LBFGS(), max_iter=3),
+        xr.Composed(objective=xr.ListNetLoss(), optimizer=optimizers.Adam(0.1, 100), max_iter=2, scorer=xr.NetworkModel(2)),
+        xr.Composed(optimizer=optimizers.SPSA(), max_iter=3),
+        xr.Composed(optimizer=optimizers.StepSearch(), max_iter=1),
+    ],
+    "coordinate-ascent": [xr.CoordinateAscent(restarts=1, max_iter=1, tries=3)],
+    "directrank": [xr.DirectRank(bags=0, max_iter=1)],
+    "lambdarank": [
+        xr.LambdaRank(max_iter=2, trial_iter=1, batch_size=200),
+        xr.LambdaRank("ERR", learning_rate=0.1, max_iter=1, hidden=3, start="random", batch_size=101),
+        xr.LambdaRank(learning_rate=0.1, max_iter=1, lambdas="sampled", samples=2, start="random", batch_size=400),
+        xr.LambdaRank("P@5", learning_rate=0.1, max_iter=1, lambdas="finite-difference", start="random", batch_size=400),
+        xr.LambdaRank(learning_rate=0.1, max_iter=1, lambdas=springs, start="random", batch_size=800),
+    ],
+    "listmle": [xr.ListMLE(max_iter=3), xr.ListMLE(max_iter=2, top=3, hidden=2, solver="adam", learning_rate=0.1)],
+    "listnet": [xr.ListNet(max_iter=3)],
+    "rankboost": [xr.RankBoost(max_iter=6), xr.RankBoost(max_iter=3, thresholds=0)],
+    "rankcosine": [xr.RankCosine(max_iter=3)],
+    "ranknet": [xr.RankNet(max_iter=3)],
+    "ranksvm": [xr.RankSVM(max_iter=3, folds=2), xr.RankSVM(max_iter=4, loss="hinge", normalise="pairs", l2=0.1)],
+    "ridge": [xr.Ridge(), xr.Ridge("AP", l2=0.5)],
+    "smoothrank": [xr.SmoothRank(max_iter=2)],
+    "spsarank": [xr.SPSARank(max_iter=3)],
+    "structuredrank": [
+        xr.StructuredRank(max_iter=2, folds=2),
+        xr.StructuredRank("P@3", max_iter=2, bound="ramp", l2=0.1),
+        xr.StructuredRank(max_iter=3, bound="convex", solver="bundle", l2=0.1, A="sqrt"),
+        xr.StructuredRank(max_iter=1, bound="convex", solver="subgradient", hidden=2, l2=0.1),
+    ],
+    "svmmap": [xr.SVMMAP(max_iter=2, bound="ramp", l2=0.1, solver="conjugate")],
+}
+#: Trees, which have tests of their own.
+ELSEWHERE = {"lambdamart", "mart", "directrank-trees"}
+
+
+def test_every_ranker_is_here_or_refuses(tmp_path):
+    shards = cut_into(made(0, 40), tmp_path, [20])
+    for name, ranker in RANKERS.items():
+        if name in SMALL or name in ELSEWHERE:
+            assert ranker.takes_partitions
+        elif not ranker.takes_partitions:
+            if name == "torch" and find_spec("torch") is None:
+                continue
+            with pytest.raises(xr.IncompatibleError, match=r"needs its data in one file; xr\.read one, or use LambdaMART, MART"):
+                ranker().fit(shards)
+        else:
+            pytest.fail(f"{name} trains on data in several files, and has no test here")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    data, folder = made(3, weights=True), tmp_path_factory.mktemp("cut")
+    return data, cut_into(data, folder, [311, 312, 1100])
+
+
+@pytest.mark.parametrize(
+    "ranker", [pytest.param(one, id=f"{name}-{number}") for name, some in SMALL.items() for number, one in enumerate(some)]
+)
+def test_a_model_of_several_files_is_that_of_one(whole, ranker):
+    assert_same(ranker, *whole)
+
+
+VALIDATED = [
+    xr.LambdaRank(max_iter=2, trial_iter=1, batch_size=200, patience=1),
+    xr.ListMLE(max_iter=3),
+    xr.AdaRank(max_iter=3),
+    xr.RankBoost(max_iter=5, patience=2),
+    xr.Ridge(),
+    xr.RankSVM(max_iter=3, patience=1),
+    xr.SVMMAP(max_iter=1, bound="convex"),
+    xr.CoordinateAscent("RR", restarts=1, max_iter=1, tries=3),
+    xr.DirectRank(bags=0, max_iter=1),
+]
+
+
+@pytest.mark.parametrize("ranker", VALIDATED, ids=lambda ranker: ranker.name)
+def test_validation_data_may_be_in_several_files_too(whole, tmp_path, ranker):
+    valid = made(4, 700, weights=True)
+    turned = cut_into(xr.RankingData(**vars_of(valid, columns=[2, 0, 3, 1])), tmp_path, [13, 600], "valid")
+    assert_same(ranker, *whole, valid, turned)
+
+
+def test_trees_read_validation_data_in_several_files_as_one(whole, tmp_path):
+    valid, ranker = made(4, 700), xr.LambdaMART(trees=3, leaves=4)
+    theirs = ranker.fit(whole[1], valid=valid).model_
+    ours = ranker.fit(whole[1], valid=cut_into(valid, tmp_path, [600])).model_
+    assert ours.scorer.to_record() == theirs.scorer.to_record()
+    assert ours.training == theirs.training
+
+
+def vars_of(data, columns):
+    """The parts of ``data``, with its features in another order."""
+    names = tuple(data.feature_names[j] for j in columns)
+    return {"X": np.ascontiguousarray(data.X[:, columns]), "y": data.y, "indptr": data.indptr, "qid": data.qid, "feature_names": names,
+            "query_weight": data.query_weight}  # fmt: skip
+
+
+@pytest.mark.parametrize("missing", ["zero", "mean"])
+@pytest.mark.parametrize("far", [False, True])
+def test_missing_values_are_filled_as_in_one_file(tmp_path, missing, far):
+    data = made(5, holes=True)
+    if far:  # kept as differences from an offset
+        data = xr.RankingData.from_arrays(1e9 + data.X.astype(np.float64), data.y, group=data.sizes)
+        assert data.offset is not None
+    shards = cut_into(data, tmp_path, [700])
+    assert_same(xr.ListNet(max_iter=2, missing=missing), data, shards)
+    assert_same(xr.RankBoost(max_iter=2, missing=missing), data, shards, data, shards)
+    rows = np.concatenate([np.arange(b, e)[::-1] for b, e in zip(data.indptr, data.indptr[1:], strict=False)])
+    turned = replace(data, X=np.ascontiguousarray(data.X[rows]), y=data.y[rows])
+    ours, theirs = (xr.ListNet(max_iter=2, missing=missing).fit(each).model_ for each in (cut_into(turned, tmp_path, [700]), data))
+    assert ours.scorer.to_record() == theirs.scorer.to_record()
+    with pytest.raises(xr.DataError, match=r'values are missing \(.*\); fill them, or train with missing="zero" or missing="mean"'):
+        xr.ListNet().fit(shards)
+
+
+def test_documents_are_weighed_as_in_one_file(tmp_path):
+    data = made(6, weights=True, documents=True)
+    shards = cut_into(data, tmp_path, [700])
+    assert_same(xr.Ridge(), data, shards, data, shards)
+    with pytest.raises(xr.IncompatibleError, match=r"ListNet cannot weigh single documents of data in several files; .*, or use Ridge"):
+        xr.ListNet().fit(shards)
+
+
+def test_training_goes_on_from_a_model_and_from_a_checkpoint(whole):
+    data, shards = whole
+    begun, kept = xr.RankNet(max_iter=2).fit(data).model_, []
+    theirs = xr.LambdaRank(learning_rate=0.1, max_iter=2, batch_size=500).fit(data, start=begun).model_
+    ranker = xr.LambdaRank(learning_rate=0.1, max_iter=2, batch_size=500, engine=Shuffled())
+    assert ranker.fit(shards, start=begun).model_.scorer.to_record() == theirs.scorer.to_record()
+    boosted = xr.RankBoost(max_iter=4, engine=Shuffled())
+    found = boosted.fit(shards, checkpoint=kept.append).model_
+    assert boosted.fit(shards, resume=kept[0]).model_.scorer.to_record() == found.scorer.to_record()
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.lists(st.integers(1, 1499), min_size=1, max_size=4, unique=True).map(sorted), st.integers(0, 99), st.integers(1, 400))
+def test_no_cut_changes_a_slope_of_a_batch(tmp_path_factory, ends, seed, size):
+    data = made(seed, weights=True)
+    shards = cut_into(data, tmp_path_factory.mktemp("cut"), ends)
+    ours = partitioned_training_data(partitioned(shards, Shuffled()), None, "error", 1, None).data
+    theirs = training_data(data, None, "error", 1).data
+    batch, theta = np.random.default_rng(seed).permutation(1500)[:size], np.array([0.3, -0.2, 0.1, 0.5])
+    for objective in (xr.Lambdas(xr.NDCG()), xr.ListMLELoss(), xr.SampledLambdas(xr.NDCG(), samples=2)):
+        answers = [
+            Posed(objective, xr.LinearModel().on(each), each, 0.1, threads).slope_of(theta, batch)
+            for each, threads in [(theirs, 1), (theirs, 3), (ours, 1)]
+        ]
+        for value, slope in answers[1:]:
+            assert value == answers[0][0]
+            np.testing.assert_array_equal(slope, answers[0][1])
+
+
+def test_what_stays_refused_says_what_would_do(whole, tmp_path):
+    data, shards = whole
+    with pytest.raises(xr.IncompatibleError, match=r"query by query \(sgd\) .* use solver='adam', .* or 'lbfgs'"):
+        xr.LambdaRank(solver="sgd", learning_rate=0.1).fit(shards)
+    with pytest.raises(xr.IncompatibleError, match=r"MeanNDCG.* depends on all queries at once, .*; use nDCG"):
+        xr.LambdaRank(weighted_by="MeanNDCG@10", max_iter=1, start="random").fit(shards)
+    with pytest.raises(xr.SettingError, match="RankNet: bags are not known for data in several files; give bags=0"):
+        xr.RankNet(bags=3).fit(shards)
+    with pytest.raises(
+        xr.IncompatibleError, match=r"valid is in several files, and the training data is not; read both with xr\.read_shards"
+    ):
+        xr.RankNet().fit(data, valid=shards)
+    other = xr.RankingData.from_arrays(data.X[:, :2], data.y, group=data.sizes, feature_names=("a", "b"))
+    with pytest.raises(xr.ExactRankError, match="the training data"):
+        xr.RankNet().fit(shards, valid=cut_into(other, tmp_path, [700], "other"))
+    with pytest.raises(xr.IncompatibleError, match=r"lines exactly in one file alone; use DirectRank, .* optimizers\.StepSearch\(\)"):
+        xr.Composed().fit(shards)
+    with pytest.raises(xr.IncompatibleError, match=r"Own of a query may depend on other queries, .* or use one of LambdaRule"):
+        xr.Composed(objective=Own(), optimizer=optimizers.LBFGS()).fit(shards)
+
+
+def test_a_cluster_gives_the_same_models_with_batches_folds_and_validation_data(whole):
+    """In one process of workers: that answers are packed and come in any order is tested above, and lost workers in test_dask.py."""
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    data, shards = whole
+    rankers = [
+        xr.LambdaRank(learning_rate=0.1, max_iter=1, batch_size=300),
+        xr.RankBoost(max_iter=3),
+        xr.RankSVM(max_iter=1),
+        xr.Ridge(),
+    ]
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        for ranker, chooses in [(one, chooses) for one in rankers for chooses in (False, True)]:
+            theirs = ranker.set_params(engine=None).fit(data, valid=data if chooses else None).model_
+            ours = ranker.set_params(engine=xr.DaskEngine(client)).fit(shards, valid=shards if chooses else None).model_
+            assert ours.scorer.to_record() == theirs.scorer.to_record()
