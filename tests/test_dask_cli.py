@@ -229,7 +229,7 @@ def gone(pids, seconds=60):
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_training_is_interrupted_killed_and_resumed_to_the_same_bits(folder):
     """On workers of this machine: Ctrl-C, then SIGKILL; nobody is left behind, and the third run finishes the model."""
-    command = (*TRAIN, "shards", "--max-iter", 3, "--restarts", 5, "--start", "random", "--out", "long.json")
+    command = (*TRAIN, "shards", "--max-iter", 3, "--restarts", 12, "--start", "random", "--out", "long.json")
     checkpoint = folder / "long.json.checkpoint"
     first = Terminal(folder, *command, "--workers", 2)
     first.wait(lambda: checkpoint.exists() and re.search("left +nDCG@10 .*2 workers, [0-9.]+ MB", first.shown))
@@ -252,5 +252,5 @@ def test_training_is_interrupted_killed_and_resumed_to_the_same_bits(folder):
 
     ok(*command, "--resume", cwd=folder)
     assert not checkpoint.exists()
-    ok(*TRAIN, "whole.xr", "--max-iter", 3, "--restarts", 5, "--start", "random", "--out", "unbroken.json", cwd=folder)
+    ok(*TRAIN, "whole.xr", "--max-iter", 3, "--restarts", 12, "--start", "random", "--out", "unbroken.json", cwd=folder)
     assert weights(folder / "long.json") == weights(folder / "unbroken.json")
