@@ -113,7 +113,7 @@ def memory(documents: int, features: int, folder: Path, only: str | None) -> Non
 
 
 def works(queries: int, path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is timed on so many queries, one after the other."""
+    """What is timed on this number of queries, one after the other."""
     data = made(queries * DOCUMENTS, 5)
     scores, column = data.X[:, 0].astype(np.float64), np.ascontiguousarray(data.X[:, 1])
     bound = xr.NDCG(k=10).on(data, threads=1)

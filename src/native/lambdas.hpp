@@ -45,7 +45,7 @@ struct LambdaRule {
     Link link;
     double margin;
     std::int32_t neighbours;                         // documents further apart in the ranking than this do not meet
-    std::int32_t truncation;                         // one of a pair must be among the first so many
+    std::int32_t truncation;                         // one document of a pair must be among this number of first ranks
     double near;                                     // weights are divided by this plus the distance of the two scores; 0: they are not
     bool normalise;                                  // (2)
     Domain domain;                                   // of objectives that follow it
