@@ -17,8 +17,7 @@ from exactrank import _core
 REFUSALS = (ValueError, TypeError, IndexError, MemoryError, OverflowError, OSError)
 #: Arrays of any length, so that a shorter or longer one is another right call.
 OF_ANY_LENGTH = {
-    ("LineSearch.events", "bins"),
-    ("StepSearch.events", "bins"),
+    ("Outline.close", "bins"),
     ("positional", "discount"),
     ("cascade", "discount"),
     ("optimistic", "discount"),
@@ -61,7 +60,7 @@ OF_ANY_LENGTH = {
 OF_EMPTY_QUERIES = {("optimistic", "indptr")}
 
 #: Classes that Python cannot make.
-ABSTRACT = {"Kernel.__init__", "Objective.__init__", "Separation.__init__"}
+ABSTRACT = {"Kernel.__init__", "Objective.__init__", "Outline.__init__", "Separation.__init__"}
 
 SIZES = (5, 1, 6)
 N, WIDTH = sum(SIZES), 3
@@ -130,6 +129,17 @@ def step_search() -> _core.StepSearch:
     return made
 
 
+def outline() -> _core.Outline:
+    return line_search().outline(X[:, 0].copy(), -1.0, 1.0, 2)
+
+
+SUMS = {"numbers": np.array([3, 16390], np.uint32), "change": np.array([1, -1]), "up": np.array([1, 0])}
+
+
+def best_interval() -> _core.BestInterval:
+    return _core.BestInterval(**SUMS, left=0, at_zero=1, peak=1.0, low=-1.0, high=1.0)
+
+
 def parser() -> _core.LetorParser:
     return _core.LetorParser(False, True, -1, -1, 1 << 62, 2)
 
@@ -194,8 +204,6 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "StepSearch.counted": lambda: {"self": step_search()},
     "StepSearch.peak": lambda: {"self": step_search()},
     "StepSearch.outline": lambda: {"self": step_search(), "slopes": SLOPES, "low": -1.0, "high": 1.0, "threads": 2},
-    "StepSearch.events": lambda: {"self": step_search(), "bins": np.array([3, 5], np.uint32)},
-    "StepSearch.around": lambda: {"self": step_search(), "edge": 3, "low": -1.0, "high": 1.0},
     "StepSearch.jumps": lambda: {"self": step_search(), "slopes": SLOPES, "low": -1.0, "high": 1.0, "threads": 2},
     "LineSearch.__init__": lambda: {"measure": bound(ndcg()), "lines": 3, "exchanges": 5, "events": 20, "blocks": 1},
     "LineSearch.serves": lambda: {"measure": bound(ndcg())},
@@ -204,22 +212,14 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "LineSearch.counted": lambda: {"self": line_search()},
     "LineSearch.peak": lambda: {"self": line_search()},
     "LineSearch.outline": lambda: {"self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "threads": 2},
-    "LineSearch.events": lambda: {
-        "self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "bins": np.array([3, 5], np.uint32), "threads": 2
-    },
-    "LineSearch.around": lambda: {"self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "edge": 3, "threads": 2},
     "from_fixed": lambda: {"value": 3, "peak": 1.0},
-    "best_of_outline": lambda: {
-        "numbers": np.array([3], np.uint32),
-        "change": np.array([1]),
-        "up": np.array([1]),
-        "left": 0,
-        "low": -1.0,
-        "high": 1.0,
-        "peak": 1.0,
-        "in_bins": lambda bins: (np.zeros(0), np.zeros(0, np.int64)),
-        "around": lambda edge, low, high: (low, high),
-        "expect": lambda edge: None,
+    "Outline.close": lambda: {
+        "self": outline(), "bins": np.array([3, 5], np.uint32), "shift": 17, "edge": 3, "most": 1, "finer": 9, "threads": 2
+    },
+    "BestInterval.__init__": lambda: {**SUMS, "left": 0, "at_zero": 1, "peak": 1.0, "low": -1.0, "high": 1.0},
+    "BestInterval.narrow": lambda: {"self": best_interval(), "shift": 9, **SUMS, "at": np.ones(2), "changes": np.ones(2, np.int64)},
+    "BestInterval.best": lambda: {
+        "self": best_interval(), "at": np.ones(2), "change": np.ones(2, np.int64), "below": 0.0, "above": 1.0, "peak": 1.0
     },
     "LineSearch.best": lambda: {"self": line_search(), "slopes": X[:, 0].copy(), "low": -1.0, "high": 1.0, "threads": 2},
     "LineSearch.best_as_published": lambda: {"self": line_search(), "slopes": SLOPES, "threads": 2},

@@ -3,6 +3,8 @@
 import json
 import pickle
 import random
+from contextlib import contextmanager
+from unittest.mock import patch
 
 import cloudpickle
 import numpy as np
@@ -13,11 +15,12 @@ import exactrank as xr
 from exactrank.data.blocks import wide_blocks
 from exactrank.engine.engine import LocalEngine, Part, Partitioned, Round, answered, partitioned
 from exactrank.engine.partitions import manifest_of, query_range, read_shards
+from exactrank.objectives import summed_steps
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
 from exactrank.objectives.partitioned_profile import PartitionedProfile
 from exactrank.objectives.partitioned_search import Drawn, PartitionedSearch
 from exactrank.objectives.softmax import SoftmaxLikelihood
-from exactrank.optimizers.coordinate import Limits
+from exactrank.optimizers.coordinate import CoordinateSearch, Limits
 from exactrank.rankers.partitioned_data import partitioned_training_data
 from exactrank.rankers.training_data import training_data
 from exactrank.training.combinators import bootstrap
@@ -76,10 +79,26 @@ SEARCHED = [
 ]
 
 
-@settings(max_examples=16, deadline=None)
-@given(ends, st.integers(0, 99), st.booleans(), st.booleans(), st.sampled_from(SEARCHED), st.sampled_from(["middle", "likelihood"]))
-def test_line_searches_over_partitions_are_those_of_the_whole(tmp_path_factory, ends, seed, weights, ties, name, point):
-    whole = made(seed, 1200, weights, ties)
+@contextmanager
+def sums_first(events, bins):
+    """Parts that have more than this number of ``events`` where the optimum can be give sums of them, in this number of ``bins``."""
+    with patch.object(summed_steps, "MOST_EVENTS", events), patch.object(summed_steps, "NARROW_BINS", bins):
+        yield
+
+
+narrowing = st.sampled_from([(1 << 14, 1 << 13), (0, 2), (0, 64), (3, 8192), (40, 100)])
+
+
+@settings(max_examples=24, deadline=None)
+@given(
+    ends, st.integers(0, 99), st.booleans(), st.booleans(), st.sampled_from(SEARCHED), st.sampled_from(["middle", "likelihood"]), narrowing
+)
+def test_line_searches_over_partitions_are_those_of_the_whole(tmp_path_factory, ends, seed, weights, ties, name, point, narrow):
+    with sums_first(*narrow):
+        check_line_searches(tmp_path_factory, ends, made(seed, 1200, weights, ties), name, point)
+
+
+def check_line_searches(tmp_path_factory, ends, whole, name, point):
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000)
     ours = partitioned_training_data(data, None, "error", 1, None).data
     theirs = training_data(whole, None, "error", 1).data
@@ -99,6 +118,50 @@ def test_line_searches_over_partitions_are_those_of_the_whole(tmp_path_factory, 
     np.testing.assert_array_equal(soft[0][1], soft[1][1])
     for a, b in zip(theirs.moments, ours.moments, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+class Distant(Shuffled):
+    """Workers far away: a round takes as long as work on very many documents."""
+
+    documents_per_round = 1 << 40
+
+    def __init__(self):
+        self.rounds = 0
+
+    def ask(self, data, question):
+        self.rounds += 1
+        return super().ask(data, question)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    ends, st.integers(0, 99), st.booleans(), st.sampled_from(["nDCG@10", "AP"]), st.sampled_from(["cyclic", "random", "greedy"]), narrowing
+)
+def test_several_lines_at_once_lead_where_one_after_the_other_does(tmp_path_factory, ends, seed, ties, name, order, narrow):
+    whole, measure, engine = made(seed, 1200, True, ties), severe(xr.parse_measure(name)), Distant()
+    data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000, engine)
+    here = LinearProfile(measure.on(whole, threads=1), columns_of(whole))
+    there = PartitionedProfile(PartitionedSearch.of(measure.on(data, threads=1), data))
+    search, states = CoordinateSearch(order, Limits(window=3.0)), []
+    for problem in (here, there):
+        with sums_first(*narrow):
+            state = search.init(problem, np.array([1.0, 0.1, 0.0]), np.random.default_rng(seed))
+            states.append([state := search.step(problem, state) for _ in range(3)])
+    for ours, theirs in zip(*states, strict=True):
+        np.testing.assert_array_equal(ours.theta, theirs.theta)
+        assert ours.value == theirs.value
+
+
+def test_searches_that_lead_nowhere_share_their_rounds(tmp_path):
+    whole, measure, engine = made(0, 1200), severe(xr.parse_measure("nDCG@10")), Distant()
+    data = cut_into(whole, tmp_path, [600], 20_000, engine)
+    problem = PartitionedProfile(PartitionedSearch.of(measure.on(data, threads=1), data))
+    problem.foresee(directions := [0, 1, 2, np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.0, 1.0])], lambda direction, theta: (-1e-9, 1e-9))
+    place = problem.at(np.array([1.0, 0.1, 0.0]))
+    before, found = engine.rounds, [place.best(direction, -1e-9, 1e-9) for direction in directions]
+    assert engine.rounds - before == 5  # events of the first; outlines and events of two; and of another two
+    alone = PartitionedProfile(PartitionedSearch.of(measure.on(data, threads=1), data)).at(place.theta)
+    assert found == [alone.best(direction, -1e-9, 1e-9) for direction in directions]
 
 
 def same_steps(one, other):
@@ -163,7 +226,7 @@ def test_the_outline_along_the_next_weight_comes_with_the_value_of_a_step(tmp_pa
         ends = limits.along(k, here.theta)
         best = here.best(k, *ends)
         assert there.best(k, *ends) == best
-        assert asked.count("outline") == outlines
+        assert asked.count("value") == outlines
         assert asked.count("events") == 1
         here, there = here.moved(k, here.point(k, best)), there.moved(k, there.point(k, best))
         assert here.value == there.value

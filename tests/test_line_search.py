@@ -199,6 +199,19 @@ def test_events_that_are_not_kept_give_the_same_step():
     np.testing.assert_allclose(steps, [steps[2]] * 3, rtol=1e-9, atol=1e-12)
 
 
+WIDE = 17  #: the shift of a histogram's bins
+
+
+def test_an_outline_is_of_the_scores_that_it_was_made_from():
+    data, s, t = long_list(50, "random")
+    native = _core.LineSearch(xr.NDCG().on(data).native)
+    native.rank_part(s, 1)
+    outline = native.outline(t, -np.inf, np.inf, 1)
+    native.rank_part(s + 1.0, 1)
+    with pytest.raises(ValueError, match="has taken other scores since"):
+        outline.close(outline.sums[0], WIDE, 0, 0, WIDE, 1)
+
+
 @pytest.mark.parametrize("differ", [False, True], ids=["alike", "another sample"])
 @pytest.mark.parametrize("measure", ["nDCG@10", "P(ties='expected')@3", "DCG"])
 def test_keeping_only_likely_events_gives_the_same_step(measure, differ):
@@ -218,11 +231,12 @@ def test_keeping_only_likely_events_gives_the_same_step(measure, differ):
         along = t, -np.inf, np.inf
         steps = [native.best(t, *ends, threads) for ends in ((-np.inf, np.inf), (-0.5, 0.25), (0.0, 3.0)) for threads in (1, 2)]
         outline = native.outline(*along, 2)
+        numbers = outline.sums[0]
         found[blocks] = [
             steps,
-            [part.tolist() for part in outline[:3]],
-            [part.tolist() for part in native.events(*along, outline[0][::7].copy(), 2)],
-            [native.around(*along, int(edge), 2) for edge in outline[0][::97]],
+            [part.tolist() for part in outline.sums],
+            sorted(zip(*outline.close(numbers[::7].copy(), WIDE, 0, 1 << 62, WIDE, 2)[0], strict=True)),
+            [outline.close(numbers[:0].copy(), WIDE, int(edge), 0, WIDE, 2)[2:] for edge in numbers[::97]],
         ]
     assert found[0] == found[99]
     assert found[0][0][0] == found[0][0][1]

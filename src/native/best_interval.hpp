@@ -1,12 +1,11 @@
 // The best interval of a sum of many step functions: a histogram of their changes says where it can be.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <functional>
-#include <iterator>
 #include <limits>
-#include <tuple>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -57,15 +56,28 @@ class Histogram {
 public:
     struct Bin {
         std::int64_t change = 0, up = 0;  // of all events in it, and of those that rise
+        static Bin of(std::int64_t change) { return {change, std::max<std::int64_t>(change, 0)}; }
         bool empty() const { return change == 0 && up == 0; }
+        // Sums of changes may leave the range on the way: what they come to is in it.
+        void add(const Bin& other) {
+            change = static_cast<std::int64_t>(static_cast<std::uint64_t>(change) + static_cast<std::uint64_t>(other.change));
+            up = up > std::numeric_limits<std::int64_t>::max() - other.up ? std::numeric_limits<std::int64_t>::max() : up + other.up;
+        }
     };
     static constexpr int shift = 17;
     static constexpr std::uint32_t half = std::uint32_t{1} << (31 - shift);  // the bin of 0
 
-    // Bins are in the order of alpha.
-    static std::uint32_t bin_of(double at) {
-        const std::uint32_t distance = std::bit_cast<std::uint32_t>(static_cast<float>(std::abs(at))) >> shift;
-        return at < 0 ? half - 1 - distance : half + distance;
+    // Bins are in the order of alpha. With a smaller shift, `narrow`, they are narrower: the high bits of their numbers are those of a bin.
+    static std::uint32_t bin_of(double at, int narrow = shift) {
+        const std::uint32_t distance = std::bit_cast<std::uint32_t>(static_cast<float>(std::abs(at))) >> narrow, zero = std::uint32_t{1} << (31 - narrow);
+        return at < 0 ? zero - 1 - distance : zero + distance;
+    }
+    // A place in such a bin.
+    static double place_in(std::uint32_t number, int narrow) {
+        const std::uint32_t zero = std::uint32_t{1} << (31 - narrow);
+        if (number >= zero) return std::bit_cast<float>((number - zero) << narrow);
+        const float distance = std::bit_cast<float>((zero - 1 - number) << narrow);
+        return distance > 0 ? -distance : -std::numeric_limits<double>::denorm_min();
     }
     Histogram() : bins_(2 * std::size_t{half}) {}
     void clear() {
@@ -76,9 +88,7 @@ public:
     }
     void add(std::uint32_t number, const Bin& bin) {
         use(number, number);
-        Bin& own = bins_[number];
-        own.change = wrapped(own.change, bin.change);
-        own.up = own.up > std::numeric_limits<std::int64_t>::max() - bin.up ? std::numeric_limits<std::int64_t>::max() : own.up + bin.up;
+        bins_[number].add(bin);
     }
     void add(const Histogram& other) {
         for (const Used& used : other.used_) {
@@ -110,52 +120,111 @@ private:
         used.first = std::min(used.first, first);
         used.last = std::max(used.last, last);
     }
-    // Sums may leave the range on the way: what they come to is in it.
-    static std::int64_t wrapped(std::int64_t a, std::int64_t b) {
-        return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-    }
     std::vector<Bin> bins_;
     Used used_[2];  // left and right of 0
 };
 
-// Where the events are, of which the histogram is known.
-struct EventSource {
-    std::function<std::vector<FixedEvent>(const std::vector<std::uint32_t>& bins)> in_bins;  // in order of place
-    // The last event before the bin `edge`, or `low`, and the first that is not, or `high`.
-    std::function<std::pair<double, double>(std::uint32_t edge, double low, double high)> around;
-    // Told the edge around which events may be asked for after those in bins.
-    std::function<void(std::uint32_t edge)> expect = [](std::uint32_t) {};
-};
+// Sums of events by bins that hold some, in order.
+using Sums = std::vector<std::pair<std::uint32_t, Histogram::Bin>>;
 
-// Finds the best interval of a step function by the histogram of its events, in fixed point, and its value left of 0.
+inline Sums sums_of(const Histogram& histogram) {
+    Sums sums;
+    histogram.each([&](std::uint32_t number, const Histogram::Bin& bin) { sums.emplace_back(number, bin); });
+    return sums;
+}
+
+// Adds up those of one bin.
+inline Sums added_up(Sums all) {
+    sort_long(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (kept > 0 && all[kept - 1].first == all[i].first)
+            all[kept - 1].second.add(all[i].second);
+        else
+            all[kept++] = all[i];
+    }
+    all.resize(kept);
+    return all;
+}
+
+// Finds the best interval of a step function by the histogram of its events, in fixed point, and its value left of 0: an edge between bins, or
+// an interval within one of some `bins`, whose events are then asked for. Where these are very many, `narrow` takes their sums in narrower bins
+// first. The answer is the same.
 class BestInterval {
 public:
-    BestInterval(EventSource events, const Histogram& histogram, std::int64_t left_of_zero, const FixedPoint& fixed)
-        : events_(std::move(events)), same_(fixed(same_value)) {
+    // Between low <= 0 and high >= 0. `at_zero`: by how much the value changes at 0 itself, where it may.
+    BestInterval(Sums sums, std::int64_t left_of_zero, std::optional<std::int64_t> at_zero, const FixedPoint& fixed, double low, double high)
+        : at_zero_(at_zero), low_(low), high_(high), same_(fixed(same_value)) {
+        if (at_zero) add_sum(sums, Histogram::half, *at_zero);
         std::int64_t value = left_of_zero;
-        histogram.each([&](std::uint32_t number, const Histogram::Bin& bin) { value -= number < Histogram::half ? bin.change : 0; });
-        histogram.each([&](std::uint32_t number, const Histogram::Bin& bin) {
-            if (number > Histogram::half) add_zero(value);
-            bins_.push_back({number, value, Histogram::bound(value, bin)});
+        for (const auto& [number, bin] : sums) value -= number < Histogram::half ? bin.change : 0;
+        std::vector<Bin> all;
+        for (const auto& [number, bin] : sums) {
+            if (number > Histogram::half) add_zero(all, value);
+            all.push_back({number, value, Histogram::bound(value, bin)});
             value += bin.change;
-        });
-        add_zero(value);
-        bins_.push_back({2 * Histogram::half, value, value});  // right of all
+        }
+        add_zero(all, value);
+        all.push_back({2 * Histogram::half, value, value});  // right of all
+        const Bin& edge = best_edge(all);
+        edge_ = edge.number, edge_value_ = edge.before;
+        for (const Bin& bin : all)
+            if (promises(bin.most)) asked_.push_back(bin), wide_.push_back(bin);
     }
-    // Between low <= 0 and high >= 0; the interval beside 0 unless another is better.
-    FixedBest find(double low, double high) const {
-        auto edge_at = [&](std::uint32_t number) {
-            return std::partition_point(bins_.begin(), bins_.end(), [&](const Bin& bin) { return bin.number < number; }) - bins_.begin();
-        };
-        const std::ptrdiff_t left = edge_at(Histogram::half), right = edge_at(Histogram::half + 1);
-        const std::ptrdiff_t first = low < 0 ? 0 : right, last = high > 0 ? static_cast<std::ptrdiff_t>(bins_.size()) - 1 : left;
-        std::ptrdiff_t edge = high <= 0 || (low < 0 && bins_[left].before > bins_[right].before) ? left : right;
-        for (std::ptrdiff_t i = first; i <= last; ++i)
-            if (bins_[i].before > bins_[edge].before + same_) edge = i;
-        FixedBest best{low, high, bins_[edge].before};
-        events_.expect(bins_[edge].number);
-        if (!inside_a_bin(best)) std::tie(best.low, best.high) = events_.around(bins_[edge].number, low, high);
+    // The best edge: the bin that begins there.
+    std::uint32_t edge() const { return edge_; }
+    // The bins whose events may be better than the edge, which are 2^-(Histogram::shift - shift) as wide as those of the histogram.
+    int shift() const { return shift_; }
+    std::vector<std::uint32_t> bins() const {
+        std::vector<std::uint32_t> numbers;
+        for (const Bin& bin : asked_) numbers.push_back(bin.number);
+        return numbers;
+    }
+    // Takes the sums of the events in these bins by narrower ones, in order: one entry for each that holds an event. Most of them hold
+    // nothing better than the edge, and from then on are known by their sums alone: no interval that is better begins or ends in one.
+    void narrow(int shift, Sums sums) {
+        const int finer = shift_ - shift;
+        const bool with_zero = at_zero_ && asks_for(zero());
+        shift_ = shift;
+        if (with_zero) add_sum(sums, zero(), *at_zero_);
+        std::vector<Bin> asked;
+        auto sum = sums.begin();
+        for (const Bin& parent : asked_) {
+            std::int64_t value = parent.before;
+            for (; sum != sums.end() && sum->first >> finer == parent.number; ++sum) {
+                const auto& [number, bin] = *sum;
+                if (const std::int64_t most = Histogram::bound(value, bin); promises(most))
+                    asked.push_back({number, value, most});
+                else
+                    summed_.push_back({Histogram::place_in(number, shift), bin.change});
+                value += bin.change;
+            }
+        }
+        asked_ = std::move(asked);
+    }
+    // The best interval, where that lies within a bin: `events` are all of those in the bins.
+    std::optional<FixedBest> inside(std::vector<FixedEvent> events) const {
+        events.insert(events.end(), summed_.begin(), summed_.end());
+        if (at_zero_ && asks_for(zero())) events.push_back({0.0, *at_zero_});
+        sort_long(events.begin(), events.end(), [](const FixedEvent& a, const FixedEvent& b) { return a.at != b.at ? a.at < b.at : a.change < b.change; });
+        std::optional<FixedBest> best;
+        std::size_t i = 0;
+        for (const Bin& bin : wide_) {
+            std::int64_t value = bin.before;
+            for (; i < events.size() && Histogram::bin_of(events[i].at) == bin.number; ++i) {
+                value += events[i].change;
+                if (value <= (best ? best->value : edge_value_) + same_ || i + 1 == events.size() || !is_wide(events[i].at, events[i + 1].at)) continue;
+                if (Histogram::bin_of(events[i + 1].at) != bin.number) continue;  // the bin's last: an edge, seen before
+                best = {events[i].at, events[i + 1].at, value};
+            }
+        }
         return best;
+    }
+    // The interval at the edge, where none within a bin is better: `below` is the last event before it, and `above` the first that is not.
+    FixedBest at_edge(double below, double above) const {
+        double low = std::max(low_, below), high = std::min(high_, above);
+        if (at_zero_) (edge_ > Histogram::half ? low : high) = edge_ > Histogram::half ? std::max(low, 0.0) : std::min(high, 0.0);
+        return {low, high, edge_value_};
     }
 
 private:
@@ -165,34 +234,42 @@ private:
     };
 
     // The bin of 0 is there even if nothing changes in it: on either side there is an edge.
-    void add_zero(std::int64_t value) {
-        if (bins_.empty() || bins_.back().number < Histogram::half) bins_.push_back({Histogram::half, value, value});
+    static void add_zero(std::vector<Bin>& all, std::int64_t value) {
+        if (all.empty() || all.back().number < Histogram::half) all.push_back({Histogram::half, value, value});
     }
-    // Is there a better interval than `best` strictly within a bin? Then it becomes that.
-    bool inside_a_bin(FixedBest& best) const {
-        std::vector<Bin> promising;
-        std::copy_if(bins_.begin(), bins_.end(), std::back_inserter(promising), [&](const Bin& bin) { return bin.most > best.value + same_; });
-        if (promising.empty()) return false;
-        std::vector<std::uint32_t> numbers(promising.size());
-        std::transform(promising.begin(), promising.end(), numbers.begin(), [](const Bin& bin) { return bin.number; });
-        const std::vector<FixedEvent> close = events_.in_bins(numbers);
-        bool found = false;
-        std::size_t i = 0;
-        for (const Bin& bin : promising) {
-            std::int64_t value = bin.before;
-            for (; i < close.size() && Histogram::bin_of(close[i].at) == bin.number; ++i) {
-                value += close[i].change;
-                if (value <= best.value + same_ || i + 1 == close.size() || !is_wide(close[i].at, close[i + 1].at)) continue;
-                if (Histogram::bin_of(close[i + 1].at) != bin.number) continue;  // the bin's last: an edge, seen before
-                best = {close[i].at, close[i + 1].at, value};
-                found = true;
-            }
-        }
-        return found;
+    // The edge beside 0 unless another is better.
+    const Bin& best_edge(const std::vector<Bin>& all) const {
+        auto edge_at = [&](std::uint32_t number) {
+            return std::partition_point(all.begin(), all.end(), [&](const Bin& bin) { return bin.number < number; }) - all.begin();
+        };
+        const std::ptrdiff_t left = edge_at(Histogram::half), right = edge_at(Histogram::half + 1);
+        const std::ptrdiff_t first = low_ < 0 ? 0 : right, last = high_ > 0 ? static_cast<std::ptrdiff_t>(all.size()) - 1 : left;
+        std::ptrdiff_t edge = high_ <= 0 || (low_ < 0 && all[left].before > all[right].before) ? left : right;
+        for (std::ptrdiff_t i = first; i <= last; ++i)
+            if (all[i].before > all[edge].before + same_) edge = i;
+        return all[edge];
     }
-    EventSource events_;
+    std::uint32_t zero() const { return Histogram::half << (Histogram::shift - shift_); }  // the bin of 0, of those that are asked for
+    bool promises(std::int64_t most) const { return most > edge_value_ + same_; }
+    bool asks_for(std::uint32_t number) const {
+        return std::any_of(asked_.begin(), asked_.end(), [&](const Bin& bin) { return bin.number == number; });
+    }
+    static void add_sum(Sums& sums, std::uint32_t number, std::int64_t change) {
+        const auto place = std::partition_point(sums.begin(), sums.end(), [&](const auto& sum) { return sum.first < number; });
+        if (place != sums.end() && place->first == number)
+            place->second.add(Histogram::Bin::of(change));
+        else
+            sums.insert(place, {number, Histogram::Bin::of(change)});
+    }
+    std::optional<std::int64_t> at_zero_;
+    double low_, high_;
     std::int64_t same_;
-    std::vector<Bin> bins_;
+    std::uint32_t edge_ = 0;
+    std::int64_t edge_value_ = 0;
+    int shift_ = Histogram::shift;
+    std::vector<Bin> wide_;           // of the histogram that are promising
+    std::vector<Bin> asked_;          // whose events are wanted
+    std::vector<FixedEvent> summed_;  // one for each narrow bin that is known by its sum, somewhere in it
 };
 
 }  // namespace exactrank

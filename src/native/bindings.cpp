@@ -150,6 +150,7 @@ NB_MODULE(_core, m) {
     bind_measures(m);
     bind_lines(m);
     bind_steps(m);
+    bind_outlines(m);
     bind_values(m);
     bind_objectives(m);
     bind_listwise(m);

@@ -121,6 +121,8 @@ void bind_values(nb::module_& m);
 void bind_lines(nb::module_& m);
 // Step functions: bindings_steps.cpp.
 void bind_steps(nb::module_& m);
+// What is known along a line: bindings_outlines.cpp.
+void bind_outlines(nb::module_& m);
 // Sums of maxima of planes: bindings_planes.cpp.
 void bind_planes(nb::module_& m);
 // Steps of single features: bindings_boosting.cpp.

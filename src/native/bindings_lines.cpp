@@ -72,72 +72,20 @@ nb::tuple best_step(HeldSearch& self, In<Slope> slopes, double low, double high,
     return nb::make_tuple(best.low, best.high, best.value);
 }
 
+// An outline with the slopes that it is along.
 template <class Slope>
-nb::tuple outline_of(HeldSearch& self, In<Slope> slopes, double low, double high, int threads) {
-    require_length("slopes", slopes.size(), self.documents());
-    require_finite("slopes", slopes);
-    std::vector<std::uint32_t> numbers;
-    std::vector<std::int64_t> change, up;
-    std::optional<LineSearch::Outline> found;
-    {
-        nb::gil_scoped_release release;
-        found.emplace(self.outline(Along<Slope>{spanned(slopes), low, high}, threads));
-        found->histogram.each(
-            [&](std::uint32_t number, const Histogram::Bin& bin) { numbers.push_back(number), change.push_back(bin.change), up.push_back(bin.up); });
-    }
-    return nb::make_tuple(array(std::move(numbers)), array(std::move(change)), array(std::move(up)), found->left, found->right, found->ties);
-}
+struct HeldOutline : LineOutline<Slope> {
+    HeldOutline(HeldSearch& search, In<Slope> slopes, double low, double high, int threads)
+        : LineOutline<Slope>(search, {spanned(slopes), low, high}, threads), held(std::move(slopes)) {}
+    In<Slope> held;
+};
 
 template <class Slope>
-nb::tuple events_of(HeldSearch& self, In<Slope> slopes, double low, double high, In<std::uint32_t> bins, int threads) {
+std::unique_ptr<Outline> outline_of(HeldSearch& self, In<Slope> slopes, double low, double high, int threads) {
     require_length("slopes", slopes.size(), self.documents());
     require_finite("slopes", slopes);
-    require(std::is_sorted(bins.data(), bins.data() + bins.size()), "bins must rise");
-    require(bins.size() == 0 || bins(bins.size() - 1) < 2 * Histogram::half, "bins must be numbers of bins");
-    std::vector<double> at;
-    std::vector<std::int64_t> change;
-    {
-        nb::gil_scoped_release release;
-        for (const FixedEvent& event : self.events_in_bins(Along<Slope>{spanned(slopes), low, high}, BinSet(spanned(bins)), {}, threads))
-            at.push_back(event.at), change.push_back(event.change);
-    }
-    return nb::make_tuple(array(std::move(at)), array(std::move(change)));
-}
-
-template <class Slope>
-std::pair<double, double> events_beside(HeldSearch& self, In<Slope> slopes, double low, double high, std::uint32_t edge, int threads) {
-    require_length("slopes", slopes.size(), self.documents());
-    require_finite("slopes", slopes);
-    require(edge <= 2 * Histogram::half, "edge must be the number of a bin, or one more");
     nb::gil_scoped_release release;
-    return self.around(Along<Slope>{spanned(slopes), low, high}, edge, low, high, threads);
-}
-
-// The best interval of a sum whose histogram is given; `in_bins(bins)` gives the places and changes of its events there, in order, and
-// `around(edge, low, high)` the events beside an edge; `expect(edge)` is told before which edge that may be.
-nb::tuple best_of_outline(In<std::uint32_t> numbers, In<std::int64_t> change, In<std::int64_t> up, std::int64_t left, double low, double high, double peak,
-                          const nb::callable& in_bins, const nb::callable& around, const nb::callable& expect) {
-    require_length("change", change.size(), numbers.size());
-    require_length("up", up.size(), numbers.size());
-    Histogram histogram;
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        require(numbers(i) < 2 * Histogram::half, "numbers must be of bins");
-        histogram.add(numbers(i), {change(i), up(i)});
-    }
-    const FixedPoint fixed(peak);
-    const EventSource events{[&](const std::vector<std::uint32_t>& bins) {
-                                 const nb::tuple found = nb::cast<nb::tuple>(in_bins(array(std::vector<std::uint32_t>(bins))));
-                                 const auto at = nb::cast<In<double>>(found[0]);
-                                 const auto changes = nb::cast<In<std::int64_t>>(found[1]);
-                                 require_length("changes", changes.size(), at.size());
-                                 std::vector<FixedEvent> close(at.size());
-                                 for (std::size_t i = 0; i < close.size(); ++i) close[i] = {at(i), changes(i)};
-                                 return close;
-                             },
-                             [&](std::uint32_t edge, double from, double to) { return nb::cast<std::pair<double, double>>(around(edge, from, to)); },
-                             [&](std::uint32_t edge) { expect(edge); }};
-    const FixedBest best = BestInterval(events, histogram, left, fixed).find(low, high);
-    return nb::make_tuple(best.low, best.high, fixed.back(best.value));
+    return std::make_unique<HeldOutline<Slope>>(self, slopes, low, high, threads);
 }
 
 nb::tuple likelihood_slopes(In<double> scores, In<double> slopes, In<std::int64_t> indptr, In<std::int32_t> ideal, In<std::int32_t> top, In<double> weight,
@@ -166,9 +114,6 @@ void bind_lines(nb::module_& m) {
     m.def("query_jumps", &jumps_of_queries, "measure"_a, "scores"_a, "slopes"_a, "low"_a, "high"_a, "threads"_a);
     m.def("optimistic", &optimistic_bounds, "scores"_a, "indptr"_a, "useful"_a, "discount"_a, "threads"_a);
     m.def("likelihood_slopes", &likelihood_slopes, "scores"_a, "slopes"_a, "indptr"_a, "ideal"_a, "top"_a, "weight"_a, "alpha"_a, "threads"_a);
-    m.def("best_of_outline", &best_of_outline, "numbers"_a, "change"_a, "up"_a, "left"_a, "low"_a, "high"_a, "peak"_a, "in_bins"_a, "around"_a, "expect"_a);
-    m.def("from_fixed", [](std::int64_t value, double peak) { return FixedPoint(peak).back(value); }, "value"_a, "peak"_a);
-    m.attr("BIN_OF_ZERO") = Histogram::half;
     nb::class_<HeldSearch>(m, "LineSearch")
         .def(
             "__init__",
@@ -192,12 +137,8 @@ void bind_lines(nb::module_& m) {
         .def("rank_part", &HeldSearch::rank_held, "scores"_a, "threads"_a)
         .def("counted", [](const HeldSearch& self) { return array(std::vector<std::uint8_t>(self.counted())); })
         .def("peak", [](const HeldSearch& self) { return self.peak(); })
-        .def("outline", &outline_of<float>, "slopes"_a, "low"_a, "high"_a, "threads"_a)
-        .def("outline", &outline_of<double>, "slopes"_a, "low"_a, "high"_a, "threads"_a)
-        .def("events", &events_of<float>, "slopes"_a, "low"_a, "high"_a, "bins"_a, "threads"_a)
-        .def("events", &events_of<double>, "slopes"_a, "low"_a, "high"_a, "bins"_a, "threads"_a)
-        .def("around", &events_beside<float>, "slopes"_a, "low"_a, "high"_a, "edge"_a, "threads"_a)
-        .def("around", &events_beside<double>, "slopes"_a, "low"_a, "high"_a, "edge"_a, "threads"_a)
+        .def("outline", &outline_of<float>, "slopes"_a, "low"_a, "high"_a, "threads"_a, nb::keep_alive<0, 1>())
+        .def("outline", &outline_of<double>, "slopes"_a, "low"_a, "high"_a, "threads"_a, nb::keep_alive<0, 1>())
         .def(
             "best_as_published",
             [](HeldSearch& self, In<double> slopes, int threads) {

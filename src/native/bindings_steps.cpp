@@ -18,26 +18,10 @@ std::int64_t ranked(StepSearch& self, In<double> scores, int threads) {
     return self.rank(spanned(scores), threads);
 }
 
-nb::tuple outline(StepSearch& self, In<double> slopes, double low, double high, int threads) {
+std::unique_ptr<Outline> outline(StepSearch& self, In<double> slopes, double low, double high, int threads) {
     const auto along = checked_slopes(self, slopes);
-    std::vector<std::uint32_t> numbers;
-    std::vector<std::int64_t> change, up;
-    std::optional<StepSearch::Outline> found;
-    {
-        nb::gil_scoped_release release;
-        found.emplace(self.outline(along, low, high, threads));
-        found->histogram.each(
-            [&](std::uint32_t number, const Histogram::Bin& bin) { numbers.push_back(number), change.push_back(bin.change), up.push_back(bin.up); });
-    }
-    return nb::make_tuple(array(std::move(numbers)), array(std::move(change)), array(std::move(up)), found->left, found->right, found->ties);
-}
-
-nb::tuple events(const StepSearch& self, In<std::uint32_t> bins) {
-    for (std::size_t i = 0; i < bins.size(); ++i) require(bins(i) < 2 * Histogram::half, "bins must be numbers of bins");
-    std::vector<double> at;
-    std::vector<std::int64_t> change;
-    for (const FixedEvent& event : self.events_in(spanned(bins))) at.push_back(event.at), change.push_back(event.change);
-    return nb::make_tuple(array(std::move(at)), array(std::move(change)));
+    nb::gil_scoped_release release;
+    return std::make_unique<StepOutline>(self, along, low, high, threads);
 }
 
 nb::tuple jumps(const StepSearch& self, In<double> slopes, double low, double high, int threads) {
@@ -64,8 +48,6 @@ void bind_steps(nb::module_& m) {
         .def("counted", [](const StepSearch& self) { return array(std::vector<std::uint8_t>(self.counted())); })
         .def("peak", &StepSearch::peak)
         .def("outline", &outline, "slopes"_a, "low"_a, "high"_a, "threads"_a)
-        .def("events", &events, "bins"_a)
-        .def("around", &StepSearch::around, "edge"_a, "low"_a, "high"_a)
         .def("jumps", &jumps, "slopes"_a, "low"_a, "high"_a, "threads"_a);
 }
 

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <optional>
-#include <span>
+#include <iterator>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -18,9 +17,6 @@ namespace exactrank {
 class BinSet {
 public:
     explicit BinSet(bool all = false) : in_(2 * std::size_t{Histogram::half}, all) {}
-    explicit BinSet(std::span<const std::uint32_t> bins) : BinSet() {
-        for (const std::uint32_t number : bins) in_[number] = true;
-    }
     bool has(std::uint32_t number) const { return in_[number]; }
     bool includes(const BinSet& other) const {
         return std::equal(in_.begin(), in_.end(), other.in_.begin(), [](std::uint8_t own, std::uint8_t theirs) { return own >= theirs; });
@@ -60,49 +56,27 @@ inline BinSet likely_bins(const Histogram& sample, std::int64_t left, std::int64
 }
 
 // The bins beside an edge, of those that hold something: the last before it, and the first that is not.
-inline BinSet bins_beside(const Histogram& histogram, std::uint32_t edge) {
-    std::optional<std::uint32_t> below, above;
-    histogram.each([&](std::uint32_t number, const Histogram::Bin&) {
-        if (number < edge) below = number;
-        if (number >= edge && !above) above = number;
-    });
+inline BinSet bins_beside(const Sums& sums, std::uint32_t edge) {
+    const auto above = std::partition_point(sums.begin(), sums.end(), [&](const auto& sum) { return sum.first < edge; });
     BinSet beside;
-    for (const auto& number : {below, above})
-        if (number) beside.add(*number);
+    if (above != sums.begin()) beside.add(std::prev(above)->first);
+    if (above != sums.end()) beside.add(above->first);
     return beside;
 }
 
-// The events of all lists that lie in some bins, in order, and what happens at 0 itself where that bin is among them.
-inline std::vector<FixedEvent> events_in(const std::vector<std::vector<Event>>& events, const BinSet& bins, const FixedPoint& fixed,
-                                         std::optional<std::int64_t> at_zero, int threads) {
+// The events of all lists that lie in some bins.
+inline std::vector<FixedEvent> events_in(const std::vector<std::vector<Event>>& events, const BinSet& bins, const FixedPoint& fixed, int threads) {
     std::vector<std::size_t> first(events.size() + 1);
     auto is_wanted = [&](const Event& event) { return bins.has(Histogram::bin_of(event.at)); };
     parallel_for(events.size(), threads, [&](std::size_t b) { first[b + 1] = std::count_if(events[b].begin(), events[b].end(), is_wanted); });
     std::partial_sum(first.begin(), first.end(), first.begin());
-    const bool zero = at_zero && bins.has(Histogram::half);
-    std::vector<FixedEvent> all(first.back() + zero);
+    std::vector<FixedEvent> all(first.back());
     parallel_for(events.size(), threads, [&](std::size_t b) {
         auto out = all.begin() + static_cast<std::ptrdiff_t>(first[b]);
         for (const Event& event : events[b])
             if (is_wanted(event)) *out++ = {event.at, fixed(event.change)};
     });
-    if (zero) all.back() = {0.0, *at_zero};
-    sort_long(all.begin(), all.end(), [](const FixedEvent& a, const FixedEvent& b) { return a.at != b.at ? a.at < b.at : a.change < b.change; });
     return all;
-}
-
-// The last event of all lists before the bin `edge`, or `low`, and the first that is not before it, or `high`.
-inline std::pair<double, double> events_around(const std::vector<std::vector<Event>>& events, std::uint32_t edge, double low, double high, int threads) {
-    std::vector<std::pair<double, double>> parts(events.size(), {low, high});
-    parallel_for(events.size(), threads, [&](std::size_t b) {
-        for (const Event& event : events[b]) {
-            const bool below = Histogram::bin_of(event.at) < edge;
-            parts[b].first = std::max(parts[b].first, below ? event.at : low);
-            parts[b].second = std::min(parts[b].second, below ? high : event.at);
-        }
-    });
-    for (const auto& part : parts) low = std::max(low, part.first), high = std::min(high, part.second);
-    return {low, high};
 }
 
 }  // namespace exactrank

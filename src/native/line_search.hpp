@@ -13,13 +13,14 @@
 #include <atomic>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <tuple>
 
 #include "best_interval.hpp"
 #include "bound_measure.hpp"
 #include "crossings.hpp"
-#include "kept_events.hpp"
 #include "kernel.hpp"
+#include "outline.hpp"
 #include "streamed_best.hpp"
 
 namespace exactrank {
@@ -48,7 +49,6 @@ public:
         has_ties_.resize(queries), alike_.resize(queries), left_out_.resize(queries);
         counted_.resize(queries);
         weigh(measure, total, peak);
-        events_.resize(starts_.size() - 1), unkept_.resize(starts_.size() - 1);
     }
     std::size_t documents() const { return worth_.size(); }
     std::size_t queries() const { return value_.size(); }
@@ -61,6 +61,7 @@ public:
     // Takes the scores at 0 of the searches to come, and returns the value there.
     std::int64_t rank(std::span<const double> scores, int threads) {
         score_ = scores;
+        ++rankings_;
         parallel_for(starts_.size() - 1, threads, [&](std::size_t b) {
             RankScratch scratch;
             for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) rank_one(q, scratch);
@@ -69,65 +70,72 @@ public:
         for (const double value : value_) sum += fixed_(value);
         return sum;
     }
+    std::size_t rankings() const { return rankings_; }
+
     // Is there a value? Else it is what it comes to: not a number, or infinite.
     bool has_value() const { return std::isfinite(peak_) && total_weight_ > 0; }
     double no_value() const { return std::accumulate(value_.begin(), value_.end(), 0.0); }
 
-    // What is known of the function along a line: its events' histogram, and its values beside 0.
-    struct Outline {
-        const Histogram& histogram;
-        std::int64_t left, right;
-        bool ties;  // may these two differ?
+    // One side of a query whose events are too many to be kept.
+    struct Unkept {
+        std::size_t query;
+        double sign;
     };
+    // What was found along a line: the sums of all events by bins, those in some bins, and the values beside 0.
+    struct Found {
+        Sums sums;
+        std::vector<std::vector<Event>> events;   // by block
+        std::vector<std::vector<Unkept>> unkept;  // by block
+        BinSet kept;                              // whose events are at hand
+        std::int64_t left = 0, right = 0;
+    };
+    bool has_ties() const {
+        return std::any_of(has_ties_.begin(), has_ties_.end(), [](std::uint8_t t) { return t != 0; });
+    }
     template <class Slope>
-    Outline outline(const Along<Slope>& along, int threads) {
+    void search_along(const Along<Slope>& along, Found& found, int threads) {
         std::vector<std::size_t> sample, others;
         for (std::size_t b = 0; b + 1 < starts_.size(); ++b) (starts_.size() - 1 <= room_.blocks || b % one_in == 0 ? sample : others).push_back(b);
         total_.clear();
-        for (auto& events : events_) events = {};
-        kept_ = BinSet(true);
-        Beside found = search_blocks(along, sample, &total_, threads);
-        const bool all = std::any_of(sample.begin(), sample.end(), [&](std::size_t b) { return !unkept_[b].empty(); });
+        found.events.assign(starts_.size() - 1, {}), found.unkept.resize(starts_.size() - 1);
+        found.kept = BinSet(true);
+        Beside beside = search_blocks(along, sample, found, true, threads);
+        const bool all = std::any_of(sample.begin(), sample.end(), [&](std::size_t b) { return !found.unkept[b].empty(); });
         if (!others.empty()) {
             if (!all) {
-                kept_ = likely_bins(total_, found.left, found.right, events_, share_kept);
-                for (const std::size_t b : sample) keep_likely(events_[b]);
+                found.kept = likely_bins(total_, beside.left, beside.right, found.events, share_kept);
+                for (const std::size_t b : sample) keep_likely(found.events[b], found.kept);
             }
-            const Beside more = search_blocks(along, others, &total_, threads);
-            found = {found.left + more.left, found.right + more.right};
+            const Beside more = search_blocks(along, others, found, true, threads);
+            beside = {beside.left + more.left, beside.right + more.right};
         }
-        const bool ties = std::any_of(has_ties_.begin(), has_ties_.end(), [](std::uint8_t t) { return t != 0; });
-        return {total_, found.left, found.right, ties};
+        found.sums = sums_of(total_), found.left = beside.left, found.right = beside.right;
     }
-    // Of the last outline, which was along the same line and whose events were all kept.
+    // The events in some bins of what was found along the same line, from the same scores.
     template <class Slope>
-    std::vector<FixedEvent> events_in_bins(const Along<Slope>& along, const BinSet& bins, std::optional<std::int64_t> at_zero, int threads) {
-        keep(along, bins, threads);
-        return events_in(events_, bins, fixed_, at_zero, threads);
-    }
-    template <class Slope>
-    std::pair<double, double> around(const Along<Slope>& along, std::uint32_t edge, double low, double high, int threads) {
-        keep(along, bins_beside(total_, edge), threads);
-        return events_around(events_, edge, low, high, threads);
+    std::vector<FixedEvent> events_in_bins(const Along<Slope>& along, Found& found, const BinSet& bins, int threads) {
+        keep(along, found, bins, threads);
+        return events_in(found.events, bins, fixed_, threads);
     }
     template <class Slope>
     Best best(const Along<Slope>& along, int threads) {
-        const Outline found = outline(along, threads);
+        search_along(along, found_, threads);
         FixedBest best;
-        if (std::any_of(unkept_.begin(), unkept_.end(), [](const auto& sides) { return !sides.empty(); })) {
-            keep(along, BinSet(true), threads);
-            Outwards leftwards{sources(along.slopes, -1, -along.low), -1, -along.low, found.left, fixed_};
-            Outwards rightwards{sources(along.slopes, +1, along.high), +1, along.high, found.right, fixed_};
-            best = streamed_best(leftwards, rightwards, found.ties);
+        if (std::any_of(found_.unkept.begin(), found_.unkept.end(), [](const auto& sides) { return !sides.empty(); })) {
+            keep(along, found_, BinSet(true), threads);
+            Outwards leftwards{sources(along.slopes, -1, -along.low), -1, -along.low, found_.left, fixed_};
+            Outwards rightwards{sources(along.slopes, +1, along.high), +1, along.high, found_.right, fixed_};
+            best = streamed_best(leftwards, rightwards, has_ties());
         } else {
-            const auto at_zero = found.ties ? std::optional(found.right - found.left) : std::nullopt;
-            if (at_zero) total_.add(Histogram::half, {*at_zero, std::max<std::int64_t>(*at_zero, 0)});
-            const EventSource events{[&](const std::vector<std::uint32_t>& bins) { return events_in_bins(along, BinSet(bins), at_zero, threads); },
-                                     [&](std::uint32_t edge, double from, double to) {
-                                         if (at_zero) (edge > Histogram::half ? from : to) = edge > Histogram::half ? std::max(from, 0.0) : std::min(to, 0.0);
-                                         return around(along, edge, from, to, threads);
-                                     }};
-            best = BestInterval(events, total_, found.left, fixed_).find(along.low, along.high);
+            const auto at_zero = has_ties() ? std::optional(found_.right - found_.left) : std::nullopt;
+            const BestInterval search(found_.sums, found_.left, at_zero, fixed_, along.low, along.high);
+            auto events = [&](const BinSet& bins) { return events_in_bins(along, found_, bins, threads); };
+            const std::vector<std::uint32_t> bins = search.bins();
+            const auto inside = bins.empty() ? std::nullopt : search.inside(events(Bins{search.shift(), bins}.wide()));
+            const std::uint32_t edge = search.edge();
+            best = inside ? *inside
+                          : std::apply([&](double below, double above) { return search.at_edge(below, above); },
+                                       around(events(bins_beside(found_.sums, edge)), edge, along.low, along.high));
         }
         return {best.low, best.high, has_value() ? fixed_.back(best.value) : no_value()};
     }
@@ -236,9 +244,9 @@ private:
     struct Beside {
         std::int64_t left = 0, right = 0;
     };
-    // Searches along the queries of some blocks: keeps their events in the bins kept_, and adds all of them to the histogram, if one is given.
+    // Searches along the queries of some blocks: keeps their events in the bins that are kept, and adds all of them to the histogram, if `anew`.
     template <class Slope>
-    Beside search_blocks(const Along<Slope>& along, std::span<const std::size_t> blocks, Histogram* histogram, int threads) {
+    Beside search_blocks(const Along<Slope>& along, std::span<const std::size_t> blocks, Found& found, bool anew, int threads) {
         std::vector<Beside> beside(starts_.size() - 1);
         const std::size_t lanes = std::min<std::size_t>(std::max(threads, 1), blocks.size());
         histograms_.resize(std::max(lanes, histograms_.size()));  // one for each thread: sums of whole numbers are the same in any order
@@ -247,12 +255,12 @@ private:
             LaneScratch scratch{histograms_[lane]};
             for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < blocks.size();) {
                 breathe();
-                beside[blocks[i]] = search_block(along, blocks[i], scratch);
+                beside[blocks[i]] = search_block(along, blocks[i], found, scratch);
             }
         });
         Beside sum;
         for (const Beside& each : beside) sum.left += each.left, sum.right += each.right;
-        for (std::size_t lane = 0; histogram && lane < lanes; ++lane) histogram->add(histograms_[lane]);
+        for (std::size_t lane = 0; anew && lane < lanes; ++lane) total_.add(histograms_[lane]);
         return sum;
     }
     struct LaneScratch {
@@ -262,49 +270,43 @@ private:
         std::vector<Event> events, kept;  // of a query, and of a block
     };
     template <class Slope>
-    Beside search_block(const Along<Slope>& along, std::size_t b, LaneScratch& scratch) {
+    Beside search_block(const Along<Slope>& along, std::size_t b, Found& found, LaneScratch& scratch) {
         Beside sum;
-        unkept_[b].clear();
+        found.unkept[b].clear();
         scratch.kept.clear();
         for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) {
             scratch.events.clear();
-            sum.right += fixed_(along.high > 0 ? search(along.slopes, q, +1, along.high, scratch, b) : value_[q]);
-            sum.left += fixed_(along.low < 0 ? search(along.slopes, q, -1, -along.low, scratch, b) : value_[q]);
+            sum.right += fixed_(along.high > 0 ? search(along.slopes, q, +1, along.high, scratch, found.unkept[b]) : value_[q]);
+            sum.left += fixed_(along.low < 0 ? search(along.slopes, q, -1, -along.low, scratch, found.unkept[b]) : value_[q]);
             for (const Event& event : scratch.events) {
                 const std::int64_t change = fixed_(event.change);
                 if (change == 0) continue;  // less than the unit of all sums
                 const std::uint32_t bin = Histogram::bin_of(event.at);
-                scratch.histogram.add(bin, {change, std::max<std::int64_t>(change, 0)});
-                if (kept_.has(bin)) scratch.kept.push_back(event);
+                scratch.histogram.add(bin, Histogram::Bin::of(change));
+                if (found.kept.has(bin)) scratch.kept.push_back(event);
             }
         }
-        events_[b] = std::vector<Event>(scratch.kept.begin(), scratch.kept.end());
+        found.events[b] = std::vector<Event>(scratch.kept.begin(), scratch.kept.end());
         return sum;
     }
-    void keep_likely(std::vector<Event>& events) const {
-        std::erase_if(events, [&](const Event& event) { return !kept_.has(Histogram::bin_of(event.at)); });
+    static void keep_likely(std::vector<Event>& events, const BinSet& likely) {
+        std::erase_if(events, [&](const Event& event) { return !likely.has(Histogram::bin_of(event.at)); });
         events.shrink_to_fit();
     }
     // Sees to it that the events in some bins are kept.
     template <class Slope>
-    void keep(const Along<Slope>& along, const BinSet& bins, int threads) {
-        if (kept_.includes(bins)) return;
-        kept_.add(bins);
+    void keep(const Along<Slope>& along, Found& found, const BinSet& bins, int threads) {
+        if (found.kept.includes(bins)) return;
+        found.kept.add(bins);
         std::vector<std::size_t> blocks(starts_.size() - 1);
         std::iota(blocks.begin(), blocks.end(), 0);
-        search_blocks(along, blocks, nullptr, threads);
+        search_blocks(along, blocks, found, false, threads);
     }
     // Lines that matter on one side of a query, and its value right beside 0.
     struct LaidOut {
         std::int32_t lines;
         double beside;
     };
-    // One side of a query whose events are too many to be kept.
-    struct Unkept {
-        std::size_t query;
-        double sign;
-    };
-
     template <class Slope>
     LaidOut lay_out(std::span<const Slope> slopes, std::size_t q, double sign, double limit, SideScratch& side) const {
         const std::int32_t n = retrieved_[q];
@@ -331,14 +333,14 @@ private:
         for (std::int32_t p = 0; p < n; ++p) side.end[p] = std::isinf(limit) ? side.slope[p] : side.score[p] + limit * side.slope[p];
         return {keep_those_that_matter(side, n, cutoff_), value};
     }
-    // Appends the events of one side of a query, which is in block b, and returns its value right beside 0.
+    // Appends the events of one side of a query, or the side to those that are `unkept`, and returns its value right beside 0.
     template <class Slope>
-    double search(std::span<const Slope> slopes, std::size_t q, double sign, double limit, LaneScratch& scratch, std::size_t b) {
+    double search(std::span<const Slope> slopes, std::size_t q, double sign, double limit, LaneScratch& scratch, std::vector<Unkept>& unkept) {
         SideScratch& side = scratch.side;
         std::vector<Event>& events = scratch.events;
         const auto [m, beside] = lay_out(slopes, q, sign, limit, side);
         if (m > room_.lines) {
-            if (!keep_all(windows(side, m, limit), sign, events)) unkept_[b].push_back({q, sign});
+            if (!keep_all(windows(side, m, limit), sign, events)) unkept.push_back({q, sign});
         } else if (few_are_useful(side, m)) {
             append_one_by_one(side, m, limit, discount_.data(), sign, events);
         } else if (m > 0) {
@@ -373,10 +375,10 @@ private:
         std::vector<Source> found;
         std::vector<Event> kept;
         SideScratch side;
-        for (std::size_t b = 0; b < unkept_.size(); ++b) {
-            for (const Event& event : events_[b])
+        for (std::size_t b = 0; b < found_.unkept.size(); ++b) {
+            for (const Event& event : found_.events[b])
                 if (std::signbit(event.at) == (sign < 0)) kept.push_back({sign * event.at, sign * event.change});
-            for (const Unkept& unkept : unkept_[b]) {
+            for (const Unkept& unkept : found_.unkept[b]) {
                 if (unkept.sign != sign) continue;
                 const std::int32_t m = lay_out(slopes, unkept.query, sign, limit, side).lines;
                 found.emplace_back(windows(side, m, limit));
@@ -406,11 +408,33 @@ private:
     std::vector<std::uint8_t> counted_;           // is the query not skipped?
     double total_weight_ = 0, peak_ = 0;
     FixedPoint fixed_;
-    std::vector<std::vector<Event>> events_;   // by block
-    std::vector<std::vector<Unkept>> unkept_;  // by block
-    std::vector<Histogram> histograms_;        // by thread
+    std::vector<Histogram> histograms_;  // by thread
     Histogram total_;
-    BinSet kept_;  // whose events are at hand
+    Found found_;               // of the last search for the best interval
+    std::size_t rankings_ = 0;  // how often scores were taken
+};
+
+// What a search knows along a line; it must outlive this, and so must slopes. Where it has taken other scores since, this is of no use.
+template <class Slope>
+class LineOutline : public Outline {
+public:
+    LineOutline(LineSearch& search, const Along<Slope>& along, int threads)
+        : Outline(along.low, along.high), search_(search), along_(along), rankings_(search.rankings()) {
+        search.search_along(along, found_, threads);
+        sums_ = std::move(found_.sums), left_ = found_.left, right_ = found_.right, ties_ = search.has_ties();
+    }
+
+protected:
+    std::vector<FixedEvent> events_in(const BinSet& bins, int threads) override {
+        if (rankings_ != search_.rankings()) throw std::invalid_argument("the search has taken other scores since this outline was made");
+        return search_.events_in_bins(along_, found_, bins, threads);
+    }
+
+private:
+    LineSearch& search_;
+    Along<Slope> along_;
+    LineSearch::Found found_;
+    std::size_t rankings_;
 };
 
 }  // namespace exactrank

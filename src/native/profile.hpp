@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "best_interval.hpp"
+#include "outline.hpp"
 #include "sweep.hpp"
 #include "threads.hpp"
 
@@ -46,12 +46,7 @@ class StepSearch {
 public:
     // Of a part of all queries, `total` is the weight of all that count and `peak` what none exceeds.
     StepSearch(const BoundMeasure& measure, std::optional<double> total, std::optional<double> peak)
-        : measure_(measure),
-          starts_(query_blocks(measure.indptr)),
-          counted_(measure.queries()),
-          score_(measure.documents()),
-          events_(starts_.size() - 1),
-          histograms_(starts_.size() - 1) {
+        : measure_(measure), starts_(query_blocks(measure.indptr)), counted_(measure.queries()), score_(measure.documents()) {
         double sum = 0;
         Scratch scratch;
         Breath breath;
@@ -85,48 +80,34 @@ public:
             return sum;
         });
     }
-    // What is known of the function along a line: its events' histogram, and its values beside 0.
-    struct Outline {
-        const Histogram& histogram;
-        std::int64_t left, right;
-        bool ties;  // may these two differ?
+    // What is found along a line.
+    struct Found {
+        Sums sums;
+        std::vector<std::vector<FixedEvent>> events;  // by block
+        std::int64_t left = 0, right = 0;
+        bool ties = false;
     };
-    Outline outline(std::span<const double> slopes, double low, double high, int threads) {
-        std::vector<std::int64_t> left(starts_.size() - 1), right(starts_.size() - 1);
-        std::vector<std::uint8_t> ties(starts_.size() - 1);
+    Found search_along(std::span<const double> slopes, double low, double high, int threads) {
+        Found found;
+        const std::size_t blocks = starts_.size() - 1;
+        std::vector<std::int64_t> left(blocks), right(blocks);
+        std::vector<std::uint8_t> ties(blocks);
+        found.events.resize(blocks);
         const std::int64_t here = over_blocks(threads, [&](std::size_t b) {
-            events_[b].clear(), histograms_[b].clear();
-            const std::int64_t sum = swept({score_, slopes, low, high}, b, [&](std::size_t q, const Jump& jump) {
+            return swept({score_, slopes, low, high}, b, [&](std::size_t q, const Jump& jump) {
                 if (jump.at == 0)
                     left[b] -= fixed(q, jump.to), right[b] += fixed(q, jump.from), ties[b] = 1;
                 else
-                    events_[b].push_back({jump.at, fixed(q, jump.to + jump.from)});
+                    found.events[b].push_back({jump.at, fixed(q, jump.to + jump.from)});
             });
-            for (const FixedEvent& event : events_[b]) histograms_[b].add(Histogram::bin_of(event.at), {event.change, std::max<std::int64_t>(event.change, 0)});
-            return sum;
         });
         total_.clear();
-        for (const Histogram& histogram : histograms_) total_.add(histogram);
-        return {total_, std::accumulate(left.begin(), left.end(), here), std::accumulate(right.begin(), right.end(), here),
-                std::count(ties.begin(), ties.end(), 1) > 0};
-    }
-    // The events of the last outline that lie in some bins.
-    std::vector<FixedEvent> events_in(std::span<const std::uint32_t> bins) const {
-        std::vector<std::uint8_t> wanted(2 * std::size_t{Histogram::half});
-        for (const std::uint32_t number : bins) wanted[number] = 1;
-        std::vector<FixedEvent> all;
-        for (const auto& events : events_)
-            std::copy_if(events.begin(), events.end(), std::back_inserter(all), [&](const FixedEvent& event) { return wanted[Histogram::bin_of(event.at)]; });
-        return all;
-    }
-    // Its last event before the bin `edge`, or `low`, and the first that is not before it, or `high`.
-    std::pair<double, double> around(std::uint32_t edge, double low, double high) const {
-        for (const auto& events : events_)
-            for (const FixedEvent& event : events) {
-                const bool below = Histogram::bin_of(event.at) < edge;
-                (below ? low : high) = below ? std::max(low, event.at) : std::min(high, event.at);
-            }
-        return {low, high};
+        for (const auto& events : found.events)
+            for (const FixedEvent& event : events) total_.add(Histogram::bin_of(event.at), Histogram::Bin::of(event.change));
+        found.sums = sums_of(total_);
+        found.left = std::accumulate(left.begin(), left.end(), here), found.right = std::accumulate(right.begin(), right.end(), here);
+        found.ties = std::count(ties.begin(), ties.end(), 1) > 0;
+        return found;
     }
 
     // All jumps of the function along a line, in order, and its value at 0.
@@ -192,9 +173,34 @@ private:
     std::vector<double> score_;          // at 0
     double total_weight_ = 0, peak_ = 1;
     FixedPoint fixed_;
-    std::vector<std::vector<FixedEvent>> events_;  // by block
-    std::vector<Histogram> histograms_;
     Histogram total_;
+};
+
+// What such a search knows along a line.
+class StepOutline : public Outline {
+public:
+    StepOutline(StepSearch& search, std::span<const double> slopes, double low, double high, int threads) : Outline(low, high) {
+        StepSearch::Found found = search.search_along(slopes, low, high, threads);
+        sums_ = std::move(found.sums), left_ = found.left, right_ = found.right, ties_ = found.ties;
+        events_ = std::move(found.events);
+    }
+    // Of all events, since some change nothing, and are in no sum.
+    std::pair<double, double> beside(std::uint32_t edge, int) override {
+        std::pair<double, double> ends(low_, high_);
+        for (const auto& events : events_) ends = around(events, edge, ends.first, ends.second);
+        return ends;
+    }
+
+protected:
+    std::vector<FixedEvent> events_in(const BinSet& bins, int) override {
+        std::vector<FixedEvent> all;
+        for (const auto& events : events_)
+            std::copy_if(events.begin(), events.end(), std::back_inserter(all), [&](const FixedEvent& event) { return bins.has(Histogram::bin_of(event.at)); });
+        return all;
+    }
+
+private:
+    std::vector<std::vector<FixedEvent>> events_;  // by block
 };
 
 // The jumps of each query by itself, one query after the other, and each query's value at 0.

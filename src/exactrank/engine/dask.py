@@ -42,6 +42,8 @@ class DaskEngine(Engine):
     Models do not depend on the number of workers, on how the data is cut, or on workers that are lost on the way.
     """
 
+    documents_per_round = 250_000
+
     def __init__(self, client: Any, *, silence: float = 30.0, limit: float = 3600.0) -> None:
         if not silence > 0 or not limit > 0:
             raise SettingError(f"silence and limit are numbers of seconds above 0, got {silence} and {limit}")

@@ -69,6 +69,8 @@ Question = Callable[[Part], A]
 class Engine(ABC):
     """Who answers for data in several files."""
 
+    documents_per_round: ClassVar[int] = 0  #: a question takes a worker as long as work on this number of documents, whatever is asked
+
     @property
     @abstractmethod
     def workers(self) -> int:

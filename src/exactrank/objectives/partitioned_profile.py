@@ -5,13 +5,16 @@ on all queries at once.
 
 Where a search stands is told by where the round over the weights began and by the moves since, so that any worker can go there:
 scores are moved as `Place` moves them, to the bit. Where an optimizer says which directions come one after the other, the value of a step
-comes with the outline along the next one, in one round.
+comes with the outline along the next one, in one round. Where a search led nowhere, the next ones start from the same place, so that
+several of them can be made in the same rounds: twice as many each time, until one leads on, and what was found for the others is of no
+use. That is done where a round takes longer than the work on so many lines.
 """
 
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +23,15 @@ from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.objectives.line_search import Point
 from exactrank.objectives.linear_profile import Direction, Theta, columns_of
-from exactrank.objectives.partitioned_search import KEPT, PartitionedLine, PartitionedSearch, State
+from exactrank.objectives.partitioned_search import KEPT, Along, PartitionedLine, PartitionedSearch, State
 from exactrank.objectives.step_function import Interval, StepFunction
+from exactrank.objectives.summed_steps import Outline
 
+Known = TypeVar("Known")
 Move = tuple[Direction, float]
 Reach = Callable[[Direction, Theta], tuple[float, float]]  #: how far to look along a direction
-Along = tuple[Direction, float, float]  #: a direction, and how far to look along it: low and high
+#: How many lines are searched at once at most.
+MOST_AT_ONCE = 8
 
 
 class Features(Protocol):
@@ -56,13 +62,17 @@ class PartitionedProfile:
         """Searches will be along ``directions``, in turn, as far as ``reach`` says from where they are."""
         self._directions, self._reach = directions, reach
 
-    def next_after(self, direction: Direction | None, theta: Theta) -> Along | None:
-        """What will be asked for at ``theta``, after a step along ``direction`` or at first."""
-        turn = 0 if direction is None else next((i + 1 for i, one in enumerate(self._directions) if _same(one, direction)), math.inf)
-        if self._reach is None or turn >= len(self._directions):
-            return None
-        coming = self._directions[int(turn)]
-        return coming, *self._reach(coming, theta)
+    @cached_property
+    def at_once(self) -> int:
+        """How many lines are worth a round of their own only together."""
+        engine, documents = self.search.data.engine, self.search.data.n_documents
+        return min(MOST_AT_ONCE, 1 + engine.documents_per_round * engine.workers // documents)
+
+    def coming(self, after: Direction | None, theta: Theta, count: int) -> list[Along]:
+        """The ``count`` lines that will be asked for at ``theta``, if all searches on the way lead nowhere: at first, or ``after`` one."""
+        turn = 0 if after is None else next((i + 1 for i, one in enumerate(self._directions) if _same(one, after)), len(self._directions))
+        directions = self._directions[turn : turn + count]
+        return [] if self._reach is None else [(direction, *self._reach(direction, theta)) for direction in directions]
 
     def value(self, theta: Theta) -> float:
         """The mean of the measure at ``theta``."""
@@ -70,7 +80,7 @@ class PartitionedProfile:
 
     def at(self, theta: Theta) -> "PartitionedPlace":
         """The place to search from."""
-        return PartitionedPlace(self, theta, self._path(theta), self.next_after(None, theta))
+        return PartitionedPlace(self, theta, self._path(theta), self.coming(None, theta, 1))
 
     def _path(self, theta: Theta) -> "Path":
         return Path(np.array(theta), (), self.features)
@@ -80,21 +90,40 @@ def _same(one: Direction, other: Direction) -> bool:
     return one == other if isinstance(one, int) and isinstance(other, int) else one is other
 
 
-class PartitionedPlace:
-    """A point in weight space with the value there, and the outlines ``ahead``, where it is known what comes next."""
+def _known(those: Sequence[tuple[Along, Known]], line: Along) -> Known | None:
+    """What is known of ``line``."""
+    return next((known for own, known in those if _same(own[0], line[0]) and own[1:] == line[1:]), None)
 
-    def __init__(self, problem: PartitionedProfile, theta: Theta, path: "Path", ahead: Along | None = None) -> None:
-        self.theta, self._problem, self._path, self._ahead = theta, problem, path, ahead
-        more: dict[str, Any] = {} if ahead is None else dict(zip(("direction", "low", "high"), ahead, strict=True))
-        answers = problem.search.ask(path, "value", **more)
-        self.value = problem.search.scale().value([value for value, _ in answers])
-        self._outlines = [outline for _, outline in answers]
+
+class PartitionedPlace:
+    """A point in weight space with the value there, and what the parts know of the lines ``ahead``, which will be asked for."""
+
+    def __init__(self, problem: PartitionedProfile, theta: Theta, path: "Path", ahead: Sequence[Along] = ()) -> None:
+        self.theta, self._problem, self._path = theta, problem, path
+        self.value, outlines = problem.search.values(path, ahead)
+        self._ahead: list[tuple[Along, list[Outline]]] = list(zip(ahead, outlines, strict=True))
+        self._found: list[tuple[Along, Interval]] = []
 
     def best(self, direction: Direction, low: float = -math.inf, high: float = math.inf) -> Interval:
         """The interval of alpha, low <= 0 <= high, where the measure is largest."""
-        ahead = self._ahead
-        known = ahead is not None and _same(ahead[0], direction) and ahead[1:] == (low, high)
-        return self._line(direction, low, high).best(self._outlines if known else None)
+        asked = direction, low, high
+        found = _known(self._found, asked)
+        if found is None:
+            self._search(asked)
+            found = _known(self._found, asked)
+        assert found is not None
+        return found
+
+    def _search(self, asked: Along) -> None:
+        """Along the line that is ``asked`` for; with it along those that will be, where that costs no round of their own."""
+        search, path = self._problem.search, self._path
+        if _known(self._ahead, asked) is None:
+            others = min(2 * len(self._found), self._problem.at_once) - 1
+            lines = [asked, *self._problem.coming(asked[0], self.theta, max(others, 0))]
+            self._ahead = list(zip(lines, search.values(path, lines)[1], strict=True))
+        lines, outlines = [line for line, _ in self._ahead], [own for _, own in self._ahead]
+        self._found += zip(lines, search.best(path, lines, outlines), strict=True)
+        self._ahead = []
 
     def profile(self, direction: Direction) -> StepFunction:
         """The whole function, with all its breakpoints."""
@@ -117,7 +146,7 @@ class PartitionedPlace:
         else:
             theta += alpha * direction
         path = replace(self._path, moves=(*self._path.moves, (direction, alpha)))
-        return PartitionedPlace(self._problem, theta, path, self._problem.next_after(direction, theta))
+        return PartitionedPlace(self._problem, theta, path, self._problem.coming(direction, theta, 1))
 
     def _line(self, direction: Direction, low: float = -math.inf, high: float = math.inf) -> PartitionedLine:
         return PartitionedLine(self._problem.search, self._path, direction, low, high)

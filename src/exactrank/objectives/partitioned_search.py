@@ -21,14 +21,15 @@ from exactrank.engine.engine import Part, Partitioned
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.ideal_likelihood import Curves, IdealLikelihood, likeliest, summed
 from exactrank.objectives.step_function import Interval, StepFunction
-from exactrank.objectives.summed_steps import Jumps, Outline, Scale, best_interval, whole_function
+from exactrank.objectives.summed_steps import Close, Jumps, Outline, Scale, Sought, Wanted, best_intervals, whole_function
 from exactrank.objectives.within_query import spread_by_block
 from exactrank.threads import thread_count
 
 #: Other weights of some queries, from the number of the first and their own weights; can be compared and pickled.
 Weigh = Callable[[int, PerQuery], PerQuery]
 Bind = Callable[[RankingData, int], BoundMeasure]  #: makes the measure on a part; picklable
-What = Literal["facts", "value", "outline", "events", "jumps", "spreads", "curves"]
+What = Literal["facts", "value", "events", "jumps", "spreads", "curves"]
+Along = tuple[Any, float, float]  #: a direction, as a course takes it, and how far to look along it: low <= 0 and high >= 0
 #: How many searches a part keeps: two of a bag, one per constraint.
 KEPT = 6
 #: Events of any number are kept by a part.
@@ -71,7 +72,7 @@ class State:
         self.stands: object = None  #: as the course has it
         self.scores: PerDocument = np.zeros(0)
         self.value = 0
-        self._outline: tuple[object, Any] = None, None
+        self._outlines: dict[object, _core.Outline] = {}
 
     @cached_property
     def likelihood(self) -> IdealLikelihood:
@@ -80,17 +81,23 @@ class State:
 
     def stand(self, where: object, scores: PerDocument, threads: int) -> None:
         """Take these scores for alpha = 0."""
-        self.stands, self.scores, self._outline = where, scores, (None, None)
+        self.stands, self.scores, self._outlines = where, scores, {}
         self.value = self.native.rank_part(scores, threads)
 
-    def outline(self, key: object, slopes: Callable[[], npt.NDArray[Any]], low: float, high: float, threads: int) -> Outline:
-        """Of the function along a line; the last is kept, since its events are asked for next."""
-        if self._outline[0] != (key, low, high):
-            along: Any = slopes()
-            along = along if isinstance(self.native, _core.LineSearch) else np.ascontiguousarray(along, np.float64)
-            self._outline = (key, low, high), self.native.outline(along, low, high, threads)
-        outline: Outline = self._outline[1]
-        return outline
+    def outlines(self, lines: Sequence[Along], slopes: Callable[[Any], npt.NDArray[Any]], threads: int) -> list[_core.Outline]:
+        """Of the function along ``lines``; these are kept, and no others, since their events are asked for next."""
+        keys = [(one.tobytes() if isinstance(one, np.ndarray) else one, low, high) for one, low, high in lines]
+        before, self._outlines = self._outlines, {}
+        for key, (direction, low, high) in zip(keys, lines, strict=True):
+            if key in before:
+                self._outlines[key] = before[key]
+            else:
+                self._outlines[key] = self.native.outline(self._taken(slopes(direction)), low, high, threads)
+        return [self._outlines[key] for key in keys]
+
+    def _taken(self, slopes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """As the search takes them."""
+        return slopes if isinstance(self.native, _core.LineSearch) else np.ascontiguousarray(slopes, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +112,8 @@ class Question:
     scale: Scale | None = None  #: of all parts together
     course: Course | None = None
     what: What = "facts"
-    direction: Any = None
-    low: float = -math.inf
-    high: float = math.inf
-    bins: npt.NDArray[np.uint32] | None = None
-    edge: int = 0
+    lines: tuple[Along, ...] = ()
+    wanted: tuple[Wanted, ...] = ()
     means: tuple[float | None, float | None] = (None, None)
     alpha: float = 0.0
 
@@ -136,41 +140,24 @@ class Question:
     def _answer(self, state: State, course: Course) -> object:
         native, threads = state.native, self.threads
 
-        def slopes() -> npt.NDArray[Any]:
-            return course.slopes(state, self.direction, threads)
+        def slopes(direction: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - what the course takes
+            return course.slopes(state, direction, threads)
 
-        def doubles() -> npt.NDArray[np.float64]:
-            return np.ascontiguousarray(slopes(), np.float64)
-
+        if self.what in ("value", "events"):
+            outlines = state.outlines(self.lines, slopes, threads)
+            if self.what == "events":
+                return [one.of(outlines[one.line], threads) for one in self.wanted]
+            return state.value, [Outline.of(outline) for outline in outlines]
+        ((direction, low, high),) = self.lines
+        along = slopes(direction)
         if self.what == "spreads":
-            values = zip((state.scores, np.asarray(slopes())), self.means, strict=True)
+            values = zip((state.scores, np.asarray(along)), self.means, strict=True)
             return [spread_by_block(each, state.bound.data.indptr, mean) for each, mean in values]
+        doubles = np.ascontiguousarray(along, np.float64)
         if self.what == "curves":
-            return state.likelihood.curves(state.scores, doubles(), self.alpha)
-        if self.what == "jumps":
-            assert isinstance(native, _core.StepSearch)
-            return native.jumps(doubles(), self.low, self.high, threads)
-        if self.what == "value" and self.direction is None:
-            return state.value, None
-        key = self.direction.tobytes() if isinstance(self.direction, np.ndarray) else self.direction
-        outline = state.outline(key, slopes, self.low, self.high, threads)
-        if self.what == "events":
-            assert self.bins is not None
-            return events_of(native, (slopes(), self.low, self.high), self.bins, self.edge, threads)
-        return (state.value, outline) if self.what == "value" else outline
-
-
-#: Slopes, and the ends between which to search.
-Line = tuple[npt.NDArray[Any], float, float]
-
-
-def events_of(
-    native: _core.LineSearch | _core.StepSearch, line: Line, bins: npt.NDArray[np.uint32], edge: int, threads: int
-) -> tuple[Any, Any, float, float]:
-    """Of the outline of ``line``, which was the last: its events in some bins, and beside an edge."""
-    if isinstance(native, _core.StepSearch):
-        return *native.events(bins), *native.around(edge, *line[1:])
-    return *native.events(*line, bins, threads), *native.around(*line, edge, threads)
+            return state.likelihood.curves(state.scores, doubles, self.alpha)
+        assert isinstance(native, _core.StepSearch)
+        return native.jumps(doubles, low, high, threads)
 
 
 class PartitionedSearch:
@@ -198,6 +185,21 @@ class PartitionedSearch:
     def ask(self, course: Course, what: What, *, whole: bool = False, **more: Any) -> list[Any]:  # noqa: ANN401
         """What each partition says."""
         return self.data.ask(replace(self._question, course=course, what=what, whole=whole, scale=self.scale(whole), **more))
+
+    def values(self, course: Course, lines: Sequence[Along] = ()) -> tuple[float, list[list[Outline]]]:
+        """The value where the course stands; and of each of ``lines`` what the parts know of it."""
+        answers = self.ask(course, "value", lines=tuple(lines))
+        outlines = [list(of_parts) for of_parts in zip(*(outlines for _, outlines in answers), strict=True)]
+        return self.scale().value([value for value, _ in answers]), outlines
+
+    def best(self, course: Course, lines: Sequence[Along], outlines: Sequence[Sequence[Outline]]) -> list[Interval]:
+        """The interval of each of ``lines`` where the measure is largest, from what the parts know of it."""
+
+        def ask(wanted: Sequence[Wanted]) -> list[list[Close]]:
+            return self.ask(course, "events", lines=tuple(lines), wanted=tuple(wanted))
+
+        sought = [Sought(own, low, high) for (_, low, high), own in zip(lines, outlines, strict=True)]
+        return best_intervals(sought, ask, self.scale())
 
     def scale(self, whole: bool = False) -> Scale:
         """Of all parts together."""
@@ -229,16 +231,17 @@ class PartitionedLine:
 
     def ask(self, what: What, **more: Any) -> list[Any]:  # noqa: ANN401
         """What each partition says along it."""
-        return self.search.ask(self.course, what, direction=self.direction, low=self.low, high=self.high, **more)
+        return self.search.ask(self.course, what, lines=(self.along,), **more)
 
-    def events(self, bins: npt.NDArray[np.uint32], edge: int) -> list[Any]:
-        """Places and changes of the events in ``bins``, and the events beside an edge."""
-        return self.ask("events", bins=bins, edge=edge)
+    @property
+    def along(self) -> Along:
+        """Where it leads, and how far."""
+        return self.direction, self.low, self.high
 
-    def best(self, outlines: Sequence[Outline] | None = None) -> Interval:
-        """The interval where the measure is largest; ``outlines`` are those of the parts, where they are known."""
-        found = self.ask("outline") if outlines is None else outlines
-        return best_interval(found, self, self.low, self.high, self.search.scale())
+    def best(self) -> Interval:
+        """The interval where the measure is largest."""
+        _, outlines = self.search.values(self.course, [self.along])
+        return self.search.best(self.course, [self.along], outlines)[0]
 
     def whole(self) -> StepFunction:
         """The whole function."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 from uuid import uuid4
 
 import numpy as np
@@ -30,7 +30,7 @@ from exactrank.measures.parse import parse_measure
 from exactrank.objectives.line_search_on_gpu import search_on
 from exactrank.objectives.partitioned_search import PartitionedLine, PartitionedSearch, State
 from exactrank.objectives.step_function import Interval, StepFunction
-from exactrank.objectives.summed_steps import Scale, best_interval, whole_function
+from exactrank.objectives.summed_steps import Outline, Scale, Sought, best_intervals, whole_function
 from exactrank.threads import thread_count
 
 #: The maximum number of documents of which all pairs are looked at.
@@ -104,25 +104,14 @@ class Steps:
         check_pairs(self._bound)
         t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
         outline = self._native.outline(t, low, high, self._threads)
-        return best_interval([outline], _Alone(self._native, low, high), low, high, self._scale)
+        sought = Sought([Outline.of(outline)], low, high)
+        return best_intervals([sought], lambda wanted: [[one.of(outline, self._threads) for one in wanted]], self._scale)[0]
 
     def whole(self, slopes: PerDocument | Matrix, low: float, high: float) -> StepFunction:
         """All of it between ``low`` and ``high``, which hold 0 between them."""
         check_pairs(self._bound)
         t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
         return whole_function([self._native.jumps(t, low, high, self._threads)], self._scale)
-
-
-@dataclass(frozen=True, eq=False)
-class _Alone:
-    """The events of the one part that there is."""
-
-    native: _core.StepSearch
-    low: float
-    high: float
-
-    def events(self, bins: npt.NDArray[np.uint32], edge: int) -> list[Any]:
-        return [(*self.native.events(bins), *self.native.around(edge, self.low, self.high))]
 
 
 def query_weights(data: RankingData, weight: npt.ArrayLike | None) -> PerQuery:

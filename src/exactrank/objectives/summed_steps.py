@@ -2,14 +2,16 @@
 
     f(alpha) = sum over parts of f_p(alpha),    the same in any order                                           (1)
 
-Each part gives the histogram of its events, and its values left and right of 0; the bins of their sum that can hold the optimum are then
-asked for exactly, in one more round. A whole function is made of all jumps of all parts.
+Each part gives the histogram of its events, and its values left and right of 0; the events in the bins of their sum that can hold the
+optimum are then asked for, in one more round. A part where these are very many gives their sums in narrower bins instead, of which few can
+hold it, so that what travels hardly grows with the queries. Several lines are searched at once. A whole function is made of all jumps of
+all parts.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +20,46 @@ from exactrank import _core
 from exactrank.errors import DataError
 from exactrank.objectives.step_function import Interval, StepFunction
 
-Outline = tuple[Any, ...]  #: numbers, changes and rises of the bins that hold something; values left and right of 0; may these differ?
+#: A part that has more events than this in the bins that it is asked for gives their sums, in at most this number of narrower bins.
+MOST_EVENTS, NARROW_BINS = 1 << 14, 1 << 12
+Events = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]  #: places and changes
+Sums = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.int64]]  #: numbers of bins, changes and rises there
+Close = tuple[Events, Sums, float, float]  #: events in some bins, or their sums; the last event before an edge, and the first that is not
 Jumps = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64], int]  #: places, jumps to and from them; value at 0
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """What a part tells of its share along a line: the sums of its events by bins, and its values beside 0."""
+
+    sums: Sums
+    left: int
+    right: int
+    ties: bool  #: may these two differ?
+
+    @classmethod
+    def of(cls, native: _core.Outline) -> Self:
+        """What is to be told."""
+        return cls(native.sums, native.left, native.right, native.ties)
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What is asked of each part about a line next: its events in some ``bins`` of one width, and beside the bin ``edge``."""
+
+    line: int
+    bins: npt.NDArray[np.uint32]
+    shift: int
+    edge: int
+
+    def of(self, outline: _core.Outline, threads: int) -> Close:
+        """What a part answers."""
+        return outline.close(self.bins, self.shift, self.edge, MOST_EVENTS, self.finer, threads)
+
+    @property
+    def finer(self) -> int:
+        """The shift of the bins for sums, where there are too many events."""
+        return max(0, self.shift - max(1, (NARROW_BINS // max(1, len(self.bins))).bit_length() - 1))
 
 
 @dataclass(frozen=True)
@@ -45,48 +85,45 @@ class Scale:
         return _core.from_fixed(sum(parts), self.peak) if self.total > 0 else math.nan
 
 
-class Events(Protocol):
-    """The events of all parts between the limits of a search; one answer per part."""
+@dataclass(frozen=True, eq=False)
+class Sought:
+    """A line between ``low`` <= 0 and ``high`` >= 0, and what each part knows of it."""
 
-    def events(self, bins: npt.NDArray[np.uint32], edge: int) -> Sequence[tuple[Any, Any, float, float]]:
-        """Places and changes of those that lie in ``bins``; the last before the bin ``edge``, and the first that is not."""
+    outlines: Sequence[Outline]
+    low: float
+    high: float
+
+    def search(self, scale: Scale) -> _core.BestInterval:
+        """For the interval where (1) is largest."""
+        numbers, change, up = (np.concatenate([outline.sums[i] for outline in self.outlines]) for i in range(3))
+        left, right = sum(each.left for each in self.outlines), sum(each.right for each in self.outlines)
+        at_zero = right - left if any(each.ties for each in self.outlines) else None
+        return _core.BestInterval(numbers, change, up, left, at_zero, scale.peak, self.low, self.high)
 
 
-def best_interval(outlines: Sequence[Outline], parts: Events, low: float, high: float, scale: Scale) -> Interval:
-    """The interval of alpha, low <= 0 <= high, where (1) is largest."""
+def best_intervals(lines: Sequence[Sought], ask: Callable[[Sequence[Wanted]], Sequence[Sequence[Close]]], scale: Scale) -> list[Interval]:
+    """The intervals of ``lines`` where (1) is largest; of what is wanted of some of them, ``ask`` gives what each part answers."""
     if not scale.total > 0:
-        return Interval(low, high, math.nan)
-    numbers, change, up = (np.concatenate([outline[i] for outline in outlines]) for i in range(3))
-    left, right = (sum(outline[i] for outline in outlines) for i in (3, 4))
-    ties = any(outline[5] for outline in outlines)
-    if ties:
-        numbers = np.append(numbers, np.uint32(_core.BIN_OF_ZERO))
-        change, up = np.append(change, right - left), np.append(up, max(right - left, 0))
+        return [Interval(line.low, line.high, math.nan) for line in lines]
+    found: dict[int, Interval] = {}
+    searches = {number: line.search(scale) for number, line in enumerate(lines)}
+    while searches:
+        wanted = [Wanted(number, search.bins, search.shift, search.edge) for number, search in searches.items()]
+        for one, close in zip(wanted, zip(*ask(wanted), strict=True), strict=True):
+            search, (at, change) = searches[one.line], _joined([events for events, *_ in close])
+            numbers, changes, up = _joined([sums for _, sums, *_ in close])
+            if len(numbers):
+                search.narrow(one.finer, numbers, changes, up, at, change)
+                continue
+            below, above = max(each[2] for each in close), min(each[3] for each in close)
+            found[one.line] = Interval(*search.best(at, change, below, above, scale.peak))
+            del searches[one.line]
+    return [found[number] for number in range(len(lines))]
 
-    beside: dict[int, Sequence[tuple[float, float]]] = {}  # an edge; nothing is known of it yet
-    expected: list[int] = []
 
-    def asked(bins: npt.NDArray[np.uint32], edge: int) -> Sequence[tuple[Any, Any, float, float]]:
-        found = parts.events(bins, edge)
-        beside[edge] = [each[2:] for each in found]
-        return found
-
-    def in_bins(bins: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        found = asked(bins, expected[-1])
-        at, changes = (np.concatenate([each[i] for each in found]) for i in range(2))
-        if ties and _core.BIN_OF_ZERO in bins:
-            at, changes = np.append(at, 0.0), np.append(changes, right - left)
-        order = np.lexsort((changes, at))
-        return at[order], changes[order]
-
-    def around(edge: int, low: float, high: float) -> tuple[float, float]:
-        if ties:
-            low, high = (max(low, 0.0), high) if edge > _core.BIN_OF_ZERO else (low, min(high, 0.0))
-        if edge not in beside:
-            asked(np.zeros(0, np.uint32), edge)
-        return max(low, *(each[0] for each in beside[edge])), min(high, *(each[1] for each in beside[edge]))
-
-    return Interval(*_core.best_of_outline(numbers, change, up, left, low, high, scale.peak, in_bins, around, expected.append))
+def _joined(parts: Sequence[tuple[npt.NDArray[Any], ...]]) -> tuple[npt.NDArray[Any], ...]:
+    """The arrays of all parts, one after the other."""
+    return tuple(np.concatenate(own) for own in zip(*parts, strict=True))
 
 
 def whole_function(parts: Sequence[Jumps], scale: Scale) -> StepFunction:

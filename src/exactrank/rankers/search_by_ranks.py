@@ -6,7 +6,6 @@ the sum (`exactrank.objectives.summed_steps`): the one that a single machine fin
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,9 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.bounded_gain import gentle
-from exactrank.objectives.partitioned_search import ALL_EVENTS, Line, events_of
+from exactrank.objectives.partitioned_search import ALL_EVENTS
 from exactrank.objectives.step_function import Interval
-from exactrank.objectives.summed_steps import Scale, best_interval
+from exactrank.objectives.summed_steps import Close, Outline, Scale, Sought, Sums, Wanted, best_intervals
 from exactrank.rankers.peers import Peers
 from exactrank.threads import thread_count
 from exactrank.training.judge import severe
@@ -73,28 +72,29 @@ class SearchByRanks:
 
     def best(self, slopes: PerDocument, low: float, high: float) -> Interval:
         """The interval between ``low`` and ``high``, which hold 0 between them, where the measure is largest."""
-        numbers, change, up, left, right, ties = self._native.outline(slopes, low, high, self._threads)
-        packed = self._peers.collected(np.concatenate([np.array([left, right, ties]), numbers, change, up]))
-        outlines = [(*_bins(each[3:]), int(each[0]), int(each[1]), bool(each[2])) for each in packed]
-        return best_interval(outlines, _Events(self, (slopes, low, high)), low, high, self._scale)
+        outline = self._native.outline(slopes, low, high, self._threads)
 
-    def events(self, line: Line, bins: npt.NDArray[np.uint32], edge: int) -> list[tuple[npt.NDArray[np.float64], Numbers, float, float]]:
-        """Of each rank, those of the last outline, that of ``line``: in ``bins``, and beside the bin ``edge``."""
-        at, change, before, after = events_of(self._native, line, bins, edge, self._threads)
-        packed = self._peers.collected(np.concatenate([np.array([before, after, *at]).view(np.int64), change]))
-        found = [(np.ascontiguousarray(each[: 1 + len(each) // 2]).view(np.float64), each[1 + len(each) // 2 :]) for each in packed]
-        return [(places[2:], changes, float(places[0]), float(places[1])) for places, changes in found]
+        def ask(wanted: Sequence[Wanted]) -> list[list[Close]]:
+            return [_unpacked(each) for each in self._peers.collected(_packed([one.of(outline, self._threads) for one in wanted]))]
+
+        return best_intervals([Sought(self._outlines(outline), low, high)], ask, self._scale)[0]
+
+    def _outlines(self, own: _core.Outline) -> list[Outline]:
+        """Of all ranks."""
+        packed = self._peers.collected(np.concatenate([np.array([own.left, own.right, own.ties]), *own.sums]))
+        return [Outline(_sums(each[3:]), int(each[0]), int(each[1]), bool(each[2])) for each in packed]
 
 
-@dataclass(frozen=True, eq=False)
-class _Events:
-    """What `best_interval` asks for, along the line of a search."""
+def _packed(answers: Sequence[Close]) -> Numbers:
+    """Of one line: the number of events, what is beside the edge, events, and sums."""
+    ((at, change), sums, below, above) = answers[0]
+    return np.concatenate([[len(at)], np.array([below, above, *at]).view(np.int64), change, *sums])
 
-    search: SearchByRanks
-    line: Line
 
-    def events(self, bins: npt.NDArray[np.uint32], edge: int) -> Sequence[tuple[Any, Any, float, float]]:
-        return self.search.events(self.line, bins, edge)
+def _unpacked(packed: Numbers) -> list[Close]:
+    ends = np.cumsum([1, 2 + packed[0], packed[0]])
+    places = np.ascontiguousarray(packed[1 : ends[1]]).view(np.float64)
+    return [((places[2:], packed[ends[1] : ends[2]]), _sums(packed[ends[2] :]), float(places[0]), float(places[1]))]
 
 
 def _search(bound: BoundMeasure, scale: Scale | None) -> _core.LineSearch | _core.StepSearch:
@@ -105,7 +105,7 @@ def _search(bound: BoundMeasure, scale: Scale | None) -> _core.LineSearch | _cor
     return _core.StepSearch(bound.native, total=total, peak=peak)
 
 
-def _bins(packed: Numbers) -> tuple[npt.NDArray[np.uint32], Numbers, Numbers]:
-    """Numbers, changes and rises of an outline's bins."""
+def _sums(packed: Numbers) -> Sums:
+    """Numbers of bins, their changes and rises."""
     numbers, change, up = packed.reshape(3, -1)
     return numbers.astype(np.uint32), change, up
