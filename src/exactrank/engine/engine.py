@@ -27,8 +27,7 @@ from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import Moments, RankingData, moments_of, sums_by_block
 from exactrank.engine.allocation import keep_freed_memory
-from exactrank.engine.partitions import Described, Partition, Shards, cut, describe_shard
-from exactrank.errors import DataError
+from exactrank.engine.partitions import Described, Partition, Shards, check_alike, cut, describe_shard
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -262,7 +261,7 @@ def fold(data: "Data | Part", question: Question[A]) -> list[A]:
 def partitioned(shards: Shards, engine: Engine, most: int | None = None) -> Partitioned:
     """``shards`` with the ``engine`` that answers for them; a partition has at most ``most`` documents, by default a worker's share."""
     described = tuple(engine.map(_Describe(shards), range(len(shards.files))))
-    _check_alike(shards, described)
+    check_alike(shards, described)
     documents = sum(int(each.sizes.sum()) for each in described)
     share = -(-documents // (engine.workers * PARTITIONS_PER_WORKER)) if most is None else most
     weights = [each.query_weight for each in described if each.query_weight is not None]
@@ -275,35 +274,6 @@ class _Describe:
 
     def __call__(self, number: int) -> Described:
         return describe_shard(self.shards.files[number], self.shards.options)
-
-
-def _check_alike(shards: Shards, described: Sequence[Described]) -> None:
-    """Raise where files do not fit together."""
-    first = described[0]
-    for file, each in zip(shards.files, described, strict=True):
-        kinds = {
-            "features": each.feature_names == first.feature_names,
-            "categories": each.levels == first.levels,
-            "query weights": (each.query_weight is None) == (first.query_weight is None),
-            "weights of documents": each.weighs_documents == first.weighs_documents,
-            "document ids": each.has_docid == first.has_docid,
-            "offsets of features": np.array_equal(_zeros(each), _zeros(first)),
-        }
-        for kind, alike in kinds.items():
-            if not alike:
-                raise DataError(f"{file.path} and {shards.files[0].path} differ in their {kind}; write them by exactrank convert --shards")
-    seen: dict[Any, int] = {}
-    for number, each in enumerate(described):
-        for query in each.qid.tolist():
-            if seen.setdefault(query, number) != number:
-                files = f"{shards.files[seen[query]].path} and {shards.files[number].path}"
-                raise DataError(
-                    f"query {query} lies in {files}; a query must be whole in one file, as exactrank convert --shards writes it"
-                )
-
-
-def _zeros(described: Described) -> npt.NDArray[np.float64]:
-    return np.zeros(len(described.feature_names)) if described.offset is None else described.offset
 
 
 @dataclass(frozen=True)

@@ -201,6 +201,35 @@ def file_checksum(path: Path) -> str:
     return digest.hexdigest()
 
 
+def check_alike(shards: Shards, described: Sequence[Described]) -> None:
+    """Raise where files do not fit together."""
+    first = described[0]
+    for file, each in zip(shards.files, described, strict=True):
+        kinds = {
+            "features": each.feature_names == first.feature_names,
+            "categories": each.levels == first.levels,
+            "query weights": (each.query_weight is None) == (first.query_weight is None),
+            "weights of documents": each.weighs_documents == first.weighs_documents,
+            "document ids": each.has_docid == first.has_docid,
+            "offsets of features": np.array_equal(_zeros(each), _zeros(first)),
+        }
+        for kind, alike in kinds.items():
+            if not alike:
+                raise DataError(f"{file.path} and {shards.files[0].path} differ in their {kind}; write them by exactrank convert --shards")
+    seen: dict[Any, int] = {}
+    for number, each in enumerate(described):
+        for query in each.qid.tolist():
+            if seen.setdefault(query, number) != number:
+                files = f"{shards.files[seen[query]].path} and {shards.files[number].path}"
+                raise DataError(
+                    f"query {query} lies in {files}; a query must be whole in one file, as exactrank convert --shards writes it"
+                )
+
+
+def _zeros(described: Described) -> npt.NDArray[np.float64]:
+    return np.zeros(len(described.feature_names)) if described.offset is None else described.offset
+
+
 @dataclass(frozen=True)
 class Piece:
     """The queries ``first`` to ``last`` of a file."""
