@@ -89,6 +89,17 @@ def test_two_ranks_grow_the_trees_of_one_machine(name: str, shards: Callable[...
     assert ours.training == theirs.training
 
 
+@pytest.mark.parametrize("make", [xr.LambdaMART, xr.DirectRankTrees])
+def test_grades_may_be_of_any_size(make: Any, shards: Callable[..., Any]) -> None:
+    y = np.where(DATA.y > 1, DATA.y * np.random.default_rng(0).uniform(1, 9, DATA.n_documents), DATA.y - 1)
+    y[30] = 61.5
+    data = replace(DATA, y=y)
+    make = partial(make, trees=4, threads=1)
+    ours, theirs = trained(make, shards(data, 1000), valid=VALID), make().fit(data, valid=VALID).model_
+    assert ours.predict(data).tobytes() == theirs.predict(data).tobytes()
+    assert ours.training == theirs.training
+
+
 @pytest.mark.parametrize("name", RANKERS)
 def test_workers_grow_the_same_trees_for_any_cut(name: str, shards: Callable[..., Any], cluster: Any) -> None:
     # Leaves so small that min_documents decides: where ranks and a single machine may differ, ranks do not differ among themselves.

@@ -52,7 +52,7 @@ def cut_into(data, folder, ends, most, engine=None):
 ends = st.lists(st.integers(1, 1199), min_size=1, max_size=4, unique=True).map(sorted)
 
 
-@pytest.mark.parametrize("name", ["nDCG@10", "AP", "ERR", "P@5", "RR", "Bpref", "DCG@3", "RBP"])
+@pytest.mark.parametrize("name", ["nDCG@10", "AP", "ERR", "P@5", "RR", "Bpref", "DCG@3", "RBP", "MeanNDCG@10"])
 def test_measures_of_partitions_are_those_of_the_whole(tmp_path, name):
     data = made(0, weights=True)
     model = xr.Model(xr.Linear(np.array([1.0, 0.5, -0.25]), data.feature_names))

@@ -304,7 +304,7 @@ def query_range(data: RankingData, first: int, last: int) -> RankingData:
 
 
 def concatenated(parts: Sequence[RankingData]) -> RankingData:
-    """The queries of all ``parts``, which have the same features and kinds of weights."""
+    """The queries of all ``parts``, which have the same features and kinds of weights, and are of the same whole."""
     docids = [part.docid for part in parts if part.docid is not None]
     sample, query = ([each for part in parts if (each := getattr(part, kind)) is not None] for kind in ("sample_weight", "query_weight"))
     ends = np.cumsum([0, *(part.n_documents for part in parts)])
@@ -319,4 +319,5 @@ def concatenated(parts: Sequence[RankingData]) -> RankingData:
         query_weight=np.concatenate(query) if query else None,
         offset=parts[0].offset,
         levels=parts[0].levels,
+        whole=parts[0].whole,
     )

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import TypeVar
@@ -57,7 +57,7 @@ class Load:
             return Share(data, self.queries, documents)
         own = np.array_split(np.arange(data.n_queries), 2)[self.half]
         rows = slice(int(data.indptr[own[0]]), int(data.indptr[own[-1] + 1]))
-        return Share(data.take_queries(own), self.queries, documents[rows])
+        return Share(replace(data.take_queries(own), whole=data.whole), self.queries, documents[rows])
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,11 +20,12 @@ from exactrank.data.blocks import wide_blocks
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
+from exactrank.data.whole import Whole
 from exactrank.engine.engine import Part, Partitioned, Prepare
 from exactrank.errors import DataError
-from exactrank.objectives.bounded_gain import MOST
 from exactrank.rankers.training_data import (
     TrainingData,
+    check_grades,
     facts_of_start,
     in_content_order,
     prepared,
@@ -102,10 +103,13 @@ def _facts(data: Partitioned, missing: TreeMissing, threads: int | None) -> list
         columns = [f"{data.feature_names[j]}: {holes[j]:,}" for j in np.flatnonzero(holes)]
         remedy = 'fill them, or train with missing="zero" or missing="mean" (--missing)'
         raise DataError(f"{holes.sum():,} values are missing ({listed(columns)}); {remedy}")
-    least, most = min(each.grades[0] for each in facts), max(each.grades[1] for each in facts)
-    if least < 0 or most > MOST:
-        raise DataError(f"grades are {least:g} to {most:g}; data in several files takes grades of 0 to {MOST:g}; scale them")
+    check_grades(*_grades(facts))
     return facts
+
+
+def _grades(facts: list[_Facts]) -> tuple[float, float]:
+    """The least and the largest of all."""
+    return min(each.grades[0] for each in facts), max(each.grades[1] for each in facts)
 
 
 def _facts_of(threads: int, means: bool, part: Part) -> _Facts:
@@ -142,7 +146,8 @@ def _prepared(data: Partitioned, facts: list[_Facts], fill: PerFeature | None) -
         exponent = -int(np.frexp(max(each.heaviest for each in facts))[1])
         sums = [block for answer in data.ask(partial(_weights_near_one, exponent)) for block in answer]
         documents = _Unit(exponent, sum(sums) / data.n_documents)
-    return replace(data, prepare=_Prepare(units_for(largest), fill, queries, documents, data.prepare), query_weight=weights)
+    whole = Whole(_grades(facts), data.longest)
+    return replace(data, prepare=_Prepare(units_for(largest), fill, queries, documents, whole, data.prepare), query_weight=weights)
 
 
 def _weights_near_one(exponent: int, part: Part) -> list[float]:
@@ -187,6 +192,7 @@ class _Prepare:
     fill: PerFeature | None
     queries: _Unit
     documents: _Unit
+    whole: Whole
     first: Prepare | None  #: what is done before
 
     def __call__(self, data: RankingData) -> RankingData:
@@ -194,4 +200,4 @@ class _Prepare:
         near_one = replace(self.documents, mean=1.0).of(data.sample_weight)
         weighed = replace(data, X=filled(data.X, self.fill, data.offset), query_weight=self.queries.of(data.query_weight))
         found = in_content_order(replace(weighed, sample_weight=near_one), units=self.units)
-        return replace(found, sample_weight=replace(self.documents, exponent=0).of(found.sample_weight))
+        return replace(found, sample_weight=replace(self.documents, exponent=0).of(found.sample_weight), whole=self.whole)
