@@ -100,6 +100,17 @@ def test_grades_may_be_of_any_size(make: Any, shards: Callable[..., Any]) -> Non
     assert ours.training == theirs.training
 
 
+@pytest.mark.parametrize("make", [xr.LambdaMART, xr.MART])
+def test_trees_learn_from_a_column_beside_the_grades(make: Any, shards: Callable[..., Any]) -> None:
+    data, valid = (replace(one, kept={"revenue": np.round(10 * np.abs(one.X[:, 0]) * one.y, 2)}) for one in (DATA, VALID))
+    make = partial(make, "nDCG(column='revenue')@10", trees=4, threads=1)
+    theirs = make().fit(data, valid=valid).model_
+    for beside in (valid, shards(valid, 100)):
+        ours = trained(make, shards(data, 1000), valid=beside)
+        assert ours.predict(data).tobytes() == theirs.predict(data).tobytes()
+        assert ours.training == theirs.training
+
+
 @pytest.mark.parametrize("name", RANKERS)
 def test_workers_grow_the_same_trees_for_any_cut(name: str, shards: Callable[..., Any], cluster: Any) -> None:
     # Leaves so small that min_documents decides: where ranks and a single machine may differ, ranks do not differ among themselves.

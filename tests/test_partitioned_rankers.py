@@ -15,7 +15,8 @@ from hypothesis import given, settings, strategies as st
 import exactrank as xr
 from exactrank import optimizers
 from exactrank.engine.engine import LocalEngine, Round, answered, partitioned
-from exactrank.engine.partitions import query_range, read_shards
+from exactrank.engine.partitions import concatenated, query_range, read_shards
+from exactrank.engine.write import write_shards
 from exactrank.objectives.parametric import Posed
 from exactrank.rankers import RANKERS
 from exactrank.rankers.partitioned_data import partitioned_training_data
@@ -212,6 +213,77 @@ def test_a_grade_that_is_too_large_is_told(tmp_path):
         xr.DataError, match=r"nothing to learn: P\(rel=9\)@5 is the same .* grades such as these \(0 to 4\) and lists this long"
     ):
         xr.ListNet("P(rel=9)@5").fit(cut_into(data, tmp_path, [30]))
+
+
+def priced(data, seed=0):
+    """``data`` with columns beside its grades, one of them large."""
+    rng = np.random.default_rng(seed)
+    revenue = np.round(rng.exponential(3.0, data.n_documents) * (data.y > 1), 2)
+    return replace(data, kept={"revenue": revenue, "margin": np.where(rng.random(data.n_documents) < 0.5, 0.0, revenue / 2)})
+
+
+@pytest.fixture(scope="module")
+def prices(tmp_path_factory):
+    data, folder = priced(made(3, weights=True)), tmp_path_factory.mktemp("prices")
+    return data, cut_into(data, folder, [311, 312, 1100])
+
+
+OF_COLUMNS = [
+    xr.DirectRank("revenue@10", bags=0, max_iter=1),
+    xr.DirectRank("nDCG@10 subject to revenue@10 >= 10.5", max_iter=1),
+    xr.DirectRank("nDCG@10 subject to DCG(column='revenue', gain='linear')@10 >= 6 and margin@5 <= 9", max_iter=1),
+    xr.DirectRank("nDCG(column='margin')@10", bags=3),
+    xr.LambdaRank("nDCG(column='revenue')@10", learning_rate=0.1, max_iter=1, batch_size=300),
+    xr.LambdaRank("revenue@10", learning_rate=0.1, max_iter=1, batch_size=300, weighted_by="nDCG(column='revenue')@10"),
+    xr.RankBoost("revenue@10", max_iter=3),
+    xr.ListNet("revenue@3", max_iter=2),
+    xr.Ridge("margin@10"),
+    xr.RankNet(max_iter=2),
+]
+
+
+@pytest.mark.parametrize("ranker", OF_COLUMNS, ids=lambda ranker: f"{ranker.name} of {ranker.measure}")
+def test_measures_may_be_of_columns_beside_the_grades(prices, tmp_path, ranker):
+    assert_same(ranker, *prices)
+    valid = priced(made(4, 700), 1)
+    assert_same(ranker, *prices, valid, cut_into(valid, tmp_path, [600], "valid"))
+
+
+def test_a_part_does_not_weigh_pairs_by_another_column_than_it_learns_from(prices):
+    with pytest.raises(
+        xr.IncompatibleError, match=r"reads 'margin', of which a part .* does not know the largest .*; train on that measure"
+    ):
+        xr.LambdaRank(weighted_by="nDCG(column='margin')@10", max_iter=1, start="random").fit(prices[1])
+
+
+def test_evaluation_profiles_and_fusion_read_columns_beside_the_grades(prices, tmp_path):
+    data, shards = prices
+    model = xr.Ridge().fit(data).model_
+    for name in ("revenue@10", "nDCG@10 subject to revenue@10 >= 0.31", "nDCG(column='margin')@5"):
+        ours, theirs = xr.evaluate(name, shards, model, engine=Shuffled()), xr.evaluate(name, data, model.predict(data))
+        assert ours.means == theirs.means
+        np.testing.assert_array_equal(ours.per_query, theirs.per_query)
+    ours, theirs = xr.profile("revenue@5", shards, model, "x1", engine=Shuffled()), xr.profile("revenue@5", data, model, "x1")
+    np.testing.assert_array_equal(ours.breakpoints, theirs.breakpoints)
+    np.testing.assert_array_equal(ours.values, theirs.values)
+    few = query_range(data, 0, 300)
+    goal = "P@3 subject to revenue@3 >= 1"
+    ours, theirs = (xr.fuse(each, measure=goal, folds=2, bootstrap=5) for each in (cut_into(few, tmp_path, [100], "few"), few))
+    assert ours.to_json() == theirs.to_json()
+
+
+def test_columns_are_written_with_shards_and_must_be_in_all_files(tmp_path):
+    data = priced(made(6, 300))
+    write_shards(data, tmp_path, 3)
+    loaded = concatenated([partition.load() for partition in partitioned(read_shards(tmp_path), LocalEngine()).partitions])
+    for name, values in data.kept.items():
+        np.testing.assert_array_equal(loaded.kept[name], values)
+    shards = cut_into(data, tmp_path, [100], "cut")
+    xr.write(replace(query_range(data, 100, 300), kept={}), tmp_path / "cut-0001.xr", force=True)
+    with pytest.raises(xr.DataError, match=r"cut-0001\.xr and .*cut-0000\.xr differ in their columns beside the features"):
+        xr.RankNet().fit(shards)
+    with pytest.raises(xr.DataError, match=r"the data has no column 'profit'; it has revenue, margin, x0"):
+        xr.RankNet("profit@5").fit(cut_into(data, tmp_path, [100], "cut"))
 
 
 VALIDATED = [

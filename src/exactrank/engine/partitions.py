@@ -26,6 +26,7 @@ from exactrank.data.blocks import wide_blocks
 from exactrank.data.cache import MAGIC, PREAMBLE
 from exactrank.data.format import Columns, ReadOptions
 from exactrank.data.formats import MANIFEST, read_as
+from exactrank.data.kept import kept_in_all, kept_rows
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import BLOCK_BYTES, RankingData
@@ -155,6 +156,7 @@ class Described:
     levels: Levels
     weighs_documents: bool
     has_docid: bool
+    kept: tuple[str, ...]  #: the names of columns beside the features
 
 
 def describe_shard(shard: Shard, options: ReadOptions) -> Described:
@@ -172,6 +174,7 @@ def describe_shard(shard: Shard, options: ReadOptions) -> Described:
         data.levels,
         data.sample_weight is not None,
         data.docid is not None,
+        tuple(sorted(data.kept)),
     )
 
 
@@ -211,6 +214,7 @@ def check_alike(shards: Shards, described: Sequence[Described]) -> None:
             "query weights": (each.query_weight is None) == (first.query_weight is None),
             "weights of documents": each.weighs_documents == first.weighs_documents,
             "document ids": each.has_docid == first.has_docid,
+            "columns beside the features": each.kept == first.kept,
             "offsets of features": np.array_equal(_zeros(each), _zeros(first)),
         }
         for kind, alike in kinds.items():
@@ -300,6 +304,7 @@ def query_range(data: RankingData, first: int, last: int) -> RankingData:
         query_weight=None if data.query_weight is None else data.query_weight[first:last],
         offset=data.offset,
         levels=data.levels,
+        kept=kept_rows(data.kept, rows),
     )
 
 
@@ -319,5 +324,6 @@ def concatenated(parts: Sequence[RankingData]) -> RankingData:
         query_weight=np.concatenate(query) if query else None,
         offset=parts[0].offset,
         levels=parts[0].levels,
+        kept=kept_in_all([part.kept for part in parts]),
         whole=parts[0].whole,
     )

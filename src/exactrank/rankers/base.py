@@ -34,7 +34,7 @@ from exactrank.measures.goal import Goal, parse_goal
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.within_query import deviation
 from exactrank.rankers.cross_validation import Unscored, is_cross_validated
-from exactrank.rankers.partitioned_data import partitioned_training_data
+from exactrank.rankers.partitioned_data import graded_by, partitioned_training_data
 from exactrank.rankers.training_data import (
     QID,
     TrainingData,
@@ -106,7 +106,6 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     takes_pairs: ClassVar[bool | Literal["by measure"]] = False
     #: Does it train on data in several files, and then also honour weights of single documents, and look at validation data in parts?
     takes_partitions: ClassVar[bool] = False
-    searches_partitions: ClassVar[bool] = False  #: also under constraints?
     weighs_partitioned_documents: ClassVar[bool] = False
     validates_partitions: ClassVar[bool] = True
     #: The ways of bagging that it knows for data in several files.
@@ -241,8 +240,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
         self.check_effects(data, valid is not None)
         if measure.column is not None:  # every objective then learns from it
-            data = replace(data, y=measure.grades(data))
-            own_valid = replace(valid, y=measure.grades(valid)) if isinstance(valid, RankingData) else valid
+            data = graded_by(measure, data)
+            own_valid = graded_by(measure, own_valid) if isinstance(own_valid, RankingData | Partitioned) else own_valid
         if start is not None:
             self._check_start(start.scorer, data)
             data = data if isinstance(X, Shards) else with_features_of(start.scorer, X, data, valid)
@@ -316,9 +315,6 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
                 f"{type(self).__name__} cannot weigh single documents of data in several files; leave out sample_weight, give a"
                 " query_weight, or use Ridge"
             )
-        goal = self.goal()
-        if (goal.constraints and not self.searches_partitions) or goal.measure.column is not None:
-            raise IncompatibleError(f"{goal}: data in several files has no constraints and no columns beside its grades; use one file")
         if self._bag_count(cast(RankingData, data)) and self.bagging not in self.bags_partitions:
             others = "".join(f"bagging={way!r}, or " for way in self.bags_partitions)
             kind = f"bags with bagging={self.bagging!r}" if others else "bags"

@@ -79,7 +79,6 @@ class DirectRank(Ranker):
     takes_pairs = "by measure"
     goes_on_from = (Linear,)
     takes_partitions = True
-    searches_partitions = True
     bags_partitions = ("bootstrap",)
     bags: int | None = setting(
         default=None,
@@ -145,8 +144,6 @@ class DirectRank(Ranker):
     def check_partitions(self, data: Partitioned) -> None:
         """What the base says, and what searches over partitions do not know."""
         super().check_partitions(data)
-        if any(each.column is not None for each in self.goal().measures):
-            raise IncompatibleError(f"{self.goal()}: data in several files has no columns beside its grades; use one file")
         if self.device is not None or self.start in RANKERS:
             given = f"device={self.device!r} and start={self.start!r}"
             raise IncompatibleError(f"DirectRank on data in several files has no device and no ranker as its start; got {given}")

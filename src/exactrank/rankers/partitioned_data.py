@@ -23,6 +23,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.whole import Whole
 from exactrank.engine.engine import Part, Partitioned, Prepare
 from exactrank.errors import DataError
+from exactrank.measures.base import Measure
 from exactrank.rankers.training_data import (
     TrainingData,
     check_grades,
@@ -65,6 +66,23 @@ def partitioned_training_data(
     )
 
 
+def graded_by(measure: Measure, data: RankingData | Partitioned) -> RankingData:
+    """``data``, also in partitions, with what ``measure`` reads for its grades."""
+    if isinstance(data, Partitioned):
+        return cast(RankingData, replace(data, prepare=_Graded(measure)))
+    return replace(data, y=measure.grades(data))
+
+
+@dataclass(frozen=True)
+class _Graded:
+    """What `graded_by` does to a partition."""
+
+    measure: Measure
+
+    def __call__(self, data: RankingData) -> RankingData:
+        return graded_by(self.measure, data)
+
+
 def _prepared_valid(
     valid: RankingData | Partitioned | tuple[Table, npt.ArrayLike, npt.ArrayLike],
     data: Partitioned,
@@ -78,7 +96,7 @@ def _prepared_valid(
         if missing == "error":
             refuse_missing(own.X, own.feature_names, threads)
         return own, prepared(own, fill)
-    aligned = replace(valid, prepare=_Aligned(_Form(data.feature_names, data.offset, data.levels)))
+    aligned = replace(valid, prepare=_Aligned(_Form(data.feature_names, data.offset, data.levels), valid.prepare))
     return cast(RankingData, aligned), cast(RankingData, _prepared(aligned, _facts(aligned, missing, threads), fill))
 
 
@@ -146,7 +164,8 @@ def _prepared(data: Partitioned, facts: list[_Facts], fill: PerFeature | None) -
         exponent = -int(np.frexp(max(each.heaviest for each in facts))[1])
         sums = [block for answer in data.ask(partial(_weights_near_one, exponent)) for block in answer]
         documents = _Unit(exponent, sum(sums) / data.n_documents)
-    whole = Whole(_grades(facts), data.longest)
+    first = data.prepare.first if isinstance(data.prepare, _Aligned) else data.prepare
+    whole = Whole(_grades(facts), data.longest, first.measure.column if isinstance(first, _Graded) else None)
     return replace(data, prepare=_Prepare(units_for(largest), fill, queries, documents, whole, data.prepare), query_weight=weights)
 
 
@@ -168,9 +187,10 @@ class _Aligned:
     """Validation data with the features of the training data."""
 
     form: _Form
+    first: Prepare | None  #: what is done before
 
     def __call__(self, data: RankingData) -> RankingData:
-        return validation(data, cast(RankingData, self.form))
+        return validation(data if self.first is None else self.first(data), cast(RankingData, self.form))
 
 
 @dataclass(frozen=True)
