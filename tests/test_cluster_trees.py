@@ -100,6 +100,16 @@ def test_grades_may_be_of_any_size(make: Any, shards: Callable[..., Any]) -> Non
     assert ours.training == theirs.training
 
 
+@pytest.mark.parametrize("make", [xr.LambdaMART, xr.MART, xr.DirectRankTrees])
+def test_a_cross_fitted_bag_is_that_of_one_machine(make: Any, shards: Callable[..., Any], cluster: Any) -> None:
+    make = partial(make, trees=3, leaves=5, threads=1, bags=3, bagging="cross-fit")
+    theirs = make().fit(DATA).model_
+    for cuts, engine in (((1000,), None), ((700, 2100), engine_of(cluster))):
+        ours = trained(make, shards(DATA, *cuts), engine)
+        assert ours.predict(DATA).tobytes() == theirs.predict(DATA).tobytes()
+        assert ours.training == theirs.training
+
+
 @pytest.mark.parametrize("make", [xr.LambdaMART, xr.MART])
 def test_trees_learn_from_a_column_beside_the_grades(make: Any, shards: Callable[..., Any]) -> None:
     data, valid = (replace(one, kept={"revenue": np.round(10 * np.abs(one.X[:, 0]) * one.y, 2)}) for one in (DATA, VALID))
@@ -251,10 +261,8 @@ def test_workers_that_are_lost_again_and_again_are_an_error(shards: Callable[...
 
 def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> None:
     one = partial(xr.LambdaMART, trees=3, threads=1)
-    with pytest.raises(
-        SettingError, match=r"bagging='cross-fit' are not known .*; give bagging='draws', or bagging='bootstrap', or bags=0"
-    ):
-        trained(partial(one, bags=3, bagging="cross-fit"), shards(DATA))
+    with pytest.raises(SettingError, match="cross-fitted models of data in several files learn from it alone; leave out valid, or bags"):
+        trained(partial(one, bags=3, bagging="cross-fit"), shards(DATA), valid=VALID)
     with pytest.raises(SettingError, match="leverage=2 is not known for data in several files; give leverage=0"):
         trained(partial(xr.DirectRankTrees, trees=3, leverage=2), shards(DATA))
 

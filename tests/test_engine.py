@@ -279,8 +279,6 @@ def test_what_cannot_train_on_partitions_says_what_can(tmp_path):
         xr.profile("nDCG", shards, [1], [1])
     with pytest.raises(xr.IncompatibleError, match=r"device='cuda': data in several files is searched on processors; leave it out"):
         xr.line_search("nDCG", shards, "x0", "x1", device="cuda")
-    with pytest.raises(xr.SettingError, match="give bagging='bootstrap', or bags=0"):
-        xr.DirectRank(bagging="cross-fit").fit(shards)
 
 
 def test_partitioned_data_knows_nothing_of_documents(tmp_path):

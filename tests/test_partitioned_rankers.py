@@ -14,8 +14,10 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import optimizers
+from exactrank.data.blocks import wide_blocks
 from exactrank.engine.engine import LocalEngine, Round, answered, partitioned
 from exactrank.engine.partitions import concatenated, query_range, read_shards
+from exactrank.engine.selection import in_one, selected
 from exactrank.engine.write import write_shards
 from exactrank.objectives.parametric import Posed
 from exactrank.rankers import RANKERS
@@ -215,6 +217,71 @@ def test_a_grade_that_is_too_large_is_told(tmp_path):
         xr.ListNet("P(rel=9)@5").fit(cut_into(data, tmp_path, [30]))
 
 
+#: Bags, whose members see some of the queries each: other blocks, another largest grade.
+BAGS = [
+    xr.RankNet(max_iter=2, bags=2),
+    xr.LambdaRank(max_iter=2, trial_iter=1, batch_size=200, bags=3),
+    xr.LambdaRank(learning_rate=0.1, max_iter=1, lambdas="sampled", samples=2, start="random", batch_size=400, bags=3, bagging="bootstrap"),
+    xr.ListNet(max_iter=2, bags=3),
+    xr.ListMLE(max_iter=2, bags=3, bagging="bootstrap"),
+    xr.DirectRank(bags=3, bagging="cross-fit"),
+    xr.AdaRank(max_iter=3, bags=3),
+    xr.RankBoost(max_iter=4, bags=3),
+    xr.Ridge(bags=4),
+    xr.RankSVM(max_iter=2, bags=3),
+    xr.RankSVM(max_iter=2, bags=2, folds=2, bagging="bootstrap"),
+    xr.StructuredRank("nDCG", max_iter=1, l2=0.1, bags=3),
+    xr.CoordinateAscent(restarts=1, max_iter=1, tries=3, bags=2, bagging="bootstrap"),
+    xr.SPSARank(max_iter=3, bags=3),
+    xr.Composed(objective=xr.ListNetLoss("gain"), optimizer=optimizers.LBFGS(), max_iter=2, bags=3),
+]
+
+
+@pytest.mark.parametrize("ranker", BAGS, ids=lambda ranker: f"{ranker.name}, {ranker.bags} by {ranker.bagging}")
+def test_bags_are_those_of_one_file(clicks, ranker):
+    assert_same(ranker, *clicks)
+    assert hasattr(ranker, "estimate_") == (ranker.bagging == "cross-fit")
+    assert not hasattr(ranker, "oof_")  # one number per document stays with nobody
+
+
+def test_an_estimate_is_that_of_one_file_query_by_query(prices):
+    ours, theirs = (xr.ListNet("revenue@5", max_iter=2, bags=3).fit(each).estimate_ for each in prices[::-1])
+    np.testing.assert_array_equal(ours.values, theirs.values)
+    assert (ours.mean, ours.interval) == (theirs.mean, theirs.interval)
+
+
+def test_a_cross_fit_goes_on_from_a_checkpoint(clicks):
+    kept, ranker = [], xr.RankBoost(max_iter=3, bags=3, engine=Shuffled())
+    whole = ranker.fit(clicks[1], checkpoint=kept.append).model_
+    again = ranker.fit(clicks[1], resume=kept[len(kept) // 2]).model_
+    assert again.scorer.to_record() == whole.scorer.to_record()
+    assert again.training == whole.training
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 399), max_size=4, unique=True).map(sorted), st.integers(0, 99), st.floats(0.0, 1.0), st.integers(500, 9000))
+def test_some_queries_of_several_files_are_those_of_one(tmp_path_factory, ends, seed, share, most):
+    data, rng = priced(made(seed, 400, weights=True, documents=True), seed), np.random.default_rng(seed)
+    which = rng.random(400) < share
+    which[rng.integers(400)] = True
+    which[: ends[0] if ends and seed % 2 else 0] = seed % 4 == 1  # none, or all, of a file
+    which[-1] = True
+    whole = partitioned(cut_into(data, tmp_path_factory.mktemp("cut"), ends), Shuffled(), most)
+    ours, theirs = selected(whole, which, None), data.take_queries(which)
+    assert {partition.first for partition in ours.partitions} <= set(wide_blocks(theirs.indptr).tolist())
+    assert [partition.number for partition in ours.partitions] == list(range(len(ours.partitions)))
+    assert [(each.first_document, each.documents) for each in ours.partitions] == [
+        (int(theirs.indptr[each.first]), int(np.diff(theirs.indptr[[each.first, each.first + each.queries]])[0]))
+        for each in ours.partitions
+    ]
+    loaded = in_one(ours)
+    for name in ("X", "y", "indptr", "qid", "query_weight", "sample_weight"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(theirs, name))
+    np.testing.assert_array_equal(loaded.kept["revenue"], theirs.kept["revenue"])
+    for name in ("sizes", "qid", "weights"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+
+
 def priced(data, seed=0):
     """``data`` with columns beside its grades, one of them large."""
     rng = np.random.default_rng(seed)
@@ -380,8 +447,13 @@ def test_what_stays_refused_says_what_would_do(whole, tmp_path):
     data, shards = whole
     with pytest.raises(xr.IncompatibleError, match=r"query by query \(sgd\) .* use solver='adam', .* or 'lbfgs'"):
         xr.LambdaRank(solver="sgd", learning_rate=0.1).fit(shards)
-    with pytest.raises(xr.SettingError, match="RankNet: bags are not known for data in several files; give bags=0"):
-        xr.RankNet(bags=3).fit(shards)
+    with pytest.raises(xr.SettingError, match="RankNet: cross-fitted models of data in several files learn from it alone; leave out valid"):
+        xr.RankNet(bags=3).fit(shards, valid=data)
+    alike = replace(data, y=np.where(np.arange(data.n_documents) == data.indptr[1000], 1.0, 0.0))
+    with pytest.raises(
+        xr.SettingError, match="cross-fitting needs at least 2 queries with different grades, and the data has 1; give bags=0"
+    ):
+        xr.RankNet(bags=3).fit(cut_into(alike, tmp_path, [700], "alike"))
     with pytest.raises(
         xr.IncompatibleError, match=r"valid is in several files, and the training data is not; read both with xr\.read_shards"
     ):
@@ -404,6 +476,7 @@ def test_a_cluster_gives_the_same_models_with_batches_folds_and_validation_data(
         xr.RankBoost(max_iter=3),
         xr.RankSVM(max_iter=1),
         xr.Ridge(),
+        xr.ListNet(max_iter=2, bags=3),
     ]
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
@@ -411,7 +484,7 @@ def test_a_cluster_gives_the_same_models_with_batches_folds_and_validation_data(
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
-        for ranker, chooses in [(one, chooses) for one in rankers for chooses in (False, True)]:
+        for ranker, chooses in [(one, chooses) for one in rankers for chooses in (False, True) if not (one.bags and chooses)]:
             theirs = ranker.set_params(engine=None).fit(data, valid=data if chooses else None).model_
             ours = ranker.set_params(engine=xr.DaskEngine(client)).fit(shards, valid=shards if chooses else None).model_
             assert ours.scorer.to_record() == theirs.scorer.to_record()

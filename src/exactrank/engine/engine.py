@@ -35,6 +35,7 @@ Prepare = Callable[[RankingData], RankingData]  #: what is done to a partition o
 #: Partitions are forgotten that nobody has asked about for this number of seconds.
 FORGOTTEN_AFTER = 3600.0
 PARTITIONS_PER_WORKER = 2
+WEIGHED = 2  #: of the same queries by other weights that a part keeps
 
 
 @dataclass(eq=False)
@@ -209,15 +210,26 @@ class _OtherWeights(Generic[A]):
             weights = self.weigh(part.first, part.data.weights)
             return Part(replace(part.data, query_weight=weights), part.first, part.whole, part.first_document)
 
-        return self.question(part.once(("weights", self.weigh), weighed))
+        return self.question(part.lately("weights", self.weigh, WEIGHED, weighed))
 
 
 def reweighed(data: RankingData, weigh: Weigh) -> RankingData:
     """``data`` with the weights of queries that ``weigh``, which can be compared and pickled, makes of its own."""
     weights = weigh(0, data.weights)
     if isinstance(data, Partitioned):
-        return cast(RankingData, replace(data, query_weight=weights, weigh=weigh))
+        return cast(RankingData, replace(data, query_weight=weights, weigh=weigh if data.weigh is None else _Twice(data.weigh, weigh)))
     return replace(data, query_weight=weights)
+
+
+@dataclass(frozen=True)
+class _Twice:
+    """Weights of a fold in a bag, for example: what ``then`` makes of those that ``first`` makes."""
+
+    first: Weigh
+    then: Weigh
+
+    def __call__(self, number: int, own: PerQuery) -> PerQuery:
+        return self.then(number, self.first(number, own))
 
 
 @dataclass(frozen=True)
@@ -256,6 +268,13 @@ def fold(data: "Data | Part", question: Question[A]) -> list[A]:
     if isinstance(data, Partitioned):
         return data.ask(question)
     return [question(data if isinstance(data, Part) else Part(data))]
+
+
+def forget(*data: object) -> None:
+    """Let engines forget those of ``data`` that are in partitions."""
+    for each in data:
+        if isinstance(each, Partitioned):
+            each.engine.forget(each)
 
 
 def partitioned(shards: Shards, engine: Engine, most: int | None = None) -> Partitioned:

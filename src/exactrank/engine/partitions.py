@@ -236,12 +236,20 @@ def _zeros(described: Described) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Piece:
-    """The queries ``first`` to ``last`` of a file."""
+    """The queries ``first`` to ``last`` of a file, or those of them that are ``chosen``: a bit each."""
 
     path: str
     first: int
     last: int
     checksum: str
+    chosen: bytes | None = None
+
+    def load(self, options: ReadOptions) -> RankingData:
+        """Its queries."""
+        data = query_range(_opened(self.path, options, self.checksum)[0], self.first, self.last)
+        if self.chosen is None:
+            return data
+        return data.take_queries(np.unpackbits(np.frombuffer(self.chosen, np.uint8), count=data.n_queries).astype(np.bool_))
 
 
 @dataclass(frozen=True)
@@ -258,7 +266,7 @@ class Partition:
 
     def load(self) -> RankingData:
         """Its queries."""
-        found = [query_range(_opened(piece.path, self.options, piece.checksum)[0], piece.first, piece.last) for piece in self.pieces]
+        found = [piece.load(self.options) for piece in self.pieces]
         return found[0] if len(found) == 1 else concatenated(found)
 
 
@@ -267,16 +275,20 @@ def cut(shards: Shards, described: Sequence[Described], most: int) -> list[Parti
     sizes = np.concatenate([each.sizes for each in described])
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     ends = np.cumsum([len(each.sizes) for each in described])  # the files', in queries
-    blocks = wide_blocks(indptr)
+    return [
+        _partition(number, first, last, indptr, ends, shards, described)
+        for number, (first, last) in enumerate(pairwise([*begins_of(indptr, ends, most), int(ends[-1])]))
+    ]
+
+
+def begins_of(indptr: Boundaries, ends: npt.NDArray[np.int64], most: int) -> list[int]:
+    """The queries at which partitions begin, of files that end before the queries ``ends``."""
     begins = [0]
-    for start, end in pairwise(blocks.tolist()):
+    for start, end in pairwise(wide_blocks(indptr).tolist()):
         files = np.searchsorted(ends, [begins[-1], start, end - 1], side="right")
         if start > begins[-1] and (files[0] != files[2] or indptr[end] - indptr[begins[-1]] > most):
             begins.append(start)
-    return [
-        _partition(number, first, last, indptr, ends, shards, described)
-        for number, (first, last) in enumerate(pairwise([*begins, int(ends[-1])]))
-    ]
+    return begins
 
 
 def _partition(

@@ -29,6 +29,7 @@ from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.within_query import deviation
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.division import out_of_fold
 from exactrank.rankers.foreign import Foreign
 from exactrank.rankers.notation import parse_method, split_methods
 from exactrank.rankers.training_data import deal_parts
@@ -139,7 +140,7 @@ class Blend(Ranker):
             if self.seconds is not None:
                 _end_at(begun + self.seconds, part)
             try:
-                trained, oof = ranker.cross_fitted(task, self.bags or 0, part)
+                trained, unseen = ranker.cross_fitted(task, self.bags or 0, part)
             except _TimeUp:
                 if not ready:
                     raise SettingError(self._too_short(name, part)) from None
@@ -150,7 +151,7 @@ class Blend(Ranker):
                 ):  # those that cannot train on the measure go
                     failed[name] = error
                 continue
-            ready.append(_Member(name, trained.iterate, oof, trained.trouble))
+            ready.append(_Member(name, trained.iterate, out_of_fold(task.data, unseen, self.threads), trained.trouble))
             blended = self._blended(task, ready, recorder, len(members))
         if blended is None:
             raise next(iter(failed.values()))

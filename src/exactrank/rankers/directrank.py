@@ -79,7 +79,6 @@ class DirectRank(Ranker):
     takes_pairs = "by measure"
     goes_on_from = (Linear,)
     takes_partitions = True
-    bags_partitions = ("bootstrap",)
     bags: int | None = setting(
         default=None,
         help="Train this number of models and take their mean; 0 trains one. By default 20 below 5,000 queries, else 0.",

@@ -166,7 +166,7 @@ def _prepared(data: Partitioned, facts: list[_Facts], fill: PerFeature | None) -
         documents = _Unit(exponent, sum(sums) / data.n_documents)
     first = data.prepare.first if isinstance(data.prepare, _Aligned) else data.prepare
     whole = Whole(_grades(facts), data.longest, first.measure.column if isinstance(first, _Graded) else None)
-    return replace(data, prepare=_Prepare(units_for(largest), fill, queries, documents, whole, data.prepare), query_weight=weights)
+    return replace(data, prepare=Prepared(units_for(largest), fill, queries, documents, whole, data.prepare), query_weight=weights)
 
 
 def _weights_near_one(exponent: int, part: Part) -> list[float]:
@@ -205,7 +205,7 @@ class _Unit:
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepare:
+class Prepared:
     """What a partition does to its queries, with numbers about all of them."""
 
     units: npt.NDArray[np.int32]

@@ -272,8 +272,14 @@ def joined(one: RankingData, other: RankingData | None) -> RankingData:
 
 def deal_parts(data: RankingData, parts: int, seed: int) -> Rows:
     """The part of each query, at random; each has queries with documents of different grades, of which there are at least as many."""
-    part, mixed = np.zeros(data.n_queries, np.int64), np.zeros(data.n_queries, np.bool_)
+    mixed = np.zeros(data.n_queries, np.bool_)
     mixed[mixed_queries(data)] = True
+    return deal_among(mixed, parts, seed)
+
+
+def deal_among(mixed: npt.NDArray[np.bool_], parts: int, seed: int) -> Rows:
+    """The same, of queries of which some are ``mixed``: have documents of different grades."""
+    part = np.zeros(len(mixed), np.int64)
     for number, some in enumerate((mixed, ~mixed)):
         part[some] = deal_folds(int(some.sum()), min(parts, int(mixed.sum())), seed + number)
     return part

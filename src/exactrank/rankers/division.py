@@ -1,0 +1,96 @@
+"""The queries of training data divided into parts, of one file or of several, and what models say of queries that they have not seen.
+
+Of data in several files the parts are those that one file would have: which queries have documents of different grades, and so something to
+teach, is asked once. A model that is trained on some of the parts sees the largest grade and the longest query of these parts alone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.arrays import PerDocument, PerQuery, Rows
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.whole import Whole
+from exactrank.engine.engine import Part, Partitioned, fold, scored
+from exactrank.engine.selection import Mask, selected
+from exactrank.errors import SettingError
+from exactrank.measures.base import Measure
+from exactrank.measures.evaluate import Evaluation, Result
+from exactrank.rankers.partitioned_data import Prepared
+from exactrank.rankers.training_data import TrainingData, deal_among, deal_parts
+from exactrank.scorers.base import Scorer
+from exactrank.scorers.missing import PerFeature, filled
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """The ``part`` of each query, and what ``take`` gives of data that some queries are left of."""
+
+    part: Rows
+    take: Callable[[Mask], RankingData]
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return int(self.part.max()) + 1
+
+    @classmethod
+    def of(cls, data: RankingData, parts: int, seed: int) -> "Division":
+        """Parts dealt at random; each has queries with documents of different grades, of which there are at least as many."""
+        if not isinstance(data, Partitioned):
+            return cls(deal_parts(data, parts, seed), data.take_queries)
+        grades = np.concatenate(fold(data, _grade_ranges))
+        mixed = grades[:, 0] < grades[:, 1]
+        if mixed.sum() < 2:
+            raise SettingError(f"cross-fitting needs at least 2 queries with different grades, and the data has {mixed.sum()}; give bags=0")
+        return cls(deal_among(mixed, parts, seed), partial(_taken, data, grades))
+
+
+def _grade_ranges(part: Part) -> npt.NDArray[np.float64]:
+    """The least and the largest grade of each query."""
+    y, starts = part.data.y, part.data.indptr[:-1]
+    return np.stack([np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)], axis=1)
+
+
+def _taken(data: Partitioned, grades: npt.NDArray[np.float64], which: Mask) -> RankingData:
+    """Some queries of ``data``, which know what there is of them together."""
+    how, own = cast(Prepared, data.prepare), grades[which]
+    whole = Whole((float(own[:, 0].min()), float(own[:, 1].max())), int(data.sizes[which].max()), how.whole.column)
+    return cast(RankingData, selected(data, which, replace(how, whole=whole)))
+
+
+Unseen = Sequence[tuple[Mask, Scorer]]  #: models, each with queries that it has never seen; together all of them
+
+
+def out_of_fold(data: RankingData, unseen: Unseen, threads: int | None) -> PerDocument:
+    """The score of each document by a model that has never seen its query; NaN where there is none yet."""
+    found = np.full(data.n_documents, np.nan)
+    for which, scorer in unseen:
+        found[np.repeat(which, data.sizes)] = scorer.score(data.take_queries(which).X, threads)
+    return found
+
+
+def estimated(given: TrainingData, unseen: Unseen, measure: Measure, threads: int | None) -> Result | None:
+    """The measure of data in partitions by models that have never seen the query; None where a query has no such model yet."""
+    data, values = cast(Partitioned, given.given), np.full(given.given.n_queries, np.nan)
+    if not np.all(np.sum([which for which, _ in unseen], axis=0)):
+        return None
+    for which, scorer in unseen:
+        own = selected(data, which, data.prepare)
+        values[which] = _values(cast(RankingData, own), measure, scorer, given.fill, threads)
+        own.engine.forget(own)
+    name = str(measure)
+    return Evaluation({name: measure}, values[None], data.qid, data.weights, 0)[name]
+
+
+def _values(data: RankingData, measure: Measure, scorer: Scorer, fill: PerFeature | None, threads: int | None) -> PerQuery:
+    return measure.on(data, threads=threads).values(scored(data, partial(filled_scores, scorer, fill, threads)))
+
+
+def filled_scores(scorer: Scorer, fill: PerFeature | None, threads: int | None, data: RankingData) -> PerDocument:
+    """The scores of documents as they were given, with ``fill`` in the place of missing values."""
+    return scorer.score(filled(data.X, fill, data.offset), threads)
