@@ -99,6 +99,9 @@ SMALL = {
         xr.Composed(objective=xr.ListNetLoss(), optimizer=optimizers.Adam(0.1, 100), max_iter=2, scorer=xr.NetworkModel(2)),
         xr.Composed(optimizer=optimizers.SPSA(), max_iter=3),
         xr.Composed(optimizer=optimizers.StepSearch(), max_iter=1),
+        xr.Composed(max_iter=2),
+        xr.Composed(max_iter=1, scorer=xr.LinearModel(standardise=False), start="ridge", optimizer=optimizers.Powell()),
+        xr.Composed("P@5", max_iter=2, optimizer=optimizers.CoordinateSearch("greedy"), bags=2, bagging="bootstrap"),
     ],
     "coordinate-ascent": [xr.CoordinateAscent(restarts=1, max_iter=1, tries=3)],
     "directrank": [xr.DirectRank(bags=0, max_iter=1)],
@@ -461,8 +464,6 @@ def test_what_stays_refused_says_what_would_do(whole, tmp_path):
     other = xr.RankingData.from_arrays(data.X[:, :2], data.y, group=data.sizes, feature_names=("a", "b"))
     with pytest.raises(xr.ExactRankError, match="the training data"):
         xr.RankNet().fit(shards, valid=cut_into(other, tmp_path, [700], "other"))
-    with pytest.raises(xr.IncompatibleError, match=r"lines exactly in one file alone; use DirectRank, .* optimizers\.StepSearch\(\)"):
-        xr.Composed().fit(shards)
     with pytest.raises(xr.IncompatibleError, match=r"Own of a query may depend on other queries, .* or use one of LambdaRule"):
         xr.Composed(objective=Own(), optimizer=optimizers.LBFGS()).fit(shards)
 
