@@ -21,7 +21,6 @@ from exactrank.engine.together import LostWorkerError, together
 from exactrank.errors import EngineError, LostWorkerWarning, SettingError
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.exact_sums import rounded
-from exactrank.rankers.boosted import BoostedRanker
 from exactrank.rankers.cluster_forest import Crews
 from exactrank.rankers.lightgbm_library import sampled_rows
 from exactrank.rankers.peers import LostRankError, Peers, listen
@@ -65,7 +64,7 @@ def engine_of(client: Any) -> Any:
     return DaskEngine(client, silence=10.0)
 
 
-def trained(make: Callable[..., BoostedRanker], shards: Any, engine: Any = None, **more: Any) -> Any:
+def trained(make: Callable[..., Any], shards: Any, engine: Any = None, **more: Any) -> Any:
     return make(engine=engine).fit(shards, **more).model_
 
 
@@ -108,6 +107,13 @@ def test_a_cross_fitted_bag_is_that_of_one_machine(make: Any, shards: Callable[.
         ours = trained(make, shards(DATA, *cuts), engine)
         assert ours.predict(DATA).tobytes() == theirs.predict(DATA).tobytes()
         assert ours.training == theirs.training
+
+
+def test_trees_are_blended_with_a_linear_model(shards: Callable[..., Any]) -> None:
+    make = partial(xr.Blend, members="ridge, lambdamart(trees=3, leaves=5)", bags=3, threads=1)
+    ours, theirs = trained(make, shards(DATA, 1000)), make().fit(DATA).model_
+    assert ours.predict(DATA).tobytes() == theirs.predict(DATA).tobytes()
+    assert ours.training == theirs.training
 
 
 @pytest.mark.parametrize("make", [xr.LambdaMART, xr.MART])

@@ -11,6 +11,7 @@ import cloudpickle
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from sklearn.linear_model import LinearRegression
 
 import exactrank as xr
 from exactrank import optimizers
@@ -94,6 +95,10 @@ def springs(pairs):
 SMALL = {
     "adarank": [xr.AdaRank(max_iter=3), xr.AdaRank("AP", max_iter=2, nonnegative=True, rest=0)],
     "approxndcg": [xr.ApproxNDCG(max_iter=3)],
+    "blend": [
+        xr.Blend(members=[xr.Ridge(), xr.ListNet(max_iter=2), xr.RankBoost(max_iter=3), xr.RankNet(hidden=2, max_iter=2)], bags=3),
+        xr.Blend("AP(ties='expected')", members="ridge, directrank(max_iter=1)", bags=4, weighting="equal"),
+    ],
     "composed": [
         xr.Composed(objective=xr.ListNetLoss(), optimizer=optimizers.LBFGS(), max_iter=3),
         xr.Composed(objective=xr.ListNetLoss(), optimizer=optimizers.Adam(0.1, 100), max_iter=2, scorer=xr.NetworkModel(2)),
@@ -247,8 +252,13 @@ def test_bags_are_those_of_one_file(clicks, ranker):
     assert not hasattr(ranker, "oof_")  # one number per document stays with nobody
 
 
-def test_an_estimate_is_that_of_one_file_query_by_query(prices):
-    ours, theirs = (xr.ListNet("revenue@5", max_iter=2, bags=3).fit(each).estimate_ for each in prices[::-1])
+@pytest.mark.parametrize(
+    "ranker",
+    [xr.ListNet("revenue@5", max_iter=2, bags=3), xr.Blend("revenue@5", members=[xr.Ridge(), xr.RankBoost(max_iter=3)], bags=3)],
+    ids=lambda ranker: ranker.name,
+)
+def test_an_estimate_is_that_of_one_file_query_by_query(prices, ranker):
+    ours, theirs = (ranker.fit(each).estimate_ for each in prices[::-1])
     np.testing.assert_array_equal(ours.values, theirs.values)
     assert (ours.mean, ours.interval) == (theirs.mean, theirs.interval)
 
@@ -452,6 +462,10 @@ def test_what_stays_refused_says_what_would_do(whole, tmp_path):
         xr.LambdaRank(solver="sgd", learning_rate=0.1).fit(shards)
     with pytest.raises(xr.SettingError, match="RankNet: cross-fitted models of data in several files learn from it alone; leave out valid"):
         xr.RankNet(bags=3).fit(shards, valid=data)
+    with pytest.raises(xr.IncompatibleError, match=r"Blend: sklearn.LinearRegression.* needs its data in one file; leave it out"):
+        xr.Blend(members=[LinearRegression(), xr.Ridge()], bags=3).fit(shards)
+    with pytest.raises(xr.IncompatibleError, match=r"Blend: .* ranks ties by document ids, which stay in their files"):
+        xr.Blend("nDCG(ties='docid')", members="ridge", bags=3).fit(shards)
     alike = replace(data, y=np.where(np.arange(data.n_documents) == data.indptr[1000], 1.0, 0.0))
     with pytest.raises(
         xr.SettingError, match="cross-fitting needs at least 2 queries with different grades, and the data has 1; give bags=0"

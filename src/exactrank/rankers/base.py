@@ -36,7 +36,7 @@ from exactrank.measures.parse import parse_measure
 from exactrank.objectives.partitioned_search import Drawn
 from exactrank.objectives.within_query import deviation_of
 from exactrank.rankers.cross_validation import Unscored, is_cross_validated
-from exactrank.rankers.division import Division, Unseen, estimated, filled_scores, out_of_fold
+from exactrank.rankers.division import Division, Unseen, estimated, estimated_by_scores, filled_scores, out_of_fold
 from exactrank.rankers.partitioned_data import graded_by, partitioned_training_data
 from exactrank.rankers.training_data import (
     QID,
@@ -278,8 +278,11 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             fitted["feature_names_in_"] = np.array(data.feature_names, object)
         oof, unseen, estimate = vars(own).get("oof_"), vars(own).get("unseen"), None
         if oof is not None and not np.isnan(oof).any():
-            estimate = evaluate(measure, *given.as_given(oof), threads=self.threads)[str(measure)]
-            fitted["oof_"] = given.data.ungrouped(oof[: data.n_documents])
+            if isinstance(data, Partitioned):
+                estimate = estimated_by_scores(given, oof, measure, self.threads)
+            else:
+                estimate = evaluate(measure, *given.as_given(oof), threads=self.threads)[str(measure)]
+                fitted["oof_"] = given.data.ungrouped(oof[: data.n_documents])
         elif unseen is not None:
             estimate = estimated(given, unseen, measure, self.threads)
         if estimate is not None:

@@ -68,10 +68,42 @@ Unseen = Sequence[tuple[Mask, Scorer]]  #: models, each with queries that it has
 
 def out_of_fold(data: RankingData, unseen: Unseen, threads: int | None) -> PerDocument:
     """The score of each document by a model that has never seen its query; NaN where there is none yet."""
-    found = np.full(data.n_documents, np.nan)
-    for which, scorer in unseen:
-        found[np.repeat(which, data.sizes)] = scorer.score(data.take_queries(which).X, threads)
+    return np.concatenate(fold(data, partial(_out_of_fold, unseen, threads)))
+
+
+def _out_of_fold(unseen: Unseen, threads: int | None, part: Part) -> PerDocument:
+    data, found = part.data, np.full(part.data.n_documents, np.nan)
+    for whole, scorer in unseen:
+        which = whole[part.first : part.first + data.n_queries]
+        if which.any():
+            found[np.repeat(which, data.sizes)] = scorer.score(data.take_queries(which).X, threads)
     return found
+
+
+def judgments(data: RankingData) -> RankingData:
+    """``data`` itself, or of data in partitions the grades of all documents in this process, without features.
+
+    Documents are in the order in which they are prepared, and ``order`` leads to that of the files.
+    """
+    if not isinstance(data, Partitioned):
+        return data
+    y, order = (np.concatenate(each) for each in zip(*fold(data, _grades_and_places), strict=True))
+    none = np.empty((len(y), 0), np.float32)
+    return RankingData(none, y, data.indptr, data.qid, (), query_weight=data.query_weight, order=order)
+
+
+def _grades_and_places(part: Part) -> tuple[PerDocument, Rows]:
+    data = part.data
+    places = np.arange(data.n_documents) if data.order is None else data.order
+    return data.y, places + part.first_document
+
+
+def estimated_by_scores(given: TrainingData, oof: PerDocument, measure: Measure, threads: int | None) -> Result:
+    """The measure of data in partitions by scores of all documents, in the order in which they are prepared."""
+    judged = judgments(given.data)
+    as_given = replace(judged, y=judged.ungrouped(judged.y), order=None, query_weight=given.given.query_weight)
+    values = replace(measure, column=None).on(as_given, threads=threads).values(judged.ungrouped(oof))
+    return Evaluation({str(measure): measure}, values[None], as_given.qid, as_given.weights, 0)[str(measure)]
 
 
 def estimated(given: TrainingData, unseen: Unseen, measure: Measure, threads: int | None) -> Result | None:
