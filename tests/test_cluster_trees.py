@@ -16,7 +16,7 @@ import pytest
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.engine.engine import LocalEngine, partitioned
-from exactrank.engine.partitions import read_shards
+from exactrank.engine.partitions import query_range, read_shards
 from exactrank.engine.together import LostWorkerError, together
 from exactrank.errors import EngineError, LostWorkerWarning, SettingError
 from exactrank.measures.parse import parse_measure
@@ -41,7 +41,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
         for first, last in zip((0, *cuts), (*cuts, data.n_queries), strict=True):
             paths.append(folder / f"{id(data)}-{first}-{last}.xr")
             if not paths[-1].exists():
-                xr.write(data.take_queries(np.arange(first, last)), paths[-1])
+                xr.write(query_range(data, first, last), paths[-1])
         return read_shards(paths)
 
     return written
@@ -107,6 +107,16 @@ def test_a_cross_fitted_bag_is_that_of_one_machine(make: Any, shards: Callable[.
         ours = trained(make, shards(DATA, *cuts), engine)
         assert ours.predict(DATA).tobytes() == theirs.predict(DATA).tobytes()
         assert ours.training == theirs.training
+
+
+def test_trees_learn_from_pairs_beside_the_grades(shards: Callable[..., Any]) -> None:
+    rows = np.arange(40_000, DATA.n_documents, 7)
+    pairs = xr.Preferences(rows, rows - rows % 20 + (rows + 3) % 20, np.linspace(0.5, 2, len(rows)))
+    data = replace(DATA, y=np.where(DATA.y > 1, DATA.y, 0.0), preferences=pairs)
+    make = partial(xr.LambdaMART, "PairwiseCorrect", trees=4, threads=1)
+    ours, theirs = trained(make, shards(data, 1000, 2100), valid=VALID), make().fit(data, valid=VALID).model_
+    assert ours.predict(data).tobytes() == theirs.predict(data).tobytes()
+    assert ours.training == theirs.training
 
 
 def test_trees_are_blended_with_a_linear_model(shards: Callable[..., Any]) -> None:

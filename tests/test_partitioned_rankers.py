@@ -366,6 +366,73 @@ def test_columns_are_written_with_shards_and_must_be_in_all_files(tmp_path):
         xr.RankNet("profit@5").fit(cut_into(data, tmp_path, [100], "cut"))
 
 
+def paired(data, seed=0):
+    """``data`` with pairs of documents beside its grades: in some queries, and in no query of the first two fifths."""
+    rng, better, worse = np.random.default_rng(seed), [], []
+    for query in rng.permutation(np.arange(2 * data.n_queries // 5, data.n_queries))[: data.n_queries // 4]:
+        rows = np.arange(*data.indptr[query : query + 2])
+        for _ in range(min(5, len(rows) - 1)):
+            one, other = rng.choice(rows, 2, replace=False)
+            first = data.X[one, 0] > data.X[other, 0]
+            better, worse = [*better, one if first else other], [*worse, other if first else one]
+    pairs = xr.Preferences(np.array(better), np.array(worse), rng.uniform(0.5, 2, len(better)))
+    return replace(data, y=np.where(rng.random(data.n_documents) < 0.5, 0.0, data.y), preferences=pairs)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    data, folder = paired(made(3, weights=True)), tmp_path_factory.mktemp("pairs")
+    return data, cut_into(data, folder, [311, 312, 1100])
+
+
+OF_PAIRS = [
+    xr.RankNet("PairwiseCorrect", max_iter=3),
+    xr.RankNet(max_iter=2, bags=3),
+    xr.LambdaRank("nDCG@10", learning_rate=0.1, max_iter=1, batch_size=300),
+    xr.LambdaRank("PairwiseCorrect", learning_rate=0.1, max_iter=1, batch_size=300, lambdas="sampled", samples=2, start="random"),
+    xr.RankSVM("PairwiseCorrect", max_iter=1),
+    xr.RankSVM(max_iter=2, l2=0.1, loss="hinge", normalise="pairs", bags=2, bagging="bootstrap"),
+    xr.RankBoost("PairwiseCorrect", max_iter=4),
+    xr.RankBoost(max_iter=3, bags=3),
+    xr.DirectRank("PairwiseCorrect", bags=0, max_iter=1),
+    xr.DirectRank("PairwiseCorrect", bags=2, start="zero"),
+    xr.CoordinateAscent("PairwiseCorrect", restarts=1, max_iter=1, tries=3),
+    xr.Composed("PairwiseCorrect", max_iter=1),
+]
+
+
+@pytest.mark.parametrize("ranker", OF_PAIRS, ids=lambda ranker: f"{ranker.name} of {ranker.measure}, {ranker.bags or 'no'} bags")
+def test_pairs_beside_the_grades_may_lie_in_several_files(pairs, tmp_path, ranker):
+    assert_same(ranker, *pairs)
+    if not ranker.bags:
+        valid = paired(made(4, 700), 1)
+        assert_same(ranker, *pairs, valid, cut_into(valid, tmp_path, [200, 600], "valid"))
+
+
+def test_pairs_are_evaluated_written_and_told(pairs, tmp_path):
+    data, shards = pairs
+    model = xr.RankNet(max_iter=1).fit(data).model_
+    ours, theirs = (
+        xr.evaluate("PairwiseCorrect", shards, model, engine=Shuffled()),
+        xr.evaluate("PairwiseCorrect", data, model.predict(data)),
+    )
+    np.testing.assert_array_equal(ours.per_query, theirs.per_query)
+    write_shards(data, tmp_path, 5)
+    loaded = in_one(partitioned(read_shards(tmp_path), LocalEngine()))
+    for name in ("better", "worse", "weight"):
+        np.testing.assert_array_equal(getattr(loaded.preferences, name), getattr(data.preferences, name))
+    with pytest.raises(xr.IncompatibleError, match=r"ListNet learns from grades alone, and the data has [\d,]+ pairs; make grades of them"):
+        xr.ListNet().fit(shards)
+    with pytest.raises(
+        xr.IncompatibleError, match=r"start='ridge' needs grades, and the data in several files has pairs; use start='softmax'"
+    ):
+        xr.DirectRank("PairwiseCorrect", start="ridge").fit(shards)
+    xr.write(replace(query_range(data, 1100, 1500), preferences=None), tmp_path / "other.xr")
+    xr.write(query_range(data, 0, 1100), tmp_path / "one.xr")
+    with pytest.raises(xr.DataError, match=r"other\.xr and .*one\.xr differ in their pairs of documents"):
+        xr.RankNet().fit(read_shards([tmp_path / "one.xr", tmp_path / "other.xr"]))
+
+
 VALIDATED = [
     xr.LambdaRank(max_iter=2, trial_iter=1, batch_size=200, patience=1),
     xr.ListMLE(max_iter=3),

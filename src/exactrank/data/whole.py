@@ -9,4 +9,5 @@ class Whole:
 
     grades: tuple[float, float]  #: the least and the largest
     longest: int  #: how many documents the query with the most has
+    pairs: bool = False  #: are there pairs of documents beside the grades?
     column: str | None = None  #: that the grades were taken from, where they are not the data's own

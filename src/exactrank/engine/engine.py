@@ -10,12 +10,12 @@ kind: a `RankingData` is one part, in this process.
 import pickle
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import cloudpickle
 import numpy as np
@@ -105,7 +105,6 @@ class Partitioned:
     prepare: Prepare | None = None
     query_weight: PerQuery | None = None
     weigh: "Weigh | None" = None  #: what makes ``query_weight`` of the weights in the files, where it is not those
-    preferences: ClassVar[None] = None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -171,6 +170,12 @@ class Partitioned:
     def key(self) -> bytes:
         """What workers know it by, with how it is prepared."""
         return pickle.dumps(self.prepare)
+
+    @property
+    def preferences(self) -> Sized | None:
+        """As many pairs of documents as there are beside the grades, which lie in the files."""
+        counts = [each.pairs for each in self.described if each.pairs is not None]
+        return range(sum(counts)) if counts else None
 
     @property
     def sample_weight(self) -> None:

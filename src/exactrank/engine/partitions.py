@@ -11,7 +11,7 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +29,7 @@ from exactrank.data.formats import MANIFEST, read_as
 from exactrank.data.kept import kept_in_all, kept_rows
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
+from exactrank.data.preferences import joined_preferences, preferences_between
 from exactrank.data.ranking_data import BLOCK_BYTES, RankingData
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
@@ -157,13 +158,12 @@ class Described:
     weighs_documents: bool
     has_docid: bool
     kept: tuple[str, ...]  #: the names of columns beside the features
+    pairs: int | None  #: how many pairs of documents there are, where it has any beside the grades
 
 
 def describe_shard(shard: Shard, options: ReadOptions) -> Described:
     """What the file of ``shard`` holds, once it is found to be as the manifest says."""
     data, checksum = _opened(shard.path, options, shard.checksum)
-    if data.preferences is not None:
-        raise DataError(f"{shard.path} holds pairs of documents, which data in several files does not take; train on one file, by xr.read")
     return Described(
         checksum,
         np.diff(data.indptr),
@@ -175,6 +175,7 @@ def describe_shard(shard: Shard, options: ReadOptions) -> Described:
         data.sample_weight is not None,
         data.docid is not None,
         tuple(sorted(data.kept)),
+        None if data.preferences is None else len(data.preferences),
     )
 
 
@@ -215,6 +216,7 @@ def check_alike(shards: Shards, described: Sequence[Described]) -> None:
             "weights of documents": each.weighs_documents == first.weighs_documents,
             "document ids": each.has_docid == first.has_docid,
             "columns beside the features": each.kept == first.kept,
+            "pairs of documents": (each.pairs is None) == (first.pairs is None),
             "offsets of features": np.array_equal(_zeros(each), _zeros(first)),
         }
         for kind, alike in kinds.items():
@@ -249,7 +251,7 @@ class Piece:
         data = query_range(_opened(self.path, options, self.checksum)[0], self.first, self.last)
         if self.chosen is None:
             return data
-        return data.take_queries(np.unpackbits(np.frombuffer(self.chosen, np.uint8), count=data.n_queries).astype(np.bool_))
+        return some_queries(data, np.unpackbits(np.frombuffer(self.chosen, np.uint8), count=data.n_queries).astype(np.bool_))
 
 
 @dataclass(frozen=True)
@@ -317,7 +319,15 @@ def query_range(data: RankingData, first: int, last: int) -> RankingData:
         offset=data.offset,
         levels=data.levels,
         kept=kept_rows(data.kept, rows),
+        preferences=preferences_between(data.preferences, rows.start, rows.stop),
     )
+
+
+def some_queries(data: RankingData, which: npt.NDArray[Any]) -> RankingData:
+    """The queries of a part of the whole that are numbered, or masked, by ``which``: a part of the same whole."""
+    found = data.take_queries(which)
+    pairs = preferences_between(data.preferences, 0, 0) if found.preferences is None else found.preferences
+    return replace(found, whole=data.whole, preferences=pairs)
 
 
 def concatenated(parts: Sequence[RankingData]) -> RankingData:
@@ -337,5 +347,6 @@ def concatenated(parts: Sequence[RankingData]) -> RankingData:
         offset=parts[0].offset,
         levels=parts[0].levels,
         kept=kept_in_all([part.kept for part in parts]),
+        preferences=joined_preferences([part.preferences for part in parts], [part.n_documents for part in parts]),
         whole=parts[0].whole,
     )

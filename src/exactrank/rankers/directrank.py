@@ -146,6 +146,8 @@ class DirectRank(Ranker):
         if self.device is not None or self.start in RANKERS:
             given = f"device={self.device!r} and start={self.start!r}"
             raise IncompatibleError(f"DirectRank on data in several files has no device and no ranker as its start; got {given}")
+        if data.preferences is not None and self.start == "ridge":
+            raise IncompatibleError("start='ridge' needs grades, and the data in several files has pairs; use start='softmax' or 'zero'")
 
     def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
         """What the declarations say, and the tolerance where there is only one round."""

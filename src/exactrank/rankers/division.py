@@ -21,7 +21,7 @@ from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Evaluation, Result
 from exactrank.rankers.partitioned_data import Prepared
-from exactrank.rankers.training_data import TrainingData, deal_among, deal_parts
+from exactrank.rankers.training_data import TrainingData, deal_among, deal_parts, queries_with_pairs
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import PerFeature, filled
 
@@ -43,23 +43,25 @@ class Division:
         """Parts dealt at random; each has queries with documents of different grades, of which there are at least as many."""
         if not isinstance(data, Partitioned):
             return cls(deal_parts(data, parts, seed), data.take_queries)
-        grades = np.concatenate(fold(data, _grade_ranges))
-        mixed = grades[:, 0] < grades[:, 1]
+        facts = fold(data, _by_query)
+        grades, pairs = (np.concatenate(each) for each in zip(*facts, strict=True))
+        mixed = (grades[:, 0] < grades[:, 1]) | pairs
         if mixed.sum() < 2:
             raise SettingError(f"cross-fitting needs at least 2 queries with different grades, and the data has {mixed.sum()}; give bags=0")
-        return cls(deal_among(mixed, parts, seed), partial(_taken, data, grades))
+        return cls(deal_among(mixed, parts, seed), partial(_taken, data, grades, pairs))
 
 
-def _grade_ranges(part: Part) -> npt.NDArray[np.float64]:
-    """The least and the largest grade of each query."""
+def _by_query(part: Part) -> tuple[npt.NDArray[np.float64], Mask]:
+    """The least and the largest grade of each query; does it have pairs?"""
     y, starts = part.data.y, part.data.indptr[:-1]
-    return np.stack([np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)], axis=1)
+    return np.stack([np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)], axis=1), queries_with_pairs(part.data)
 
 
-def _taken(data: Partitioned, grades: npt.NDArray[np.float64], which: Mask) -> RankingData:
+def _taken(data: Partitioned, grades: npt.NDArray[np.float64], pairs: Mask, which: Mask) -> RankingData:
     """Some queries of ``data``, which know what there is of them together."""
     how, own = cast(Prepared, data.prepare), grades[which]
-    whole = Whole((float(own[:, 0].min()), float(own[:, 1].max())), int(data.sizes[which].max()), how.whole.column)
+    extremes = float(own[:, 0].min()), float(own[:, 1].max())
+    whole = Whole(extremes, int(data.sizes[which].max()), bool(pairs[which].any()), how.whole.column)
     return cast(RankingData, selected(data, which, replace(how, whole=whole)))
 
 

@@ -30,6 +30,7 @@ from exactrank.rankers.training_data import (
     facts_of_start,
     in_content_order,
     prepared,
+    queries_with_pairs,
     units_for,
     validation,
     weights_by_block,
@@ -133,7 +134,8 @@ def _grades(facts: list[_Facts]) -> tuple[float, float]:
 def _facts_of(threads: int, means: bool, part: Part) -> _Facts:
     data, starts = part.data, part.data.indptr[:-1]
     low, high, holes, *_ = _core.summarise_columns(data.X, threads)
-    mixed = np.flatnonzero(np.minimum.reduceat(data.y, starts) < np.maximum.reduceat(data.y, starts))
+    differ = np.minimum.reduceat(data.y, starts) < np.maximum.reduceat(data.y, starts)
+    mixed = np.flatnonzero(differ | queries_with_pairs(data))
     learns = any(np.any(rows != rows[0]) for rows in (data.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed))
     sums = sorted_sums(data.X, data.indptr[wide_blocks(data.indptr)]) if means else []
     heaviest = 0.0 if data.sample_weight is None else float(data.sample_weight.max())
@@ -165,7 +167,8 @@ def _prepared(data: Partitioned, facts: list[_Facts], fill: PerFeature | None) -
         sums = [block for answer in data.ask(partial(_weights_near_one, exponent)) for block in answer]
         documents = _Unit(exponent, sum(sums) / data.n_documents)
     first = data.prepare.first if isinstance(data.prepare, _Aligned) else data.prepare
-    whole = Whole(_grades(facts), data.longest, first.measure.column if isinstance(first, _Graded) else None)
+    column = first.measure.column if isinstance(first, _Graded) else None
+    whole = Whole(_grades(facts), data.longest, data.preferences is not None, column)
     return replace(data, prepare=Prepared(units_for(largest), fill, queries, documents, whole, data.prepare), query_weight=weights)
 
 
@@ -220,4 +223,5 @@ class Prepared:
         near_one = replace(self.documents, mean=1.0).of(data.sample_weight)
         weighed = replace(data, X=filled(data.X, self.fill, data.offset), query_weight=self.queries.of(data.query_weight))
         found = in_content_order(replace(weighed, sample_weight=near_one), units=self.units)
-        return replace(found, sample_weight=replace(self.documents, exponent=0).of(found.sample_weight), whole=self.whole)
+        weight = replace(self.documents, exponent=0).of(found.sample_weight)
+        return replace(found, sample_weight=weight, whole=self.whole, preferences=found.preferences if self.whole.pairs else None)

@@ -224,15 +224,19 @@ def mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
     if data.n_features == 0:
         raise DataError("nothing to learn: the data has no features; give X, or runs that become features")
     differ = np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1])
-    if data.preferences is not None:
-        differ |= np.diff(data.preferences.by_query(data.indptr)) > 0
-    mixed = np.flatnonzero(differ)
+    mixed = np.flatnonzero(differ | queries_with_pairs(data))
     if not len(mixed):
         raise DataError(
             f"nothing to learn: every query has documents of a single grade ({data.n_queries:,} queries),"
             " so each ranking is as good as any other; give queries with documents of different grades, or pairs of documents"
         )
     return mixed
+
+
+def queries_with_pairs(data: RankingData) -> npt.NDArray[np.bool_]:
+    """Does each query have pairs that are given beside the grades?"""
+    given = data.preferences
+    return np.zeros(data.n_queries, np.bool_) if given is None else np.asarray(np.diff(given.by_query(data.indptr)) > 0)
 
 
 def check_grades(*grades: float, where: str = "a grade") -> None:
