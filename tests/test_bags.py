@@ -234,3 +234,12 @@ def test_a_single_query_cannot_be_cross_fitted():
     ):
         xr.Ridge(bags=3).fit(data)
     assert xr.Ridge(bags=3, bagging="bootstrap").fit(data).score(data) == 1.0
+
+
+def test_an_estimate_does_not_outlive_its_fit():
+    ranker, data = xr.Ridge(bags=3), judged()
+    assert hasattr(ranker.fit(data), "estimate_")
+    ranker.set_params(bags=0).fit(data)
+    assert not hasattr(ranker, "oof_")
+    assert not hasattr(ranker, "estimate_")
+    assert "estimate" not in ranker.model_.training

@@ -16,12 +16,11 @@ import pytest
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.engine.engine import LocalEngine, partitioned
-from exactrank.engine.partitions import read_shards
+from exactrank.engine.partitions import query_range, read_shards
 from exactrank.engine.together import LostWorkerError, together
 from exactrank.errors import EngineError, LostWorkerWarning, SettingError
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.exact_sums import rounded
-from exactrank.rankers.boosted import BoostedRanker
 from exactrank.rankers.cluster_forest import Crews
 from exactrank.rankers.lightgbm_library import sampled_rows
 from exactrank.rankers.peers import LostRankError, Peers, listen
@@ -42,7 +41,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
         for first, last in zip((0, *cuts), (*cuts, data.n_queries), strict=True):
             paths.append(folder / f"{id(data)}-{first}-{last}.xr")
             if not paths[-1].exists():
-                xr.write(data.take_queries(np.arange(first, last)), paths[-1])
+                xr.write(query_range(data, first, last), paths[-1])
         return read_shards(paths)
 
     return written
@@ -65,7 +64,7 @@ def engine_of(client: Any) -> Any:
     return DaskEngine(client, silence=10.0)
 
 
-def trained(make: Callable[..., BoostedRanker], shards: Any, engine: Any = None, **more: Any) -> Any:
+def trained(make: Callable[..., Any], shards: Any, engine: Any = None, **more: Any) -> Any:
     return make(engine=engine).fit(shards, **more).model_
 
 
@@ -87,6 +86,55 @@ def test_two_ranks_grow_the_trees_of_one_machine(name: str, shards: Callable[...
     theirs = RANKERS[name]().fit(DATA, valid=VALID).model_
     assert ours.predict(DATA).tobytes() == theirs.predict(DATA).tobytes()
     assert ours.training == theirs.training
+
+
+@pytest.mark.parametrize("make", [xr.LambdaMART, xr.DirectRankTrees])
+def test_grades_may_be_of_any_size(make: Any, shards: Callable[..., Any]) -> None:
+    y = np.where(DATA.y > 1, DATA.y * np.random.default_rng(0).uniform(1, 9, DATA.n_documents), DATA.y - 1)
+    y[30] = 61.5
+    data = replace(DATA, y=y)
+    make = partial(make, trees=4, threads=1)
+    ours, theirs = trained(make, shards(data, 1000), valid=VALID), make().fit(data, valid=VALID).model_
+    assert ours.predict(data).tobytes() == theirs.predict(data).tobytes()
+    assert ours.training == theirs.training
+
+
+@pytest.mark.parametrize("make", [xr.LambdaMART, xr.MART, xr.DirectRankTrees])
+def test_a_cross_fitted_bag_is_that_of_one_machine(make: Any, shards: Callable[..., Any], cluster: Any) -> None:
+    make = partial(make, trees=3, leaves=5, threads=1, bags=3, bagging="cross-fit")
+    theirs = make().fit(DATA).model_
+    for cuts, engine in (((1000,), None), ((700, 2100), engine_of(cluster))):
+        ours = trained(make, shards(DATA, *cuts), engine)
+        assert ours.predict(DATA).tobytes() == theirs.predict(DATA).tobytes()
+        assert ours.training == theirs.training
+
+
+def test_trees_learn_from_pairs_beside_the_grades(shards: Callable[..., Any]) -> None:
+    rows = np.arange(40_000, DATA.n_documents, 7)
+    pairs = xr.Preferences(rows, rows - rows % 20 + (rows + 3) % 20, np.linspace(0.5, 2, len(rows)))
+    data = replace(DATA, y=np.where(DATA.y > 1, DATA.y, 0.0), preferences=pairs)
+    make = partial(xr.LambdaMART, "PairwiseCorrect", trees=4, threads=1)
+    ours, theirs = trained(make, shards(data, 1000, 2100), valid=VALID), make().fit(data, valid=VALID).model_
+    assert ours.predict(data).tobytes() == theirs.predict(data).tobytes()
+    assert ours.training == theirs.training
+
+
+def test_trees_are_blended_with_a_linear_model(shards: Callable[..., Any]) -> None:
+    make = partial(xr.Blend, members="ridge, lambdamart(trees=3, leaves=5)", bags=3, threads=1)
+    ours, theirs = trained(make, shards(DATA, 1000)), make().fit(DATA).model_
+    assert ours.predict(DATA).tobytes() == theirs.predict(DATA).tobytes()
+    assert ours.training == theirs.training
+
+
+@pytest.mark.parametrize("make", [xr.LambdaMART, xr.MART])
+def test_trees_learn_from_a_column_beside_the_grades(make: Any, shards: Callable[..., Any]) -> None:
+    data, valid = (replace(one, kept={"revenue": np.round(10 * np.abs(one.X[:, 0]) * one.y, 2)}) for one in (DATA, VALID))
+    make = partial(make, "nDCG(column='revenue')@10", trees=4, threads=1)
+    theirs = make().fit(data, valid=valid).model_
+    for beside in (valid, shards(valid, 100)):
+        ours = trained(make, shards(data, 1000), valid=beside)
+        assert ours.predict(data).tobytes() == theirs.predict(data).tobytes()
+        assert ours.training == theirs.training
 
 
 @pytest.mark.parametrize("name", RANKERS)
@@ -229,10 +277,8 @@ def test_workers_that_are_lost_again_and_again_are_an_error(shards: Callable[...
 
 def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> None:
     one = partial(xr.LambdaMART, trees=3, threads=1)
-    with pytest.raises(
-        SettingError, match=r"bagging='cross-fit' are not known .*; give bagging='draws', or bagging='bootstrap', or bags=0"
-    ):
-        trained(partial(one, bags=3, bagging="cross-fit"), shards(DATA))
+    with pytest.raises(SettingError, match="cross-fitted models of data in several files learn from it alone; leave out valid, or bags"):
+        trained(partial(one, bags=3, bagging="cross-fit"), shards(DATA), valid=VALID)
     with pytest.raises(SettingError, match="leverage=2 is not known for data in several files; give leverage=0"):
         trained(partial(xr.DirectRankTrees, trees=3, leverage=2), shards(DATA))
 

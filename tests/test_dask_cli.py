@@ -158,9 +158,8 @@ def test_bad_input_is_told(folder, monkeypatch):
     refused(2, "Invalid value for '--workers': Input should be greater than or equal to 1", *train, "--workers", 0, cwd=folder)
     refused(2, "none-*.xr: there is no such file; check the pattern", *TRAIN, "none-*.xr", "--out", "bad.json", cwd=folder)
     refused(2, "only a model can score where they lie; give one model", "evaluate", "shards", "--feature", "1", cwd=folder)
-    refused(
-        2, "Blend needs its data in one file; xr.read one, or use LambdaMART", "train", "blend", "shards", "--out", "bad.json", cwd=folder
-    )
+    by_query = ("train", "lambdarank", "shards", "--out", "bad.json", "--solver", "sgd", "--learning-rate", "0.1")
+    refused(2, "updates query by query (sgd) would go from file to file with every query; use solver='adam'", *by_query, cwd=folder)
     monkeypatch.setattr("exactrank.cli.cluster.SECONDS_TO_CONNECT", 1)
     for address in ("tcp://127.0.0.1:1", "nonsense://1", "no-port", ""):
         with (

@@ -80,7 +80,7 @@ OBJECTIVES = [
     *of(
         "objectives/losses.py",
         "listwise",
-        ("max(MOST, float(np.ptp(data.y)))", "MOST"),
+        ("max(MOST, data.grade_range[1] - data.grade_range[0])", "MOST"),
         ("np.where(one_grade, 0, ", "np.where(one_grade, 1, "),
         ("replace(self.measure, k=None)", "self.measure"),
     ),

@@ -96,6 +96,14 @@ class Preferences(Shown):
         return _core.Preferences(indptr, self.better, self.worse, self.weight)
 
 
+def preferences_between(preferences: Preferences | None, first: int, last: int) -> Preferences | None:
+    """The pairs of the rows ``first`` to ``last``, which are those of whole queries, numbered from 0."""
+    if preferences is None:
+        return None
+    own = slice(*np.searchsorted(preferences.better, [first, last]))
+    return Preferences(preferences.better[own] - first, preferences.worse[own] - first, preferences.weight[own])
+
+
 def joined_preferences(parts: Sequence[Preferences | None], sizes: Sequence[int]) -> Preferences | None:
     """The pairs of several data sets of these numbers of documents, one after the other."""
     starts = np.cumsum([0, *sizes])

@@ -30,6 +30,7 @@ from exactrank.data.precision import Offset, kept_offset
 from exactrank.data.preferences import Preferences
 from exactrank.data.room import FeatureColumns, room, rows_taken
 from exactrank.data.text_column import TextColumn, rows_of
+from exactrank.data.whole import Whole
 from exactrank.errors import DataError
 from exactrank.table import ROWS, Shown, Table, Values, small_table
 
@@ -79,6 +80,8 @@ class RankingData(Shown):
     levels: Levels = field(default_factory=dict)
     kept: Kept = field(default_factory=dict)
     preferences: Preferences | None = None
+    #: What is known of the data that this is a part of, for methods that depend on all of it; None where this is all.
+    whole: Whole | None = None
     #: Of ``X``, where a cache keeps them too; data that are made from these, by `dataclasses.replace` too, have none.
     by_column: FeatureColumns | None = field(default=None, init=False)
 
@@ -236,8 +239,13 @@ class RankingData(Shown):
 
     @cached_property
     def longest(self) -> int:
-        """How many documents the query with the most has."""
-        return int(self.sizes.max())
+        """How many documents the query with the most has, also of the whole that this is a part of."""
+        return int(self.sizes.max()) if self.whole is None else self.whole.longest
+
+    @cached_property
+    def grade_range(self) -> tuple[float, float]:
+        """The least and the largest grade, also of the whole that this is a part of."""
+        return (float(self.y.min()), float(self.y.max())) if self.whole is None else self.whole.grades
 
     @cached_property
     def weights(self) -> PerQuery:

@@ -10,7 +10,7 @@ kind: a `RankingData` is one part, in this process.
 import pickle
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,8 +27,7 @@ from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import Moments, RankingData, moments_of, sums_by_block
 from exactrank.engine.allocation import keep_freed_memory
-from exactrank.engine.partitions import Described, Partition, Shards, cut, describe_shard
-from exactrank.errors import DataError
+from exactrank.engine.partitions import Described, Partition, Shards, check_alike, cut, describe_shard
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -36,6 +35,7 @@ Prepare = Callable[[RankingData], RankingData]  #: what is done to a partition o
 #: Partitions are forgotten that nobody has asked about for this number of seconds.
 FORGOTTEN_AFTER = 3600.0
 PARTITIONS_PER_WORKER = 2
+WEIGHED = 2  #: of the same queries by other weights that a part keeps
 
 
 @dataclass(eq=False)
@@ -107,7 +107,6 @@ class Partitioned:
     prepare: Prepare | None = None
     query_weight: PerQuery | None = None
     weigh: "Weigh | None" = None  #: what makes ``query_weight`` of the weights in the files, where it is not those
-    preferences: ClassVar[None] = None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -175,6 +174,12 @@ class Partitioned:
         return pickle.dumps(self.prepare)
 
     @property
+    def preferences(self) -> Sized | None:
+        """As many pairs of documents as there are beside the grades, which lie in the files."""
+        counts = [each.pairs for each in self.described if each.pairs is not None]
+        return range(sum(counts)) if counts else None
+
+    @property
     def sample_weight(self) -> None:
         """Nothing here weighs documents."""
         return None
@@ -212,15 +217,26 @@ class _OtherWeights(Generic[A]):
             weights = self.weigh(part.first, part.data.weights)
             return Part(replace(part.data, query_weight=weights), part.first, part.whole, part.first_document)
 
-        return self.question(part.once(("weights", self.weigh), weighed))
+        return self.question(part.lately("weights", self.weigh, WEIGHED, weighed))
 
 
 def reweighed(data: RankingData, weigh: Weigh) -> RankingData:
     """``data`` with the weights of queries that ``weigh``, which can be compared and pickled, makes of its own."""
     weights = weigh(0, data.weights)
     if isinstance(data, Partitioned):
-        return cast(RankingData, replace(data, query_weight=weights, weigh=weigh))
+        return cast(RankingData, replace(data, query_weight=weights, weigh=weigh if data.weigh is None else _Twice(data.weigh, weigh)))
     return replace(data, query_weight=weights)
+
+
+@dataclass(frozen=True)
+class _Twice:
+    """Weights of a fold in a bag, for example: what ``then`` makes of those that ``first`` makes."""
+
+    first: Weigh
+    then: Weigh
+
+    def __call__(self, number: int, own: PerQuery) -> PerQuery:
+        return self.then(number, self.first(number, own))
 
 
 @dataclass(frozen=True)
@@ -261,10 +277,17 @@ def fold(data: "Data | Part", question: Question[A]) -> list[A]:
     return [question(data if isinstance(data, Part) else Part(data))]
 
 
+def forget(*data: object) -> None:
+    """Let engines forget those of ``data`` that are in partitions."""
+    for each in data:
+        if isinstance(each, Partitioned):
+            each.engine.forget(each)
+
+
 def partitioned(shards: Shards, engine: Engine, most: int | None = None) -> Partitioned:
     """``shards`` with the ``engine`` that answers for them; a partition has at most ``most`` documents, by default a worker's share."""
     described = tuple(engine.map(_Describe(shards), range(len(shards.files))))
-    _check_alike(shards, described)
+    check_alike(shards, described)
     documents = sum(int(each.sizes.sum()) for each in described)
     share = -(-documents // (engine.workers * PARTITIONS_PER_WORKER)) if most is None else most
     weights = [each.query_weight for each in described if each.query_weight is not None]
@@ -277,35 +300,6 @@ class _Describe:
 
     def __call__(self, number: int) -> Described:
         return describe_shard(self.shards.files[number], self.shards.options)
-
-
-def _check_alike(shards: Shards, described: Sequence[Described]) -> None:
-    """Raise where files do not fit together."""
-    first = described[0]
-    for file, each in zip(shards.files, described, strict=True):
-        kinds = {
-            "features": each.feature_names == first.feature_names,
-            "categories": each.levels == first.levels,
-            "query weights": (each.query_weight is None) == (first.query_weight is None),
-            "weights of documents": each.weighs_documents == first.weighs_documents,
-            "document ids": each.has_docid == first.has_docid,
-            "offsets of features": np.array_equal(_zeros(each), _zeros(first)),
-        }
-        for kind, alike in kinds.items():
-            if not alike:
-                raise DataError(f"{file.path} and {shards.files[0].path} differ in their {kind}; write them by exactrank convert --shards")
-    seen: dict[Any, int] = {}
-    for number, each in enumerate(described):
-        for query in each.qid.tolist():
-            if seen.setdefault(query, number) != number:
-                files = f"{shards.files[seen[query]].path} and {shards.files[number].path}"
-                raise DataError(
-                    f"query {query} lies in {files}; a query must be whole in one file, as exactrank convert --shards writes it"
-                )
-
-
-def _zeros(described: Described) -> npt.NDArray[np.float64]:
-    return np.zeros(len(described.feature_names)) if described.offset is None else described.offset
 
 
 @dataclass(frozen=True)

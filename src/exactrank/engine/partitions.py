@@ -11,7 +11,7 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,8 +26,10 @@ from exactrank.data.blocks import wide_blocks
 from exactrank.data.cache import MAGIC, PREAMBLE
 from exactrank.data.format import Columns, ReadOptions
 from exactrank.data.formats import MANIFEST, read_as
+from exactrank.data.kept import kept_in_all, kept_rows
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
+from exactrank.data.preferences import joined_preferences, preferences_between
 from exactrank.data.ranking_data import BLOCK_BYTES, RankingData
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
@@ -155,13 +157,13 @@ class Described:
     levels: Levels
     weighs_documents: bool
     has_docid: bool
+    kept: tuple[str, ...]  #: the names of columns beside the features
+    pairs: int | None  #: how many pairs of documents there are, where it has any beside the grades
 
 
 def describe_shard(shard: Shard, options: ReadOptions) -> Described:
     """What the file of ``shard`` holds, once it is found to be as the manifest says."""
     data, checksum = _opened(shard.path, options, shard.checksum)
-    if data.preferences is not None:
-        raise DataError(f"{shard.path} holds pairs of documents, which data in several files does not take; train on one file, by xr.read")
     return Described(
         checksum,
         np.diff(data.indptr),
@@ -172,6 +174,8 @@ def describe_shard(shard: Shard, options: ReadOptions) -> Described:
         data.levels,
         data.sample_weight is not None,
         data.docid is not None,
+        tuple(sorted(data.kept)),
+        None if data.preferences is None else len(data.preferences),
     )
 
 
@@ -201,14 +205,53 @@ def file_checksum(path: Path) -> str:
     return digest.hexdigest()
 
 
+def check_alike(shards: Shards, described: Sequence[Described]) -> None:
+    """Raise where files do not fit together."""
+    first = described[0]
+    for file, each in zip(shards.files, described, strict=True):
+        kinds = {
+            "features": each.feature_names == first.feature_names,
+            "categories": each.levels == first.levels,
+            "query weights": (each.query_weight is None) == (first.query_weight is None),
+            "weights of documents": each.weighs_documents == first.weighs_documents,
+            "document ids": each.has_docid == first.has_docid,
+            "columns beside the features": each.kept == first.kept,
+            "pairs of documents": (each.pairs is None) == (first.pairs is None),
+            "offsets of features": np.array_equal(_zeros(each), _zeros(first)),
+        }
+        for kind, alike in kinds.items():
+            if not alike:
+                raise DataError(f"{file.path} and {shards.files[0].path} differ in their {kind}; write them by exactrank convert --shards")
+    seen: dict[Any, int] = {}
+    for number, each in enumerate(described):
+        for query in each.qid.tolist():
+            if seen.setdefault(query, number) != number:
+                files = f"{shards.files[seen[query]].path} and {shards.files[number].path}"
+                raise DataError(
+                    f"query {query} lies in {files}; a query must be whole in one file, as exactrank convert --shards writes it"
+                )
+
+
+def _zeros(described: Described) -> npt.NDArray[np.float64]:
+    return np.zeros(len(described.feature_names)) if described.offset is None else described.offset
+
+
 @dataclass(frozen=True)
 class Piece:
-    """The queries ``first`` to ``last`` of a file."""
+    """The queries ``first`` to ``last`` of a file, or those of them that are ``chosen``: a bit each."""
 
     path: str
     first: int
     last: int
     checksum: str
+    chosen: bytes | None = None
+
+    def load(self, options: ReadOptions) -> RankingData:
+        """Its queries."""
+        data = query_range(_opened(self.path, options, self.checksum)[0], self.first, self.last)
+        if self.chosen is None:
+            return data
+        return some_queries(data, np.unpackbits(np.frombuffer(self.chosen, np.uint8), count=data.n_queries).astype(np.bool_))
 
 
 @dataclass(frozen=True)
@@ -225,7 +268,7 @@ class Partition:
 
     def load(self) -> RankingData:
         """Its queries."""
-        found = [query_range(_opened(piece.path, self.options, piece.checksum)[0], piece.first, piece.last) for piece in self.pieces]
+        found = [piece.load(self.options) for piece in self.pieces]
         return found[0] if len(found) == 1 else concatenated(found)
 
 
@@ -234,16 +277,20 @@ def cut(shards: Shards, described: Sequence[Described], most: int) -> list[Parti
     sizes = np.concatenate([each.sizes for each in described])
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     ends = np.cumsum([len(each.sizes) for each in described])  # the files', in queries
-    blocks = wide_blocks(indptr)
+    return [
+        _partition(number, first, last, indptr, ends, shards, described)
+        for number, (first, last) in enumerate(pairwise([*begins_of(indptr, ends, most), int(ends[-1])]))
+    ]
+
+
+def begins_of(indptr: Boundaries, ends: npt.NDArray[np.int64], most: int) -> list[int]:
+    """The queries at which partitions begin, of files that end before the queries ``ends``."""
     begins = [0]
-    for start, end in pairwise(blocks.tolist()):
+    for start, end in pairwise(wide_blocks(indptr).tolist()):
         files = np.searchsorted(ends, [begins[-1], start, end - 1], side="right")
         if start > begins[-1] and (files[0] != files[2] or indptr[end] - indptr[begins[-1]] > most):
             begins.append(start)
-    return [
-        _partition(number, first, last, indptr, ends, shards, described)
-        for number, (first, last) in enumerate(pairwise([*begins, int(ends[-1])]))
-    ]
+    return begins
 
 
 def _partition(
@@ -271,11 +318,20 @@ def query_range(data: RankingData, first: int, last: int) -> RankingData:
         query_weight=None if data.query_weight is None else data.query_weight[first:last],
         offset=data.offset,
         levels=data.levels,
+        kept=kept_rows(data.kept, rows),
+        preferences=preferences_between(data.preferences, rows.start, rows.stop),
     )
 
 
+def some_queries(data: RankingData, which: npt.NDArray[Any]) -> RankingData:
+    """The queries of a part of the whole that are numbered, or masked, by ``which``: a part of the same whole."""
+    found = data.take_queries(which)
+    pairs = preferences_between(data.preferences, 0, 0) if found.preferences is None else found.preferences
+    return replace(found, whole=data.whole, preferences=pairs)
+
+
 def concatenated(parts: Sequence[RankingData]) -> RankingData:
-    """The queries of all ``parts``, which have the same features and kinds of weights."""
+    """The queries of all ``parts``, which have the same features and kinds of weights, and are of the same whole."""
     docids = [part.docid for part in parts if part.docid is not None]
     sample, query = ([each for part in parts if (each := getattr(part, kind)) is not None] for kind in ("sample_weight", "query_weight"))
     ends = np.cumsum([0, *(part.n_documents for part in parts)])
@@ -290,4 +346,7 @@ def concatenated(parts: Sequence[RankingData]) -> RankingData:
         query_weight=np.concatenate(query) if query else None,
         offset=parts[0].offset,
         levels=parts[0].levels,
+        kept=kept_in_all([part.kept for part in parts]),
+        preferences=joined_preferences([part.preferences for part in parts], [part.n_documents for part in parts]),
+        whole=parts[0].whole,
     )

@@ -66,7 +66,8 @@ def systems_in_shards(shards: Shards, systems: Sequence[str] | None, columns: Se
     """The features named, and other ``columns``, of data in several files: only these are brought to memory, one part at a time."""
     data = partitioned(shards, LocalEngine())
     named = data.feature_names if systems is None else distinct(systems)
-    wanted = [*named, *(name for name in dict.fromkeys(columns) if name not in named)]
+    beside = [name for name in dict.fromkeys(columns) if name not in named and name not in data.described[0].kept]
+    wanted = [*named, *beside]
     return concatenated([select_systems(partition.load(), wanted) for partition in data.partitions])
 
 

@@ -137,8 +137,6 @@ class Measure(ABC):
 
     def _on_partitions(self, data: Partitioned, weights: PerQuery | None, threads: int | None) -> BoundMeasure:
         """On data in partitions, each of which makes its own kernel."""
-        if getattr(self, "normaliser", "") == "mean_ideal":
-            raise IncompatibleError(f"{self} depends on all queries at once, so partitions cannot answer for it; use nDCG")
         if self.ties == "docid" and not data.described[0].has_docid:
             raise IncompatibleError("ties='docid' needs document ids, and there are none; give docid, or write nDCG")
         nothing: Any = None

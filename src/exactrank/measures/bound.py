@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 Floats = npt.NDArray[np.float64]
+Bind = Callable[["Measure", RankingData, int | None], "BoundMeasure"]  #: makes a measure on a part, with threads; picklable, comparable
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,7 @@ class BoundMeasure:
     kernel: _core.Kernel = field(repr=False)
     grades: PerDocument = field(repr=False)  #: as the kernel reads them
     tie_key: PerDocument | None = field(repr=False)  #: ranks documents of equal score, smallest first; None for the order given
+    bind: "Bind | None" = field(default=None, repr=False)  #: how a partition makes it, where that is not `Measure.on`
     _copies: dict[int, "BoundMeasure"] = field(default_factory=dict, init=False, repr=False)  #: of itself, by their number
 
     @cached_property
@@ -60,7 +62,7 @@ class BoundMeasure:
     def by_part(self, question: Callable[["BoundMeasure"], A]) -> list[A]:
         """What ``question`` says of the measure on the data or, where that is in partitions, on each of them."""
         if isinstance(self.data, Partitioned):
-            return self.data.ask(_OfPart(self.measure, self.threads, question))
+            return self.data.ask(_OfPart(self.measure, self.bind, self.threads, question))
         return [question(self)]
 
     def mean(self, scores: PerDocument) -> float:
@@ -131,7 +133,7 @@ def values_of(bound: Sequence[BoundMeasure], scores: PerDocument) -> tuple[Float
     each.
     """
     if isinstance(scores, Scored):
-        answers = scores.data.ask(_Values(tuple(each.measure for each in bound), scores.score, bound[0].threads))
+        answers = scores.data.ask(_Values(tuple((each.measure, each.bind) for each in bound), scores.score, bound[0].threads))
         return np.concatenate([values for values, _ in answers], axis=1), np.concatenate([retrieved for _, retrieved in answers], axis=1)
     data, rounded = bound[0].data, bound[0].measure.ties == "docid"
     if any((each.measure.ties == "docid") != rounded for each in bound):
@@ -151,11 +153,19 @@ class _OfPart:
     """What ``question`` says of a measure on a partition."""
 
     measure: "Measure"
+    bind: "Bind | None"
     threads: int | None
     question: Callable[[BoundMeasure], object]
 
     def __call__(self, part: Part) -> Any:
-        return self.question(part.once(("bound", repr(self.measure)), partial(self.measure.on, part.data, threads=self.threads)))
+        return self.question(_bound_on(part, self.measure, self.bind, self.threads))
+
+
+def _bound_on(part: Part, measure: "Measure", bind: "Bind | None", threads: int | None) -> BoundMeasure:
+    """The measure on a part, made once."""
+    if bind is None:
+        return part.once(("bound", repr(measure)), partial(measure.on, part.data, threads=threads))
+    return part.once(("bound", repr(measure), bind), partial(bind, measure, part.data, threads))
 
 
 def _differences(score: Callable[[RankingData], PerDocument], steps: Floats, bound: BoundMeasure) -> Floats:
@@ -172,13 +182,12 @@ def _all_tied(data: RankingData) -> PerDocument:
 class _Values:
     """The values of measures, one per query of a partition, by the scores that it makes."""
 
-    measures: "tuple[Measure, ...]"
+    measures: "tuple[tuple[Measure, Bind | None], ...]"
     score: Callable[[RankingData], PerDocument]
     threads: int | None
 
     def __call__(self, part: Part) -> tuple[Floats, npt.NDArray[np.int32]]:
-        bound = [part.once(("bound", repr(one)), partial(one.on, part.data, threads=self.threads)) for one in self.measures]
-        return values_of(bound, self.score(part.data))
+        return values_of([_bound_on(part, *one, self.threads) for one in self.measures], self.score(part.data))
 
 
 def mean_over_queries(values: PerQuery, weight: PerQuery) -> float:

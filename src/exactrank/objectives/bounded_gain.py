@@ -19,6 +19,7 @@ from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned
+from exactrank.errors import IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.graded import DCG, ERR
@@ -30,27 +31,49 @@ MOST = 8.0
 
 def training_kernel(measure: Measure, data: RankingData) -> tuple[_core.Kernel, PerDocument]:
     """The kernel of ``measure`` with the grades that it reads, those that are exponents after (1)."""
-    asked, grades = bounded(measure, measure.grades(data))
+    asked, grades = bounded(measure, measure.grades(data), largest_of(measure, data))
     return asked.kernel(grades, data.longest)
 
 
 def gentle(bound: BoundMeasure) -> BoundMeasure:
     """``bound`` to judge by in training, (1); itself where that changes no grade."""
-    if isinstance(bound.data, Partitioned):  # whose grades are at most MOST
-        return bound
+    if isinstance(bound.data, Partitioned):
+        return replace(bound, bind=_gentle_on) if _is_exponential(bound.measure) or isinstance(bound.measure, ERR) else bound
     y = bound.measure.grades(bound.data)
-    asked, grades = bounded(bound.measure, y)
+    asked, grades = bounded(bound.measure, y, largest_of(bound.measure, bound.data))
     return bound if grades is y else replace(asked, column=None).on(replace(bound.data, y=grades), bound.weights, bound.threads)
 
 
-def bounded(measure: Measure, y: PerDocument) -> tuple[Measure, PerDocument]:
+def _gentle_on(measure: Measure, data: RankingData, threads: int | None) -> BoundMeasure:
+    return gentle(measure.on(data, threads=threads))
+
+
+def largest_of(measure: Measure, data: RankingData) -> float | None:
+    """The largest grade that ``measure`` reads in the whole that ``data`` is a part of; None where ``data`` is all there is."""
+    if data.whole is None or not _is_exponential(measure):
+        return None
+    if measure.column not in (None, data.whole.column):
+        raise IncompatibleError(
+            f"{measure} reads {measure.column!r}, of which a part of data in several files does not know the largest value in all of it;"
+            " train on that measure, or give it gain='linear'"
+        )
+    return data.whole.grades[1]
+
+
+def _is_exponential(measure: Measure) -> bool:
+    return isinstance(measure, DCG) and measure.gain == "exp2"
+
+
+def bounded(measure: Measure, y: PerDocument, largest: float | None = None) -> tuple[Measure, PerDocument]:
     """``measure`` and the grades to ask it with in training, (1); ``y`` itself where no grade is larger than MOST.
+
+    ``largest`` is the largest grade of the whole, where ``y`` is a part of it.
 
     >>> bounded(DCG(), np.array([0.0, 500.0, 1000.0]))[1].tolist()
     [0.0, 4.0, 8.0]
     """
-    if isinstance(measure, DCG) and measure.gain == "exp2":
-        largest = float(y.max())
+    if _is_exponential(measure):
+        largest = float(y.max()) if largest is None else largest
         return measure, y if largest <= MOST else np.asarray(y * (MOST / largest))
     if isinstance(measure, ERR) and measure.max_grade > MOST:
         return replace(measure, max_grade=MOST), y * (MOST / measure.max_grade)

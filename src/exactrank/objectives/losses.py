@@ -52,9 +52,9 @@ class ListNetLoss:
         starts = data.indptr[:-1]
         if self.target == "softmax":  # over e^y of the query's best document
             below = data.y - np.repeat(np.maximum.reduceat(data.y, starts), data.sizes)
-            mass = np.exp(below * (MOST / max(MOST, float(np.ptp(data.y)))))
+            mass = np.exp(below * (MOST / max(MOST, data.grade_range[1] - data.grade_range[0])))
         else:
-            mass = DCG().usefulness(bounded(DCG(), data.y)[1])
+            mass = DCG().usefulness(bounded(DCG(), data.y, data.grade_range[1])[1])
         total = np.add.reduceat(mass, starts)
         return _core.listnet(np.asarray(mass / np.repeat(np.where(total > 0, total, 1.0), data.sizes)))
 
@@ -227,7 +227,7 @@ class ApproxNDCGLoss:
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of a document with a gain and another one pass looks at."""
-        _, grades = bounded(self.measure, data.y)
+        _, grades = bounded(self.measure, data.y, data.grade_range[1])
         useful = np.add.reduceat(self.measure.usefulness(grades) > 0, data.indptr[:-1], dtype=np.float64)
         return float((useful * data.sizes).sum())
 

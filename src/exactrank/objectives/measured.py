@@ -8,6 +8,7 @@ same ranking. AdaRank needs values by query, of the model and of each of its fea
     E_q(theta) = measure of query q, ranked by its scores,    E_q(k) the same, ranked by feature k               (2)
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -19,7 +20,9 @@ from exactrank.engine.engine import Partitioned, scored
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.bound import BoundMeasure, mean_over_queries, values_of
 from exactrank.measures.graded import DCG
-from exactrank.objectives.linear_profile import LinearProfile, LinearValue, Place, columns_of
+from exactrank.objectives.linear_profile import Direction, LinearProfile, LinearValue, Place, columns_of
+from exactrank.objectives.partitioned_profile import PartitionedPlace, PartitionedProfile, Reach
+from exactrank.objectives.partitioned_search import PartitionedSearch
 from exactrank.scorers.architecture import AT_ONCE, Architecture, Theta
 
 #: What rounding may add to a share.
@@ -86,9 +89,14 @@ class LinearMeasured(Measured):
         """How many parameters there are."""
         return self.architecture.size
 
-    def at(self, theta: Theta) -> Place:
+    def at(self, theta: Theta) -> Place | PartitionedPlace:
         """The place ``theta``, to search from."""
         return self._profile.at(theta)
+
+    def foresee(self, directions: Sequence[Direction], reach: Reach) -> None:
+        """Searches will be along ``directions``, in turn, as far as ``reach`` says from where they are."""
+        if isinstance(self._profile, PartitionedProfile):
+            self._profile.foresee(directions, reach)
 
     def values_along(self, theta: Theta, j: int, parameters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """At ``theta`` with each of ``parameters`` for its j-th."""
@@ -100,12 +108,9 @@ class LinearMeasured(Measured):
         return self.bound.most
 
     @cached_property
-    def _profile(self) -> LinearProfile:
+    def _profile(self) -> LinearProfile | PartitionedProfile:
         if isinstance(self.bound.data, Partitioned):
-            raise IncompatibleError(
-                "Composed searches lines exactly in one file alone; use DirectRank, which does so in several, or an optimizer that asks for"
-                " values, e.g. optimizers.StepSearch() or optimizers.SPSA()"
-            )
+            return PartitionedProfile(PartitionedSearch.of(self.bound, self.bound.data), scale=self.architecture.scale)
         return LinearProfile(self.bound, columns_of(self.bound.data), scale=self.architecture.scale)
 
     @cached_property

@@ -135,7 +135,7 @@ class DocumentForces:
 def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery], Floats]) -> _core.Objective:
     """An objective whose slope is ``forces``, with no known curvature, and whose value is the measure's."""
     kernel, grades = training_kernel(measure, data)
-    asked, exponents = bounded(measure, data.y)
+    asked, exponents = bounded(measure, data.y, data.grade_range[1])
 
     def answer(number: int, scores: PerDocument) -> tuple[float, Floats, Floats]:
         rows = slice(data.indptr[number], data.indptr[number + 1])

@@ -214,6 +214,3 @@ def _check_separable(objective: Objective) -> None:
             f"{type(objective).__name__} of a query may depend on other queries, so data in several files cannot answer for it;"
             f" train on a RankingData, or use one of {known}"
         )
-    measure = getattr(objective, "measure", None)
-    if getattr(measure, "normaliser", "") == "mean_ideal":
-        raise IncompatibleError(f"{measure} depends on all queries at once, so data in several files cannot weigh pairs by it; use nDCG")

@@ -26,6 +26,7 @@ from exactrank.objectives.linear_profile import Direction, Theta, columns_of
 from exactrank.objectives.partitioned_search import KEPT, Along, PartitionedLine, PartitionedSearch, State
 from exactrank.objectives.step_function import Interval, StepFunction
 from exactrank.objectives.summed_steps import Outline
+from exactrank.scorers.missing import PerFeature
 
 Known = TypeVar("Known")
 Move = tuple[Direction, float]
@@ -50,10 +51,15 @@ class Features(Protocol):
 
 
 class PartitionedProfile:
-    """A measure on its data in partitions, as a function of weights of its ``features``, or of others."""
+    """A measure on its data in partitions, as a function of weights of its ``features``, or of others.
 
-    def __init__(self, search: PartitionedSearch, point: Point = "middle", features: Features | None = None) -> None:
-        self.search, self.point, self.features = search, point, features
+    Weights are in units of ``scale``, where one is given: a feature is divided by it.
+    """
+
+    def __init__(
+        self, search: PartitionedSearch, point: Point = "middle", features: Features | None = None, scale: PerFeature | None = None
+    ) -> None:
+        self.search, self.point, self.features, self.scale = search, point, features, scale
         self.dimension = search.data.n_features if features is None else features.count
         self._directions: Sequence[Direction] = ()
         self._reach: Reach | None = None
@@ -83,7 +89,7 @@ class PartitionedProfile:
         return PartitionedPlace(self, theta, self._path(theta), self.coming(None, theta, 1))
 
     def _path(self, theta: Theta) -> "Path":
-        return Path(np.array(theta), (), self.features)
+        return Path(np.array(theta), (), self.features, self.scale)
 
 
 def _same(one: Direction, other: Direction) -> bool:
@@ -159,11 +165,12 @@ class Path:
     start: Theta
     moves: tuple[Move, ...]
     features: Features | None = None
+    scale: PerFeature | None = None  #: what features are divided by
 
     @property
     def key(self) -> Hashable:
-        """Which features have weights."""
-        return "own" if self.features is None else self.features.key
+        """Which features have weights, and in which units."""
+        return "own" if self.features is None else self.features.key, None if self.scale is None else self.scale.tobytes()
 
     def go(self, state: State, threads: int) -> None:
         """To its end, from where ``state`` stands if that lies on it."""
@@ -182,8 +189,11 @@ class Path:
         """How fast each score changes along ``direction``."""
         data = state.part.lately("features", self.key, KEPT, lambda: self._featured(state.bound.data))
         if isinstance(direction, int):
-            return np.asarray(state.part.lately("columns", self.key, KEPT, lambda: columns_of(data))[direction])
-        return _core.linear_scores(data.X, np.ascontiguousarray(direction), threads)
+            column = np.asarray(state.part.lately("columns", self.key, KEPT, lambda: columns_of(data))[direction])
+            unit = 1.0 if self.scale is None else float(self.scale[direction])
+            return column if unit == 1.0 else column.astype(np.float64) / unit
+        weights = np.ascontiguousarray(direction if self.scale is None else direction / self.scale)
+        return _core.linear_scores(data.X, weights, threads)
 
     def _featured(self, data: RankingData) -> RankingData:
         return data if self.features is None else self.features(data)

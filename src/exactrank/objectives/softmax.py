@@ -9,6 +9,7 @@ the log likelihood of drawing each unit of usefulness from the softmax of the sc
 them; sigma holds the features' standard deviations within queries, so the penalty does not depend on their units.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -39,7 +40,9 @@ class SoftmaxLikelihood:
     def __init__(self, bound: BoundMeasure, ridge: float) -> None:
         self._data, self._ridge = in_parts(bound.data), ridge
         self._ask = _Softmax(bound.measure, bound.weights if bound.weights is not bound.data.weights else None, thread_count(bound.threads))
-        facts = fold(self._data, replace(self._ask, what="facts"))
+        small, differs = zip(*fold(self._data, self._ask.tells), strict=True)
+        self._ask = replace(self._ask, by_grade=not (all(small) and any(differs)))
+        facts = fold(self._data, self._ask)
         self._total = float(np.sum([total for answer in facts for total, _ in answer]))
         sigma = np.sqrt(np.sum([squares for answer in facts for _, squares in answer], axis=0) / bound.data.n_documents)
         self.sigma = np.where(sigma > 0, sigma, np.inf)
@@ -73,6 +76,7 @@ class _Softmax:
     weights: PerQuery | None  #: of all queries, where they are not the data's own
     threads: int
     what: Literal["facts", "slope"] = "facts"
+    by_grade: bool = False  #: is a document as useful as its grade, since usefulness is too large, or nowhere differs within a query?
     theta: Theta | None = None
     total: float = 1.0
 
@@ -102,15 +106,32 @@ class _Softmax:
             found.append((gain, _core.pulled_back(data.X[rows], slope, self.threads)))
         return found
 
+    def tells(self, part: Part) -> tuple[bool, bool]:
+        """Is the usefulness of all documents small enough, and does it differ within a query?"""
+        data = part.data
+        if self._worth(data) is None:
+            return True, True
+        useful = self._useful(data, self.measure.grades(data))
+        return bool(np.all(np.abs(useful) < MOST_USEFUL)), bool(np.any(_above_least(useful, data) > 0))
+
     def _above(self, data: RankingData) -> PerDocument:
         """How much more useful than the least of its query each document is, times the query's weight."""
-        (y, from_pairs), starts = grades_for(self.measure, data), data.indptr[:-1]
-        worth = None if from_pairs else getattr(self.measure, "usefulness", None)
-        with np.errstate(over="ignore"):
-            useful = y if worth is None else np.asarray(worth(y), np.float64)
-        if not np.all(np.abs(useful) < MOST_USEFUL):
-            useful = y
-        above = useful - np.repeat(np.minimum.reduceat(useful, starts), data.sizes)
-        if not np.any(above > 0):
-            above = y - np.repeat(np.minimum.reduceat(y, starts), data.sizes)
+        y, _ = grades_for(self.measure, data)
+        above = _above_least(y if self.by_grade else self._useful(data, y), data)
         return np.asarray(above * np.repeat(data.weights if self.weights is None else self.weights, data.sizes))
+
+    def _useful(self, data: RankingData, y: PerDocument) -> PerDocument:
+        worth = self._worth(data)
+        with np.errstate(over="ignore"):
+            return y if worth is None else np.asarray(worth(y), np.float64)
+
+    def _worth(self, data: RankingData) -> Callable[[PerDocument], PerDocument] | None:
+        """What says how useful documents of some grades are; None where their grades do."""
+        from_pairs = self.measure.counts_pairs and data.preferences is not None
+        return None if from_pairs else getattr(self.measure, "usefulness", None)
+
+
+def _above_least(values: PerDocument, data: RankingData) -> PerDocument:
+    """``values`` less the least of their query."""
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        return np.asarray(values - np.repeat(np.minimum.reduceat(values, data.indptr[:-1]), data.sizes))

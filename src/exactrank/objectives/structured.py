@@ -123,7 +123,9 @@ class Structured:
             kernel, grades = training_kernel(measure, data)
             worths = _core.worths(kernel, grades, data.indptr)
             if not np.all(np.abs(worths) < LARGEST_WORTH):
-                raise DataError(f"{measure}: the gain of grade {data.y.max():g} is too large for a margin; use gain='linear', or nDCG")
+                raise DataError(
+                    f"{measure}: the gain of grade {data.grade_range[1]:g} is too large for a margin; use gain='linear', or nDCG"
+                )
             return _core.positional_separation(*self._by_position(measure, data.longest), worths, data.indptr), worths
         relevant = measure.usefulness(data.y)
         flags = relevant.astype(np.uint8)

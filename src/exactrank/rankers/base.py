@@ -25,21 +25,23 @@ from exactrank.arrays import PerDocument, Table
 from exactrank.bars import Line, heard
 from exactrank.data.alignment import listed
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Engine, LocalEngine, Partitioned, partitioned, scored
-from exactrank.engine.partitions import Shards, concatenated
+from exactrank.engine.engine import Engine, LocalEngine, Partitioned, forget, partitioned, reweighed, scored
+from exactrank.engine.partitions import Shards
+from exactrank.engine.selection import Mask, in_one
 from exactrank.errors import DataError, ExactRankError, IncompatibleError, InterruptedWarning, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Result, evaluate
 from exactrank.measures.goal import Goal, parse_goal
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.within_query import deviation
+from exactrank.objectives.partitioned_search import Drawn
+from exactrank.objectives.within_query import deviation_of
 from exactrank.rankers.cross_validation import Unscored, is_cross_validated
-from exactrank.rankers.partitioned_data import partitioned_training_data
+from exactrank.rankers.division import Division, Unseen, estimated, estimated_by_scores, filled_scores, out_of_fold
+from exactrank.rankers.partitioned_data import graded_by, partitioned_training_data
 from exactrank.rankers.training_data import (
     QID,
     TrainingData,
     check_measure_tells_apart,
-    deal_parts,
     held_out,
     joined,
     judged,
@@ -50,13 +52,13 @@ from exactrank.rankers.training_data import (
 )
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
-from exactrank.scorers.missing import Missing, PerFeature, filled
+from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.scorers.model import Model, plain
 from exactrank.scorers.sum import sum_of
 from exactrank.settings import SOME, VALID, Configured, setting
 from exactrank.stored import from_record, to_record
 from exactrank.threads import one_blas_thread
-from exactrank.training.combinators import bags, bootstrap
+from exactrank.training.combinators import bags
 from exactrank.training.history import History
 from exactrank.training.judge import Task
 from exactrank.training.progress import Listener, Progress, Trained, line_of
@@ -80,8 +82,8 @@ def _line(measure: str, engine: Engine | None, progress: Progress) -> Line:
     return line if engine is None else replace(line, doing=f"{line.doing}, {engine.told}")
 
 
-def _filled_scores(scorer: Scorer, fill: PerFeature | None, threads: int | None, data: RankingData) -> PerDocument:
-    return scorer.score(filled(data.X, fill, data.offset), threads)
+def _scores(scorer: Scorer, threads: int | None, data: RankingData) -> PerDocument:
+    return scorer.score(data.X, threads)
 
 
 class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
@@ -106,11 +108,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     takes_pairs: ClassVar[bool | Literal["by measure"]] = False
     #: Does it train on data in several files, and then also honour weights of single documents, and look at validation data in parts?
     takes_partitions: ClassVar[bool] = False
-    searches_partitions: ClassVar[bool] = False  #: also under constraints?
     weighs_partitioned_documents: ClassVar[bool] = False
     validates_partitions: ClassVar[bool] = True
-    #: The ways of bagging that it knows for data in several files.
-    bags_partitions: ClassVar[tuple[str, ...]] = ()
 
     measure: str | Measure = setting(default="nDCG@10", help="Measure to train on, e.g. nDCG@10 or 'AP(rel=2)'.", kw_only=False)
     bags: int | None = setting(
@@ -168,7 +167,10 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             raise SettingError(f"{name}: {trouble}")
         if self.bags == 1 and self.bagging == "cross-fit":
             raise SettingError(f"{name}: bags=1 leaves no queries to train on; give bags=0 for one model, or at least 2")
-        if self._cross_fits(data) and len(mixed_queries(data)) < 2:
+        if self._cross_fits(data) and isinstance(data, Partitioned):
+            if validated:
+                raise SettingError(f"{name}: cross-fitted models of data in several files learn from it alone; leave out valid, or bags")
+        elif self._cross_fits(data) and len(mixed_queries(data)) < 2:
             raise SettingError(f"{name}: cross-fitting needs at least 2 queries with different grades, and the data has 1; give bags=0")
         if data.sample_weight is not None and not self.weighs_documents:
             raise SettingError(
@@ -241,8 +243,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
         self.check_effects(data, valid is not None)
         if measure.column is not None:  # every objective then learns from it
-            data = replace(data, y=measure.grades(data))
-            own_valid = replace(valid, y=measure.grades(valid)) if isinstance(valid, RankingData) else valid
+            data = graded_by(measure, data)
+            own_valid = graded_by(measure, own_valid) if isinstance(own_valid, RankingData | Partitioned) else own_valid
         if start is not None:
             self._check_start(start.scorer, data)
             data = data if isinstance(X, Shards) else with_features_of(start.scorer, X, data, valid)
@@ -250,6 +252,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         given = made(data, own_valid, self.missing, self.threads, None if start is None else start.scorer)
         check_measure_tells_apart(measure, data, self.threads)
         own = copy(self)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
+        own.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED}
         if self._cross_fits(data):
             given = replace(given, learnt=joined(given.data, given.valid))
         task = Task(
@@ -273,16 +276,20 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         fitted: dict[str, Any] = {"history_": History(journal.history, str(measure)), "n_features_in_": data.n_features}
         if isinstance(X, RankingData | Shards) or hasattr(X, "columns"):
             fitted["feature_names_in_"] = np.array(data.feature_names, object)
-        oof = vars(own).get("oof_")
+        oof, unseen, estimate = vars(own).get("oof_"), vars(own).get("unseen"), None
         if oof is not None and not np.isnan(oof).any():
-            estimate = evaluate(measure, *given.as_given(oof), threads=self.threads)[str(measure)]
-            fitted |= {"oof_": given.data.ungrouped(oof[: data.n_documents]), "estimate_": estimate}
+            if isinstance(data, Partitioned):
+                estimate = estimated_by_scores(given, oof, measure, self.threads)
+            else:
+                estimate = evaluate(measure, *given.as_given(oof), threads=self.threads)[str(measure)]
+                fitted["oof_"] = given.data.ungrouped(oof[: data.n_documents])
+        elif unseen is not None:
+            estimate = estimated(given, unseen, measure, self.threads)
+        if estimate is not None:
+            fitted["estimate_"] = estimate
             said |= {"estimate": estimate.mean, "interval": list(estimate.interval)}
         fitted["model_"] = own._model(given, trained.iterate, trained.steps, root.interrupted, **said)
-        if isinstance(data, Partitioned):
-            for part in (data, given.data, given.valid, given.given_valid):
-                if isinstance(part, Partitioned):
-                    part.engine.forget(part)
+        forget(data, given.data, given.valid, given.given_valid)
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
         return self
 
@@ -307,7 +314,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     def _valid_of(self, shards: Shards, data: Partitioned) -> RankingData | Partitioned:
         """Validation data in several files, read as one where this ranker wants it so."""
         valid = partitioned(shards, data.engine)
-        return valid if self.validates_partitions else concatenated([partition.load() for partition in valid.partitions])
+        return valid if self.validates_partitions else in_one(valid)
 
     def check_partitions(self, data: Partitioned) -> None:
         """Raise where a setting does not go with data in partitions."""
@@ -316,13 +323,6 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
                 f"{type(self).__name__} cannot weigh single documents of data in several files; leave out sample_weight, give a"
                 " query_weight, or use Ridge"
             )
-        goal = self.goal()
-        if (goal.constraints and not self.searches_partitions) or goal.measure.column is not None:
-            raise IncompatibleError(f"{goal}: data in several files has no constraints and no columns beside its grades; use one file")
-        if self._bag_count(cast(RankingData, data)) and self.bagging not in self.bags_partitions:
-            others = "".join(f"bagging={way!r}, or " for way in self.bags_partitions)
-            kind = f"bags with bagging={self.bagging!r}" if others else "bags"
-            raise SettingError(f"{type(self).__name__}: {kind} are not known for data in several files; give {others}bags=0")
 
     def _check_start(self, scorer: Scorer, data: RankingData) -> None:
         """Raise where training cannot go on from ``scorer``."""
@@ -345,7 +345,11 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         if not count:
             return self._fit(task, recorder)
         if self._cross_fits(task.data):
-            trained, self.__dict__["oof_"] = self.cross_fitted(task, count, recorder)
+            trained, unseen = self.cross_fitted(task, count, recorder)
+            if isinstance(task.data, Partitioned):  # of which nobody keeps a number per document
+                self.__dict__["unseen"] = unseen
+            else:
+                self.__dict__["oof_"] = out_of_fold(task.data, unseen, self.threads)
             return trained
         return bags([partial(self._member, task, number) for number in range(count)], task.verdict, recorder)
 
@@ -359,31 +363,33 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _member(self, task: Task, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The model of a bag with that number: of a bootstrap sample of the queries."""
-        drawn, _ = bootstrap(task.data, np.random.default_rng([self.seed, number]))
-        return self._fit(replace(task, bag=number, bags=self._bag_count(task.data), data=replace(task.data, query_weight=drawn)), recorder)
+        drawn = reweighed(task.data, Drawn((self.seed, number), task.data.n_queries))
+        return self._fit(replace(task, bag=number, bags=self._bag_count(task.data), data=drawn), recorder)
 
-    def cross_fitted(self, task: Task, count: int, recorder: Recorder[Scorer]) -> tuple[Trained[Scorer], PerDocument]:
-        """The mean of models that have each seen all parts of the queries except two, and the out-of-fold scores of all documents.
+    def cross_fitted(self, task: Task, count: int, recorder: Recorder[Scorer]) -> tuple[Trained[Scorer], Unseen]:
+        """The mean of models that have each seen all parts of the queries except two, and each with the part that it says more about.
 
         One of the two parts chooses the model's iterate; the other is scored by the model, which has never seen it. With two parts
         in all, the one that chooses is scored too. Scores have unit deviation within queries if their scale has no meaning.
         """
-        data = task.data
-        part = deal_parts(data, count, self.seed)
-        parts, oof = int(part.max()) + 1, np.full(data.n_documents, np.nan)
+        data, division = task.data, Division.of(task.data, count, self.seed)
+        part, parts, unseen = division.part, division.count, list[tuple[Mask, Scorer]]()
 
         def member(number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
             chooses, scored = part == number, part == (number + (parts > 2)) % parts
-            own = replace(task, data=data.take_queries(~(chooses | scored)), valid=data.take_queries(chooses), bag=number, bags=parts)
-            trained = self._fit(own, recorder)
-            oof[np.repeat(scored, data.sizes)] = comparable(trained.iterate).score(data.take_queries(scored).X, self.threads)
+            learnt, valid = division.take(~(chooses | scored)), division.take(chooses)
+            if isinstance(valid, Partitioned) and not self.validates_partitions:
+                valid = in_one(valid)
+            trained = self._fit(replace(task, data=learnt, valid=valid, bag=number, bags=parts), recorder)
+            unseen.append((scored, comparable(trained.iterate)))
+            forget(learnt, valid)
             return trained
 
         def comparable(scorer: Scorer) -> Scorer:
-            size = deviation(scorer.score(data.X, self.threads), data.indptr) if self._is_scale_free else 0.0
+            size = deviation_of(data, partial(_scores, scorer, self.threads)) if self._is_scale_free else 0.0
             return sum_of([scorer], [1 / size]) if size > 0 else scorer
 
-        return bags([partial(member, number) for number in range(parts)], task.verdict, recorder, view=comparable), oof
+        return bags([partial(member, number) for number in range(parts)], task.verdict, recorder, view=comparable), unseen
 
     @property
     def _is_scale_free(self) -> bool:
@@ -459,7 +465,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         for name, part, as_given in (("value", given.data, given.given), ("valid", given.valid, given.given_valid)):
             if part is not None and as_given is not None and not (name == "valid" and self._cross_fits(given.data)):
                 if isinstance(part, Partitioned):
-                    scores = scored(as_given, partial(_filled_scores, scorer, given.fill, threads))
+                    scores = scored(as_given, partial(filled_scores, scorer, given.fill, threads))
                 else:
                     scores = as_given.grouped(part.ungrouped(scorer.score(part.X, threads)))
                 reached[name] = goal.measure.on(as_given, threads=threads).mean(scores)

@@ -21,17 +21,18 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from exactrank.arrays import PerDocument, PerQuery
+from exactrank.arrays import PerDocument, PerQuery, Rows
 from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Partitioned
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
 from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.within_query import deviation
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.division import Division, judgments, out_of_fold
 from exactrank.rankers.foreign import Foreign
 from exactrank.rankers.notation import parse_method, split_methods
-from exactrank.rankers.training_data import deal_parts
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
 from exactrank.scorers.sum import sum_of
@@ -62,6 +63,7 @@ class Blend(Ranker):
 
     name = "blend"
     takes_categories = True  # where all its members do
+    takes_partitions = True  # where all its members do
 
     members: str | Sequence[object] = setting(
         default="all",
@@ -98,6 +100,16 @@ class Blend(Ranker):
         for member in self._members().values():
             member.check_effects(data, validated=True)
 
+    def check_partitions(self, data: Partitioned) -> None:
+        """Raise if a member does not train on data in partitions, or its scores cannot be compared there."""
+        super().check_partitions(data)
+        for name, member in self._members().items():
+            if not member.takes_partitions:
+                raise IncompatibleError(f"Blend: {name} needs its data in one file; leave it out, or xr.read one file")
+            member.check_partitions(data)
+        if self.goal().measure.ties == "docid":
+            raise IncompatibleError(f"Blend: {self.measure} ranks ties by document ids, which stay in their files; write nDCG, for example")
+
     def _members(self) -> dict[str, Ranker]:
         """The rankers, by their notation."""
         given = self.members
@@ -130,6 +142,7 @@ class Blend(Ranker):
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         begun, members = time.monotonic(), self._members()
+        judged, dealt = judgments(task.data), Division.of(task.data, self.bags or 0, self.seed).part
         ready: list[_Member] = []
         blended: Trained[Scorer] | None = None
         failed: dict[str, ExactRankError] = {}
@@ -139,7 +152,7 @@ class Blend(Ranker):
             if self.seconds is not None:
                 _end_at(begun + self.seconds, part)
             try:
-                trained, oof = ranker.cross_fitted(task, self.bags or 0, part)
+                trained, unseen = ranker.cross_fitted(task, self.bags or 0, part)
             except _TimeUp:
                 if not ready:
                     raise SettingError(self._too_short(name, part)) from None
@@ -150,8 +163,8 @@ class Blend(Ranker):
                 ):  # those that cannot train on the measure go
                     failed[name] = error
                 continue
-            ready.append(_Member(name, trained.iterate, oof, trained.trouble))
-            blended = self._blended(task, ready, recorder, len(members))
+            ready.append(_Member(name, trained.iterate, out_of_fold(task.data, unseen, self.threads), trained.trouble))
+            blended = self._blended(task, judged, dealt, ready, recorder, len(members))
         if blended is None:
             raise next(iter(failed.values()))
         for name, reason in failed.items():
@@ -163,17 +176,21 @@ class Blend(Ranker):
         needs = f"about {self.seconds * (self.bags or 0) / done:.3g}" if done and self.seconds else "longer than that for the first part"
         return f"Blend: seconds={self.seconds} is too short: {name} takes {needs}; allow more seconds, or give faster members"
 
-    def _blended(self, task: Task, ready: "Sequence[_Member]", recorder: Recorder[Scorer], members: int) -> Trained[Scorer]:
-        """The sum of the members that are ``ready``; the scores out of fold are those of weights that the other parts chose."""
-        data = task.data
-        bound = severe(task.measure).on(data, threads=task.threads)
+    def _blended(
+        self, task: Task, data: RankingData, part: Rows, ready: "Sequence[_Member]", recorder: Recorder[Scorer], members: int
+    ) -> Trained[Scorer]:
+        """The sum of the members that are ``ready``; the scores out of fold are those of weights that the other parts chose.
+
+        ``data`` has the grades of the documents, and ``part`` is that of each query.
+        """
+        measure = task.measure if data is task.data else replace(task.measure, column=None)  # the column is what there is for grades
+        bound = severe(measure).on(data, threads=task.threads)
         families: dict[str, list[_Member]] = {}
         for member in ready:
             families.setdefault(member.scorer.kind, []).append(member.of_unit_deviation(data))
         scores = np.stack([np.mean([member.oof for member in family], axis=0) for family in families.values()])
         sizes = np.array([deviation(row, data.indptr) or 1.0 for row in scores])
         scores /= sizes[:, None]
-        part = deal_parts(data, self.bags or 0, self.seed)
         oof = np.full(data.n_documents, np.nan)
         for number in range(int(part.max()) + 1):
             own = np.repeat(part == number, data.sizes)

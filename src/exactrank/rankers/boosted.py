@@ -84,7 +84,6 @@ class BoostedRanker(Ranker):
     takes_categories = True
     takes_partitions = True
     weighs_partitioned_documents = True
-    bags_partitions = "draws", "bootstrap"
     validates_partitions = False
 
     trees: int = setting(default=300, help="Maximum number of trees.", at_least=1, at_most=1 << 20, free=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from exactrank.engine.allocation import keep_freed_memory
 from exactrank.engine.engine import held
-from exactrank.engine.partitions import Partition, concatenated
+from exactrank.engine.partitions import Partition, concatenated, some_queries
 from exactrank.rankers.peers import Address, LostRankError, Peers, listen
 from exactrank.rankers.rank import Grown, Plan, Rank
 from exactrank.rankers.search_by_ranks import Numbers, Share
@@ -57,7 +57,7 @@ class Load:
             return Share(data, self.queries, documents)
         own = np.array_split(np.arange(data.n_queries), 2)[self.half]
         rows = slice(int(data.indptr[own[0]]), int(data.indptr[own[-1] + 1]))
-        return Share(data.take_queries(own), self.queries, documents[rows])
+        return Share(some_queries(data, own), self.queries, documents[rows])
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,8 +79,6 @@ class DirectRank(Ranker):
     takes_pairs = "by measure"
     goes_on_from = (Linear,)
     takes_partitions = True
-    searches_partitions = True
-    bags_partitions = ("bootstrap",)
     bags: int | None = setting(
         default=None,
         help="Train this number of models and take their mean; 0 trains one. By default 20 below 5,000 queries, else 0.",
@@ -145,11 +143,11 @@ class DirectRank(Ranker):
     def check_partitions(self, data: Partitioned) -> None:
         """What the base says, and what searches over partitions do not know."""
         super().check_partitions(data)
-        if any(each.column is not None for each in self.goal().measures):
-            raise IncompatibleError(f"{self.goal()}: data in several files has no columns beside its grades; use one file")
         if self.device is not None or self.start in RANKERS:
             given = f"device={self.device!r} and start={self.start!r}"
             raise IncompatibleError(f"DirectRank on data in several files has no device and no ranker as its start; got {given}")
+        if data.preferences is not None and self.start == "ridge":
+            raise IncompatibleError("start='ridge' needs grades, and the data in several files has pairs; use start='softmax' or 'zero'")
 
     def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
         """What the declarations say, and the tolerance where there is only one round."""

@@ -20,14 +20,17 @@ from exactrank.data.blocks import wide_blocks
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
+from exactrank.data.whole import Whole
 from exactrank.engine.engine import Part, Partitioned, Prepare
 from exactrank.errors import DataError
-from exactrank.objectives.bounded_gain import MOST
+from exactrank.measures.base import Measure
 from exactrank.rankers.training_data import (
     TrainingData,
+    check_grades,
     facts_of_start,
     in_content_order,
     prepared,
+    queries_with_pairs,
     units_for,
     validation,
     weights_by_block,
@@ -64,6 +67,23 @@ def partitioned_training_data(
     )
 
 
+def graded_by(measure: Measure, data: RankingData | Partitioned) -> RankingData:
+    """``data``, also in partitions, with what ``measure`` reads for its grades."""
+    if isinstance(data, Partitioned):
+        return cast(RankingData, replace(data, prepare=_Graded(measure)))
+    return replace(data, y=measure.grades(data))
+
+
+@dataclass(frozen=True)
+class _Graded:
+    """What `graded_by` does to a partition."""
+
+    measure: Measure
+
+    def __call__(self, data: RankingData) -> RankingData:
+        return graded_by(self.measure, data)
+
+
 def _prepared_valid(
     valid: RankingData | Partitioned | tuple[Table, npt.ArrayLike, npt.ArrayLike],
     data: Partitioned,
@@ -77,7 +97,7 @@ def _prepared_valid(
         if missing == "error":
             refuse_missing(own.X, own.feature_names, threads)
         return own, prepared(own, fill)
-    aligned = replace(valid, prepare=_Aligned(_Form(data.feature_names, data.offset, data.levels)))
+    aligned = replace(valid, prepare=_Aligned(_Form(data.feature_names, data.offset, data.levels), valid.prepare))
     return cast(RankingData, aligned), cast(RankingData, _prepared(aligned, _facts(aligned, missing, threads), fill))
 
 
@@ -102,16 +122,20 @@ def _facts(data: Partitioned, missing: TreeMissing, threads: int | None) -> list
         columns = [f"{data.feature_names[j]}: {holes[j]:,}" for j in np.flatnonzero(holes)]
         remedy = 'fill them, or train with missing="zero" or missing="mean" (--missing)'
         raise DataError(f"{holes.sum():,} values are missing ({listed(columns)}); {remedy}")
-    least, most = min(each.grades[0] for each in facts), max(each.grades[1] for each in facts)
-    if least < 0 or most > MOST:
-        raise DataError(f"grades are {least:g} to {most:g}; data in several files takes grades of 0 to {MOST:g}; scale them")
+    check_grades(*_grades(facts))
     return facts
+
+
+def _grades(facts: list[_Facts]) -> tuple[float, float]:
+    """The least and the largest of all."""
+    return min(each.grades[0] for each in facts), max(each.grades[1] for each in facts)
 
 
 def _facts_of(threads: int, means: bool, part: Part) -> _Facts:
     data, starts = part.data, part.data.indptr[:-1]
     low, high, holes, *_ = _core.summarise_columns(data.X, threads)
-    mixed = np.flatnonzero(np.minimum.reduceat(data.y, starts) < np.maximum.reduceat(data.y, starts))
+    differ = np.minimum.reduceat(data.y, starts) < np.maximum.reduceat(data.y, starts)
+    mixed = np.flatnonzero(differ | queries_with_pairs(data))
     learns = any(np.any(rows != rows[0]) for rows in (data.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed))
     sums = sorted_sums(data.X, data.indptr[wide_blocks(data.indptr)]) if means else []
     heaviest = 0.0 if data.sample_weight is None else float(data.sample_weight.max())
@@ -142,7 +166,10 @@ def _prepared(data: Partitioned, facts: list[_Facts], fill: PerFeature | None) -
         exponent = -int(np.frexp(max(each.heaviest for each in facts))[1])
         sums = [block for answer in data.ask(partial(_weights_near_one, exponent)) for block in answer]
         documents = _Unit(exponent, sum(sums) / data.n_documents)
-    return replace(data, prepare=_Prepare(units_for(largest), fill, queries, documents, data.prepare), query_weight=weights)
+    first = data.prepare.first if isinstance(data.prepare, _Aligned) else data.prepare
+    column = first.measure.column if isinstance(first, _Graded) else None
+    whole = Whole(_grades(facts), data.longest, data.preferences is not None, column)
+    return replace(data, prepare=Prepared(units_for(largest), fill, queries, documents, whole, data.prepare), query_weight=weights)
 
 
 def _weights_near_one(exponent: int, part: Part) -> list[float]:
@@ -163,9 +190,10 @@ class _Aligned:
     """Validation data with the features of the training data."""
 
     form: _Form
+    first: Prepare | None  #: what is done before
 
     def __call__(self, data: RankingData) -> RankingData:
-        return validation(data, cast(RankingData, self.form))
+        return validation(data if self.first is None else self.first(data), cast(RankingData, self.form))
 
 
 @dataclass(frozen=True)
@@ -180,13 +208,14 @@ class _Unit:
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepare:
+class Prepared:
     """What a partition does to its queries, with numbers about all of them."""
 
     units: npt.NDArray[np.int32]
     fill: PerFeature | None
     queries: _Unit
     documents: _Unit
+    whole: Whole
     first: Prepare | None  #: what is done before
 
     def __call__(self, data: RankingData) -> RankingData:
@@ -194,4 +223,5 @@ class _Prepare:
         near_one = replace(self.documents, mean=1.0).of(data.sample_weight)
         weighed = replace(data, X=filled(data.X, self.fill, data.offset), query_weight=self.queries.of(data.query_weight))
         found = in_content_order(replace(weighed, sample_weight=near_one), units=self.units)
-        return replace(found, sample_weight=replace(self.documents, exponent=0).of(found.sample_weight))
+        weight = replace(self.documents, exponent=0).of(found.sample_weight)
+        return replace(found, sample_weight=weight, whole=self.whole, preferences=found.preferences if self.whole.pairs else None)

@@ -16,6 +16,7 @@ follows, sums of floating-point numbers included, has the same bits for any orde
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -36,7 +37,7 @@ from exactrank.data.preferences import joined_preferences
 from exactrank.data.ranking_data import RankingData, checksum
 from exactrank.data.room import numbers_taken, room, room_for, rows_taken
 from exactrank.data.text_column import TextColumn
-from exactrank.engine.engine import Partitioned, scored
+from exactrank.engine.engine import Part, fold, scored
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.scorers.base import Scorer
@@ -219,22 +220,33 @@ def mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
     huge = np.flatnonzero(np.abs(data.y) > LARGEST_GRADE)
     if len(huge):
         row = huge[0] if data.order is None else data.order[huge[0]]
-        raise DataError(
-            f"grade of row {row} is {data.y[huge[0]]:g}; training takes grades of at most 2^53 in size, beyond which whole numbers are"
-            " no longer exact; scale them down"
-        )
+        check_grades(data.y[huge[0]], where=f"grade of row {row}")
     if data.n_features == 0:
         raise DataError("nothing to learn: the data has no features; give X, or runs that become features")
     differ = np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1])
-    if data.preferences is not None:
-        differ |= np.diff(data.preferences.by_query(data.indptr)) > 0
-    mixed = np.flatnonzero(differ)
+    mixed = np.flatnonzero(differ | queries_with_pairs(data))
     if not len(mixed):
         raise DataError(
             f"nothing to learn: every query has documents of a single grade ({data.n_queries:,} queries),"
             " so each ranking is as good as any other; give queries with documents of different grades, or pairs of documents"
         )
     return mixed
+
+
+def queries_with_pairs(data: RankingData) -> npt.NDArray[np.bool_]:
+    """Does each query have pairs that are given beside the grades?"""
+    given = data.preferences
+    return np.zeros(data.n_queries, np.bool_) if given is None else np.asarray(np.diff(given.by_query(data.indptr)) > 0)
+
+
+def check_grades(*grades: float, where: str = "a grade") -> None:
+    """Raise for a grade that is too large to train on."""
+    for grade in grades:
+        if abs(grade) > LARGEST_GRADE:
+            raise DataError(
+                f"{where} is {grade:g}; training takes grades of at most 2^53 in size, beyond which whole numbers are no longer exact;"
+                " scale them down"
+            )
 
 
 def joined(one: RankingData, other: RankingData | None) -> RankingData:
@@ -264,8 +276,14 @@ def joined(one: RankingData, other: RankingData | None) -> RankingData:
 
 def deal_parts(data: RankingData, parts: int, seed: int) -> Rows:
     """The part of each query, at random; each has queries with documents of different grades, of which there are at least as many."""
-    part, mixed = np.zeros(data.n_queries, np.int64), np.zeros(data.n_queries, np.bool_)
+    mixed = np.zeros(data.n_queries, np.bool_)
     mixed[mixed_queries(data)] = True
+    return deal_among(mixed, parts, seed)
+
+
+def deal_among(mixed: npt.NDArray[np.bool_], parts: int, seed: int) -> Rows:
+    """The same, of queries of which some are ``mixed``: have documents of different grades."""
+    part = np.zeros(len(mixed), np.int64)
     for number, some in enumerate((mixed, ~mixed)):
         part[some] = deal_folds(int(some.sum()), min(parts, int(mixed.sum())), seed + number)
     return part
@@ -277,19 +295,24 @@ def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int 
         return
     bound = replace(measure, ties="input").on(data, threads=threads)
     best, worst = bound.values(scored(data, measure.grades)), bound.values(scored(data, measure.grades_negated))
-    if isinstance(data, Partitioned):  # whose grades are small
-        if not np.any(best != worst, where=~np.isnan(best)):
-            raise DataError(f"nothing to learn: {measure} is the same for every ranking of every query; choose another measure")
+    overflows, differs = bool(np.isinf(best).any()), bool(np.any(best != worst, where=~np.isnan(best)))
+    if differs and not overflows:
         return
-    y = measure.grades(data)
-    if np.isinf(best).any():
-        raise DataError(f"{measure} is infinite: the gain of grade {y.max():g} overflows; use gain='linear', or nDCG, which has no limit")
-    if not np.any(best != worst, where=~np.isnan(best)):
-        raise DataError(
-            f"nothing to learn: {measure} is the same for every ranking of every query; choose a measure that counts"
-            f" grades such as these ({y.min():g} to {y.max():g}) and lists this long (up to {data.longest})"
-            + ("" if data.preferences is None else ", or PairwiseCorrect, which counts the pairs that are given")
-        )
+    ranges = fold(data, partial(_range, measure))
+    least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
+    if overflows:
+        raise DataError(f"{measure} is infinite: the gain of grade {most:g} overflows; use gain='linear', or nDCG, which has no limit")
+    raise DataError(
+        f"nothing to learn: {measure} is the same for every ranking of every query; choose a measure that counts"
+        f" grades such as these ({least:g} to {most:g}) and lists this long (up to {data.longest})"
+        + ("" if data.preferences is None else ", or PairwiseCorrect, which counts the pairs that are given")
+    )
+
+
+def _range(measure: Measure, part: Part) -> tuple[float, float]:
+    """The least and the largest grade that ``measure`` reads in a part."""
+    y = measure.grades(part.data)
+    return float(y.min()), float(y.max())
 
 
 def prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
