@@ -147,8 +147,7 @@ class Rank:
         """A tree more; False where no split is possible."""
         trees, draws = self._trees, self._plan.draws
         seen, bound = draws.seen(trees.count, self._plan.weights), self._objective(draws.place(trees.count))
-        slope, curvature = forces(bound, trees.kept[0], self._data, seen[self._queries], self._bins)
-        tree = trees.grow(slope, curvature, draws.seeds(trees.count))
+        tree = trees.grow(*forces(bound, trees.kept[0], self._data, seen[self._queries], self._bins), draws.seeds(trees.count))
         if tree is not None:
             self._trees = trees.plus(tree, 1.0 if self._weigh is None else self._weigh(trees, tree.outputs[0], seen))
         return tree is not None
