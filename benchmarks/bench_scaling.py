@@ -1,20 +1,29 @@
 """Claim: on a cluster a tree costs what its documents cost, plus bytes that do not depend on them.
 
-LambdaMART on artificial data of 20 documents a query: seconds per tree on one machine, on one worker and on two, and the bytes that each
-worker sends to others per tree; then a round of questions, which methods on parameter vectors make once per coordinate or step. Workers are
-processes of this machine with one thread each. The cost model of docs/scaling.md is printed beside these figures. On a machine that others
-use, run it with a priority of its own: ``chrt -r 5 python benchmarks/bench_scaling.py``.
+LambdaMART on artificial data of 20 documents a query: seconds per tree on one machine with one thread, on one worker, which runs two ranks,
+and on two workers; the work of the processor on a rank, and the bytes that it sends to others; then a round of questions, which methods on
+parameter vectors make once per coordinate or step. Workers are processes of this machine with one thread each. Beside these stands the cost
+model of docs/scaling.md, (1): what one of two processes takes for a tree on half of the queries while the other does the same, for cores
+that are busy at once share caches and memory, and the exchange of histograms.
+
+Two minutes; with --large, which has a table of its own, some more and 6 GB of memory. On a machine that others use, give the benchmark a
+priority of its own: ``chrt -r 5 python benchmarks/bench_scaling.py``. docs/pictures.py draws both tables.
 """
 
+import argparse
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from distributed import Client, LocalCluster
+from timing import table
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
@@ -25,33 +34,63 @@ from exactrank.measures.parse import parse_measure
 from exactrank.rankers.cluster_forest import Crews, plan_of
 from exactrank.training.judge import Task
 
-TREES, ROUNDS, DOCUMENTS = 8, 20, 20
-LATENCY, BANDWIDTH = 0.2e-3, 1e9  #: seconds for a message within a data centre, and bytes a second of 10 GbE
-SIZES = ((10_000, 10), (10_000, 40), (100_000, 10))
+ROUNDS, BATCHES, DOCUMENTS, RANKS, BINS, LEAVES = 20, 6, 20, 2, 256, 15
+LATENCY, BANDWIDTH = 0.2e-3, 1e9  #: seconds for a message, and bytes a second: between machines of a data centre, and here
+SIZES, LARGE = ((10_000, 10), (10_000, 40), (30_000, 10), (100_000, 10)), ((1_000_000, 10),)
+QUERIES_AT_ONCE = 100_000  #: of artificial data, so that little memory is needed
+
+#: Grows trees on one of so many parts of the queries of a cache; prints the seconds of the second half of them.
+ALONE = """
+import json, sys, time
+import numpy as np
+import exactrank as xr
+
+path, part, parts, trees = sys.argv[1], *map(int, sys.argv[2:])
+data, times = xr.read(path), []
+if parts > 1:
+    data = data.take_queries(np.array_split(np.arange(data.n_queries), parts)[part])
+ranker = xr.LambdaMART(trees=2 * trees, threads=1, feature_fraction=1.0)
+ranker.fit(data, progress=lambda progress: times.append(time.perf_counter()))
+print(json.dumps(np.diff(times)[trees - 1 :].tolist()))
+"""
 
 
-def one_machine(data: xr.RankingData) -> float:
-    """Seconds per tree, the least of what its second half took."""
-    times: list[float] = []
-    ranker = xr.LambdaMART(trees=2 * TREES, threads=1, feature_fraction=1.0)
-    ranker.fit(data, progress=lambda progress: times.append(time.perf_counter()))
-    return float(np.min(np.diff(times)[TREES:]))
+@dataclass(frozen=True)
+class Measured:
+    """Seconds per tree by the clock, of the processor on a rank, and bytes that a rank sends for one."""
+
+    seconds: float
+    worked: float
+    sent: float
 
 
-def on_workers(data: Partitioned) -> tuple[float, float]:
-    """Seconds per tree, the least of three batches, and bytes that a rank sends for one."""
+def trees_at_once(queries: int) -> int:
+    """How many trees are timed together: fewer of large data, so that the benchmark ends soon."""
+    return 8 if queries < 300_000 else 3
+
+
+def at_once(path: Path, parts: int, trees: int) -> float:
+    """Seconds per tree of as many processes at once as there are parts of the queries, each on its own: the least, of the slowest."""
+    command = [sys.executable, "-c", ALONE, str(path)]
+    started = [subprocess.Popen([*command, str(part), str(parts), str(trees)], stdout=subprocess.PIPE) for part in range(parts)]
+    found = [json.loads(process.communicate()[0]) for process in started]
+    return float(max(map(min, found)))
+
+
+def on_workers(data: Partitioned, trees: int) -> Measured:
+    """The least of several batches of trees."""
     ranker = xr.LambdaMART(trees=100, threads=1, feature_fraction=1.0)
     measure = parse_measure(ranker.measure)
     plan = plan_of(ranker, Task(measure, data), ranker._objective(measure))  # type: ignore[arg-type]
     crews = Crews.begun(plan, data, "", 1)
     try:
-        seconds, sent = [], 0
-        for _ in range(3):
+        batches = []
+        for _ in range(BATCHES):
             begun = time.perf_counter()
-            grown = crews.grow(TREES)
-            seconds.append((time.perf_counter() - begun) / TREES)
-            sent = max(found.sent for _, found in grown)
-        return min(seconds), sent / TREES
+            grown = [found for _, found in crews.grow(trees)]
+            seconds = time.perf_counter() - begun
+            batches.append([seconds / trees, max(each.worked for each in grown) / trees, max(each.sent for each in grown) / trees])
+        return Measured(*np.min(batches, axis=0).tolist())
     finally:
         crews.end()
 
@@ -70,53 +109,74 @@ def documents(part: Part) -> int:
     return part.data.n_documents
 
 
-def modelled(machine: float, features: int, bins: int, leaves: int, workers: int) -> float:
-    """Seconds per tree by the cost model: a share of the work of one machine, and the exchange of histograms."""
-    size = features * bins * 16 * (workers - 1) / workers
-    return machine / workers + leaves * (2 * LATENCY * (workers > 1) + size / BANDWIDTH)
+def exchange(features: int, ranks: int) -> float:
+    """Seconds per tree of the second and the third term of (1)."""
+    return LEAVES * (2 * LATENCY + 16 * features * BINS / BANDWIDTH * (ranks - 1) / ranks)
 
 
-def measured(queries: int, features: int, folder: Path, client: Any, workers: int, alone: dict[tuple[int, int], float]) -> None:
+def written(folder: Path, queries: int, features: int) -> Path:
+    """A cache of artificial data."""
     path = folder / f"{queries}-{features}.xr"
     if not path.exists():
-        xr.write(CubicPolynomial(features=features, documents=DOCUMENTS, noise=0.5).data(queries), path)
-    if (queries, features) not in alone:
-        alone[queries, features] = one_machine(xr.read(path))
-    engine = DaskEngine(client)
-    data = partitioned(read_shards([path]), engine)
-    tree, sent = on_workers(data)
-    rounds, size = of_a_round(engine, data)
-    one = alone[queries, features]
-    model = modelled(one, features, 256, 15, workers)
-    print(
-        f"| {queries:,} | {features} | {workers} | {1e3 * one:.0f} | {1e3 * tree:.0f} | {1e3 * model:.0f} | {sent / 1e6:.2f}"
-        f" | {1e3 * rounds:.0f} | {size / 1e3:.1f} |",
-        flush=True,
-    )
+        parts = [min(QUERIES_AT_ONCE, queries - first) for first in range(0, queries, QUERIES_AT_ONCE)]
+        shards = [folder / f"part-{number}.xr" for number in range(len(parts))]
+        for number, (count, shard) in enumerate(zip(parts, shards, strict=True)):
+            xr.write(CubicPolynomial(features=features, documents=DOCUMENTS, noise=0.5, seed=number).data(count), shard)
+        whole = joined(shards)
+        xr.write(whole, path)
+        for shard in shards:
+            shard.unlink()
+    return path
+
+
+def joined(shards: list[Path]) -> xr.RankingData:
+    """The queries of all, one after the other."""
+    parts = [xr.read(shard) for shard in shards]
+    if len(parts) == 1:
+        return parts[0]
+    X, y = np.concatenate([part.X for part in parts]), np.concatenate([part.y for part in parts])
+    return xr.RankingData.from_arrays(X, y, group=np.concatenate([part.sizes for part in parts]))
+
+
+def measured(folder: Path, sizes: list[tuple[int, int]]) -> tuple[list[list[str]], dict[str, float]]:
+    """The rows of the table, and what two workers took by the model."""
+    rows, costs, alone = [], {}, {}
+    for workers in (1, 2):
+        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
+        with cluster, Client(cluster) as client:
+            for queries, features in sizes:
+                path, trees, size = written(folder, queries, features), trees_at_once(queries), (queries, features)
+                alone.setdefault(size, (at_once(path, 1, trees), at_once(path, RANKS, trees)))
+                one, share = alone[size]
+                engine: Any = DaskEngine(client)
+                data = partitioned(read_shards([path]), engine)
+                found, (seconds, size_of_round) = on_workers(data, trees), of_a_round(engine, data)
+                model = share + exchange(features, RANKS)
+                times = [f"{1e3 * each:.0f}" for each in (one, share, found.seconds, found.worked, model)]
+                rest = f"{found.sent / 1e6:.2f}", f"{1e3 * seconds:.0f}", f"{size_of_round / 1e3:.1f}"
+                rows.append([f"{queries:,}", str(features), str(workers), *times, *rest])
+                print(*rows[-1], file=sys.stderr, flush=True)
+                costs[f"{workers} workers, {queries:,} x {features}"] = found.seconds / model
+    return rows, costs
+
+
+def size(text: str) -> tuple[int, int]:
+    queries, features = text.split("x")
+    return int(queries), int(features)
 
 
 def main() -> None:
-    sizes = [(int(a), int(b)) for a, b in (each.split("x") for each in sys.argv[1:])] or SIZES
-    print(f"{os.cpu_count()} cores; load {os.getloadavg()[0]:.1f}")
-    columns = (
-        "queries",
-        "features",
-        "workers",
-        "one machine, ms a tree",
-        "workers, ms",
-        "model, ms",
-        "MB a worker and tree",
-        "ms a round",
-        "kB",
-    )
-    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
-    alone: dict[tuple[int, int], float] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for workers in (1, 2):
-            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
-            with cluster, Client(cluster) as client:
-                for queries, features in sizes:
-                    measured(queries, features, Path(folder), client, workers, alone)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", type=size, nargs="*", metavar="QUERIESxFEATURES", help="other sizes than the usual, as 20000x100")
+    parser.add_argument("--large", action="store_true", help="1,000,000 queries x 10 features instead")
+    given = parser.parse_args()
+    sizes = given.sizes or (LARGE if given.large else SIZES)
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
+        rows, costs = measured(Path(folder), list(sizes))
+    times = ["one machine, ms a tree", "half of it, two at once", "workers, ms", "of it work", "model, ms"]
+    header = ["queries", "features", "workers", *times, "MB a rank and tree", "ms a round", "kB"]
+    title = f"LambdaMART on workers of one thread, {DOCUMENTS} documents per query; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    table("large" if given.large else "trees", title, header, rows, costs)
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def main() -> None:
         if given.only in (None, "slope"):
             most = 1_000_000 if given.full else 100_000
             slope(folder, [round(10_000 * (most / 10_000) ** (k / 3)) for k in range(4)], given.trees)
-        if given.full or given.only == "large":
+        if given.only == "large" or (given.full and given.only is None):
             large(folder, 10_000_000, given.large_trees, given.threads)
 
 

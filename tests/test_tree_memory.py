@@ -30,20 +30,22 @@ def held():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
 
-data, ranker = xr.read(sys.argv[1]), xr.LambdaMART(trees=3, threads=2)
+data, ranker = xr.read(sys.argv[1]), getattr(xr, sys.argv[3])(trees=3, threads=2)
 ranker.fit(data.take_queries(np.arange(100)))
 resource.setrlimit(resource.RLIMIT_DATA, (held() + 3 * data.X.nbytes // 10 + 60 * data.n_documents + int(sys.argv[2]),) * 2)
 print(json.dumps(ranker.fit(data).model_.scorer.to_record()))
 """
-FIRM = 16 << 20  #: bytes, of what does not grow with the documents: histograms, threads and text
+FIRM = 8 << 20  #: bytes, of what does not grow with the documents: histograms, threads and text
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits memory that belongs to no file")
-def test_trees_on_a_mapped_file_need_its_bins_and_little_more(tmp_path):
-    data = made(queries=20_000, documents=20, features=50)
+@pytest.mark.parametrize("ranker", ["LambdaMART", "DirectRankTrees"])
+def test_trees_on_a_mapped_file_need_its_bins_and_little_more(tmp_path, ranker):
+    """Few features, so that numbers by document count."""
+    data = made(queries=20_000, documents=20, features=20)
     xr.write(data, tmp_path / "large.xr")
     ended = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(tmp_path / "large.xr"), str(FIRM)],
+        [sys.executable, "-c", LIMITED, str(tmp_path / "large.xr"), str(FIRM), ranker],
         check=False,
         capture_output=True,
         text=True,
@@ -52,7 +54,7 @@ def test_trees_on_a_mapped_file_need_its_bins_and_little_more(tmp_path):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (STACK,) * 2),
     )
     assert ended.returncode == 0, ended.stderr[-3000:]
-    theirs = xr.LambdaMART(trees=3, threads=2).fit(data).model_.scorer.to_record()
+    theirs = getattr(xr, ranker)(trees=3, threads=2).fit(data).model_.scorer.to_record()
     assert json.loads(ended.stdout) == json.loads(json.dumps(theirs))
 
 

@@ -111,9 +111,9 @@ def test_a_tree_says_its_leaf_values(seed):
     data, rng = judged(seed=seed), np.random.default_rng(seed)
     trees = grown(data, data, seed)
     tree = trees.grow(rng.standard_normal(data.n_documents), np.ones(data.n_documents))
-    for output, after, earlier in zip(tree.outputs, tree.sums, trees.kept, strict=True):
-        assert set(output) <= set(tree.values)
-        np.testing.assert_allclose(output, after - earlier, atol=1e-12)
+    for output, after, earlier in zip(tree.outputs, tree.forest.sums, trees.kept, strict=True):
+        assert set(output[:]) <= set(tree.values)
+        np.testing.assert_allclose(output[:], after - earlier, atol=1e-12)
 
 
 @pytest.mark.parametrize("drawn", [{}, {"feature_fraction_seed": 5}])

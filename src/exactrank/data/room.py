@@ -23,6 +23,10 @@ from exactrank.threads import thread_count
 Number = TypeVar("Number", bound=np.generic)
 #: Bytes up to which a matrix in memory is copied column by column rather than gathered from.
 HELD_TWICE = 32 << 20
+#: Bytes up to which numbers by document, in another order than they were given in, are kept in memory.
+SMALL = 4 << 20
+#: That many rows are taken at a time: NumPy copies numbers of rows that it may not write on.
+ROWS_TAKEN = 1 << 16
 
 
 def room(shape: tuple[int, int], like: Matrix) -> Matrix:
@@ -35,6 +39,11 @@ def room_for(shape: tuple[int, ...], kind: type[Number], like: Matrix) -> npt.ND
     return scratch(shape, kind) if is_mapped(like) else np.empty(shape, kind)
 
 
+def room_aside(shape: tuple[int, ...], kind: type[Number], like: Matrix) -> npt.NDArray[Number]:
+    """The same for numbers by document beside the features, which lie in a scratch file unless they are few."""
+    return scratch(shape, kind) if math.prod(shape) * np.dtype(kind).itemsize > SMALL else room_for(shape, kind, like)
+
+
 def scratch(shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
     """An array to be written, in a scratch file."""
     size = math.prod(shape) * np.dtype(kind).itemsize
@@ -43,16 +52,20 @@ def scratch(shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
 
 def rows_taken(X: Matrix, rows: Rows) -> Matrix:
     """The rows of ``X`` that ``rows`` names, to be written on or sealed."""
-    taken = room((len(rows), X.shape[1]), X)
-    np.take(X, rows, axis=0, out=taken, mode="clip")  # another mode would copy twice
-    return taken
+    return _taken(X, rows, room((len(rows), X.shape[1]), X))
 
 
 def numbers_taken(numbers: npt.NDArray[Number], rows: Rows, like: Matrix) -> npt.NDArray[Number]:
-    """The ``numbers``, one for each row of ``like``, of the ``rows`` that are named; they lie where those of ``like`` do."""
-    taken = room_for((len(rows),), numbers.dtype.type, like)
-    np.take(numbers, rows, out=taken, mode="clip")
-    return taken
+    """The ``numbers``, one for each row of ``like``, of the ``rows`` that are named; they lie where those of ``like`` do,
+    or in a scratch file where they are many."""
+    return _taken(numbers, rows, room_aside((len(rows),), numbers.dtype.type, like))
+
+
+def _taken(values: npt.NDArray[Number], rows: Rows, out: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    for first in range(0, len(rows), ROWS_TAKEN):
+        some = slice(first, first + ROWS_TAKEN)
+        np.take(values, rows[some], axis=0, out=out[some], mode="clip")  # another mode would copy twice
+    return out
 
 
 class FeatureColumns:

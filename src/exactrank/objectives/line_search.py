@@ -35,19 +35,25 @@ Point: TypeAlias = Literal["middle", "likelihood"]
 class LineSearch:
     """Exact line searches of one measure on the same queries, from scores that `start` sets.
 
-    Arrays are in the order of the data's documents.
+    Arrays are in the order of the data's documents. Where the queries are some of a whole, ``peak`` is that of the whole: sums are then
+    rounded as there.
     """
 
-    def __init__(self, bound: BoundMeasure) -> None:
+    def __init__(self, bound: BoundMeasure, peak: float | None = None) -> None:
         self._bound = bound
         self._threads = thread_count(bound.threads)
         self._scores: PerDocument = np.zeros(bound.data.n_documents)
-        self._native = _core.LineSearch(bound.native) if _core.LineSearch.serves(bound.native) else None
+        self._native = _core.LineSearch(bound.native, peak=peak) if _core.LineSearch.serves(bound.native) else None
 
     @cached_property
     def _steps(self) -> Steps:
         """The step functions of measures of any kind."""
         return Steps(self._bound)
+
+    @property
+    def peak(self) -> float:
+        """What no query exceeds; infinity where sums are not rounded by it."""
+        return math.inf if self._native is None else self._native.peak()
 
     def start(self, scores: PerDocument) -> float:
         """Take the scores at alpha = 0, and return the measure's mean there; NaN where no query counts."""

@@ -65,8 +65,7 @@ class Boosting:
         trees, data = iterate.rooted(self.bins), self.task.data
         draws = self.ranker.draws(self.task.bag)
         seen, bound = draws.seen(trees.count, data.weights), self._bound(draws.place(trees.count))
-        slope, curvature = forces(bound, trees.kept[0], data, seen, self.bins)
-        tree = trees.grow(slope, curvature, draws.seeds(trees.count))
+        tree = trees.grow(*forces(bound, trees.kept[0], data, seen, self.bins), draws.seeds(trees.count))  # forces are held no longer
         if tree is None:
             return trees
         return trees.plus(tree, 1.0 if self.weigh is None else self.weigh(trees, tree.outputs[0], seen))

@@ -28,7 +28,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from exactrank.arrays import PerDocument, PerQuery
+from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned
 from exactrank.errors import SettingError
@@ -38,7 +38,7 @@ from exactrank.objectives.losses import SquaredError
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.directrank import DirectRank
 from exactrank.rankers.forces import Searches, Weigher
-from exactrank.rankers.forest import Trees
+from exactrank.rankers.forest import Outputs, Trees
 from exactrank.rankers.lambda_function import LambdaChoice
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.scorers.base import Scorer
@@ -134,11 +134,10 @@ class DirectRankTrees(LambdaMART):
         """(1) and (2)."""
         on_all = searches(weights) if self.search == "all" else None
 
-        def weight(trees: Trees, output: PerDocument, seen: PerQuery) -> float:
+        def weight(trees: Trees, output: Outputs, seen: PerQuery) -> float:
             unseen = np.where(seen > 0, 0.0, weights)
-            search = on_all or searches(unseen if unseen.any() else weights)
-            search.start(trees.kept[0] + self.low * output)
-            step = self.low + search.best(output, 0.0, self.high - self.low).middle()
+            step_along = on_all or searches(unseen if unseen.any() else weights)
+            step = step_along(trees.kept[0], output, self.low, self.high)
             before = trees.weights[-1] if trees.weights else self.learning_rate
             return step if self.smoothing == 1 else before + self.smoothing * (step - before)  # (2)
 

@@ -56,22 +56,47 @@ SPECK = 1e-30
 LIKE = 1e-9
 
 
-def narrowed(forces: PerDocument, largest: float, count: int) -> Forces:
-    """The same as LightGBM takes them, in half the memory."""
-    found = np.empty(len(forces), np.float32)
-    for first in range(0, len(forces), BLOCK):
-        found[first : first + BLOCK] = rounded(forces[first : first + BLOCK], largest, count)
-    return found
+def narrowed(slope: PerDocument, curvature: PerDocument, largest: Sequence[float], count: int) -> tuple[Forces, Forces]:
+    """Both as LightGBM takes them, rounded; in the memory of ``slope``, of which each of them needs a half."""
+    halves = slope.view(np.float32).reshape(2, -1)
+    for forces, most, found in zip((slope, curvature), largest, halves, strict=True):
+        for first in range(0, len(forces), BLOCK):
+            found[first : first + BLOCK] = rounded(forces[first : first + BLOCK], most, count)
+    return halves[0], halves[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """What a tree says of each document: the value of its leaf, by the leaf's number, which takes a byte or two."""
+
+    values: PerLeaf
+    leaf: npt.NDArray[np.unsignedinteger[Any]]
+
+    @classmethod
+    def nearest(cls, values: PerLeaf, found: PerDocument, before: PerDocument | float = 0.0) -> "Outputs":
+        """Of these ``values``, which rise, the one next to ``found`` less ``before``."""
+        between, leaf = (values[1:] + values[:-1]) / 2, np.empty(len(found), np.min_scalar_type(len(values)))
+        for first in range(0, len(found), BLOCK):
+            some = slice(first, first + BLOCK)
+            leaf[some] = np.searchsorted(between, found[some] - (before if isinstance(before, float) else before[some]))
+        return cls(values, leaf)
+
+    def __len__(self) -> int:
+        return len(self.leaf)
+
+    def __getitem__(self, some: slice | npt.NDArray[np.bool_]) -> PerDocument:
+        """Of some documents."""
+        found: PerDocument = self.values[self.leaf[some]]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree that has grown, and LightGBM's sums of outputs without it and with it."""
+    """A tree that has grown, the last of its forest, and LightGBM's sums of outputs without it, until its own are known."""
 
     forest: "Forest"
     number: int  #: among those that grew in the forest
     without: PerSet
-    sums: PerSet
 
     @cached_property
     def text(self) -> str:
@@ -85,14 +110,16 @@ class Tree:
         return np.array(line[1].split() if line else [], np.float64)
 
     @cached_property
-    def outputs(self) -> PerSet:
+    def outputs(self) -> tuple[Outputs, ...]:
         """What it says of each document: of its leaves' values the one next to what the sum rose by."""
-        values = np.sort(self.values)
-        if np.any(np.diff(values) < LIKE * (1 + np.abs(self.sums[0]).max())):
+        values, sums = np.sort(self.values), self.forest.sums
+        if np.any(np.diff(values) < LIKE * (1 + max(sums[0].max(), -sums[0].min()))):
             alone = TreeEnsemble(self.text)  # by way of the features
-            return tuple(alone.score(X, self.forest.bins.threads) for X in self.forest.bins.features)
-        between = (values[1:] + values[:-1]) / 2
-        return tuple(values[np.searchsorted(between, after - before)] for before, after in zip(self.without, self.sums, strict=True))
+            found = tuple(Outputs.nearest(values, alone.score(X, self.forest.bins.threads)) for X in self.forest.bins.features)
+        else:
+            found = tuple(Outputs.nearest(values, after, before) for before, after in zip(self.without, sums, strict=True))
+        object.__setattr__(self, "without", ())
+        return found
 
 
 class Grove(Protocol):
@@ -109,6 +136,7 @@ class Trees:
 
     weights: tuple[float, ...] = ()  #: of each tree
     kept: PerSet = ()  #: the scores of the forest's documents, while these are its last trees
+    are_sums: bool = True  #: are these LightGBM's own sums, of trees that all weigh 1?
     forest: Grove | None = None  #: where they grew
     written: str = ""
 
@@ -140,22 +168,26 @@ class Trees:
         if isinstance(self.forest, Forest) and self.forest.n_trees == self.count:
             return self
         forest = Forest(bins, TreeEnsemble(self.text) if self.weights else None)
-        return replace(self, kept=forest.sums, forest=forest)
+        return replace(self, kept=forest.sums, are_sums=True, forest=forest)
 
     def grow(self, slope: Forces, curvature: Forces, settings: Mapping[str, Any] | None = None) -> Tree | None:
         """A tree of their forest that follows ``slope``; None where no split is possible. ``settings`` hold from now on."""
         if not isinstance(self.forest, Forest):
             raise TypeError("these trees are in no forest of this process")
-        return self.forest.grow(slope, curvature, settings)
+        without = self.kept if self.are_sums else self.forest.sums
+        number = self.forest.grow(slope, curvature, settings)
+        return None if number is None else Tree(self.forest, number, without)
 
     def plus(self, tree: Tree, weight: float = 1.0) -> "Trees":
         """With the tree that has grown last, (1); the scores that are kept become those of the result."""
-        if self.kept is tree.without and weight == 1:
-            kept = tree.sums
-        else:
-            kept = tuple(scores + weight * output for scores, output in zip(self.kept, tree.outputs, strict=True))
+        are_sums = self.are_sums and weight == 1
+        kept = tree.forest.sums if are_sums else self.kept
         object.__setattr__(self, "kept", ())
-        return replace(self, weights=(*self.weights, weight), kept=kept)
+        for scores, output in () if are_sums else zip(kept, tree.outputs, strict=True):
+            for first in range(0, len(scores), BLOCK):
+                some = slice(first, first + BLOCK)
+                scores[some] += weight * output[some]
+        return replace(self, weights=(*self.weights, weight), kept=kept, are_sums=are_sums)
 
     def to_record(self) -> dict[str, Any]:
         """The text by lines."""
@@ -214,10 +246,13 @@ class Forest:
     def __init__(self, bins: Bins, start: TreeEnsemble | None = None) -> None:
         self.bins = bins
         self._start, self._before = start, 0 if start is None else start.n_trees
-        #: LightGBM's sums of outputs.
-        self.sums: PerSet = tuple(np.zeros(len(X)) if start is None else start.score(X, bins.threads) for X in bins.features)
-        self._booster = bins.booster(None if start is None else self.sums)
+        self._booster = bins.booster(None if start is None else tuple(start.score(X, bins.threads) for X in bins.features))
         self._begun = False
+
+    @property
+    def sums(self) -> PerSet:
+        """LightGBM's sums of outputs, in arrays of their own."""
+        return tuple(sums(self._booster, number, len(X)) for number, X in enumerate(self.bins.features))
 
     @property
     def n_trees(self) -> int:
@@ -229,8 +264,8 @@ class Forest:
         """How many grew here."""
         return int(self._booster.current_iteration())
 
-    def grow(self, slope: Forces, curvature: Forces, settings: Mapping[str, Any] | None = None) -> Tree | None:
-        """A tree that follows ``slope``; None where no split is possible. ``settings`` hold from now on."""
+    def grow(self, slope: Forces, curvature: Forces, settings: Mapping[str, Any] | None = None) -> int | None:
+        """The number of a new tree that follows ``slope``; None where no split is possible. ``settings`` hold from now on."""
         if settings:
             if self._start is not None and self.own == 0:
                 # LightGBM draws features for its first tree otherwise than later: of trees taken up again none is the first. So one is
@@ -238,10 +273,7 @@ class Forest:
                 self._update(np.float32(SPECK) * slope, curvature)
                 self._booster.rollback_one_iter()
             self._booster.reset_parameter(dict(settings))
-        if self._update(slope, curvature):
-            return None
-        without, self.sums = self.sums, tuple(sums(self._booster, number, len(X)) for number, X in enumerate(self.bins.features))
-        return Tree(self, self.own - 1, without, self.sums)
+        return None if self._update(slope, curvature) else self.own - 1
 
     def _update(self, slope: Forces, curvature: Forces) -> bool:
         """Grow a tree; was none possible?"""

@@ -26,7 +26,7 @@ Forces = npt.NDArray[np.float32]  #: on each document
 #: What LightGBM takes for 0, up to this size.
 AS_GOOD_AS_ZERO = np.float32(1e-35)
 #: Bytes up to which the sample of a matrix in memory is kept in memory.
-SMALL_SAMPLE = 32 << 20
+SMALL_SAMPLE = 8 << 20
 ROWS_PER_BLOCK = 1 << 12
 
 _LIBRARY = cast(Any, lgb.basic._LIB)  # type: ignore[attr-defined]
@@ -69,9 +69,13 @@ def binned(X: Matrix, settings: Mapping[str, Any], names: tuple[str, ...], categ
 
 
 def updated(booster: lgb.Booster, slope: Forces, curvature: Forces) -> bool:
-    """Let ``booster`` grow a tree along ``slope``; was no split possible?"""
-    ended, down, bend = ctypes.c_int(0), np.negative(slope, dtype=np.float32), np.ascontiguousarray(curvature, np.float32)
-    _call("BoosterUpdateOneIterCustom", booster._handle, _at(down), _at(bend), ctypes.byref(ended))
+    """Let ``booster`` grow a tree along ``slope``; was no split possible? LightGBM goes downhill: the slope is turned, and turned back."""
+    ended, own, bend = ctypes.c_int(0), np.ascontiguousarray(slope, np.float32), np.ascontiguousarray(curvature, np.float32)
+    np.negative(own, out=own)
+    try:
+        _call("BoosterUpdateOneIterCustom", booster._handle, _at(own), _at(bend), ctypes.byref(ended))
+    finally:
+        np.negative(own, out=own)
     return ended.value == 1
 
 

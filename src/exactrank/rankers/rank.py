@@ -14,6 +14,7 @@ So the model has the same bits for any number of ranks from two on, and any cut.
 the number in the leaf that is split, which ranks estimate too.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,6 +68,7 @@ class Grown:
     values: Values  #: the measure, trees x (as asked, as it selects) x queries
     ended: bool  #: is no further split possible?
     sent: int  #: bytes that the rank has sent to others for them
+    worked: float  #: seconds of the processor's work, of one thread; the rest of the time the rank has waited for others
 
 
 class RankBins(Bins):
@@ -127,12 +129,14 @@ class Rank:
 
     def grow(self, count: int) -> Grown:
         """Up to ``count`` trees more; with 0 what there is to say of those that are there."""
-        before, sent, values = self._trees.count, self._peers.sent, [] if count else [self.values()]
+        before, sent, begun = self._trees.count, self._peers.sent, time.thread_time()
+        values = [] if count else [self.values()]
         while self._trees.count < before + count and self._grow_one():
             values.append(self.values())
         weights = self._trees.weights[before:]
+        text = "" if self._peers.rank else self._text(len(weights))
         found = np.array(values).reshape(len(values), 2, len(self._queries))
-        return Grown("" if self._peers.rank else self._text(len(weights)), weights, found, len(weights) < count, self._peers.sent - sent)
+        return Grown(text, weights, found, len(weights) < count, self._peers.sent - sent, time.thread_time() - begun)
 
     def _text(self, count: int) -> str:
         """The last ``count`` trees, as a model of their own."""
@@ -147,8 +151,7 @@ class Rank:
         """A tree more; False where no split is possible."""
         trees, draws = self._trees, self._plan.draws
         seen, bound = draws.seen(trees.count, self._plan.weights), self._objective(draws.place(trees.count))
-        slope, curvature = forces(bound, trees.kept[0], self._data, seen[self._queries], self._bins)
-        tree = trees.grow(slope, curvature, draws.seeds(trees.count))
+        tree = trees.grow(*forces(bound, trees.kept[0], self._data, seen[self._queries], self._bins), draws.seeds(trees.count))
         if tree is not None:
             self._trees = trees.plus(tree, 1.0 if self._weigh is None else self._weigh(trees, tree.outputs[0], seen))
         return tree is not None

@@ -6,6 +6,7 @@ the sum (`exactrank.objectives.summed_steps`): the one that a single machine fin
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.partitioned_search import ALL_EVENTS
 from exactrank.objectives.step_function import Interval
 from exactrank.objectives.summed_steps import Close, Outline, Scale, Sought, Sums, Wanted, best_intervals
+from exactrank.rankers.forces import Steps, step_by
 from exactrank.rankers.peers import Peers
 from exactrank.threads import thread_count
 from exactrank.training.judge import severe
@@ -42,13 +44,13 @@ class SearchesByRanks:
         self._measure, self._share, self._peers, self._threads = severe(measure), share, peers, threads
         self._made: tuple[BoundMeasure, list[tuple[npt.NDArray[np.uint8], float]]] | None = None
 
-    def __call__(self, weights: PerQuery) -> "SearchByRanks":
+    def __call__(self, weights: PerQuery) -> Steps:
         """The search in which all queries, of all ranks, have these ``weights``."""
         if self._made is None:
             self._made = self._first()
         bound, facts = self._made
         scale = Scale.of(self._measure, facts, weights)
-        return SearchByRanks(replace(bound, weights=weights[self._share.queries]), self._peers, scale)
+        return partial(step_by, SearchByRanks(replace(bound, weights=weights[self._share.queries]), self._peers, scale), slice(None))
 
     def _first(self) -> tuple[BoundMeasure, list[tuple[npt.NDArray[np.uint8], float]]]:
         """The measure on the rank's own queries; and of each rank, which queries count, and what none exceeds."""

@@ -35,7 +35,7 @@ from exactrank.data.immutable import sealed
 from exactrank.data.kept import kept_in_all, kept_rows
 from exactrank.data.preferences import joined_preferences
 from exactrank.data.ranking_data import RankingData, checksum
-from exactrank.data.room import numbers_taken, room, room_for, rows_taken
+from exactrank.data.room import numbers_taken, room, room_aside, rows_taken
 from exactrank.data.text_column import TextColumn
 from exactrank.engine.engine import Part, fold, scored
 from exactrank.errors import DataError, IncompatibleError
@@ -381,7 +381,7 @@ def content_order(data: RankingData, stands: Matrix | None = None, units: npt.ND
     numbers = [data.y] if data.sample_weight is None else [data.y, data.sample_weight]
     numbers += [values for _, values in sorted(data.kept.items())]
     numbers += [] if data.preferences is None else data.preferences.wins_and_losses(data.n_documents)
-    units, rows = units_of(data, stands) if units is None else units, room_for((data.n_documents,), np.int64, data.X)
+    units, rows = units_of(data, stands) if units is None else units, room_aside((data.n_documents,), np.int64, data.X)
     _core.content_order(data.X, units, stands, numbers, data.indptr, rows, thread_count(None))
     return sealed(rows)
 
