@@ -19,7 +19,7 @@ from exactrank.optimizers.base import State, drawing_from, draws_of
 from exactrank.scorers.linear import Linear
 from exactrank.stored import from_record, storable, to_record
 from exactrank.training.combinators import bags, phases, restarts, trials
-from exactrank.training.progress import Verdict
+from exactrank.training.progress import Trained, Verdict
 from exactrank.training.run import Journal, Recorder, Root, Run
 
 
@@ -128,8 +128,9 @@ def whole(run, journal=None, kill_at=None):
 def test_a_composition_that_is_broken_off_anywhere_arrives_at_the_same(run, kill_at):
     unbroken, _ = whole(run)
     result, journal = whole(run, kill_at=kill_at)
-    while result is None:  # killed again and again, after as many steps each time
-        result, journal = whole(run, Journal(**from_record(json.loads(journal), "here")), kill_at=kill_at)
+    for _ in unbroken[-1]:  # killed again and again, each time after at least one step more
+        if result is None:
+            result, journal = whole(run, Journal(**from_record(json.loads(journal), "here")), kill_at=kill_at)
     assert result == unbroken
 
 
@@ -156,13 +157,22 @@ def test_a_chain_goes_on_from_the_last_state_and_another_does_not():
     def values(chain):
         heard = []
         root = Root(listener=lambda progress: heard.append(progress.value))
-        runs = [Run(Walk(), 6.0, np.zeros(1), judge, 3, 0, chain=chain) for _ in range(2)]
+        runs = [Run(Walk(), 6.0, np.zeros(1), judge, 3, 4, chain=chain) for _ in range(2)]
         root.train(lambda recorder: restarts(runs, recorder.part(view=Linear)))
         return heard
 
     alone, chain = values(""), values("chain")
     assert alone[4:] == alone[:4] == chain[:4]
-    assert chain[4] == chain[3] - 1
+    assert chain[4] == chain[3] - 1 != alone[4]
+
+
+def test_of_a_run_that_has_ended_its_result_alone_is_kept():
+    """Not the state of its optimizer, which may be large; it is what a run that is taken up gives, without a step."""
+    journal, runs = Journal(), [Run(Walk(), 6.0, np.zeros(1), judge, 4, seed) for seed in range(3)]
+    best = restarts(runs, Recorder(journal))
+    assert [type(kept) for kept in journal.entries.values()] == [Trained] * 3
+    with patch.object(Walk, "step", side_effect=AssertionError), patch.object(Walk, "init", side_effect=AssertionError):
+        assert vars(restarts(runs, Recorder(journal))) == vars(best)
 
 
 def test_ctrl_c_gives_the_best_iterate_so_far_and_says_so():
