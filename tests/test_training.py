@@ -6,8 +6,10 @@ iterate, verdict and history as one without a break.
 
 import json
 import signal
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import ClassVar
 from unittest.mock import patch
 
@@ -98,6 +100,11 @@ class KilledError(Exception):
     pass
 
 
+def started(run, recorder):
+    trained = run(np.zeros(1), recorder.part(view=Linear))
+    return replace(trained, iterate=Linear(trained.iterate))
+
+
 def whole(run, journal=None, kill_at=None):
     """The result of a composition, as a scorer; and the journal as text if it was killed after hearing ``kill_at`` steps."""
     written, heard = [], 0
@@ -110,14 +117,9 @@ def whole(run, journal=None, kill_at=None):
             raise KilledError
 
     root = Root(checkpoint=checkpoint, journal=journal or Journal())
-
-    def started(recorder):
-        trained = run(np.zeros(1), recorder.part(view=Linear))
-        return replace(trained, iterate=Linear(trained.iterate))
-
     try:
         with patch.multiple("exactrank.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
-            trained = root.train(started)
+            trained = root.train(partial(started, run))
     except KilledError:
         return None, written[0]
     return (trained.iterate.weights.tolist(), trained.verdict, trained.steps, tuple(root.journal.history)), None
@@ -132,6 +134,25 @@ def test_a_composition_that_is_broken_off_anywhere_arrives_at_the_same(run, kill
         if result is None:
             result, journal = whole(run, Journal(**from_record(json.loads(journal), "here")), kill_at=kill_at)
     assert result == unbroken
+
+
+@pytest.mark.parametrize(("owner", "name"), [(Recorder, "heard"), (Root, "_settle")])
+@given(run=compositions(), after=st.integers(0, 12))
+@settings(max_examples=30, deadline=None)
+def test_ctrl_c_in_the_midst_of_a_step_loses_that_step_alone(owner, name, run, after):
+    """It comes when the journal has the step already and the history has not, or when both have it."""
+    steps, own, (unbroken, _) = count(), getattr(owner, name), whole(run)
+
+    def interrupted(*args, **more):
+        if next(steps) == after:
+            raise KeyboardInterrupt
+        own(*args, **more)
+
+    root = Root()
+    with patch.object(owner, name, interrupted), suppress(KeyboardInterrupt):
+        root.train(partial(started, run))
+    resumed, _ = whole(run, Journal(**from_record(json.loads(json.dumps(to_record(vars(root.resumable)))), "here")))
+    assert resumed == unbroken
 
 
 def test_the_best_iterate_is_kept_not_the_last():

@@ -109,7 +109,8 @@ class DaskEngine(Engine):
                 return dict(found["workers"])
             except (OSError, AttributeError) as error:  # the connection has just been lost, and the client will notice
                 if isinstance(error, TimeoutError) or time.monotonic() > until:
-                    raise EngineError(f"the scheduler at {self.address} has not answered for {self.silence:g} s; {GO_ON}") from error
+                    how = f"has not answered for {self.silence:g} s" if self.client.status == "running" else "is gone"
+                    raise EngineError(f"the scheduler at {self.address} {how}; {GO_ON}") from error
                 time.sleep(0.1)
 
     def _check_scheduler(self) -> None:
@@ -302,6 +303,17 @@ def _carried_out(version: str, work: bytes) -> Any:
         return pickle.loads(work)()
     except ExactRankError as error:
         raise type(error)(f"{who}: {error}") from error
+
+
+def beside_others(work: Callable[[], A]) -> A:
+    """On a worker: what ``work`` gives, without its place among the worker's threads.
+
+    Work that waits for another worker must not keep away what that one, perhaps, waits for.
+    """
+    from distributed import secede
+
+    secede()
+    return work()
 
 
 def _paths(partitions: Sequence[Partition]) -> str:
