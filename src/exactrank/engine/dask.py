@@ -246,15 +246,23 @@ class DaskEngine(Engine):
     def _look_after(self, tasks: Sequence["_Task"], futures: list[Any], where: list[str], begun: float, again: bool = False) -> None:
         """Give tasks of silent workers to others, or all of them ``again``; raise where the limit is over."""
         alive = self.alive()
+        stranded = self._stranded(alive)
         for number, (task, future) in enumerate(zip(tasks, futures, strict=True)):
             if future.done() and not again:
                 continue
             if time.monotonic() - begun > self.limit:
                 raise EngineError(f"{where[number]} has not given {task.what} within {self.limit:g} s; look at it, or give a longer limit")
-            if again or where[number] not in alive:
+            if again or where[number] not in alive or future.key in stranded:
                 future.release()
                 where[number] = where[number] if where[number] in alive else alive[number % len(alive)]
                 futures[number] = self.submitted(task.work, where[number])
+
+    def _stranded(self, alive: Sequence[str]) -> set[str]:
+        """The keys of what lies with workers that are not ``alive``: Dask gives waiting tasks to whoever seems to have nothing to do."""
+        if set(self.known) <= set(alive):
+            return set()
+        found = self.client.sync(self.client.scheduler.processing, workers=None, callback_timeout=self.silence)
+        return {key for address, keys in found.items() if address not in alive for key in keys}
 
 
 def foreign(error: Exception) -> IncompatibleError | None:
