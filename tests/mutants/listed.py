@@ -110,7 +110,7 @@ TRAINING = [
         ("patience is not None and number - best >= patience", "patience is not None and number - best > patience"),
         ("return max(range(len(ends))", "return min(range(len(ends))"),
         ("run(ends[-1].iterate if ends else start, part)", "run(start, part)"),
-        ("np.where(fold == part, 0.0, weight)", "np.where(fold == part, weight, 0.0)"),
+        ("== self.part, 0.0, weights)", "== self.part, weights, 0.0)"),
         ("data.weights * (drawn == 0)", "data.weights * (drawn == 1)"),
     ),
     *of(
