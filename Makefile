@@ -80,7 +80,7 @@ bench-compare: $(VENV)/.benched
 trace: $(VENV)/.tested
 	$(BIN)/python benchmarks/trace.py
 
-# One-line mutants of optimizers, training and objectives: are they noticed by the tests that own those lines?
+# One-line mutants of optimizers, objectives, training and models: are they noticed by the tests that own those lines?
 mutate: $(VENV)/.tested
 	$(BIN)/python -m tests.mutants
 

@@ -3,10 +3,13 @@
 import os
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +59,17 @@ def cluster() -> Iterator[Any]:
         Client(made) as client,
     ):
         yield client
+
+
+def answering(client: Any) -> None:
+    """Wait until both workers answer: the scheduler may not know yet that one of those it has is gone."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with suppress(OSError):
+            if len(client.run(os.getpid)) == 2:
+                return
+        time.sleep(0.1)
+    raise AssertionError("there are no two workers that answer within 60 s")
 
 
 def engine_of(client: Any) -> Any:
@@ -188,26 +202,42 @@ def test_training_is_resumed_to_the_same_bits(
     assert again.training == whole.training
 
 
+def test_a_forest_that_was_finished_is_taken_up_where_it_ended(shards: Callable[..., Any]) -> None:
+    """As by a command that was killed when it had written its model, and by one that asks for more trees."""
+    few, more = (partial(xr.LambdaMART, trees=trees, threads=1) for trees in (3, 5))
+    finished = trained(few, shards(DATA, 900), valid=VALID)
+    assert trained(few, shards(DATA, 900), valid=VALID, resume=finished).scorer.text == finished.scorer.text
+    assert trained(more, shards(DATA, 900), resume=finished).scorer.text == trained(more, shards(DATA)).scorer.text
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_lost_worker_changes_nothing(how: signal.Signals, shards: Callable[..., Any], cluster: Any) -> None:
     engine, make = engine_of(cluster), partial(xr.LambdaMART, trees=24, threads=1)
     engine.silence = 3.0
     whole = trained(make, shards(DATA))
-    cluster.wait_for_workers(2, timeout=30)
-    victim = next(iter(cluster.run(os.getpid).values()))
-
-    def heard(progress: Any) -> None:
-        if progress.step == 3:
-            os.kill(victim, how)
-
+    answering(cluster)
+    victim = cluster.run(ending, how, 200, workers=engine.alive()[:1]).popitem()[1]
     try:
-        with pytest.warns(LostWorkerWarning, match="trees grow on"):
-            there = trained(make, shards(DATA), engine, progress=heard)
+        with pytest.warns(LostWorkerWarning, match="trees grow on from number [1-9]"):
+            there = trained(make, shards(DATA), engine)
     finally:
         if how is signal.SIGSTOP:
             os.kill(victim, signal.SIGKILL)
     assert there.scorer.text == whole.scorer.text
-    cluster.wait_for_workers(2, timeout=30)
+    answering(cluster)
+
+
+def ending(how: signal.Signals, times: int) -> int:
+    """On a worker: it gets a signal when it is to hear from another for the ``times``-th time, in the midst of a tree; its process."""
+    exchange, calls = Peers.exchange, count(1)
+
+    def ended(self: Peers, *args: Any) -> Any:
+        if next(calls) == times:
+            os.kill(os.getpid(), how)
+        return exchange(self, *args)
+
+    Peers.exchange = ended  # type: ignore[method-assign]
+    return os.getpid()
 
 
 def test_ranks_do_not_wait_for_one_that_ended() -> None:
@@ -281,6 +311,43 @@ def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> 
         trained(partial(one, bags=3, bagging="cross-fit"), shards(DATA), valid=VALID)
     with pytest.raises(SettingError, match="leverage=2 is not known for data in several files; give leverage=0"):
         trained(partial(xr.DirectRankTrees, trees=3, leverage=2), shards(DATA))
+
+
+def meet(folder: Path, own: str, other: str) -> bool:
+    """Wait on a worker for the one that is done together with this, on another."""
+    (folder / own).touch()
+    until = time.monotonic() + 30
+    while not (folder / other).exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    return (folder / other).exists()
+
+
+def test_two_clients_whose_ranks_wait_for_each_other_do_not_lock_each_other_out(cluster: Any, tmp_path: Path) -> None:
+    """Each worker has one thread, and is asked by another client first."""
+    answering(cluster)
+    hosts, asked, found = engine_of(cluster).alive(), threading.Barrier(2), dict[int, Any]()
+
+    def ask(number: int) -> None:
+        engine = engine_of(cluster)
+        engine.silence, submitted = 60.0, engine.submitted  # nobody is lost here
+
+        def in_turn(*args: Any, **more: Any) -> Any:
+            future = submitted(*args, **more)
+            asked.wait(30)
+            time.sleep(0.2)  # the scheduler hears of it
+            return future
+
+        engine.submitted = in_turn
+        order = hosts[:: 1 - 2 * number]
+        work = {host: partial(meet, tmp_path, f"{number}-{host[-3:]}", f"{number}-{order[1 - i][-3:]}") for i, host in enumerate(order)}
+        found[number] = together(engine, work, "a meeting", lambda: None)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(90)
+    assert found == {number: dict.fromkeys(hosts, True) for number in range(2)}
 
 
 def test_work_together_is_done_here_without_a_cluster() -> None:

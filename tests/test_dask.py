@@ -6,8 +6,11 @@ import os
 import signal
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -74,34 +77,63 @@ def test_a_model_of_the_cluster_is_that_of_this_process(client, shards, whole, r
     assert xr.evaluate("nDCG@10", shards, ours, engine=engine).means == xr.evaluate("nDCG@10", whole, theirs.predict(whole)).means
 
 
-def pid():
-    return os.getpid()
-
-
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_the_model_is_the_same_when_a_worker_is_lost(client, shards, whole, fault):
-    victim = sorted(client.run(pid).values())[0]
-    engine = Striking(client, 6, lambda: os.kill(victim, fault), silence=4.0)
+def test_the_model_is_the_same_when_a_worker_is_lost_in_the_midst_of_a_round(client, shards, whole, fault, tmp_path):
+    engine = Striking(client, 6, fault, tmp_path / "struck", silence=4.0)
     try:
         ours = xr.DirectRank(bags=0, max_iter=1, engine=engine, start="zero").fit(shards).model_
     finally:
         if fault == signal.SIGSTOP:
-            os.kill(victim, signal.SIGKILL)
+            os.kill(int(engine.struck.read_text()), signal.SIGKILL)
     assert engine.rounds > 6
     assert text(ours) == text(xr.DirectRank(bags=0, max_iter=1, start="zero").fit(whole).model_)
+    assert engine.struck.exists()
 
 
 class Striking(xr.DaskEngine):
-    """Something happens before the n-th question is asked."""
+    """The worker that is first to be asked the n-th question gets a signal; the file ``struck`` then has its process."""
 
-    def __init__(self, client, n, strike, **settings):
+    def __init__(self, client, n, fault, struck, **settings):
         super().__init__(client, **settings)
-        self._n, self._strike = n, strike
+        self._n, self._fault, self.struck = n, fault, struck
 
     def ask(self, data, question):
-        if self.rounds + 1 == self._n:
-            self._strike()
-        return super().ask(data, question)
+        return super().ask(data, Deadly(question, self._fault, self.struck) if self.rounds + 1 == self._n else question)
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """A question; who is first to be asked dies of it."""
+
+    question: object
+    fault: signal.Signals
+    struck: Path
+
+    def __call__(self, part):
+        with suppress(FileExistsError), self.struck.open("x") as file:
+            file.write(str(os.getpid()))
+            file.flush()
+            os.kill(os.getpid(), self.fault)
+        return self.question(part)
+
+
+def test_a_task_that_dask_has_moved_to_a_hanging_worker_is_given_to_another(client, monkeypatch):
+    """As it does where the one that was asked has more to do: it takes the other for idle."""
+    engine = xr.DaskEngine(client, silence=2.0, limit=30.0)
+    hanging, other = engine.alive()
+    process, submitted, asked = client.run(os.getpid)[hanging], engine.submitted, []
+
+    def moved(work, worker=None, elsewhere=True):
+        asked.append(worker)
+        return submitted(work, hanging if len(asked) == 3 else worker, elsewhere)
+
+    monkeypatch.setattr(engine, "submitted", moved)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        assert engine.map(abs, [-1, -2]) == [1, 2]
+    finally:
+        os.kill(process, signal.SIGKILL)
+    assert asked == [hanging, other, other, other]
 
 
 def test_a_file_that_vanished_is_named(client, tmp_path, whole):
@@ -118,12 +150,12 @@ def sizes(part):
 
 
 def slow(part):
-    time.sleep(5)
+    time.sleep(3)
 
 
 def test_a_round_that_takes_too_long_says_what_it_waits_for(client, shards):
-    data = partitioned(shards, xr.DaskEngine(client, limit=2.0))
-    with pytest.raises(xr.EngineError, match=r"has not given function of .*part-0000\.xr.* within 2 s"):
+    data = partitioned(shards, xr.DaskEngine(client, limit=1.0))
+    with pytest.raises(xr.EngineError, match=r"has not given function of .*part-0000\.xr.* within 1 s"):
         data.ask(slow)
 
 
@@ -145,11 +177,17 @@ def test_two_clients_get_what_each_asks_for(cluster, client, shards):
         assert found == {0: [expected] * 5, 1: [expected] * 5}
 
 
-@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_a_scheduler_that_is_lost_in_training_is_named_and_training_resumed(shards, whole, fault, monkeypatch):
+@pytest.mark.parametrize(
+    ("fault", "said", "ranker"),
+    [
+        (signal.SIGKILL, "is gone", xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random")),
+        (signal.SIGSTOP, "has not answered for 3 s", xr.LambdaMART(trees=12, threads=1)),
+    ],
+    ids=["killed", "stopped"],
+)
+def test_a_scheduler_that_is_lost_in_training_is_named_and_training_resumed(shards, whole, fault, said, ranker, monkeypatch):
     monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
-    said = {signal.SIGKILL: "is gone", signal.SIGSTOP: "has not answered for 3 s"}[fault]
     kept = []
 
     def keep(model):
@@ -162,13 +200,27 @@ def test_a_scheduler_that_is_lost_in_training_is_named_and_training_resumed(shar
             xr.DaskEngine(client, silence=1.0).map(abs, [1])
         with dask("worker", address, "--no-nanny", "--nthreads", "1"):
             client.wait_for_workers(1, timeout=60)
-            engine = xr.DaskEngine(client, silence=3.0)
-            ranker = xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random", engine=engine)
+            ranker.set_params(engine=xr.DaskEngine(client, silence=3.0))
             with pytest.raises(xr.EngineError, match=rf"the scheduler at .* {said}; start it again, and go on from the checkpoint"):
                 ranker.fit(shards, checkpoint=keep)
         scheduler.kill()
     resumed = ranker.set_params(engine=None).fit(shards, resume=kept[-1]).model_
-    assert text(resumed) == text(ranker.fit(whole).model_)
+    assert text(resumed) == text(ranker.fit(shards).model_)
+
+
+@pytest.mark.parametrize(("status", "said"), [("running", "has not answered for 2 s"), ("connecting", "is gone")])
+def test_a_scheduler_that_is_lost_while_it_is_asked_is_named(status, said):
+    class Asked:
+        """A client that hears nothing, and then knows why."""
+
+        scheduler, status = SimpleNamespace(address="tcp://a:1", identity=None), "running"
+
+        def sync(self, *args, **more):
+            self.status = status
+            raise TimeoutError
+
+    with pytest.raises(xr.EngineError, match=f"the scheduler at tcp://a:1 {said}; start it again, and go on from the checkpoint"):
+        xr.DaskEngine(Asked(), silence=2.0).alive()
 
 
 def test_a_worker_of_another_version_is_named(client):

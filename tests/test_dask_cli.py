@@ -18,7 +18,7 @@ from exactrank.cli.cluster import engine_at, shards_at
 from exactrank.data.format import Columns, ReadOptions
 from exactrank.engine.engine import LocalEngine, partitioned
 from tests.faults.shim import UNAVAILABLE, Fault
-from tests.test_cli import ok, refused
+from tests.test_cli import called, ok, refused
 from tests.test_engine import made
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
@@ -226,8 +226,11 @@ def gone(pids, seconds=60):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_training_is_interrupted_killed_and_resumed_to_the_same_bits(folder):
-    """On workers of this machine: Ctrl-C, then SIGKILL; nobody is left behind, and the third run finishes the model."""
+def test_training_is_interrupted_killed_and_resumed_to_the_same_bits(folder, monkeypatch):
+    """On workers of this machine: Ctrl-C, then SIGKILL; nobody is left behind, and the third run finishes the model.
+
+    All steps are compared, those of restarts that did not win too.
+    """
     command = (*TRAIN, "shards", "--max-iter", 3, "--restarts", 12, "--start", "random", "--out", "long.json")
     checkpoint = folder / "long.json.checkpoint"
     first = Terminal(folder, *command, "--workers", 2)
@@ -249,7 +252,12 @@ def test_training_is_interrupted_killed_and_resumed_to_the_same_bits(folder):
     assert gone(others)
     assert not (folder / "long.json").exists()
 
-    ok(*command, "--resume", cwd=folder)
+    fitted, fit = [], xr.DirectRank.fit
+    monkeypatch.setattr(xr.DirectRank, "fit", lambda self, *args, **more: fitted.append(fit(self, *args, **more)))
+    monkeypatch.chdir(folder)
+    called(0, *command, "--resume")
     assert not checkpoint.exists()
-    ok(*TRAIN, "whole.xr", "--max-iter", 3, "--restarts", 12, "--start", "random", "--out", "unbroken.json", cwd=folder)
-    assert weights(folder / "long.json") == weights(folder / "unbroken.json")
+    called(0, *TRAIN, "whole.xr", "--max-iter", 3, "--restarts", 12, "--start", "random", "--out", "unbroken.json")
+    assert weights("long.json") == weights("unbroken.json")
+    resumed, unbroken = (ranker.history_ for ranker in fitted)
+    assert resumed == unbroken

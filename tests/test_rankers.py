@@ -213,6 +213,9 @@ def test_ctrl_c_keeps_the_best_so_far(name, after):
     best = heard[-1].value if name in BY_LOSS else max(progress.value for progress in heard)
     assert ranker.model_.training["value"] == best == ranker.score(data)
     assert len(ranker.history_) == after
+    again = []
+    resumed = quick(name).fit(data, resume=ranker.model_, progress=again.append)
+    assert [*resumed.history_] == [*heard, *again]  # nothing was done twice
 
 
 @EVERY_RANKER

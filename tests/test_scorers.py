@@ -27,6 +27,7 @@ from exactrank.data.ranking_data import checksum
 from exactrank.scorers import KINDS, missing as policies
 from exactrank.scorers.deep import Net
 from exactrank.scorers.missing import fill_values, filled
+from exactrank.scorers.plain_tree import PlainTree, text_of
 from exactrank.scorers.sum import Sum
 from exactrank.scorers.thresholds import Thresholds
 
@@ -122,9 +123,30 @@ def test_bad_scorers_are_refused(arguments, said):
         xr.Linear(*arguments)
 
 
-def test_scores_that_overflow_are_refused():
-    with pytest.raises(xr.DataError, match="row 1 overflows"):
-        xr.Linear(np.array([1e300, -1e300])).score(np.array([[0, 0], [1e30, 1e30]], np.float32))
+TREE = PlainTree(np.zeros(3, int), np.array([1.0, 0.0, 0.0]), np.array([1, -1, -1]), np.array([2, -1, -1]), np.array([0.0, 0.0, 1e308]))
+FLAT = {"mean": np.zeros(2, np.float32), "scale": np.ones(2, np.float32), "output.weight": np.full((1, 2), 3e38, np.float32)}
+#: A scorer of each kind whose scores of large features overflow, and what is to be scaled down.
+OVERFLOWING = {
+    "linear": (xr.Linear(np.array([1e300, -1e300])), "weights or features"),
+    "network": (xr.Network(np.ones((2, 2)), np.zeros(2), np.full(2, 1e308), np.zeros(2), np.ones(2)), "weights or features"),
+    "thresholds": (xr.Thresholds(([1.0], [1.0]), ([1e308], [1e308])), "weights or features"),
+    "trees": (xr.TreeEnsemble(text_of([TREE, TREE], 2)), "the trees"),
+    "sum": (Sum((xr.Linear(np.full(2, 1e270)), xr.TreeEnsemble(text_of([TREE], 2))), np.array([1.0, -1e9])), "the weights"),
+    "deep": (xr.Deep((Net(FLAT, 1e308, "none"),)), "weights or features"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_that_overflow_are_refused_in_our_words_alone(kind):
+    scorer, remedy = OVERFLOWING[kind]
+    assert scorer.kind == kind
+    X = np.zeros((1200, 2), np.float32)
+    assert np.isfinite(scorer.score(X)).all()
+    X[700] = 1e30
+    for threads in (1, 2):
+        with warnings.catch_warnings(), pytest.raises(xr.DataError, match=f"^the score of row 700 overflows; scale {remedy} down$"):
+            warnings.simplefilter("error")
+            scorer.score(X, threads)
 
 
 @given(WEIGHTS, st.data())

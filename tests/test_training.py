@@ -6,8 +6,10 @@ iterate, verdict and history as one without a break.
 
 import json
 import signal
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import ClassVar
 from unittest.mock import patch
 
@@ -19,7 +21,7 @@ from exactrank.optimizers.base import State, drawing_from, draws_of
 from exactrank.scorers.linear import Linear
 from exactrank.stored import from_record, storable, to_record
 from exactrank.training.combinators import bags, phases, restarts, trials
-from exactrank.training.progress import Verdict
+from exactrank.training.progress import Trained, Verdict
 from exactrank.training.run import Journal, Recorder, Root, Run
 
 
@@ -98,6 +100,11 @@ class KilledError(Exception):
     pass
 
 
+def started(run, recorder):
+    trained = run(np.zeros(1), recorder.part(view=Linear))
+    return replace(trained, iterate=Linear(trained.iterate))
+
+
 def whole(run, journal=None, kill_at=None):
     """The result of a composition, as a scorer; and the journal as text if it was killed after hearing ``kill_at`` steps."""
     written, heard = [], 0
@@ -110,14 +117,9 @@ def whole(run, journal=None, kill_at=None):
             raise KilledError
 
     root = Root(checkpoint=checkpoint, journal=journal or Journal())
-
-    def started(recorder):
-        trained = run(np.zeros(1), recorder.part(view=Linear))
-        return replace(trained, iterate=Linear(trained.iterate))
-
     try:
         with patch.multiple("exactrank.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
-            trained = root.train(started)
+            trained = root.train(partial(started, run))
     except KilledError:
         return None, written[0]
     return (trained.iterate.weights.tolist(), trained.verdict, trained.steps, tuple(root.journal.history)), None
@@ -128,9 +130,29 @@ def whole(run, journal=None, kill_at=None):
 def test_a_composition_that_is_broken_off_anywhere_arrives_at_the_same(run, kill_at):
     unbroken, _ = whole(run)
     result, journal = whole(run, kill_at=kill_at)
-    while result is None:  # killed again and again, after as many steps each time
-        result, journal = whole(run, Journal(**from_record(json.loads(journal), "here")), kill_at=kill_at)
+    for _ in unbroken[-1]:  # killed again and again, each time after at least one step more
+        if result is None:
+            result, journal = whole(run, Journal(**from_record(json.loads(journal), "here")), kill_at=kill_at)
     assert result == unbroken
+
+
+@pytest.mark.parametrize(("owner", "name"), [(Recorder, "heard"), (Root, "_settle")])
+@given(run=compositions(), after=st.integers(0, 12))
+@settings(max_examples=30, deadline=None)
+def test_ctrl_c_in_the_midst_of_a_step_loses_that_step_alone(owner, name, run, after):
+    """It comes when the journal has the step already and the history has not, or when both have it."""
+    steps, own, (unbroken, _) = count(), getattr(owner, name), whole(run)
+
+    def interrupted(*args, **more):
+        if next(steps) == after:
+            raise KeyboardInterrupt
+        own(*args, **more)
+
+    root = Root()
+    with patch.object(owner, name, interrupted), suppress(KeyboardInterrupt):
+        root.train(partial(started, run))
+    resumed, _ = whole(run, Journal(**from_record(json.loads(json.dumps(to_record(vars(root.resumable)))), "here")))
+    assert resumed == unbroken
 
 
 def test_the_best_iterate_is_kept_not_the_last():
@@ -156,13 +178,22 @@ def test_a_chain_goes_on_from_the_last_state_and_another_does_not():
     def values(chain):
         heard = []
         root = Root(listener=lambda progress: heard.append(progress.value))
-        runs = [Run(Walk(), 6.0, np.zeros(1), judge, 3, 0, chain=chain) for _ in range(2)]
+        runs = [Run(Walk(), 6.0, np.zeros(1), judge, 3, 4, chain=chain) for _ in range(2)]
         root.train(lambda recorder: restarts(runs, recorder.part(view=Linear)))
         return heard
 
     alone, chain = values(""), values("chain")
     assert alone[4:] == alone[:4] == chain[:4]
-    assert chain[4] == chain[3] - 1
+    assert chain[4] == chain[3] - 1 != alone[4]
+
+
+def test_of_a_run_that_has_ended_its_result_alone_is_kept():
+    """Not the state of its optimizer, which may be large; it is what a run that is taken up gives, without a step."""
+    journal, runs = Journal(), [Run(Walk(), 6.0, np.zeros(1), judge, 4, seed) for seed in range(3)]
+    best = restarts(runs, Recorder(journal))
+    assert [type(kept) for kept in journal.entries.values()] == [Trained] * 3
+    with patch.object(Walk, "step", side_effect=AssertionError), patch.object(Walk, "init", side_effect=AssertionError):
+        assert vars(restarts(runs, Recorder(journal))) == vars(best)
 
 
 def test_ctrl_c_gives_the_best_iterate_so_far_and_says_so():

@@ -1,1 +1,1 @@
-"""One-line mutants of optimizers, training and objectives, and whether the tests that own those lines notice: ``make mutate``."""
+"""One-line mutants of optimizers, objectives, training and models, and whether the tests that own those lines notice: ``make mutate``."""

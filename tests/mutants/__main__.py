@@ -16,7 +16,7 @@ import exactrank
 from .listed import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The share of mutants that the tests have to notice: 27 of 30.
+#: The share of mutants that the tests have to notice.
 LEAST = 0.9
 #: Seconds after which a mutant makes its tests hang, which is noticed as well.
 PATIENCE = 120

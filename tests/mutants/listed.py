@@ -99,12 +99,18 @@ TRAINING = [
         ("before + (parts - number) * progress.steps", "before + parts * progress.steps"),
     ),
     *of(
+        "training/run.py",
+        "training",
+        ("entries[recorder.beside(self.chain)] = now.state", "pass"),
+        ("entries[recorder.place] = trained", "pass"),
+    ),
+    *of(
         "training/combinators.py",
         "training combinators",
         ("patience is not None and number - best >= patience", "patience is not None and number - best > patience"),
         ("return max(range(len(ends))", "return min(range(len(ends))"),
         ("run(ends[-1].iterate if ends else start, part)", "run(start, part)"),
-        ("np.where(fold == part, 0.0, weight)", "np.where(fold == part, weight, 0.0)"),
+        ("== self.part, 0.0, weights)", "== self.part, weights, 0.0)"),
         ("data.weights * (drawn == 0)", "data.weights * (drawn == 1)"),
     ),
     *of(
@@ -115,4 +121,23 @@ TRAINING = [
     ),
 ]
 
-MUTANTS = OPTIMIZERS + OBJECTIVES + TRAINING
+MODELS = [
+    *of(
+        "scorers/base.py",
+        "scorers::test_scores_that_overflow_are_refused_in_our_words_alone",
+        ("if not np.all(np.isfinite(scores)):", "if False:"),
+    ),
+    *of(
+        "scorers/sum.py",
+        "scorers::test_scores_that_overflow_are_refused_in_our_words_alone",
+        ('scaled: ClassVar[str] = "the weights"', "other = 0"),
+    ),
+    *of(
+        "imports/ranklib.py",
+        "imports::test_damaged_ranklib_models_are_refused_with_the_place",
+        ('"output") and path and tag', '"output") and tag'),
+        ('"split" and (path or not nodes)', '"split"'),
+    ),
+]
+
+MUTANTS = OPTIMIZERS + OBJECTIVES + TRAINING + MODELS

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.soak.faults import FAULTS, Bench
-
-HANG = 600  #: seconds after which a round hangs
+from exactrank.training import run as runs
+from tests.soak.faults import FAULTS, HANG, Bench
 
 
 def main() -> None:
@@ -31,6 +30,7 @@ def main() -> None:
     until, number = time.monotonic() + 60 * given.minutes, given.first
     folder = Path(tempfile.mkdtemp(prefix="exactrank-soak-"))
     logging.disable(logging.CRITICAL)  # it tells at length of what is done to it
+    runs.SECONDS_BETWEEN_CHECKPOINTS, runs.TIMES_BETWEEN_CHECKPOINTS = 0.0, 0
     try:
         bench = Bench.made(folder)
         while time.monotonic() < until:

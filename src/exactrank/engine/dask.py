@@ -111,7 +111,8 @@ class DaskEngine(Engine):
                 return dict(found["workers"])
             except (OSError, AttributeError) as error:  # the connection has just been lost, and the client will notice
                 if isinstance(error, TimeoutError) or time.monotonic() > until:
-                    raise EngineError(f"the scheduler at {self.address} has not answered for {self.silence:g} s; {GO_ON}") from error
+                    how = f"has not answered for {self.silence:g} s" if self.client.status == "running" else "is gone"
+                    raise EngineError(f"the scheduler at {self.address} {how}; {GO_ON}") from error
                 time.sleep(0.1)
 
     def _check_scheduler(self) -> None:
@@ -247,15 +248,23 @@ class DaskEngine(Engine):
     def _look_after(self, tasks: Sequence["_Task"], futures: list[Any], where: list[str], begun: float, again: bool = False) -> None:
         """Give tasks of silent workers to others, or all of them ``again``; raise where the limit is over."""
         alive = self.alive()
+        stranded = self._stranded(alive)
         for number, (task, future) in enumerate(zip(tasks, futures, strict=True)):
             if future.done() and not again:
                 continue
             if time.monotonic() - begun > self.limit:
                 raise EngineError(f"{where[number]} has not given {task.what} within {self.limit:g} s; look at it, or give a longer limit")
-            if again or where[number] not in alive:
+            if again or where[number] not in alive or future.key in stranded:
                 future.release()
                 where[number] = where[number] if where[number] in alive else alive[number % len(alive)]
                 futures[number] = self.submitted(task.work, where[number])
+
+    def _stranded(self, alive: Sequence[str]) -> set[str]:
+        """The keys of what lies with workers that are not ``alive``: Dask gives waiting tasks to whoever seems to have nothing to do."""
+        if set(self.known) <= set(alive):
+            return set()
+        found = self.client.sync(self.client.scheduler.processing, workers=None, callback_timeout=self.silence)
+        return {key for address, keys in found.items() if address not in alive for key in keys}
 
 
 def foreign(error: Exception) -> IncompatibleError | None:
@@ -304,6 +313,17 @@ def _carried_out(version: str, work: bytes) -> Any:
         return pickle.loads(work)()
     except ExactRankError as error:
         raise type(error)(f"{who}: {error}") from error
+
+
+def beside_others(work: Callable[[], A]) -> A:
+    """On a worker: what ``work`` gives, without its place among the worker's threads.
+
+    Work that waits for another worker must not keep away what that one, perhaps, waits for.
+    """
+    from distributed import secede
+
+    secede()
+    return work()
 
 
 def _paths(partitions: Sequence[Partition]) -> str:

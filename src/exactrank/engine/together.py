@@ -2,15 +2,18 @@
 
 `exactrank.engine.engine.Engine.ask` gives the task of a lost worker to another one. Workers that talk to each other cannot be replaced like
 that: what one of them knows is gone. So here a task runs on its worker or not at all, and when a worker is lost or falls silent the
-others are told, through the event loops of their processes, which are free while their threads wait.
+others are told, through the event loops of their processes, which are free while their threads wait. Two clients may do so on the same
+workers at once: work that is done together takes none of a worker's threads, or each client's would wait on one worker for what the other's
+keeps from being begun on the next.
 """
 
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
-from exactrank.engine.dask import foreign
+from exactrank.engine.dask import beside_others, foreign
 from exactrank.engine.engine import Engine, LocalEngine
 from exactrank.threads import thread_count
 
@@ -42,7 +45,7 @@ def together(engine: Engine, work: Mapping[str, Callable[[], A]], what: str, aba
     if isinstance(engine, LocalEngine):
         return {host: own() for host, own in work.items()}
     cluster: Any = engine
-    futures = {host: cluster.submitted(own, host, elsewhere=False) for host, own in work.items()}
+    futures = {host: cluster.submitted(partial(beside_others, own), host, elsewhere=False) for host, own in work.items()}
     try:
         trouble = _trouble(cluster, futures, what)
         if trouble is None:
@@ -50,9 +53,8 @@ def together(engine: Engine, work: Mapping[str, Callable[[], A]], what: str, aba
                 return dict(zip(futures, cluster.gathered(list(futures.values()), 4 * cluster.silence), strict=True))
             except TimeoutError:
                 trouble = LostWorkerError(f"a worker has not handed over {what} within {4 * cluster.silence:g} s")
-        abandoned(engine, abandon)
-        until = time.monotonic() + GRACE
-        while time.monotonic() < until and any(not future.done() for future in futures.values()):
+        told, until = abandoned(engine, abandon), time.monotonic() + GRACE
+        while time.monotonic() < until and any(not future.done() for host, future in futures.items() if host in told):
             time.sleep(LOOK)
         raise _worst(trouble, futures)
     finally:
@@ -60,15 +62,16 @@ def together(engine: Engine, work: Mapping[str, Callable[[], A]], what: str, aba
             future.release()
 
 
-def abandoned(engine: Engine, abandon: Callable[[], None]) -> None:
-    """Call ``abandon`` on every worker that can be reached, and wait for none of them longer than a moment."""
+def abandoned(engine: Engine, abandon: Callable[[], None]) -> set[str]:
+    """Call ``abandon`` on every worker that can be reached, and wait for none of them longer than a moment; those that were reached."""
     if isinstance(engine, LocalEngine):
         abandon()
-        return
-    cluster: Any = engine
+        return {""}
+    cluster, told = cast(Any, engine), set[str]()
     for host in cluster.known:
         with suppress(Exception):  # it is gone, or hangs: then it works no more either
-            cluster.client.sync(cluster.client._run, abandon, workers=[host], on_error="ignore", callback_timeout=1.0)
+            told |= cluster.client.sync(cluster.client._run, abandon, workers=[host], on_error="ignore", callback_timeout=1.0).keys()
+    return told
 
 
 def _trouble(engine: Any, futures: Mapping[str, Any], what: str) -> Exception | None:

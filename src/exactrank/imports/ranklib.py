@@ -124,7 +124,7 @@ def _nodes(tokens: Iterator[Token], where: str) -> list[dict[str, float]]:
     nodes: list[dict[str, float]] = []
     path: list[dict[str, float]] = []  # from the root to the current node
     for tag, more in tokens:
-        here = f"{where}: node {len(nodes) - 1}"
+        here = f"{where}: node {len(nodes) - 1}" if nodes else where
         if tag == "split" and (path or not nodes):
             if path:
                 side = "right" if "left" in path[-1] else "left"

@@ -221,9 +221,10 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         with ``eval_group`` or ``eval_qid`` is the same as ``valid``, in the form that other libraries' rankers take. ``progress=True``
         shows a progress bar in a terminal or a notebook; a function is called with the `Progress` after every step instead.
         ``checkpoint`` is called with the best model so far, about once a second (less often if evaluating it takes long). Ctrl-C ends
-        training; the best model so far is kept, with a warning. ``resume`` continues a checkpoint of this ranker on the same data: the
-        result is the same as without the break. ``start`` continues from a model of any data with the same features: trees are added to
-        its trees, and parameters start from its own. The order of the rows within a query does not affect the model.
+        training; the best model so far is kept, with a warning. ``resume`` continues a checkpoint of this ranker, or a model whose training
+        was interrupted, on the same data: the result is the same as without the break. ``start`` continues from a model of any data with
+        the same features: trees are added to its trees, and parameters start from its own. The order of the rows within a query does not
+        affect the model.
         """
         self.check_values()
         goal = self.goal()
@@ -288,7 +289,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         if estimate is not None:
             fitted["estimate_"] = estimate
             said |= {"estimate": estimate.mean, "interval": list(estimate.interval)}
-        fitted["model_"] = own._model(given, trained.iterate, trained.steps, root.interrupted, **said)
+        model = own._model(given, trained.iterate, trained.steps, root.interrupted, **said)
+        fitted["model_"] = replace(model, run=to_record(vars(root.resumable))) if root.interrupted else model
         forget(data, given.data, given.valid, given.given_valid)
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
         return self

@@ -221,7 +221,8 @@ class BoostedRanker(Ranker):
         journal = super()._journal(model, given)
         if model.run is None and self._is_one_forest() and isinstance(model.scorer, TreeEnsemble):
             trees = Trees.of(model.scorer.relative_to(given.data.offset, given.data.feature_names))
-            verdict = _judge(Task(parse_measure(self.measure), given.data, given.valid, self.threads))(trees, 0.0)
+            task = Task(parse_measure(self.measure), given.data, given.valid, self.threads)
+            verdict = task.verdict(TreeEnsemble(trees.text))
             journal.entries["/0"] = Standing(State(trees, 0.0, trees.count), trees, verdict, 0)
         return journal
 

@@ -235,10 +235,11 @@ class Deep(Scorer):
             block[: len(some)] = some if shift is None else some + shift
             holes = np.isnan(block).any(axis=1)
             block[holes] = 0.0  # which a module might not pass on
-            total = sum(net.weight * net.function(net.inputs(block)) for net in self.nets)
+            with np.errstate(over="ignore", invalid="ignore"):  # in this thread
+                total = sum(net.weight * net.function(net.inputs(block)) for net in self.nets)
             scores[start : start + ROWS] = np.where(holes, np.nan, total)[: len(some)]
 
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        with one_blas_thread():
             for net in self.nets:
                 net.function  # noqa: B018  (made once, before threads ask for it)
             starts = range(0, len(rows), ROWS)

@@ -187,10 +187,21 @@ class Root:
     journal: Journal = field(default_factory=Journal)
     interrupted: bool = False
     _due: float = -np.inf
+    _settled: tuple[dict[str, object], int] = field(default_factory=lambda: ({}, 0))  #: entries after the last step, and how many steps
+
+    @property
+    def resumable(self) -> Journal:
+        """The journal after the last step that was heard: Ctrl-C may come in the midst of the next."""
+        entries, steps = self._settled
+        return Journal(entries, self.journal.history[:steps])
+
+    def _settle(self) -> None:
+        self._settled = dict(self.journal.entries), len(self.journal.history)
 
     def train(self, run: Callable[["Recorder[Scorer]"], Trained[Scorer]]) -> Trained[Scorer]:
         """The result of ``run``; Ctrl-C gives the best so far, marked as interrupted, or goes on to the caller where there is none."""
         recorder: Recorder[Scorer] = Recorder(self.journal, self._heard)
+        self._settle()
         try:
             return run(recorder)
         except KeyboardInterrupt:
@@ -204,6 +215,7 @@ class Root:
         if not new:
             return
         self.journal.history.append(progress)
+        self._settle()
         start = time.monotonic()
         if self.checkpoint is not None and start >= self._due:
             self.checkpoint(best(), progress.step, self.journal)
