@@ -48,7 +48,7 @@ KEPT = {
     "positional_separation": ("worths",),
     "rank_cosine": ("targets",),
     "smooth_measure": ("worths",),
-    "squared_error": ("targets", "parts"),
+    "squared_error": ("grades", "parts"),
 }
 
 

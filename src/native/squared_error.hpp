@@ -1,4 +1,4 @@
-// Squared error against targets t, with left_i = t_i - s_i, or that less its mean over the query:
+// Squared error against grades y less a centre c, with left_i = y_i - c - s_i, or that less its mean over the query:
 //
 //   value = -1/2 sum_i left_i^2,    slope_i = left_i,    curvature 1 (of the mean's part no account is taken)               (1)
 //   mean = sum_i left_i / parts_i                                                                                           (2)
@@ -12,15 +12,15 @@ namespace exactrank {
 
 class SquaredError final : public Objective {
 public:
-    SquaredError(const double* targets, const double* parts) : targets_(targets), parts_(parts) {}
+    SquaredError(const double* grades, double centre, const double* parts) : grades_(grades), centre_(centre), parts_(parts) {}
 
     void answer(const Scored& scored, Scratch&, const Answer& wanted) const override {
-        const double* target = targets_ + scored.begin;
+        auto left_of = [&](std::int32_t i) { return grades_[scored.begin + i] - centre_ - scored.score[i]; };
         double mean = 0;
-        for (std::int32_t i = 0; parts_ && i < scored.count; ++i) mean += (target[i] - scored.score[i]) / parts_[scored.begin + i];
+        for (std::int32_t i = 0; parts_ && i < scored.count; ++i) mean += left_of(i) / parts_[scored.begin + i];
         double sum = 0;
         for (std::int32_t i = 0; i < scored.count; ++i) {
-            const double left = target[i] - scored.score[i] - mean;
+            const double left = left_of(i) - mean;
             sum += left * left;
             if (wanted.slope) wanted.slope[i] = left;
             if (wanted.curvature) wanted.curvature[i] = 1.0;
@@ -29,8 +29,9 @@ public:
     }
 
 private:
-    const double* targets_;  // one per document
-    const double* parts_;    // one per document, or none for no mean
+    const double* grades_;  // one per document
+    double centre_;
+    const double* parts_;  // one per document, or none for no mean
 };
 
 }  // namespace exactrank

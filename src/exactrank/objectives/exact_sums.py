@@ -6,6 +6,7 @@ Numbers are rounded to whole multiples of a unit so small that it does not matte
 """
 
 import math
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +27,13 @@ def rounded(values: Values, largest: float, count: int) -> Values:
     return (values + shift) - shift
 
 
-def weighed_mean(values: Values, weights: Values) -> float:
-    """The mean of ``values`` by ``weights``."""
-    both = values * weights, weights
-    total, weight = (rounded(each, float(np.abs(each).max()), len(each)).sum() for each in both)
-    return float(total / weight)
+def weighed_mean(parts: Callable[[], Iterable[tuple[Values, Values]]]) -> float:
+    """The mean of values by their weights, of which ``parts`` gives some at a time, as often as it is called."""
+    largest, count = np.zeros(2), 0
+    for values, weights in parts():
+        largest, count = np.maximum(largest, [np.abs(values * weights).max(), weights.max()]), count + len(values)
+    sums = np.zeros(2)
+    for values, weights in parts():
+        both = zip((values * weights, weights), largest.tolist(), strict=True)
+        sums += [rounded(each, size, count).sum() for each, size in both]
+    return float(sums[0] / sums[1])

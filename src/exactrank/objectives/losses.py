@@ -3,13 +3,17 @@
 They are objectives (`exactrank.objectives.score_space`), which are maximised: a loss is negated.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from exactrank import _core
 from exactrank.arrays import PerDocument
+from exactrank.data.blocks import wide_blocks
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import fold
 from exactrank.errors import IncompatibleError, SettingError
@@ -305,10 +309,19 @@ class SquaredError:
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        share = np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
-        mean = weighed_mean(data.y, np.repeat(data.weights, data.sizes) * share) if self.mean is None else self.mean
+        mean = weighed_mean(partial(_grades_by_block, data)) if self.mean is None else self.mean
         parts = None
         if self.within:  # of each document how many such as it would weigh as much as its query
+            share = np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
             whole = np.repeat(np.add.reduceat(share, data.indptr[:-1]), data.sizes)
             parts = np.asarray(np.divide(whole, share, out=np.full(data.n_documents, np.inf), where=share > 0))
-        return _core.squared_error(np.ascontiguousarray(data.y - mean), parts)
+        return _core.squared_error(np.ascontiguousarray(data.y), parts, mean)
+
+
+def _grades_by_block(data: RankingData) -> Iterator[tuple[PerDocument, PerDocument]]:
+    """Grades and weights of documents, some at a time."""
+    weights, sizes = data.weights, data.sizes
+    for first, last in pairwise(wide_blocks(data.indptr).tolist()):
+        rows = slice(data.indptr[first], data.indptr[last])
+        share = 1.0 if data.sample_weight is None else data.sample_weight[rows]
+        yield data.y[rows], np.repeat(weights[first:last], sizes[first:last]) * share
