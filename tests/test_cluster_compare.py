@@ -38,14 +38,14 @@ def numbers(found: Any) -> list[Any]:
 
 
 def test_a_comparison_on_a_cluster_has_the_numbers_of_one_here(engine: Any, tmp_path: Path) -> None:
-    ours = xr.compare(DATA, METHODS, folds=2, out=tmp_path / "there", engine=engine)
-    theirs = xr.compare(DATA, METHODS, folds=2, threads=1)
+    ours = xr.compare(DATA, METHODS, folds=3, out=tmp_path / "there", engine=engine)
+    theirs = xr.compare(DATA, METHODS, folds=3, threads=1)
     assert not any(fit.failed for fit in ours.fits)
     assert numbers(ours) == numbers(theirs)
     assert ours.run["workers"] == 2
     begun = sorted((tmp_path / "there/fits").glob("*.json"))
     times = [path.stat().st_mtime_ns for path in begun]
-    again = xr.compare(DATA, METHODS, folds=2, out=tmp_path / "there", engine=engine, resume=True)
+    again = xr.compare(DATA, METHODS, folds=3, out=tmp_path / "there", engine=engine, resume=True)
     assert numbers(again) == numbers(ours)
     assert [path.stat().st_mtime_ns for path in begun] == times  # nothing was done again
 

@@ -21,7 +21,7 @@ from exactrank.objectives.linear_profile import columns_of
 from exactrank.rankers.training_data import in_content_order, joined
 
 QUERIES, DOCUMENTS, FEATURES = 1_500, 20, 320  # 37 MiB of features
-STACK = 1 << 20  # bytes, of each thread
+STACK = 1 << 19  # bytes, of each thread; on a busy machine one may begin before the last has ended
 
 #: What is done under the limit, one of each kind; few steps of each. What does not grow with the rows would weigh too much beside so few
 #: of them: LightGBM's sample is kept small, and its threads, which have stacks, are one.
