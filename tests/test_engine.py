@@ -89,7 +89,7 @@ def sums_first(events, bins):
 narrowing = st.sampled_from([(1 << 14, 1 << 13), (0, 2), (0, 64), (3, 8192), (40, 100)])
 
 
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(
     ends, st.integers(0, 99), st.booleans(), st.booleans(), st.sampled_from(SEARCHED), st.sampled_from(["middle", "likelihood"]), narrowing
 )
@@ -133,7 +133,7 @@ class Distant(Shuffled):
         return super().ask(data, question)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     ends, st.integers(0, 99), st.booleans(), st.sampled_from(["nDCG@10", "AP"]), st.sampled_from(["cyclic", "random", "greedy"]), narrowing
 )
