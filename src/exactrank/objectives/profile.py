@@ -28,7 +28,7 @@ from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.evaluate import Predicts, checked_scores
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.line_search_on_gpu import search_on
-from exactrank.objectives.partitioned_search import PartitionedLine, PartitionedSearch, State
+from exactrank.objectives.partitioned_search import ALL_EVENTS, PartitionedLine, PartitionedSearch, State
 from exactrank.objectives.step_function import Interval, StepFunction
 from exactrank.objectives.summed_steps import Outline, Scale, Sought, best_intervals, whole_function
 from exactrank.threads import thread_count
@@ -105,7 +105,7 @@ class Steps:
         t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
         outline = self._native.outline(t, low, high, self._threads)
         sought = Sought([Outline.of(outline)], low, high)
-        return best_intervals([sought], lambda wanted: [[one.of(outline, self._threads) for one in wanted]], self._scale)[0]
+        return best_intervals([sought], lambda wanted: [[one.of(outline, self._threads, ALL_EVENTS) for one in wanted]], self._scale)[0]
 
     def whole(self, slopes: PerDocument | Matrix, low: float, high: float) -> StepFunction:
         """All of it between ``low`` and ``high``, which hold 0 between them."""

@@ -52,9 +52,9 @@ class Wanted:
     shift: int
     edge: int
 
-    def of(self, outline: _core.Outline, threads: int) -> Close:
-        """What a part answers."""
-        return outline.close(self.bins, self.shift, self.edge, MOST_EVENTS, self.finer, threads)
+    def of(self, outline: _core.Outline, threads: int, most: int | None = None) -> Close:
+        """What a part answers; with sums where there are more events than ``most``, or than are sent."""
+        return outline.close(self.bins, self.shift, self.edge, MOST_EVENTS if most is None else most, self.finer, threads)
 
     @property
     def finer(self) -> int:
