@@ -39,7 +39,7 @@ LATENCY, BANDWIDTH = 0.2e-3, 1e9  #: seconds for a message, and bytes a second: 
 SIZES, LARGE = ((10_000, 10), (10_000, 40), (30_000, 10), (100_000, 10)), ((1_000_000, 10),)
 QUERIES_AT_ONCE = 100_000  #: of artificial data, so that little memory is needed
 
-#: Grows trees on one of so many parts of the queries of a cache; prints the seconds of the second half of them.
+#: Grows trees on one of several parts of the queries of a cache; prints the seconds of the second half of them.
 ALONE = """
 import json, sys, time
 import numpy as np

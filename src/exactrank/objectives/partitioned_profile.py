@@ -7,7 +7,7 @@ Where a search stands is told by where the round over the weights began and by t
 scores are moved as `Place` moves them, to the bit. Where an optimizer says which directions come one after the other, the value of a step
 comes with the outline along the next one, in one round. Where a search led nowhere, the next ones start from the same place, so that
 several of them can be made in the same rounds: twice as many each time, until one leads on, and what was found for the others is of no
-use. That is done where a round takes longer than the work on so many lines.
+use. That is done where a round takes longer than the work on that many lines.
 """
 
 import math
