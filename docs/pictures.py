@@ -172,7 +172,7 @@ def three_systems(path: Path) -> None:
 def optimality(path: Path) -> None:
     """optimality.md: the weights that someone set by hand, refuted."""
     data = CubicPolynomial(documents=10, features=5, noise=0.5).data(60)
-    model = xr.Model(xr.Linear(np.array([0.4, -0.4, -0.4, 0.8, 0.1]), data.feature_names))
+    model = xr.Model(xr.Linear(np.array([-0.1, -0.8, 0.2, -0.2, -0.4]), data.feature_names))
     xr.optimality(model, data, measure="nDCG@5").plot(path=path, weights=2)
 
 
@@ -180,7 +180,7 @@ def optimality(path: Path) -> None:
 def smoothness(path: Path) -> None:
     """smoothness.md: one weight of a linear model at a time, on more and more queries."""
     data = CubicPolynomial(documents=20, features=6, noise=0.5).data(400)
-    model = xr.Model(xr.Linear(np.array([0.3, -0.2, -0.2, 0.5, 0.1, 0.02]), data.feature_names))
+    model = xr.Model(xr.Linear(np.array([0.2, -0.5, 0.1, -0.02, -0.2, -0.3]), data.feature_names))
     xr.smoothness(model, data, measure="nDCG@10", samples=[20, 100]).plot(path=path)
 
 

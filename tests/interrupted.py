@@ -1,9 +1,10 @@
 """Long work that a signal interrupts: what ends, how, and how soon.
 
-Run as a program with the names of cases. An alarm, whose handler raises KeyboardInterrupt as that of Ctrl-C does, rings while a case
-is at work; one line of JSON per case says how it ended and how long after the alarm.
+Run as a program with the names of cases. A case is done over and over, so that it cannot end by itself, until an alarm interrupts it as
+Ctrl-C does; one line of JSON per case says how it ended, and how much work was done after the interrupt.
 """
 
+import faulthandler
 import json
 import os
 import signal
@@ -12,17 +13,28 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
 import exactrank as xr
 from exactrank import _core
+from exactrank.rankers.base import Ranker
+from exactrank.training.progress import Progress
 
-ALARM = 0.15  #: seconds until it rings
+HANGS = 600  #: seconds after which the program ends, wherever it is
+BETWEEN_RINGS = 0.02  #: seconds; alarms ring until the work has ended, and nothing depends on how many do
 RANKERS = (
     "AdaRank", "ApproxNDCG", "CoordinateAscent", "DirectRank", "LambdaRank", "ListMLE", "ListNet", "RankBoost", "RankCosine", "RankNet",
     "RankSVM", "SPSARank", "SVMMAP", "SmoothRank", "StructuredRank",
+)  # fmt: skip
+#: Cases of many native calls that take milliseconds; each of the others is for the most part one native call, which takes seconds.
+BRIEF = (
+    "AdaRank", "CoordinateAscent", "DirectRank", "ListMLE", "ListNet", "RankBoost", "RankCosine", "RankSVM", "SPSARank", "SVMMAP",
+    "SmoothRank", "StructuredRank", "finite differences of weights", "evaluation", "line search",
 )  # fmt: skip
 RNG = np.random.default_rng(0)
 
@@ -89,31 +101,33 @@ def with_helpers(groups: list[int]) -> object:
     return asked(_core.lambdas(rule(data)), data)
 
 
-def forever(work: Callable[[], object]) -> object:
-    while True:
-        work()
+STEPS: list[Progress] = []  #: that training has made
 
 
-CASES: dict[str, Callable[[], object]] = {name: (lambda ranker: lambda: ranker().fit(LONG))(getattr(xr, name)) for name in RANKERS} | {
+def fitted(name: str) -> object:
+    return getattr(xr, name)().fit(LONG, progress=STEPS.append)
+
+
+CASES: dict[str, Callable[[], object]] = {name: partial(fitted, name) for name in RANKERS} | {
     "lambdas of AP": lambda: asked(_core.lambdas(rule(LONG, "AP"))),
     "sampled lambdas": lambda: asked(_core.sampled_lambdas(rule(LONG), 10, 1.0, 0, 0)),
     "finite differences of scores": lambda: asked(_core.finite_difference(*kernel_of("nDCG@10", LONG), LONG.y, 0.1)),
-    "finite differences of weights": lambda: forever(differences),
+    "finite differences of weights": differences,
     "nets by query": lambda: net_pass(False),
     "nets by pair": lambda: net_pass(True),
-    "helpers at work": lambda: with_helpers([40_000, 40_000, 40_000]),
+    "helpers at work": lambda: with_helpers([50_000, 50_000, 50_000]),
     "helpers awaited": lambda: with_helpers([20, 17_000, 100_000]),
     "evaluation of ties": lambda: _core.evaluate(
         np.zeros(LONG.n_documents), LONG.indptr, [(*kernel_of("ERR", LONG), None, True)], 2
     ),
-    "evaluation over and over": lambda: forever(
-        lambda: _core.evaluate(LONG.X[:, 1].astype(float), LONG.indptr, [(*kernel_of("PairwiseCorrect", LONG), LONG.y, False)], 2)
+    "evaluation": lambda: _core.evaluate(
+        LONG.X[:, 1].astype(float), LONG.indptr, [(*kernel_of("PairwiseCorrect", LONG), LONG.y, False)], 2
     ),
     "profile": lambda: steps("PairwiseCorrect", False),
     "profile of ties": lambda: steps("bpref", True),
     "jumping points": lambda: ranked("nDCG").best_as_published(LONG.X[:, 2].astype(float), 2),
     "line search of many lines": lambda: ranked("nDCG").best(LONG.X[:, 2].astype(float), -9.0, 9.0, 2),
-    "line search": lambda: forever(lambda: ranked("nDCG@10").best(LONG.X[:, 2].astype(float), -9.0, 9.0, 2)),
+    "line search": lambda: ranked("nDCG@10").best(LONG.X[:, 2].astype(float), -9.0, 9.0, 2),
     "planes": planes,
     "bounds at corners": lambda: _core.optimistic(RNG.standard_normal((4, 150_000)), LONG.indptr, LONG.y, np.ones(100), 2),
     "an empty pipe": lambda: _core.LetorParser(False, True, -1, -1, 0, 2).feed_while_reading(
@@ -122,41 +136,102 @@ CASES: dict[str, Callable[[], object]] = {name: (lambda ranker: lambda: ranker()
 }  # fmt: skip
 
 
-def interrupted(work: Callable[[], object]) -> dict[str, object]:
-    signal.setitimer(signal.ITIMER_REAL, ALARM)
-    began = time.monotonic()
+class Alarm:
+    """It rings over and over, and does what ``strike`` does at its third ring, or its third in a row ``within_a_call`` of native code.
+
+    Python runs the handler of a signal between two instructions, and native code where it looks at signals. So the handler runs three
+    times in a row at the same instruction of the same frame only if native code has looked in the midst of its work: a call that does not
+    lets it run as it begins, where tasks are handed out, and when it has ended.
+    """
+
+    def __init__(self, strike: Callable[[], None], within_a_call: bool = True, has_begun: Callable[[], bool] = lambda: True) -> None:
+        self.strike, self.within_a_call, self.has_begun = strike, within_a_call, has_begun
+        self.place: tuple[FrameType | None, int] = None, 0
+        self.row = 0
+        self.rings: list[int] = []  #: the threads in which its handler ran
+
+    def __enter__(self) -> "Alarm":
+        signal.signal(signal.SIGALRM, self.ring)
+        signal.setitimer(signal.ITIMER_REAL, BETWEEN_RINGS, BETWEEN_RINGS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def ring(self, _: int, frame: FrameType | None) -> None:
+        self.rings.append(threading.get_ident())
+        if not self.has_begun():
+            return
+        place = frame, -1 if frame is None else frame.f_lasti
+        self.row = 1 if self.within_a_call and place != self.place else self.row + 1
+        self.place = place
+        if self.row == 3:
+            self.strike()
+
+
+def endless(work: Callable[[], object]) -> Ranker:
+    """``work`` over and over, until a ranker says that its training was interrupted."""
+    while True:
+        result = work()
+        if isinstance(result, Ranker) and result.model_.training["interrupted"]:
+            return result
+
+
+def interrupted(name: str) -> dict[str, object]:
+    struck = 0.0
+
+    def strike() -> None:
+        nonlocal struck
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        struck = time.process_time()
+        raise KeyboardInterrupt
+
+    STEPS.clear()
+    is_brief = name in BRIEF
     try:
-        made = work()
-        ended = "interrupted" if isinstance(made, xr.rankers.base.Ranker) and made.model_.training["interrupted"] else "finished"
+        with Alarm(strike, not is_brief, lambda: bool(STEPS) or not (is_brief and name in RANKERS)):
+            endless(CASES[name])
+        ended = "interrupted"
     except KeyboardInterrupt:
         ended = "KeyboardInterrupt"
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    return {"ended": ended, "after": time.monotonic() - began - ALARM}
+    return {"ended": ended, "after": time.process_time() - struck}
+
+
+def said_within_a_call(name: str) -> None:
+    """Work that ends only by a signal from outside; a line says that it is within a native call."""
+    with Alarm(lambda: print("at work", flush=True)):
+        endless(CASES[name])
 
 
 def calm() -> dict[str, object]:
-    """A handler that only counts changes nothing, and other threads than the main one are never asked."""
-    rung: list[int] = []
-    signal.signal(signal.SIGALRM, lambda *_: rung.append(threading.get_ident()))
-    data = one_query(10_000)
-    objective = _core.lambdas(rule(data))
-    alone = asked(objective, data)
-    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
-    beside: list[Any] = []
-    thread = threading.Thread(target=lambda: beside.append(asked(objective, data)))
-    thread.start()
-    ours = asked(objective, data)
-    during = len(rung)
-    thread.join()
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    same = all(np.array_equal(a, b) and np.array_equal(a, c) for a, b, c in zip(alone, ours, beside[0], strict=True))  # type: ignore[call-overload]
-    return {"same": same, "during": during, "in the main thread alone": set(rung) == {threading.get_ident()}}
+    """A handler that only counts changes nothing, and other threads than the main one are never asked.
+
+    The query is made longer until the handler runs within a call.
+    """
+    documents, struck, rang = 36_000, threading.Event(), False
+    while not rang:
+        data = one_query(documents)
+        objective = _core.lambdas(rule(data))
+        alone = asked(objective, data)
+        with ThreadPoolExecutor(1) as pool:
+            beside = pool.submit(asked, objective, data)
+            with Alarm(struck.set) as alarm:
+                ours = asked(objective, data)
+                rang = struck.is_set()
+                theirs = beside.result()
+        documents *= 2
+    same = all(np.array_equal(a, b) and np.array_equal(a, c) for a, b, c in zip(alone, ours, theirs, strict=True))  # type: ignore[call-overload]
+    return {"same": same, "in the main thread alone": set(alarm.rings) == {threading.get_ident()}}
 
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(HANGS, exit=True)
     warnings.simplefilter("ignore")
-    if sys.argv[1:] == ["calm"]:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.argv[1] == "calm":
         print(json.dumps(calm()))
-    for name in [name for name in sys.argv[1:] if name != "calm"]:
-        signal.signal(signal.SIGALRM, signal.default_int_handler)
-        print(json.dumps({"name": name} | interrupted(CASES[name])), flush=True)
+    elif sys.argv[1] == "within a call":
+        said_within_a_call(sys.argv[2])
+    else:
+        for name in sys.argv[1:]:
+            print(json.dumps({"name": name} | interrupted(name)), flush=True)

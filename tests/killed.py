@@ -19,6 +19,7 @@ import numpy as np
 import exactrank as xr
 from exactrank.rankers.base import Ranker
 from exactrank.training import run as runs
+from tests.events import HANGS
 
 Case = tuple[Ranker, xr.RankingData, xr.RankingData | None]
 ROOT = Path(__file__).parents[1]
@@ -34,7 +35,7 @@ def killed(module: str, fitted: Mapping[str, Ranker], folder: Path, seed: int = 
     rng = np.random.default_rng(seed)
     moments = {name: int(rng.integers(1, len(ranker.history_))) for name, ranker in fitted.items()}
     program = [sys.executable, "-m", "tests.killed", module, str(folder), json.dumps(moments)]
-    subprocess.run(program, cwd=ROOT, check=True, timeout=300)
+    subprocess.run(program, cwd=ROOT, check=True, timeout=HANGS)
 
 
 def assert_resumed(whole: Ranker, case: Case, checkpoint: Path) -> None:

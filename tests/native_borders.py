@@ -15,8 +15,14 @@ from exactrank import _core
 
 #: What a wrong call may raise.
 REFUSALS = (ValueError, TypeError, IndexError, MemoryError, OverflowError, OSError)
+#: Of one number, for each of an array.
+FUNCTIONS = ("exp", "exp2", "log", "log1p", "log2", "tanh", "normal_quantile")
 #: Arrays of any length, so that a shorter or longer one is another right call.
 OF_ANY_LENGTH = {
+    *((name, "x") for name in FUNCTIONS),
+    ("matrix_vector", "a"),
+    ("product", "a"),
+    ("gram", "x"),
     ("Outline.close", "bins"),
     ("positional", "discount"),
     ("cascade", "discount"),
@@ -317,6 +323,16 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "pulled_back": lambda: {"x": X, "slope": SLOPES, "threads": 2},
     "cubic_terms": lambda: {"dimension": 3},
     "cubic": lambda: {"points": X, "coefficients": np.ones(_core.cubic_terms(WIDTH)), "threads": 2},
+    **{name: lambda: {"x": np.abs(SCORES) + 0.1} for name in FUNCTIONS},
+    "power": lambda: {"base": np.abs(SCORES) + 0.1, "exponent": SLOPES},
+    "dot": lambda: {"x": SCORES, "y": SLOPES},
+    "matrix_vector": lambda: {"a": X.astype(np.float64), "v": np.ones(WIDTH)},
+    "product": lambda: {"a": X.astype(np.float64), "b": np.ones((WIDTH, 2))},
+    "gram": lambda: {"x": X.astype(np.float64)},
+    "cholesky": lambda: {"a": np.eye(WIDTH)},
+    "solve_lower": lambda: {"lower": np.eye(WIDTH), "x": np.ones((WIDTH, 2))},
+    "solve_upper": lambda: {"lower": np.eye(WIDTH), "x": np.ones((WIDTH, 2))},
+    "eigh": lambda: {"a": np.eye(WIDTH)},
 }  # fmt: skip
 
 

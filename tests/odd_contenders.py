@@ -2,15 +2,18 @@
 
 import os
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 
+from exactrank.compare import fitting
 from exactrank.compare.contender import Contender
 from exactrank.settings import Range
+from tests.events import HANGS, post, wait_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,23 +98,29 @@ class OnTest(ByFeature):
 
 
 class Slow(Odd):
-    """Quick by default, slow otherwise."""
+    """Takes no time by default, and does not end otherwise."""
 
     space: ClassVar = {"factor": Range(1.0, 2.0)}
 
+    def __setstate__(self, state):
+        """In the process of a fit, before its time is taken: the clock there stands still, whatever else the machine does."""
+        vars(self).update(state, now=0.0)
+        fitting.time = SimpleNamespace(perf_counter=lambda: self.now)
+
     def fit(self, task, settings):
-        time.sleep(60 if settings else 0.01)
+        if settings:
+            Event().wait(HANGS)
+            self.now = HANGS
         return ByFeature(dict(settings))
 
 
 class Waiting(Odd):
-    """Fits once a file is there, and says that it has begun."""
+    """Says that it has begun, and fits once a gate is open."""
 
     def fit(self, task, settings):
         place = Path(os.environ["EXACTRANK_TEST_PLACE"])
-        (place / f"begun-{task.fold.name}").touch()
-        while not (place / "go").exists():
-            time.sleep(0.02)
+        post(place / "begun", task.fold.name)
+        wait_at(place / "gate")
         return ByFeature({})
 
 

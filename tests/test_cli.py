@@ -1,12 +1,12 @@
 """The command line as a user meets it: real processes, tables, JSON, exit codes, errors without tracebacks."""
 
+import fcntl
 import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ import exactrank as xr
 from exactrank.cli import app
 from tests.driver import commands
 
+HANGS = 300  #: seconds
 PROGRAM = Path(sys.executable).with_name("exactrank")
 
 
@@ -119,9 +120,20 @@ def test_scores_from_a_pipe(letor):
     program = f"{PROGRAM} evaluate {letor} <(printf '0.1\\n0.2\\n1\\n0.3\\n') -m RR --json"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
     assert json.loads(done.stdout)["measures"]["RR"]["mean"] == pytest.approx(2 / 3)
-    program = f"{PROGRAM} evaluate {letor} <(sleep 1; echo '10 Q0 A 1 2.5 bm25') -m RR --json"
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
-    assert json.loads(done.stdout)["measures"]["RR"]["mean"] == 0.5
+
+
+def test_a_run_that_comes_through_a_pipe_in_parts(letor):
+    """The first part is more than the pipe holds, so that the second is written once the first is being read."""
+    hears, says = os.pipe()
+    fcntl.fcntl(says, fcntl.F_SETPIPE_SZ, 4096)
+    command = [PROGRAM, "evaluate", letor, f"/dev/fd/{hears}", "-m", "RR", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[hears]) as process:
+        os.close(hears)
+        with open(says, "wb", buffering=0) as pipe:
+            pipe.write(b"".join(b"10 Q0 X%d 1 9.5 bm25\n" % number for number in range(500)))
+            pipe.write(b"10 Q0 A 1 2.5 bm25\n")
+        shown, _ = process.communicate()
+    assert json.loads(shown)["measures"]["RR"]["mean"] == 1 / 501 / 2
 
 
 @pytest.mark.parametrize(
@@ -446,25 +458,44 @@ def test_bad_training_and_prediction_is_explained(made, tmp_path, monkeypatch, a
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+#: The program, which after every step writes a checkpoint and says so.
+TELLING = """
+from exactrank.cli import main
+from exactrank.scorers.model import Model
+from exactrank.training import run
+
+def save_and_tell(model, path, save=Model.save, **options):
+    save(model, path, **options)
+    print("checkpoint", flush=True)
+
+Model.save = save_and_tell
+run.SECONDS_BETWEEN_CHECKPOINTS = run.TIMES_BETWEEN_CHECKPOINTS = 0
+main()
+"""
+
+
 @pytest.fixture
 def long_training(tmp_path):
-    """A process that trains for minutes, once it has written a first checkpoint."""
+    """A process that trains for hours and tells of its checkpoints."""
     ok("generate", "long.xr", "--queries", 300, "--documents", 20, "--features", 10, "--force", cwd=tmp_path)
-    arguments = [PROGRAM, "train", "coordinate-ascent", "long.xr", "--out", "m.json", "--restarts", "100000", "--tolerance", "0"]
-    process = subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "m.json.checkpoint").exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.01)
+    command = [sys.executable, "-c", TELLING, "train", "coordinate-ascent", "long.xr", "--out", "m.json"]
+    command += ["--restarts", "1", "--max-iter", "1000000000", "--tolerance", "0"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     yield process
     process.kill()
     process.communicate()
 
 
+def wait_for_checkpoints(process, count):
+    for _ in range(count):
+        assert process.stdout.readline() == "checkpoint\n", process.stderr.read()
+
+
 def test_ctrl_c_keeps_the_best_model_beside_the_target(long_training, tmp_path):
     process = long_training
-    time.sleep(0.3)
+    wait_for_checkpoints(process, 5)
     process.send_signal(signal.SIGINT)
-    printed, said = process.communicate(timeout=20)
+    printed, said = process.communicate(timeout=HANGS)
     assert process.returncode == 1
     assert said == "exactrank: interrupted; m.json.checkpoint holds the best model so far; the same command with --resume goes on\n"
     assert "training" in printed
@@ -474,11 +505,11 @@ def test_ctrl_c_keeps_the_best_model_beside_the_target(long_training, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["long.xr", "m.json.checkpoint"]
 
 
-@pytest.mark.parametrize("after", [0.0, 0.05])
-def test_a_killed_process_leaves_a_whole_model(long_training, tmp_path, after):
-    time.sleep(after)
+@pytest.mark.parametrize("checkpoints", [1, 20])
+def test_a_killed_process_leaves_a_whole_model(long_training, tmp_path, checkpoints):
+    wait_for_checkpoints(long_training, checkpoints)
     long_training.kill()
-    long_training.wait(timeout=20)
+    long_training.wait(timeout=HANGS)
     model, data = xr.load(tmp_path / "m.json.checkpoint"), xr.read(tmp_path / "long.xr")
     assert model.training["value"] == mean_of("nDCG@10", data, model)
     assert not (tmp_path / "m.json").exists()

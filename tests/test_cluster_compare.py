@@ -4,8 +4,9 @@ import os
 import re
 import signal
 import threading
-import time
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 import exactrank as xr
 from exactrank.compare.cluster import ClusterServer
 from exactrank.data.synthetic import CubicPolynomial
+from tests.dask_processes import answering
+from tests.events import HANGS, Gate, Letterbox, gone, post, wait_at
 
 pytest.importorskip("distributed", reason="needs Dask")
 DATA = CubicPolynomial(features=4, documents=8, noise=0.5, seed=1).data(60)
@@ -27,10 +30,10 @@ def engine() -> Iterator[Any]:
     from exactrank.engine.dask import DaskEngine
 
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as made,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=None) as made,
         Client(made) as client,
     ):
-        yield DaskEngine(client)
+        yield DaskEngine(client, silence=HANGS)
 
 
 def numbers(found: Any) -> list[Any]:
@@ -57,59 +60,56 @@ def test_tuning_on_a_cluster_finds_what_it_finds_here(engine: Any, tmp_path: Pat
     assert ours.ranker.predict(DATA).tobytes() == theirs.ranker.predict(DATA).tobytes()
 
 
-def sleep_and_write(path: Path, seconds: float) -> None:
-    with open(f"{path}.begun", "a") as file:
-        file.write(f"{os.getpid()}\n")
-    time.sleep(seconds)
-    path.write_text("done")
+def wait_and_write(folder: Path) -> None:
+    post(folder / "begun", os.getpid())
+    wait_at(folder / "gate")
+    (folder / "result").write_text("done")
 
 
-def ended(server: ClusterServer, seconds: float = 60.0) -> Any:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        found = server.wait(0.5)
-        if found is not None:
-            return found
-    raise AssertionError(f"no fit ended within {seconds} s")
+@pytest.fixture
+def begun(tmp_path: Path) -> Iterator[Letterbox]:
+    """Where the process of each fit is told that has begun."""
+    with closing(Letterbox(tmp_path / "begun")) as letterbox:
+        yield letterbox
 
 
-def begun(path: Path, times: int = 1) -> list[str]:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        if Path(f"{path}.begun").exists() and len(lines := Path(f"{path}.begun").read_text().split()) >= times:
-            return lines
-        time.sleep(0.05)
-    raise AssertionError("the fit did not begin")
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    """Where all of them wait."""
+    with closing(Gate(tmp_path / "gate")) as gate:
+        yield gate
 
 
-def test_the_fit_of_a_lost_worker_is_done_by_another(engine: Any, tmp_path: Path) -> None:
+def ended(server: ClusterServer) -> Any:
+    found = server.wait(HANGS)
+    assert found is not None
+    return found
+
+
+def test_the_fit_of_a_lost_worker_is_done_by_another(engine: Any, begun: Letterbox, gate: Gate, tmp_path: Path) -> None:
     server = ClusterServer(engine, 1, tmp_path)
-    path = tmp_path / "result"
-    server.start("fit", lambda: sleep_and_write(path, 3.0), None)
-    begun(path)
+    server.start("fit", partial(wait_and_write, tmp_path), None)
+    first = begun.line()
     where = next(address for address, tasks in engine.client.processing().items() if tasks)
     os.kill(engine.client.run(os.getpid)[where], signal.SIGKILL)
+    assert begun.line() != first
+    gate.open()
     name, how = ended(server)
-    assert (name, how.status, path.read_text()) == ("fit", 0, "done")
-    assert len(begun(path, 2)) == 2
+    assert (name, how.status, (tmp_path / "result").read_text()) == ("fit", 0, "done")
     server.close()
-    engine.client.wait_for_workers(2, timeout=30)
+    answering(engine.client, 2)
 
 
-def test_fits_end_by_their_limit_and_when_nobody_wants_them(engine: Any, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("gate")
+def test_fits_end_by_their_limit_and_when_nobody_wants_them(engine: Any, begun: Letterbox, tmp_path: Path) -> None:
     server = ClusterServer(engine, 1, tmp_path)
-    server.start("late", lambda: sleep_and_write(tmp_path / "late", 60.0), 1.0)
+    server.start("late", partial(wait_at, tmp_path / "gate"), 0.2)
     assert ended(server)[1].late
-    path = tmp_path / "unwanted"
-    server.start("unwanted", lambda: sleep_and_write(path, 60.0), None)
-    (process,) = map(int, begun(path))
+    server.start("unwanted", partial(wait_and_write, tmp_path), None)
+    process = int(begun.line())
     os.kill(process, 0)
     server.close()
-    until = time.monotonic() + 30
-    with pytest.raises(ProcessLookupError):
-        while time.monotonic() < until:
-            os.kill(process, 0)
-            time.sleep(0.05)
+    assert gone(process)
 
 
 def test_what_cannot_be_sent_and_folders_that_workers_do_not_see(engine: Any, tmp_path: Path) -> None:

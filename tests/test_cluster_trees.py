@@ -3,10 +3,8 @@
 import os
 import signal
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -28,6 +26,8 @@ from exactrank.rankers.cluster_forest import Crews
 from exactrank.rankers.lightgbm_library import sampled_rows
 from exactrank.rankers.peers import LostRankError, Peers, listen
 from exactrank.rankers.rank import Plan
+from tests.dask_processes import ByHeartbeat, answering
+from tests.events import HANGS, wait_until
 
 pytest.importorskip("distributed", reason="needs Dask")
 
@@ -55,27 +55,16 @@ def cluster() -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as made,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=None) as made,
         Client(made) as client,
     ):
         yield client
 
 
-def answering(client: Any) -> None:
-    """Wait until both workers answer: the scheduler may not know yet that one of those it has is gone."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        with suppress(OSError):
-            if len(client.run(os.getpid)) == 2:
-                return
-        time.sleep(0.1)
-    raise AssertionError("there are no two workers that answer within 60 s")
-
-
 def engine_of(client: Any) -> Any:
     from exactrank.engine.dask import DaskEngine
 
-    return DaskEngine(client, silence=10.0)
+    return DaskEngine(client, silence=HANGS)
 
 
 def trained(make: Callable[..., Any], shards: Any, engine: Any = None, **more: Any) -> Any:
@@ -211,12 +200,15 @@ def test_a_forest_that_was_finished_is_taken_up_where_it_ended(shards: Callable[
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_a_lost_worker_changes_nothing(how: signal.Signals, shards: Callable[..., Any], cluster: Any) -> None:
-    engine, make = engine_of(cluster), partial(xr.LambdaMART, trees=24, threads=1)
-    engine.silence = 3.0
+def test_a_lost_worker_changes_nothing(
+    how: signal.Signals, shards: Callable[..., Any], cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = partial(xr.LambdaMART, trees=24, threads=1)
     whole = trained(make, shards(DATA))
-    answering(cluster)
-    victim = cluster.run(ending, how, 200, workers=engine.alive()[:1]).popitem()[1]
+    answering(cluster, 2)
+    engine = Losing(cluster, tmp_path / "struck", how)
+    monkeypatch.setattr("exactrank.engine.dask.time", engine)
+    victim = cluster.run(ending, how, 200, engine.struck, workers=[engine.victim])[engine.victim]
     try:
         with pytest.warns(LostWorkerWarning, match="trees grow on from number [1-9]"):
             there = trained(make, shards(DATA), engine)
@@ -224,15 +216,29 @@ def test_a_lost_worker_changes_nothing(how: signal.Signals, shards: Callable[...
         if how is signal.SIGSTOP:
             os.kill(victim, signal.SIGKILL)
     assert there.scorer.text == whole.scorer.text
-    answering(cluster)
+    answering(cluster, 2)
 
 
-def ending(how: signal.Signals, times: int) -> int:
+class Losing(ByHeartbeat):
+    """Its first worker is to be killed or stopped; it is when the file ``struck`` is there."""
+
+    def __init__(self, client: Any, struck: Path, how: signal.Signals) -> None:
+        super().__init__(client)
+        self.struck, self._how = struck, how
+        self.victim = self.alive()[0]
+
+    @property
+    def stopped(self) -> str:  # type: ignore[override]
+        return self.victim if self._how is signal.SIGSTOP and self.struck.exists() else ""
+
+
+def ending(how: signal.Signals, times: int, struck: Path) -> int:
     """On a worker: it gets a signal when it is to hear from another for the ``times``-th time, in the midst of a tree; its process."""
     exchange, calls = Peers.exchange, count(1)
 
     def ended(self: Peers, *args: Any) -> Any:
         if next(calls) == times:
+            struck.touch()
             os.kill(os.getpid(), how)
         return exchange(self, *args)
 
@@ -244,7 +250,7 @@ def test_ranks_do_not_wait_for_one_that_ended() -> None:
     listeners = [listen("127.0.0.1") for _ in range(2)]
     addresses = [each.getsockname() for each in listeners]
     made: dict[int, Peers] = {}
-    threads = [threading.Thread(target=lambda r=r: made.update({r: Peers(r, listeners[r], addresses, bytes(16), 10.0)})) for r in range(2)]
+    threads = [threading.Thread(target=lambda r=r: made.update({r: Peers(r, listeners[r], addresses, bytes(16), HANGS)})) for r in range(2)]
     for each in threads:
         each.start()
     for each in threads:
@@ -313,40 +319,38 @@ def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> 
         trained(partial(xr.DirectRankTrees, trees=3, leverage=2), shards(DATA))
 
 
-def meet(folder: Path, own: str, other: str) -> bool:
-    """Wait on a worker for the one that is done together with this, on another."""
-    (folder / own).touch()
-    until = time.monotonic() + 30
-    while not (folder / other).exists() and time.monotonic() < until:
-        time.sleep(0.01)
-    return (folder / other).exists()
+def meet(path: Path, mode: int) -> bool:
+    """Wait on a worker for the one that is done together with this, on another: a FIFO is open once both sides have opened it."""
+    os.close(os.open(path, mode))
+    return True
 
 
 def test_two_clients_whose_ranks_wait_for_each_other_do_not_lock_each_other_out(cluster: Any, tmp_path: Path) -> None:
     """Each worker has one thread, and is asked by another client first."""
-    answering(cluster)
+    answering(cluster, 2)
     hosts, asked, found = engine_of(cluster).alive(), threading.Barrier(2), dict[int, Any]()
 
     def ask(number: int) -> None:
         engine = engine_of(cluster)
-        engine.silence, submitted = 60.0, engine.submitted  # nobody is lost here
+        submitted = engine.submitted
 
         def in_turn(*args: Any, **more: Any) -> Any:
             future = submitted(*args, **more)
-            asked.wait(30)
-            time.sleep(0.2)  # the scheduler hears of it
+            wait_until(lambda: future.key in cluster.cluster.scheduler.tasks)
+            asked.wait(HANGS)
             return future
 
         engine.submitted = in_turn
-        order = hosts[:: 1 - 2 * number]
-        work = {host: partial(meet, tmp_path, f"{number}-{host[-3:]}", f"{number}-{order[1 - i][-3:]}") for i, host in enumerate(order)}
+        path = tmp_path / str(number)
+        os.mkfifo(path)
+        work = {host: partial(meet, path, mode) for host, mode in zip(hosts[:: 1 - 2 * number], (os.O_RDONLY, os.O_WRONLY), strict=True)}
         found[number] = together(engine, work, "a meeting", lambda: None)
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
+    threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(2)]
     for each in threads:
         each.start()
     for each in threads:
-        each.join(90)
+        each.join(HANGS)
     assert found == {number: dict.fromkeys(hosts, True) for number in range(2)}
 
 

@@ -11,6 +11,7 @@ from exactrank.training.combinators import bootstrap, by_folds, phases, trials
 from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained, Verdict
 from exactrank.training.run import Recorder, Run
+from exactrank.training.selection import choose
 
 from .test_training import Walk
 
@@ -65,7 +66,7 @@ def test_candidates_are_judged_by_queries_that_they_have_not_seen(queries, folds
             lambda recorder, iterate=iterate: Trained(iterate, Verdict(0.0, None, 0.0)) for iterate in (by_heart, np.zeros(2 * queries))
         ]
 
-    assert by_folds(runs, 2, judge, folds, seed, Recorder()) == 1
+    assert choose(by_folds(runs, 2, judge, folds, seed, Recorder())).number == 1
 
 
 @given(st.integers(1, 20), st.integers(0, 99), st.booleans())

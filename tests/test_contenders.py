@@ -8,7 +8,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -28,9 +27,9 @@ from xgboost import XGBRanker
 
 import exactrank as xr
 from exactrank.compare.contender import MOST_POINTS, Contender, Curve, Task
-from exactrank.compare.contenders import CONTENDERS, as_contender, contenders_of, find_contender
+from exactrank.compare.contenders import CONTENDERS, as_contender, contenders_of, find_contender, program as programs
 from exactrank.compare.contenders.peer import Judge, Peer
-from exactrank.compare.contenders.program import Program
+from exactrank.compare.contenders.program import Program, Tail
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.contenders.scores import ScoresFile
 from exactrank.data.folds import Fold
@@ -40,6 +39,7 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.notation import Method, parse_method, split_methods
 from exactrank.settings import Range
 
+from .events import HANGS, wait_until
 from .test_rankers import EVERY_RANKER, QUICK, judged
 
 MEASURE = "nDCG@5"
@@ -843,6 +843,12 @@ def test_scores_of_a_program_go_to_the_rows_they_are_for(tmp_path):
     assert fitted.scores("test", test).tolist() == [1, 3, 5, 7]
 
 
+@pytest.fixture
+def heard_out(monkeypatch):
+    """What a program has said is read to its end, however long that takes."""
+    monkeypatch.setattr(programs, "PATIENCE", HANGS)
+
+
 @pytest.mark.parametrize(
     ("source", "told"),
     [
@@ -858,12 +864,14 @@ def test_scores_of_a_program_go_to_the_rows_they_are_for(tmp_path):
         ("import os, sys; os.truncate(os.open(sys.argv[2], os.O_CREAT | os.O_RDWR), 1 << 40)", "too many for scores of 96 documents"),
     ],
 )
+@pytest.mark.usefixtures("heard_out")
 def test_a_program_that_fails_says_why(tmp_path, source, told):
     (tmp_path / "p.py").write_text(source)
     with pytest.raises(DataError, match=told):
         Program("mine", f"{sys.executable} {tmp_path / 'p.py'} {{test}} {{scores}}").fit(task(), {})
 
 
+@pytest.mark.usefixtures("heard_out")
 def test_of_what_a_program_says_the_end_is_kept(tmp_path):
     (tmp_path / "p.py").write_text("import sys\nfor _ in range(500):\n    sys.stderr.write('ä' * 100_000)\nsys.exit('the end')")
     tracemalloc.start()
@@ -874,18 +882,21 @@ def test_of_what_a_program_says_the_end_is_kept(tmp_path):
     assert len(str(raised.value)) < 3000
 
 
-def test_a_process_that_a_program_leaves_behind_holds_up_nobody(tmp_path):
+def test_a_process_that_a_program_leaves_behind_holds_up_nobody(tmp_path, monkeypatch):
+    """It has the program's output open; what was said before is read, and then its end is not waited for."""
     script = tmp_path / "p.py"
     script.write_text(
         "import subprocess, sys\n"
-        "left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "left = subprocess.Popen([sys.executable, '-c', f'import time; time.sleep(600); open({sys.argv[1]!r}, \"w\")'])\n"
         "print(left.pid, file=open(sys.argv[1] + '.pid', 'w'))\n"
         "sys.exit('it said so')"
     )
-    begun = time.monotonic()
+    lines = Tail.lines
+    monkeypatch.setattr(Tail, "lines", lambda tail: wait_until(lambda: b"it said so" in tail._kept) or lines(tail))
+    monkeypatch.setattr(programs, "PATIENCE", 0.1)
     with pytest.raises(DataError, match="code 1: it said so"):
         Program("mine", f"{sys.executable} {script} {tmp_path / 'left'} {{test}} {{scores}}").fit(task(), {})
-    assert time.monotonic() - begun < 60
+    assert not (tmp_path / "left").exists()
     os.kill(int((tmp_path / "left.pid").read_text()), signal.SIGKILL)
 
 

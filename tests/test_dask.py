@@ -5,8 +5,7 @@ import logging
 import os
 import signal
 import threading
-import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,8 @@ import pytest
 import exactrank as xr
 from exactrank.engine.engine import LocalEngine, partitioned
 from exactrank.engine.partitions import query_range, read_shards
-from tests.dask_processes import dask, scheduler_and_address
+from tests.dask_processes import ByHeartbeat, answering, dask, scheduler_and_address
+from tests.events import HANGS, Gate, wait_at, wait_until
 from tests.test_engine import cut_into, made
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
@@ -33,19 +33,25 @@ def cluster():
 @pytest.fixture
 def client(cluster):
     with distributed.Client(cluster, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
+        answering(client, 2)
         yield client
+
+
+@pytest.fixture
+def by_heartbeat(client, monkeypatch):
+    """An engine whose clock goes by the heartbeats of its workers."""
+    engine = ByHeartbeat(client)
+    monkeypatch.setattr("exactrank.engine.dask.time", engine)
+    return engine
 
 
 @contextmanager
 def odd_worker(client, preload):
     """A third worker, which runs ``preload`` before anything else."""
     with dask("worker", client.scheduler.address, "--no-nanny", "--nthreads", "1", "--preload", preload) as process:
-        client.wait_for_workers(3, timeout=60)
+        client.wait_for_workers(3, timeout=HANGS)
         yield process
-    deadline = time.monotonic() + 30
-    while len(client.scheduler_info()["workers"]) > 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: len(client.scheduler_info()["workers"]) <= 2)
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +84,9 @@ def test_a_model_of_the_cluster_is_that_of_this_process(client, shards, whole, r
 
 
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_the_model_is_the_same_when_a_worker_is_lost_in_the_midst_of_a_round(client, shards, whole, fault, tmp_path):
-    engine = Striking(client, 6, fault, tmp_path / "struck", silence=4.0)
+def test_the_model_is_the_same_when_a_worker_is_lost_in_the_midst_of_a_round(client, shards, whole, fault, tmp_path, monkeypatch):
+    engine = Striking(client, 6, fault, tmp_path / "struck")
+    monkeypatch.setattr("exactrank.engine.dask.time", engine)
     try:
         ours = xr.DirectRank(bags=0, max_iter=1, engine=engine, start="zero").fit(shards).model_
     finally:
@@ -90,12 +97,19 @@ def test_the_model_is_the_same_when_a_worker_is_lost_in_the_midst_of_a_round(cli
     assert engine.struck.exists()
 
 
-class Striking(xr.DaskEngine):
+class Striking(ByHeartbeat):
     """The worker that is first to be asked the n-th question gets a signal; the file ``struck`` then has its process."""
 
-    def __init__(self, client, n, fault, struck, **settings):
-        super().__init__(client, **settings)
+    def __init__(self, client, n, fault, struck):
+        super().__init__(client)
         self._n, self._fault, self.struck = n, fault, struck
+        self._addresses = {str(process): address for address, process in client.run(os.getpid).items()}
+
+    @property
+    def stopped(self):
+        if self._fault == signal.SIGKILL or not self.struck.exists():
+            return ""
+        return self._addresses.get(self.struck.read_text(), "")
 
     def ask(self, data, question):
         return super().ask(data, Deadly(question, self._fault, self.struck) if self.rounds + 1 == self._n else question)
@@ -117,20 +131,20 @@ class Deadly:
         return self.question(part)
 
 
-def test_a_task_that_dask_has_moved_to_a_hanging_worker_is_given_to_another(client, monkeypatch):
+def test_a_task_that_dask_has_moved_to_a_hanging_worker_is_given_to_another(client, by_heartbeat, monkeypatch):
     """As it does where the one that was asked has more to do: it takes the other for idle."""
-    engine = xr.DaskEngine(client, silence=2.0, limit=30.0)
-    hanging, other = engine.alive()
-    process, submitted, asked = client.run(os.getpid)[hanging], engine.submitted, []
+    hanging, other = by_heartbeat.alive()
+    process, submitted, asked = client.run(os.getpid)[hanging], by_heartbeat.submitted, []
 
     def moved(work, worker=None, elsewhere=True):
         asked.append(worker)
+        by_heartbeat.stopped = hanging  # which is noticed when it has been asked
         return submitted(work, hanging if len(asked) == 3 else worker, elsewhere)
 
-    monkeypatch.setattr(engine, "submitted", moved)
+    monkeypatch.setattr(by_heartbeat, "submitted", moved)
     os.kill(process, signal.SIGSTOP)
     try:
-        assert engine.map(abs, [-1, -2]) == [1, 2]
+        assert by_heartbeat.map(abs, [-1, -2]) == [1, 2]
     finally:
         os.kill(process, signal.SIGKILL)
     assert asked == [hanging, other, other, other]
@@ -149,14 +163,12 @@ def sizes(part):
     return part.data.sizes
 
 
-def slow(part):
-    time.sleep(3)
-
-
-def test_a_round_that_takes_too_long_says_what_it_waits_for(client, shards):
-    data = partitioned(shards, xr.DaskEngine(client, limit=1.0))
-    with pytest.raises(xr.EngineError, match=r"has not given function of .*part-0000\.xr.* within 1 s"):
-        data.ask(slow)
+def test_a_round_that_takes_too_long_says_what_it_waits_for(client, shards, tmp_path):
+    engine, path = xr.DaskEngine(client), tmp_path / "gate"
+    data = partitioned(shards, engine)
+    engine.limit = 0.1
+    with closing(Gate(path)), pytest.raises(xr.EngineError, match=r"has not given function of .*part-0000\.xr.* within 0\.1 s"):
+        data.ask(lambda part: wait_at(path))
 
 
 def test_two_clients_get_what_each_asks_for(cluster, client, shards):
@@ -173,7 +185,7 @@ def test_two_clients_get_what_each_asks_for(cluster, client, shards):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(120)
+            thread.join(HANGS)
         assert found == {0: [expected] * 5, 1: [expected] * 5}
 
 
@@ -181,7 +193,7 @@ def test_two_clients_get_what_each_asks_for(cluster, client, shards):
     ("fault", "said", "ranker"),
     [
         (signal.SIGKILL, "is gone", xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random")),
-        (signal.SIGSTOP, "has not answered for 3 s", xr.LambdaMART(trees=12, threads=1)),
+        (signal.SIGSTOP, r"has not answered for 0\.5 s", xr.LambdaMART(trees=12, threads=1)),
     ],
     ids=["killed", "stopped"],
 )
@@ -194,13 +206,22 @@ def test_a_scheduler_that_is_lost_in_training_is_named_and_training_resumed(shar
         kept.append(model)
         if len(kept) == 2:
             scheduler.send_signal(fault)
+            if fault == signal.SIGKILL:
+                wait_until(lambda: client.status != "running")
+            engine.silence = 0.5  # nobody will answer, however long it waits
 
-    with scheduler_and_address() as (scheduler, address), distributed.Client(address, set_as_default=False, timeout=20) as client:
-        with pytest.raises(xr.EngineError, match=r"no worker of .* has shown a sign of life for 1 s; start workers there"):
-            xr.DaskEngine(client, silence=1.0).map(abs, [1])
+    with scheduler_and_address() as (scheduler, address), distributed.Client(address, set_as_default=False, timeout=HANGS) as client:
+        engine = ByHeartbeat(client)
+        with (
+            monkeypatch.context() as patched,
+            pytest.raises(xr.EngineError, match=r"no worker of .* has shown a sign of life for 600 s; start workers there"),
+        ):
+            patched.setattr("exactrank.engine.dask.time", engine)
+            engine.map(abs, [1])
         with dask("worker", address, "--no-nanny", "--nthreads", "1"):
-            client.wait_for_workers(1, timeout=60)
-            ranker.set_params(engine=xr.DaskEngine(client, silence=3.0))
+            client.wait_for_workers(1, timeout=HANGS)
+            engine = xr.DaskEngine(client, silence=HANGS)
+            ranker.set_params(engine=engine)
             with pytest.raises(xr.EngineError, match=rf"the scheduler at .* {said}; start it again, and go on from the checkpoint"):
                 ranker.fit(shards, checkpoint=keep)
         scheduler.kill()
@@ -257,21 +278,22 @@ def set_status(name, dask_worker):
     dask_worker.status = distributed.core.Status[name]
 
 
-def test_workers_whose_memory_is_full_are_passed_over(client):
-    engine = xr.DaskEngine(client, silence=2.0)
-    one, other = engine.alive()
-    for paused in ([one], [one, other]):
-        client.run(set_status, "paused", workers=paused)
-        deadline = time.monotonic() + 20
-        while any(client.scheduler_info()["workers"][each]["status"] != "paused" for each in paused) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        if other in paused:
-            with pytest.raises(xr.EngineError, match=r"all workers of .* are paused, since their memory is nearly full; start more"):
-                engine.map(abs, [-1, -2])
-        else:
-            assert engine.map(abs, [-1, -2]) == [1, 2]
-            assert engine.told == "1 worker, 0.0 MB"
-    client.run(set_status, "running", workers=[one, other])
+def test_workers_whose_memory_is_full_are_passed_over(client, by_heartbeat):
+    first, second = by_heartbeat.alive()
+
+    def pause(address):
+        client.run(set_status, "paused", workers=[address])
+        wait_until(lambda: by_heartbeat.facts()[address]["status"] == "paused")
+
+    try:
+        pause(first)
+        assert by_heartbeat.map(abs, [-1, -2]) == [1, 2]
+        assert by_heartbeat.told == "1 worker, 0.0 MB"
+        pause(second)
+        with pytest.raises(xr.EngineError, match=r"all workers of .* are paused, since their memory is nearly full; start more"):
+            by_heartbeat.map(abs, [-1, -2])
+    finally:
+        client.run(set_status, "running", workers=[first, second])
 
 
 def test_an_answer_that_is_not_handed_over_is_asked_for_again(client, monkeypatch):
@@ -317,7 +339,7 @@ def test_two_clients_train_at_once_on_other_data_and_measures(cluster, client, s
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(120)
+            thread.join(HANGS)
     assert found == {number: text(ranker.fit(data).model_) for number, (ranker, _, data, _) in enumerate(work)}
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
+from exactrank.data import cache
 from exactrank.data.blocks import wide_blocks
 from exactrank.engine.engine import LocalEngine, Part, Partitioned, Round, answered, partitioned
 from exactrank.engine.partitions import manifest_of, query_range, read_shards
@@ -315,6 +316,25 @@ def test_a_manifest_names_the_files_and_a_file_that_changed_or_vanished_is_named
     (tmp_path / "part-0001.xr").unlink()
     with pytest.raises(xr.DataError, match=r"part-0001\.xr is not there"):
         data.ask(_queries)
+
+
+def test_a_damaged_byte_is_refused_before_the_first_result_that_uses_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("exactrank.data.cache.READ_WHOLE", 0)  # mapped, as large files are
+    for name in ("cache", "cache_footer"):
+        monkeypatch.setattr(f"exactrank.data.{name}.BLOCK", 1024)
+    data = cut_into(whole := made(0, 1200), tmp_path, [], 4000)
+    path, model = tmp_path / "part-0000.xr", xr.Ridge().fit(whole).model_
+    content = bytearray(path.read_bytes())
+    content[cache.X_OFFSET + whole.X.nbytes - 9] ^= 1
+    path.write_bytes(content)
+    assert len(data.partitions) > 1
+    data.partitions[0].load()  # the damage is elsewhere
+    with pytest.raises(xr.DataError, match=r"part-0000\.xr: its section 'X' is damaged \(checksum"):
+        data.partitions[-1].load()
+    shards = read_shards(str(tmp_path / "part-*.xr"))
+    for use in (lambda: xr.evaluate("nDCG@10", shards, model), lambda: xr.Ridge().fit(shards)):
+        with pytest.raises(xr.DataError, match=r"part-0000\.xr: its section 'X' is damaged \(checksum"):
+            use()
 
 
 def _queries(part: Part) -> int:

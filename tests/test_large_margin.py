@@ -25,6 +25,7 @@ from exactrank.training.combinators import by_folds
 from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained, Verdict
 from exactrank.training.run import Root, Run
+from exactrank.training.selection import average, choose
 
 from .convex_problems import states
 from .killed import assert_resumed, killed, unbroken
@@ -174,12 +175,12 @@ def test_folds_hold_out_each_query_once_and_choose_the_best():
     guess, root = Guess(), Root()
     chosen = []
 
-    def choose(recorder):
+    def run(recorder):
         inner = recorder.part(view=Linear)
-        chosen.append(by_folds(guess, 3, guess.judge, 5, 0, inner))
-        return Trained(inner.best[1](), *inner.best[:1])
+        chosen.append(choose(by_folds(guess, 3, guess.judge, 5, 0, inner)).number)
+        return Trained(inner.choice.candidate(), inner.choice.verdict)
 
-    best = root.train(choose).iterate
+    best = root.train(run).iterate
     assert chosen == [1]
     assert best.tolist() == [-1.0, 1.0]
     assert np.array_equal(sum(1 - seen for seen in guess.seen), np.ones(20))
@@ -235,13 +236,13 @@ def test_the_progress_of_folds_and_path_is_that_of_one_run():
 
 @dataclass(frozen=True, eq=False)
 class Told(Run):
-    """A run that leaves its strength, and how good it was, in a list."""
+    """A run that leaves its strength, the verdict and the iterate in a list."""
 
     told: ClassVar[list] = []
 
     def __call__(self, recorder):
         trained = super().__call__(recorder)
-        self.told.append((self.problem.strength, trained.verdict.goodness, trained.iterate))
+        self.told.append((self.problem.strength, trained.verdict, trained.iterate))
         return trained
 
 
@@ -256,15 +257,15 @@ def test_patience_ends_the_path_after_that_many_strengths_that_are_no_better(pat
     data, valid = judged(queries=6, seed=3, noise=2.0), judged(queries=6, seed=4, noise=2.0)
     every = strengths_tried(xr.RankSVM("nDCG@3"), data, valid)
     assert len(every) == 9
-    goodness = [good for _, good, _ in every]
+    goodness = [verdict.goodness for _, verdict, _ in every]
     until = next(n for n in range(1, 10) if n - 1 - int(np.argmax(goodness[:n])) == patience or n == 9)
     assert until < 9, "else this test would say nothing"
     ranker = xr.RankSVM("nDCG@3", patience=patience)
     tried = strengths_tried(ranker, data, valid)
     assert [l2 for l2, _, _ in tried] == [l2 for l2, _, _ in every[:until]]
-    best = int(np.argmax(goodness[:until]))
-    assert ranker.model_.training["chosen"] == {"l2": every[best][0]}
-    np.testing.assert_allclose(ranker.weights_, LinearModel().on(data).at(every[best][2]).weights, rtol=1e-12)
+    kept = average([verdict for _, verdict, _ in every[:until]]).number
+    assert ranker.model_.training["chosen"] == {"l2": every[kept][0]}
+    np.testing.assert_allclose(ranker.weights_, LinearModel().on(data).at(every[kept][2]).weights, rtol=1e-12)
 
 
 def test_a_convex_path_goes_on_from_where_the_last_strength_ended():

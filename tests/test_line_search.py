@@ -40,6 +40,16 @@ def test_finds_the_best_interval_of_the_profile(ray, measure, ends):
     assert profile(best.low + 1e-9 * max(1, abs(best.low)) if math.isfinite(best.low) else -1e9) == pytest.approx(best.value, abs=1e-11)
 
 
+@pytest.mark.parametrize("measure", ["AP", "ERR", "nDCG"])
+@pytest.mark.parametrize(("slope", "low", "high"), [(1.0, 0.0, 1.0), (-1.0, -1.0, 0.5)])
+def test_a_crossing_at_an_end_begins_no_interval(measure, slope, low, high):
+    """The relevant document comes first only beyond the end."""
+    data = xr.RankingData.from_arrays(None, [1, 0], group=[2])
+    step = xr.line_search(measure, data, [0.0, 1.0], [slope, 0.0], low=low, high=high)
+    assert (step.interval.low, step.interval.high) == (low, high)
+    assert step.value == xr.evaluate(measure, data, [0.0, 1.0]).means[measure]
+
+
 @pytest.mark.parametrize("measure", ["nDCG@10", "nDCG", "P@5", "nDCG(ties='expected')@3", "RBP", "DCG@10"])
 @pytest.mark.parametrize("documents", [3, 40, 150])
 @pytest.mark.parametrize("judged", [1.0, 0.1])  # where few documents are worth something, each is followed alone

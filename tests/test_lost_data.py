@@ -7,7 +7,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 import unicodedata
 from importlib import import_module
 from itertools import product
@@ -24,8 +23,9 @@ from exactrank.data.synthetic import CubicPolynomial
 from exactrank.files import scratch_folder, whole_file, whole_files
 from exactrank.reproduce import find_experiment
 from tests.comparisons import make_comparison
+from tests.events import HANGS, wait_until
 from tests.test_cli import PROGRAM
-from tests.test_compare import started, waited_for
+from tests.test_compare import place_at, started
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +48,6 @@ def invoke(*arguments):
 
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
-
-
-def wait_until(true, process, seconds=60):
-    until = time.monotonic() + seconds
-    while not true():
-        assert process.poll() is None, process.communicate()
-        if time.monotonic() > until:
-            process.kill()
-            pytest.fail(f"nothing happened in {seconds} s: {process.communicate()}")
-        time.sleep(0.01)
 
 
 # What an output may replace
@@ -228,6 +218,7 @@ place = Path(sys.argv[1])
 with whole_file(place / "out.txt") as file, scratch_folder(place) as scratch:
     (scratch / "copy.xr").write_text("data")
     (place / "begun").touch()
+    print("begun", flush=True)
     time.sleep(600)
 """
 
@@ -239,12 +230,12 @@ def test_the_next_run_sweeps_what_dead_ones_left_and_nothing_else(tmp_path):
         place.mkdir()
         for mine in ("exactrank-0123456789abcdef", "exactrank-mine", ".out.txt.mine.part"):
             (place / mine).mkdir()
-        processes.append(subprocess.Popen([sys.executable, "-c", WRITING, str(place)]))
-    mine = names(dead)
-    for place, process in zip((dead, alive), processes, strict=True):
-        wait_until((place / "begun").exists, process)
+        mine = names(place)
+        processes.append(subprocess.Popen([sys.executable, "-c", WRITING, str(place)], stdout=subprocess.PIPE))
+    for process in processes:
+        assert process.stdout.readline() == b"begun\n"
     processes[0].kill()
-    processes[0].wait()
+    processes[0].communicate()
     for place, left in ((dead, 0), (alive, 3)):
         assert len(names(place)) == len(mine) + 4
         with whole_file(place / "out.txt") as file, scratch_folder(place) as scratch:
@@ -255,7 +246,7 @@ def test_the_next_run_sweeps_what_dead_ones_left_and_nothing_else(tmp_path):
     assert names(dead) == sorted([*mine, "begun", "out.txt"])
     assert [path.read_text() for path in alive.glob("exactrank-*/copy.xr")] == ["data"]
     processes[1].kill()
-    processes[1].wait()
+    processes[1].communicate()
 
 
 @pytest.mark.parametrize("lock", [True, False])
@@ -299,11 +290,11 @@ def test_where_there_are_no_locks_nothing_is_swept(tmp_path, monkeypatch):
 def test_signals_end_a_command_like_ctrl_c(tmp_path, how):
     target = tmp_path / "data.xr"
     target.write_bytes(b"old")
-    command = [PROGRAM, "generate", target, "--queries", "1000000", "--force"]
+    command = [PROGRAM, "generate", target, "--queries", "1000000000", "--force"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: any(part.stat().st_size > 1 << 20 for part in tmp_path.glob(".data.xr.*.part")), process)
     process.send_signal(how)
-    assert process.communicate(timeout=30) == ("", "exactrank: interrupted\n")
+    assert process.communicate(timeout=120) == ("", "exactrank: interrupted\n")
     assert process.returncode == 1
     assert names(tmp_path) == ["data.xr"]
     assert target.read_bytes() == b"old"
@@ -314,8 +305,8 @@ def test_signals_end_a_command_like_ctrl_c(tmp_path, how):
 
 def test_training_that_is_ended_leaves_the_finished_model(folder):
     finished = (folder / "ridge.json").read_bytes()
-    command = ["train", "coordinate-ascent", "web.txt", "--out", "ridge.json", "--tolerance", "0"]
-    endless = [PROGRAM, *command, "--restarts", "100000", "--force"]
+    command = ["train", "spsarank", "web.txt", "--out", "ridge.json"]
+    endless = [PROGRAM, *command, "--max-iter", "1000000000", "--force"]
     process = subprocess.Popen(endless, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until((folder / "ridge.json.checkpoint").exists, process)
     for more in ([], ["--force"], ["--resume"]):
@@ -323,7 +314,7 @@ def test_training_that_is_ended_leaves_the_finished_model(folder):
         assert (done.exit_code, done.stdout) == (2, "")
         assert "another process is training ridge.json" in done.stderr
     process.send_signal(signal.SIGTERM)
-    printed, said = process.communicate(timeout=30)
+    printed, said = process.communicate(timeout=HANGS)
     kept = "ridge.json.checkpoint holds the best model so far, and ridge.json is as it was; the same command with --resume goes on"
     assert (process.returncode, said) == (1, f"exactrank: interrupted; {kept}\n")
     assert "ridge.json.checkpoint" in printed
@@ -342,8 +333,8 @@ def test_training_that_is_ended_leaves_the_finished_model(folder):
     assert done.exit_code == 2
     assert "--resume goes on with it, --force begins again" in done.stderr
     assert (folder / "ridge.json.checkpoint").read_bytes() == checkpoint
-    assert "restarts=100000, not 1" in invoke(*command, "--restarts", 1, "--resume").stderr
-    assert invoke(*command, "--restarts", 1, "--force").exit_code == 0
+    assert "max_iter=1000000000, not 1" in invoke(*command, "--max-iter", 1, "--resume").stderr
+    assert invoke(*command, "--max-iter", 1, "--force").exit_code == 0
     assert names(folder) == ["old.json", "ridge.json", "web.txt"]
     assert not xr.load("ridge.json").training["interrupted"]
 
@@ -468,21 +459,21 @@ def test_resuming_does_not_replace_what_no_comparison_made(folder):
 
 
 def test_a_second_comparison_is_refused_and_a_signal_leaves_nothing_behind(folder):
-    out, place = folder / "out", folder / "place"
-    place.mkdir()
-    first = started("web.txt", out, place)
-    waited_for(place / "begun-Fold1")
-    before = names(out)
-    for more in ([], ["--force"], ["--resume"]):
-        done = invoke("compare", "web.txt", "--methods", "ridge", "--folds", 3, "--out", out, *more)
-        assert (done.exit_code, done.stdout) == (2, "")
-        assert "another comparison is running in" in done.stderr
-    with pytest.raises(xr.OutputExistsError, match="another comparison is running"):
-        xr.compare(xr.read("web.txt"), ["ridge"], folds=3, out=out, force=True)
-    assert set(before) <= set(names(out))
-    assert LOCK in before
-    first.send_signal(signal.SIGTERM)
-    _, told = first.communicate(timeout=30)
+    out = folder / "out"
+    with place_at(folder / "place") as (begun, _):
+        first = started("web.txt", out, folder / "place")
+        begun.line(first)
+        before = names(out)
+        for more in ([], ["--force"], ["--resume"]):
+            done = invoke("compare", "web.txt", "--methods", "ridge", "--folds", 3, "--out", out, *more)
+            assert (done.exit_code, done.stdout) == (2, "")
+            assert "another comparison is running in" in done.stderr
+        with pytest.raises(xr.OutputExistsError, match="another comparison is running"):
+            xr.compare(xr.read("web.txt"), ["ridge"], folds=3, out=out, force=True)
+        assert set(before) <= set(names(out))
+        assert LOCK in before
+        first.send_signal(signal.SIGTERM)
+        _, told = first.communicate(timeout=HANGS)
     assert first.returncode == 1
     assert told == f"exactrank: interrupted; {out} holds what is finished, and the same command with --resume goes on\n"
     assert names(out) == sorted(

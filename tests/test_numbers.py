@@ -151,7 +151,7 @@ def test_several_threads_may_fit_one_ranker_or_several(name):
     assert shared.model_.training == last.training
     cross_fitted = {"oof_", "estimate_"} if name == "blend" else set()
     found = vars(shared).keys() - shared.get_params().keys()
-    assert found == {"model_", "history_", "n_features_in_", "feature_names_in_"} | cross_fitted
+    assert found == {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_"} | cross_fitted
 
 
 def test_several_threads_may_predict_by_one_ranker():

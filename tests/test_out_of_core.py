@@ -22,6 +22,8 @@ from exactrank.rankers.training_data import in_content_order, joined
 
 QUERIES, DOCUMENTS, FEATURES = 1_500, 20, 320  # 37 MiB of features
 STACK = 1 << 19  # bytes, of each thread, which count against the limit
+#: What is free is so for all threads, and their number does not depend on that of the cores.
+DETERMINED = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "2"}
 
 #: What is done under the limit, one of each kind; few steps of each. What does not grow with the rows would weigh too much beside so few
 #: of them: LightGBM's sample is kept small.
@@ -36,14 +38,14 @@ TRAINED = {
     "AdaRank": "xr.AdaRank(max_iter=2, threads=2).fit(data)",
     "LambdaMART": "xr.LambdaMART(trees=2, leaves=4, bins=15, lightgbm={'bin_construct_sample_cnt': 1000}, threads=2).fit(data)",
     "fuse": "xr.fuse(data, systems=['0', '1'], folds=0, bootstrap=0, threads=2)",
-    "evaluate": "xr.evaluate('nDCG@10', data, data.feature('0'))",
+    "evaluate": "xr.evaluate('nDCG@10', data, data.feature('0'), threads=2)",
 }
 
 #: Does each in a process of its own: on a few rows, so that all code is loaded, then on all of them, with a third of the matrix beyond
 #: the memory that it has by then.
 LIMITED = """
 import json, os, resource, sys, traceback
-import lightgbm, numpy as np, scipy.optimize
+import lightgbm, numpy as np
 import exactrank as xr
 
 works, paths = json.loads(sys.argv[1]), sys.argv[2:]
@@ -112,8 +114,8 @@ def limited(caches) -> dict[str, object]:
         check=False,
         capture_output=True,
         text=True,
-        env=os.environ | {"MALLOC_ARENA_MAX": "1"},  # what is free is so for all threads
-        timeout=300,
+        env=os.environ | DETERMINED,
+        timeout=900,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (STACK,) * 2),
     )
     assert ended.returncode == 0, ended.stderr[-2000:]

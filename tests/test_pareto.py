@@ -163,9 +163,9 @@ def test_a_constraint_that_binds_is_kept_at_a_price(solver):
 
 
 def test_a_bound_that_stops_single_weights_does_not_stop_the_search(monkeypatch):
-    """Of small problems, by 2,000 random weights each: single weights alone end at the bound, well below the best."""
+    """Of small problems, by 2,000 random weights each: single weights alone end at the bound, twice as far below the best."""
     missing = {True: 0.0, False: 0.0}
-    for seed in range(5):
+    for seed in range(10):
         data = made(seed, queries=12)
         bounds = [xr.parse_measure(name).on(data) for name in ("nDCG@3", "revenue@2")]
         scores = np.random.default_rng(seed).normal(size=(2000, data.n_features)) @ data.X.T.astype(float)
@@ -175,9 +175,10 @@ def test_a_bound_that_stops_single_weights_does_not_stop_the_search(monkeypatch)
             if not moves:
                 monkeypatch.setattr(directrank, "RandomDirections", lambda rounds, scale, seed: rounds)
             ranker = xr.DirectRank(f"nDCG@3 subject to revenue@2 >= {level}").fit(data)
-            missing[moves] += max(0.0, value[revenue >= level].max() - ranker.score(data)) / 5
+            missing[moves] += max(0.0, value[revenue >= level].max() - ranker.score(data)) / 10
             monkeypatch.undo()
-    assert missing[True] < 0.003 < missing[False]
+    assert missing[True] < 0.5 * missing[False]
+    assert missing[True] < 0.005
 
 
 def test_what_cannot_be_is_refused_with_the_reason():

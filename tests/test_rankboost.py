@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
@@ -233,6 +233,8 @@ def test_when_it_is_done(steps, made, trouble):
 
 
 @given(st.floats(-1, 1))
+@example(-1.0)
+@example(1.0)
 def test_alphas_lie_on_a_grid(edge):
     alpha = confidence(edge)
     assert (alpha * 2**40).is_integer()

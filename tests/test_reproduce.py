@@ -422,7 +422,7 @@ def test_the_table_has_what_the_rankers_score():
     )
     rising, *levels = finding("spsa-table").panels[0].curves
     assert rising.x == tuple(4.0 * step for step in range(11))
-    assert max(rising.y) == pytest.approx(rows["SPSA:4"][1])
+    assert min(abs(value - rows["SPSA:4"][1]) for value in rising.y) < 1e-9  # that of the step that validation data selects
     assert [level.y[0] for level in levels] == pytest.approx([rows["RankNet"][1], rows["LambdaRank"][1]])
 
 

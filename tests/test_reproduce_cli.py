@@ -15,10 +15,10 @@ from exactrank import reproduce
 from exactrank.cli import app
 from exactrank.reproduce import EXPERIMENTS, find_experiment
 
+from .events import HANGS
 from .test_reproduce import tiny
 from .test_reproduce_structured import drawn, fold_of
 
-PROGRAM = Path(sys.executable).with_name("exactrank")
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reproduce.md"
 
 
@@ -162,18 +162,35 @@ def test_nothing_is_left_of_a_report_that_cannot_be_drawn(ran, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
+#: The command line, in which the clock of the bar stands still, and the experiment trains its first model again and again.
+ENDLESS = """
+import rich.console
+from exactrank.cli import main
+from exactrank.reproduce import structured_bounds
+
+rich.console.monotonic, fitted = lambda: 0.0, structured_bounds.fitted
+
+def endless(*args, **more):
+    while True:
+        fitted(*args, **more)
+
+structured_bounds.fitted = endless
+main()
+"""
+
+
 def test_ctrl_c_ends_with_a_line(tmp_path):
     """A real process, watched through a terminal: the bar appears, Ctrl-C is answered, and nothing is written."""
     terminal, theirs = os.openpty()
     environment = {**os.environ, "COLUMNS": "200", "TERM": "xterm"}
-    command = [PROGRAM, "reproduce", "structured-bounds", "--out", tmp_path / "out"]
+    command = [sys.executable, "-c", ENDLESS, "reproduce", "structured-bounds", "--out", tmp_path / "out"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
         os.close(theirs)
         said = b""
         while b"split 1 of 5" not in said:
             said += os.read(terminal, 4096)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=HANGS)
         while True:
             try:
                 more = os.read(terminal, 4096)

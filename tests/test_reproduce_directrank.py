@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
+from exactrank.numerics import standard_normal
 from exactrank.reproduce import directrank_letor, directrank_starts, find_experiment
 from exactrank.reproduce.artificial import three_parts
 from exactrank.reproduce.directrank_letor import METHODS, NEW, OLD, SHOWN, WINNING, Trial, wins
@@ -215,7 +216,7 @@ def test_jumping_points_are_those_of_the_first_documents():
     data = CubicPolynomial(3, 9, seed=2).data(4)
     for size, shown in zip(sizes, found.tables[0].rows[0][1:], strict=True):
         lists = data.X.reshape(4, 9, 3)[:, :size].astype(float)
-        weights = np.random.default_rng(2).standard_normal((1, 3))[0] / lists.reshape(-1, 3).astype(np.float32).std(axis=0)
+        weights = standard_normal(np.random.default_rng(2), (1, 3))[0] / lists.reshape(-1, 3).astype(np.float32).std(axis=0)
         assert shown == pytest.approx(np.mean([changes(X @ weights, X[:, 0]) for X in lists]))
 
 

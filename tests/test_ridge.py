@@ -8,7 +8,7 @@ import exactrank as xr
 from exactrank.data.folds import Dealt
 from exactrank.objectives.ridge import ridge_paths, ridge_weights
 from exactrank.objectives.within_query import centred
-from exactrank.rankers.ridge import STRENGTHS, _chosen
+from exactrank.rankers.ridge import STRENGTHS
 
 from .test_rankers import rows
 
@@ -97,21 +97,6 @@ def test_the_measure_chooses_the_strength():
     assert "chosen" not in xr.Ridge(l2=1.0).fit(train).model_.training
     fooled = xr.Ridge("nDCG@5").fit(train, valid=train).model_.training["chosen"]["l2"]
     assert fooled < 0.1  # queries that were learnt from would ask for hardly any penalty
-
-
-def test_the_strength_is_the_mean_of_what_samples_choose():
-    """By its logarithm; where strengths are level they share, and queries without weight have no say."""
-    rng, weight = np.random.default_rng(0), np.ones(6)
-    level = np.zeros((len(STRENGTHS), 6))
-    assert _chosen(level, weight, rng) == pytest.approx(np.exp(np.log(STRENGTHS).mean()))
-    level[3] = 1.0
-    assert _chosen(level, weight, rng) == pytest.approx(STRENGTHS[3])
-    level[7, :3] = 1.5
-    assert STRENGTHS[7] < _chosen(level, weight, rng) < STRENGTHS[3]
-    weight[:3] = 0.0
-    level[:, 5] = np.nan
-    assert _chosen(level, weight, rng) == pytest.approx(STRENGTHS[3], rel=0.2)
-    assert _chosen(np.full_like(level, np.nan), weight, rng) == pytest.approx(np.exp(np.log(STRENGTHS).mean()))
 
 
 @pytest.mark.parametrize("group", [[3], [2, 1], [1, 2]])

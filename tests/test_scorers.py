@@ -458,11 +458,11 @@ def test_a_kind_that_is_no_kind(tmp_path, value):
 )
 def test_large_files_are_refused_at_once_and_in_few_words(tmp_path, text, said):
     (tmp_path / "m.json").write_text(text)
-    start = time.perf_counter()
+    start = time.process_time()  # which no other process takes
     with pytest.raises(xr.DataError, match=said) as refused:
         xr.load(tmp_path / "m.json")
     assert len(str(refused.value)) < 400
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_devices_folders_and_pipes_are_no_models(tmp_path, monkeypatch):

@@ -107,6 +107,7 @@ RESULTS = {
     "linear model": (lambda: fitted("linear").model_, 30),
     "tree model": (lambda: fitted("trees").model_, 30),
     "network": (lambda: fitted("network").model_, 30),
+    "selection": (lambda: xr.Ridge().fit(data()).selection_, 11),
     "thresholds": (lambda: fitted("thresholds").model_, 30),
     "sum": (added, 30),
     "scorer": (lambda: fitted("trees").model_.scorer, 30),

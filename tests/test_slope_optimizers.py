@@ -6,12 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 from scipy.optimize import minimize, rosen, rosen_der
 
 from exactrank import optimizers
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.optimizers.base import State, fitting, questions
-from exactrank.optimizers.slopes import LBFGS, SGD, Adam
+from exactrank.optimizers.slopes import LBFGS, LEAST_GAIN, MOST_SLOPE, SGD, TRIALS, Adam, Trial, maximum, wolfe_step
 from exactrank.stored import from_record, to_record
 from exactrank.training.judge import unheard
 from exactrank.training.run import Journal, Recorder, Run
@@ -114,7 +115,9 @@ def test_lbfgs_first_tries_the_direction_of_bfgs():
         problem.asked.clear()
         after = optimizer.step(problem, state)
         if state.moves:
-            np.testing.assert_allclose(problem.asked[0] - state.theta, bfgs_direction(state.slope, state.moves), rtol=1e-6, atol=1e-9)
+            np.testing.assert_allclose(
+                problem.asked[0] - state.theta, bfgs_direction(state.slope, [move[:2] for move in state.moves]), rtol=1e-6, atol=1e-9
+            )
             compared += 1
         state = after
     assert compared > 5
@@ -129,6 +132,69 @@ def test_lbfgs_crosses_the_banana_valley_as_fast_as_scipys():
     assert found.steps <= 2 * theirs.nit
     values = [progress.value for progress in history]
     assert values == sorted(values)
+
+
+def test_the_maximum_is_that_of_scipy():
+    theirs = minimize(rosen, np.zeros(4), jac=rosen_der, method="L-BFGS-B")
+    assert -rosen(maximum(Rosenbrock(), np.zeros(4), 200)) >= -theirs.fun - 1e-9
+
+
+def trial_of(function, slope):
+    """Points of a function of one number, and how far those that were asked for are."""
+    asked = []
+
+    def trial(step):
+        asked.append(step)
+        return Trial(step, function(step), slope(step), np.array([step]), np.array([slope(step)]))
+
+    return trial, Trial(0.0, function(0.0), slope(0.0), np.zeros(1), np.array([slope(0.0)])), asked
+
+
+@given(st.floats(1e-4, 1e4), st.floats(0.0, 3.0), st.floats(0.5, 20.0))
+def test_steps_satisfy_the_wolfe_conditions(width, height, waves):
+    """On a bent parabola of any width, whose maximum may be much nearer or farther than the first trial."""
+
+    def function(step):
+        t = step / width
+        return t - t * t / 2 + height / waves * np.sin(waves * t) / 2
+
+    def slope(step):
+        t = step / width
+        return (1 - t + height * np.cos(waves * t) / 2) / width
+
+    trial, start, asked = trial_of(function, slope)
+    end = wolfe_step(trial, start)
+    assert end is not None
+    assert end.value >= start.value + LEAST_GAIN * end.step * start.slope
+    assert abs(end.slope) <= MOST_SLOPE * start.slope
+    assert end.step in asked
+    assert len(asked) <= TRIALS
+
+
+def test_a_search_between_two_points_hits_the_maximum_of_a_cubic():
+    """The first trial is too far; the second is where the cubic through both points is largest, which is the function itself."""
+    trial, start, asked = trial_of(lambda t: 0.3 * t + t * t - 2 * t**3, lambda t: 0.3 + 2 * t - 6 * t * t)
+    end = wolfe_step(trial, start)
+    assert asked[0] == 1.0
+    assert end.step == pytest.approx((2 + np.sqrt(4 + 7.2)) / 12)
+
+
+def test_a_search_gets_back_from_where_the_function_is_not_finite():
+    trial, start, _ = trial_of(lambda t: t - t * t if t < 0.7 else np.nan, lambda t: 1 - 2 * t if t < 0.7 else np.nan)
+    assert wolfe_step(trial, start).step == pytest.approx(0.5, abs=0.4)
+
+
+def test_a_search_ends_at_a_peak_that_has_no_slope():
+    """There the second condition holds nowhere; the interval is narrowed until there is no number within it."""
+    trial, start, asked = trial_of(lambda t: t if t <= 1 else 1 - 1000 * (t - 1), lambda t: 1.0 if t <= 1 else -1000.0)
+    assert wolfe_step(trial, start).step == 1.0
+    assert len(asked) <= TRIALS
+
+
+def test_a_search_that_gains_nothing_gives_up():
+    trial, start, asked = trial_of(lambda t: -abs(t), lambda t: 1.0)
+    assert wolfe_step(trial, start) is None
+    assert len(asked) == TRIALS
 
 
 def test_lbfgs_is_done_where_there_is_nowhere_to_go():

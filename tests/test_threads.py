@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 import exactrank as xr
 from exactrank.threads import Pool
+from tests.events import HANGS
 
 
 @pytest.fixture(params=[0, 1, 2, 9])
@@ -50,11 +51,11 @@ def test_what_has_not_begun_can_be_cancelled():
 
     def hold():
         begun.set()
-        return held.wait(30)
+        return held.wait(HANGS)
 
     with Pool(1) as pool:
         first = pool.submit(hold)
-        begun.wait(30)
+        assert begun.wait(HANGS)
         second = pool.submit(lambda: 1)
         assert second.cancel()
         held.set()

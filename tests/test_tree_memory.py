@@ -17,7 +17,7 @@ from exactrank.rankers import lightgbm_library
 from exactrank.rankers.forest import FIXED
 from exactrank.rankers.lightgbm_library import binned, sums, updated
 
-from .test_out_of_core import STACK, made
+from .test_out_of_core import DETERMINED, STACK, made
 
 #: Trains on a mapped cache with 0.3 x the features' memory, 60 bytes per document and what does not grow with the documents, beyond what it
 #: has after a training on a few of them.
@@ -49,8 +49,8 @@ def test_trees_on_a_mapped_file_need_its_bins_and_little_more(tmp_path, ranker):
         check=False,
         capture_output=True,
         text=True,
-        env=os.environ | {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": str(1 << 17)},  # what is free is given back
-        timeout=300,
+        env=os.environ | DETERMINED | {"MALLOC_MMAP_THRESHOLD_": str(1 << 17)},  # what is free is given back
+        timeout=900,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (STACK,) * 2),
     )
     assert ended.returncode == 0, ended.stderr[-3000:]

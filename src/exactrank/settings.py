@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal, Union, dataclass_transform, get_args,
 import numpy as np
 
 from exactrank.errors import SettingError
+from exactrank.numerics import power
 
 #: In ``only``: any value but None, 0, False and an empty one.
 SOME = object()
@@ -71,7 +72,7 @@ class Range:
         (2, 0.1252)
         """
         u, low, high = random_state.uniform(), self.low, self.high + self.whole
-        at = np.exp(np.log(low) + u * (np.log(high) - np.log(low))) if self.log else low + u * (high - low)
+        at = low * power(high / low, u) if self.log else low + u * (high - low)
         return min(int(at), int(self.high)) if self.whole else float(at)
 
     def __str__(self) -> str:

@@ -1,13 +1,9 @@
-"""How many threads the native kernels use, and a pool of Python's own. Results do not depend on how many there are.
-
-BLAS is different: its matrix products add up in another order for each number of threads, so it gets a single one.
-"""
+"""How many threads the native kernels use, and a pool of Python's own. Results do not depend on how many there are."""
 
 import operator
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from threading import Lock
 from typing import ParamSpec, SupportsIndex, TypeVar
 
@@ -33,15 +29,6 @@ def thread_count(threads: SupportsIndex | None) -> int:
     if not 1 <= count <= MOST:
         raise DataError(f"threads={threads!r} is not a whole number from 1 to {MOST:,}; give fewer, or None for every core")
     return count
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Within it matrix products are the same to the bit, however many cores there are and whatever the environment says."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
-        yield
 
 
 class Pool(ThreadPoolExecutor):

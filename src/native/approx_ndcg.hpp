@@ -10,8 +10,9 @@
 
 #include <numbers>
 
+#include "elementary.hpp"
+#include "linear.hpp"
 #include "objective.hpp"
-#include "vector_math.hpp"
 
 namespace exactrank {
 
@@ -31,10 +32,6 @@ static XR_CLONES SoftRank soft_rank(const double* power, std::int32_t n, double 
     SoftRank found{0.5, 0.0};  // the document itself is in the sum, by 1/2
     for (int lane = 0; lane < 8; ++lane) found.rank += sum[lane], found.steepness += steepness[lane];
     return found;
-}
-
-static XR_CLONES void add_multiple(const double* x, std::int32_t n, double factor, double* sum) {
-    for (std::int32_t j = 0; j < n; ++j) sum[j] += factor * x[j];
 }
 
 class ApproxNDCG final : public Objective {
@@ -63,10 +60,10 @@ public:
             breath.after(static_cast<std::size_t>(n));
             if (wide) powers(scaled, n, scaled[i], power);
             const SoftRank found = soft_rank(power, n, power[i], bend);
-            const double log = std::log1p(found.rank), force = -worth[i] * std::numbers::ln2 / ((1 + found.rank) * log * log) * alpha_;
+            const double log = portable::log1p(found.rank), force = -worth[i] * std::numbers::ln2 / ((1 + found.rank) * log * log) * alpha_;
             value += worth[i] * std::numbers::ln2 / log;
             if (!wanted.slope) continue;
-            add_multiple(bend, n, force, wanted.slope);
+            add_scaled(wanted.slope, bend, force, n);
             wanted.slope[i] -= force * found.steepness;
         }
         if (wanted.value) *wanted.value = value;

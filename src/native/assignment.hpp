@@ -14,8 +14,8 @@
 // least reduced cost at a frontier, and the path is one step; without it, most paths would go through most positions before.
 #pragma once
 
+#include "doubles.hpp"
 #include "interrupt.hpp"
-#include "vector_math.hpp"
 
 namespace exactrank {
 

@@ -160,4 +160,5 @@ NB_MODULE(_core, m) {
     bind_trees(m);
     bind_letor(m);
     bind_matrices(m);
+    bind_numerics(m);
 }

@@ -38,6 +38,8 @@ template <class T>
 using InMatrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+template <class T>
+using OutMatrix = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
 
 template <class T>
 Out<T> array(std::vector<T>&& values) {
@@ -69,7 +71,7 @@ Out<T> empty(std::size_t size) {
 
 // The same with rows and columns.
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<2>> empty(std::size_t rows, std::size_t columns) {
+OutMatrix<T> empty(std::size_t rows, std::size_t columns) {
     if (columns > 0 && rows > std::numeric_limits<std::size_t>::max() / sizeof(T) / columns) throw std::bad_alloc();
     auto* cells = room_for<T>(rows * columns);
     const nb::capsule owner(cells, [](void* p) noexcept { delete[] static_cast<T*>(p); });
@@ -118,6 +120,10 @@ MatrixView<const T> viewed(const InMatrix<T>& values) {
     return {{values.data(), values.size()}, values.shape(0), values.shape(1)};
 }
 template <class T>
+MatrixView<T> viewed(OutMatrix<T>& values) {
+    return {{values.data(), values.size()}, values.shape(0), values.shape(1)};
+}
+template <class T>
 std::span<T> spanned(Out<T>& values) {
     return {values.data(), values.size()};
 }
@@ -151,5 +157,7 @@ void bind_trees(nb::module_& m);
 void bind_letor(nb::module_& m);
 // Matrices of features: bindings_matrices.cpp.
 void bind_matrices(nb::module_& m);
+// Linear algebra and elementary functions: bindings_numerics.cpp.
+void bind_numerics(nb::module_& m);
 
 }  // namespace exactrank

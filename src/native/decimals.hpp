@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "elementary.hpp"
+
 namespace exactrank {
 
 // A finite x > 0 as the double nearest to its first thirteen decimals; the very large and the very small stay as they are.
@@ -15,7 +17,10 @@ inline double thirteen_decimals(double x) {
         for (int i = 1; i <= exact_powers; ++i) p[i] = p[i - 1] * 10;
         return p;
     }();
-    const int shift = 12 - static_cast<int>(std::floor(std::log10(x)));
+    constexpr double log10_of_2 = 0x1.34413509f79ffp-2;
+    int exponent = static_cast<int>(std::floor(portable::log2(x) * log10_of_2));
+    if (exponent >= -1 && exponent < exact_powers && x >= power[exponent + 1]) ++exponent;  // the product may round down from a whole number
+    const int shift = 12 - exponent;
     if (shift > exact_powers || shift < -exact_powers) return x;
     return shift >= 0 ? std::nearbyint(x * power[shift]) / power[shift] : std::nearbyint(x / power[-shift]) * power[-shift];
 }

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "elementary.hpp"
 #include "net.hpp"
 #include "objective.hpp"
 #include "sum_blocks.hpp"
@@ -164,7 +165,7 @@ inline std::vector<double> pass_over_pairs(const Task& task, std::span<const dou
                 double better, worse;
                 upper.score(task.rows(q) + a * width, 1, &better);
                 lower.score(task.rows(q) + b * width, 1, &worse);
-                const double force = task.queries.weight[q] / (1 + std::exp(better - worse)), back = -force;
+                const double force = task.queries.weight[q] / (1 + portable::exp(better - worse)), back = -force;
                 upper.back(&force, slope);
                 lower.back(&back, slope);
             }

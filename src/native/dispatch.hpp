@@ -8,6 +8,7 @@
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(EXACTRANK_NO_CLONES)
 #define XR_CLONES __attribute__((unused, target_clones("arch=x86-64-v4", "arch=x86-64-v3", "arch=x86-64-v2", "default")))
+#define XR_VERSIONS  // a function may be defined several times, for several instruction sets
 #else
 #define XR_CLONES __attribute__((unused))
 #endif

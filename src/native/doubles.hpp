@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -11,6 +12,7 @@
 namespace exactrank {
 
 using Doubles = double __attribute__((vector_size(64)));
+using Longs = std::int64_t __attribute__((vector_size(64)));
 
 XR_INLINE Doubles load_eight(const double* p) {
     Doubles v;

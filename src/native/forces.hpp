@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "elementary.hpp"
 #include "kernel.hpp"
-#include "vector_math.hpp"
 
 namespace exactrank {
 
@@ -178,7 +178,7 @@ static XR_CLONES double logistic_cost(const ForceRow& row) {
     double logs = 0;
     int factors = 0;
     auto settle = [&] {
-        logs += std::log(((product[0] * product[1]) * (product[2] * product[3])) * ((product[4] * product[5]) * (product[6] * product[7])));
+        logs += portable::log(((product[0] * product[1]) * (product[2] * product[3])) * ((product[4] * product[5]) * (product[6] * product[7])));
         product = Doubles{} + 1.0;
         factors = 0;
     };

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "dispatch.hpp"
+#include "elementary.hpp"
 
 namespace exactrank {
 
@@ -16,7 +16,7 @@ XR_INLINE double power_of_two(double y) {
     const auto whole = static_cast<std::int64_t>(y > -1000 && y < 1000 ? y : 0.5);
     if (static_cast<double>(whole) == y) [[likely]]
         return std::bit_cast<double>((whole + 1023) << 52);
-    return std::exp2(y);
+    return portable::exp2(y);
 }
 
 struct Identity {

@@ -15,11 +15,11 @@
 #include <cmath>
 #include <span>
 
+#include "elementary.hpp"
 #include "forces.hpp"
 #include "objective.hpp"
 #include "preferences.hpp"
 #include "ranking.hpp"
-#include "vector_math.hpp"
 
 namespace exactrank {
 
@@ -93,7 +93,7 @@ struct LambdaRule {
     // (2), of forces whose sizes, each pair's once, add up to `size`.
     void normalised(double size, std::int32_t n, const Answer& wanted) const {
         if (!normalise || !wanted.slope || !(size > 0)) return;
-        const double factor = std::log2(1 + 2 * size) / (2 * size);
+        const double factor = portable::log2(1 + 2 * size) / (2 * size);
         for (std::int32_t i = 0; i < n; ++i) wanted.slope[i] *= factor;
         for (std::int32_t i = 0; wanted.curvature && i < n; ++i) wanted.curvature[i] *= factor;
     }
@@ -106,8 +106,8 @@ private:
     // The link of a pair whose better document leads by so much.
     OnePull pull_of(double lead) const {
         if (link == Link::logistic) {
-            const double power = std::exp(-std::abs(lead)), share = (lead < 0 ? 1.0 : power) / (1 + power);
-            return {std::max(0.0, -lead) + std::log1p(power), share, share * (1 - share)};
+            const double power = portable::exp(-std::abs(lead)), share = (lead < 0 ? 1.0 : power) / (1 + power);
+            return {std::max(0.0, -lead) + portable::log1p(power), share, share * (1 - share)};
         }
         const double short_by = std::max(0.0, margin - lead), reached = lead < margin ? 1.0 : 0.0;
         return link == Link::step ? OnePull{short_by, reached, 0.0} : OnePull{short_by * short_by / 2, short_by, reached};

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "elementary.hpp"
 #include "sum_blocks.hpp"
 #include "threads.hpp"
 
@@ -41,7 +42,7 @@ inline std::vector<Curve> likelihood_curves(const IdealRankings& data, double al
             double mass = 0, first = 0, second = 0;  // of exp s, and of it times the slope and its square
             for (std::int64_t j = count; j-- > 0;) {
                 const std::int64_t i = begin + data.ideal[begin + j];
-                const double chance = std::exp(score(i) - most), slope = data.slope[i];
+                const double chance = portable::exp(score(i) - most), slope = data.slope[i];
                 mass += chance, first += chance * slope, second += chance * slope * slope;
                 if (j >= data.top[q] || mass == 0) continue;
                 const double mean = first / mass;

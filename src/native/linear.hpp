@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "dispatch.hpp"
+#include "doubles.hpp"
 #include "matrix.hpp"
 #include "threads.hpp"
 
@@ -19,8 +19,21 @@ static XR_CLONES double dot(const float* x, const double* w, std::size_t n) {
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
+// The same of two vectors of doubles.
+static XR_CLONES double dot(const double* x, const double* y, std::size_t n) {
+    Doubles sum{};
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) sum += load_eight(x + i) * load_eight(y + i);
+    for (; i < n; ++i) sum[i % 8] += x[i] * y[i];
+    return sum_of_eight(sum);
+}
+
 static XR_CLONES void add_scaled(double* sum, const float* x, double factor, std::size_t n) {
     for (std::size_t j = 0; j < n; ++j) sum[j] += factor * static_cast<double>(x[j]);
+}
+
+static XR_CLONES void add_scaled(double* sum, const double* x, double factor, std::size_t n) {
+    for (std::size_t j = 0; j < n; ++j) sum[j] += factor * x[j];
 }
 
 inline void linear_scores(const MatrixView<const float>& x, std::span<const double> w, int threads, std::span<double> out) {

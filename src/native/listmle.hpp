@@ -9,8 +9,8 @@
 // exponential a document, and none that overflows.
 #pragma once
 
+#include "elementary.hpp"
 #include "objective.hpp"
-#include "vector_math.hpp"
 
 namespace exactrank {
 
@@ -53,9 +53,9 @@ private:
             if (j >= top) continue;
             value += std::min(rise[j], 0.0);
             product *= sum;
-            if (product > 1e280) value -= std::log(product), product = 1;
+            if (product > 1e280) value -= portable::log(product), product = 1;
         }
-        return value - std::log(product);
+        return value - portable::log(product);
     }
     // (2) and (3)
     static void slopes(const Positions& at, const Answer& wanted) {

@@ -6,8 +6,8 @@
 // T is 1, or 0 for a query that is left out.
 #pragma once
 
+#include "elementary.hpp"
 #include "objective.hpp"
-#include "vector_math.hpp"
 
 namespace exactrank {
 
@@ -29,7 +29,7 @@ public:
             mass += target[i];
             aligned += target[i] * (scored.score[i] - range.most);
         }
-        if (wanted.value) *wanted.value = aligned - mass * std::log(total);
+        if (wanted.value) *wanted.value = aligned - mass * portable::log(total);
         const double per_power = 1 / total;
         if (wanted.slope)
             for (std::int32_t i = 0; i < n; ++i) wanted.slope[i] = target[i] - mass * (power[i] * per_power);

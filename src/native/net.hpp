@@ -10,9 +10,9 @@
 
 #include <span>
 
+#include "elementary.hpp"
 #include "linear.hpp"
 #include "matrix.hpp"
-#include "vector_math.hpp"
 
 namespace exactrank {
 
@@ -71,7 +71,7 @@ XR_INLINE void activate(const Layers& layers, const double* z, std::size_t width
         for (int r = 0; r < R; ++r) sums[r] += z[r * width + j] * w;
     }
     for (int r = 0; r < R; ++r) {
-        const Doubles a = tanh_eight(sums[r]);
+        const Doubles a = portable::tanh(sums[r]);
         std::memcpy(active + r * padded + unit, &a, sizeof a);
     }
 }

@@ -97,7 +97,7 @@ public:
             return swept({score_, slopes, low, high}, b, [&](std::size_t q, const Jump& jump) {
                 if (jump.at == 0)
                     left[b] -= fixed(q, jump.to), right[b] += fixed(q, jump.from), ties[b] = 1;
-                else
+                else if (low < jump.at && jump.at < high)  // at an end no interval begins
                     found.events[b].push_back({jump.at, fixed(q, jump.to + jump.from)});
             });
         });

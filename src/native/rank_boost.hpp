@@ -17,10 +17,10 @@
 #include <memory>
 #include <span>
 
+#include "elementary.hpp"
 #include "objective.hpp"
 #include "preferences.hpp"
 #include "thresholds.hpp"
-#include "vector_math.hpp"
 
 namespace exactrank {
 

@@ -47,7 +47,7 @@ static XR_CLONES void add_noise(const double* s, std::int32_t n, double noise, s
         u -= 1 - 0x1p-53;  // strictly between 0 and 1
         const std::size_t room = std::min(8, n - i) * sizeof(double);
         std::memcpy(&v, s + i, room);
-        v += noise * log_eight(u / (1.0 - u));
+        v += noise * portable::normal_log(u / (1.0 - u));
         std::memcpy(out + i, &v, room);
     }
 }

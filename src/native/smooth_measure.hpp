@@ -11,9 +11,9 @@
 // The largest weight of a rank is 1, so no exponential needs a shift. Documents of equal score share the pulls on their ranks.
 #pragma once
 
+#include "elementary.hpp"
 #include "objective.hpp"
 #include "ranking.hpp"
-#include "vector_math.hpp"
 
 namespace exactrank {
 
@@ -41,7 +41,7 @@ struct SmoothSums {
 static XR_CLONES SmoothSums smooth_weights(const SmoothRank& rank, double* weights) {
     Doubles total{}, useful{};
     for (std::int32_t i = 0; i < rank.n; i += 8) {
-        const Doubles gap = gap_from(rank, i), weight = exp_eight(-(gap * gap));
+        const Doubles gap = gap_from(rank, i), weight = portable::bounded_exp(-(gap * gap));
         total += weight;
         useful += weight * load_eight(rank.worth + i);
         std::memcpy(weights + i, &weight, sizeof weight);

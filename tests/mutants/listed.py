@@ -27,8 +27,8 @@ OPTIMIZERS = [
     *of(
         "optimizers/slopes.py",
         "slope_optimizers",
-        ("first / (1 - self.b1**t)", "first"),
-        ("np.sqrt(second / (1 - self.b2**t))", "np.sqrt(second)"),
+        ("first / (1 - fading_fast)", "first"),
+        ("np.sqrt(second / (1 - fading))", "np.sqrt(second)"),
     ),
     *of(
         "optimizers/slopes.py",
@@ -39,8 +39,8 @@ OPTIMIZERS = [
     *of(
         "optimizers/slopes.py",
         "slope_optimizers",
-        ("for s, y in reversed(state.moves)", "for s, y in state.moves"),
-        ("q *= (s @ y) / (y @ y)", "q *= (s @ s) / (y @ y)"),
+        ("for s, y, product in reversed(state.moves)", "for s, y, product in state.moves"),
+        ("q *= product / dot(y, y)", "q *= product / dot(q, y)"),
     ),
     *of(
         "optimizers/coordinate.py",
@@ -53,7 +53,7 @@ OPTIMIZERS = [
     *of("optimizers/step_search.py", "step_search", ("gain <= 0 or gain < self.tolerance", "gain < self.tolerance")),
     *of("optimizers/approximation.py", "spsa", (".mean(axis=0) / (2 * c)", ".mean(axis=0) / c")),
     *of("optimizers/approximation.py", "spsa", ("2 * np.count_nonzero(D) < LOOKS", "np.count_nonzero(D) < LOOKS")),
-    *of("optimizers/boosting.py", "adarank", ("problem.weight * np.exp(-performed)", "np.exp(-performed)")),
+    *of("optimizers/boosting.py", "adarank", ("problem.weight * exp(-performed)", "exp(-performed)")),
     *of("optimizers/boosting.py", "rankboost", ("abs(made.edge) >= SURE", "made.edge >= SURE")),
     *of("optimizers/cutting_plane.py", "cutting_plane", ("max(state.duality.dual, dual)", "dual")),
     *of(
@@ -73,9 +73,9 @@ OBJECTIVES = [
     *of("objectives/linear_profile.py", "directrank profile", ("theta += alpha * direction", "theta += direction")),
     *of("measures/bound.py", "bound", ("| (best == worst) |", "|")),
     *of("objectives/step_function.py", "profile line_search", ("values.max() - SAME_VALUE", "values.max()")),
-    *of("objectives/softmax.py", "directrank", ("self._ridge / 2 * float", "self._ridge * float")),
+    *of("objectives/softmax.py", "directrank", ("self._ridge / 2 * dot", "self._ridge * dot")),
     *of("objectives/ridge.py", "rankers directrank", ("np.sqrt(np.repeat(data.weights", "(np.repeat(data.weights")),
-    *of("objectives/line_search.py", "directrank", ("np.minimum(better, bound.measure.cutoff)", "better")),
+    *of("objectives/ideal_likelihood.py", "directrank", ("np.minimum(better, bound.measure.cutoff)", "better")),
     *of("objectives/parametric.py", "network gradient_rankers", ("slope - self.l2 * away", "slope - self.l2 / 2 * away")),
     *of(
         "objectives/losses.py",
@@ -85,7 +85,11 @@ OBJECTIVES = [
         ("replace(self.measure, k=None)", "self.measure"),
     ),
     *of("objectives/lambdas.py", "cost", ("upper * (upper + 1) / 2", "upper * (upper - 1) / 2")),
-    *of("objectives/parametric.py", "regularised_risk", ("        away = theta - self._origin", "        away = theta")),
+    *of(
+        "objectives/parametric.py",
+        "regularised_risk",
+        ("away = theta - self._origin\n        return value", "away = theta\n        return value"),
+    ),
     *of("objectives/measured.py", "adarank", ("if turned else (1.0,)", "if not turned else (1.0,)")),
 ]
 
@@ -93,7 +97,6 @@ TRAINING = [
     *of(
         "training/run.py",
         "training combinators",
-        ("verdict.goodness > before.verdict.goodness", "verdict.goodness >= before.verdict.goodness"),
         ("now.stale < self.patience", "now.stale <= self.patience"),
         ("step=before + progress.step", "step=progress.step"),
         ("before + (parts - number) * progress.steps", "before + parts * progress.steps"),
@@ -102,16 +105,26 @@ TRAINING = [
         "training/run.py",
         "training",
         ("entries[recorder.beside(self.chain)] = now.state", "pass"),
-        ("entries[recorder.place] = trained", "pass"),
+        ("trained = entries[recorder.place] = now.result()", "trained = now.result()"),
     ),
     *of(
         "training/combinators.py",
         "training combinators",
-        ("patience is not None and number - best >= patience", "patience is not None and number - best > patience"),
-        ("return max(range(len(ends))", "return min(range(len(ends))"),
+        ("chosen_of(ends).best_number >= patience", "chosen_of(ends).best_number > patience"),
         ("run(ends[-1].iterate if ends else start, part)", "run(start, part)"),
         ("== self.part, 0.0, weights)", "== self.part, weights, 0.0)"),
         ("data.weights * (drawn == 0)", "data.weights * (drawn == 1)"),
+    ),
+    *of(
+        "training/selection.py",
+        "selection combinators",
+        ("len(shares) / (len(shares) - 1)", "1.0"),
+        ("difference <= MARGIN *", "difference < 2 * MARGIN *"),
+        ("if not verdict.goodness > self.best.goodness", "if not verdict.goodness >= self.best.goodness"),
+        ("[-WINDOW:]", "[-WINDOW - 1 :]"),
+        ("smooth.goodness > self.verdict.goodness", "smooth.goodness >= self.verdict.goodness"),
+        ("end - length + average(", "average("),
+        ("- ROUNDING * abs(sums.max())", ""),
     ),
     *of(
         "training/judge.py",

@@ -58,7 +58,7 @@ class Options:
         keep = tuple(name.strip() for name in (given["keep_columns"] or "").split(",") if name.strip())
         columns = Columns(given["query_column"], given["doc_column"], given["relevance_column"], features=features, keep=keep)
         keep_missing = given["missing"] is Missing.KEEP if "missing" in given else self.keep_missing
-        return ReadOptions(keep_missing, given.get("features"), columns=columns, verify=True, threads=arguments.get("threads"))
+        return ReadOptions(keep_missing, given.get("features"), columns=columns, threads=arguments.get("threads"))
 
 
 class LogOptions(Options):

@@ -5,6 +5,7 @@ the end by the finished model, and the checkpoint removed; a run that is broken 
 """
 
 import inspect
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -289,6 +290,8 @@ class Job:
         for each in goal.constraints:
             table.row(str(each), *(f"{part[str(each)]:.4f}" for part in training["constraints"].values()), repr(each))
         show(table)
+        if self.ranker.selection_.chosen is not None:
+            say(f"{self.ranker.selection_}")
         say(f"{path}: {model.scorer.kind} model of {model.scorer.n_features:,} features")
 
 
@@ -307,4 +310,4 @@ def _no_worse(model: "Model", earlier: "Model", goal: "Goal") -> bool:
 def _missed(model: "Model", goal: "Goal") -> float:
     """By how much a model misses the constraints on the training data, each as a share of its level."""
     reached = model.training.get("constraints", {}).get("value", {})
-    return float(sum(each.shortfall(reached[str(each)]) for each in goal.constraints if str(each) in reached))
+    return math.fsum(each.shortfall(reached[str(each)]) for each in goal.constraints if str(each) in reached)

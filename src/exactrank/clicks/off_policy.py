@@ -187,7 +187,7 @@ class _Counted:
         self.clicks = float(clicks.sum())
         if self.clicks == 0:
             raise DataError("no document of the data was clicked, so there is nothing to estimate from; give a larger log")
-        self.effective_sample_size = float((clicks * weight).sum() ** 2 / (clicks * weight**2).sum())
+        self.effective_sample_size = float(np.square((clicks * weight).sum()) / (clicks * weight**2).sum())
         self.clipped = float(clicks[theta < clip].sum() / self.clicks)
 
 

@@ -29,6 +29,7 @@ ratio here is that of Mantel & Haenszel (1959), which holds even with one impres
 All pairs of ranks give one curve by least squares of log theta, each weighted by a_jk a_kj / (a_jk + a_kj).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,8 +37,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from exactrank.arrays import Floats, Rows
-from exactrank.clicks.log import Cells
+from exactrank.clicks.log import Cells, sums_of
 from exactrank.errors import DataError
+from exactrank.numerics import eigh, exp, log, log1p, matmul, norm, solve
 
 CYCLES, TOLERANCE, LEAST = 1000, 1e-7, 1e-12
 SPREADS = np.linspace(0.0, 2.0, 101)  #: the tau that are looked at
@@ -108,8 +110,8 @@ def em(seen: Seen, start: Floats | None = None) -> tuple[Floats, list[float]]:
         once = _step(seen, both)
         twice = _step(seen, once)
         first, change = once - both, (twice - once) - (once - both)
-        length = np.linalg.norm(first) / max(float(np.linalg.norm(change)), LEAST)
-        leapt = _step(seen, np.clip(both + 2 * length * first + length**2 * change, LEAST, 1.0))
+        length = norm(first) / max(norm(change), LEAST)
+        leapt = _step(seen, np.clip(both + 2 * length * first + length * length * change, LEAST, 1.0))
         kept, value = max(((each, likelihood(seen, each)) for each in (twice, leapt)), key=lambda pair: pair[1])
         history.append(value)
         moved, both = np.abs(kept - both)[: len(theta)].max(), kept
@@ -120,21 +122,17 @@ def em(seen: Seen, start: Floats | None = None) -> tuple[Floats, list[float]]:
 
 def shrunk(seen: Seen, both: Floats) -> Floats:
     """(4): the propensity of each rank relative to the first one, from theta and gamma as EM found them."""
-    depth, found = np.log(seen.ranks[1:] / seen.ranks[0]), np.log(both[1 : len(seen.ranks)] / both[0])
-    precision = _information(seen, both)[1:, 1:]
-
-    def at(tau: float) -> tuple[float, Floats]:
-        """The logarithm of tau's restricted likelihood, and log theta with it."""
-        wider = np.eye(len(depth)) + tau**2 * precision
-        sure = np.linalg.solve(wider, precision)  # the inverse of the variance of what was found
-        weight = max(float(depth @ sure @ depth), LEAST)
-        power = depth * float(depth @ sure @ found) / weight
-        rest = sure @ (found - power)
-        unlikely = float(np.linalg.slogdet(wider)[1] + np.log(weight) + (found - power) @ rest)
-        return -unlikely / 2, power + tau**2 * rest
-
-    likely, curves = map(np.array, zip(*map(at, SPREADS), strict=True))
-    return np.append(1.0, np.exp(np.average(curves, axis=0, weights=np.exp(likely - likely.max()))))
+    information, axes = eigh(_information(seen, both)[1:, 1:])
+    precision = np.maximum(information, 0.0)  # along these axes the errors of EM's answer do not depend on each other
+    depth, answer = (matmul(axes, log(ratio)) for ratio in (seen.ranks[1:] / seen.ranks[0], both[1 : len(seen.ranks)] / both[0]))
+    variance = SPREADS[:, np.newaxis] ** 2  # from here on a row for each tau
+    certainty = precision / (1 + variance * precision)  # the inverse of the variance of the answer about the power
+    weight = np.maximum(np.sum(certainty * depth**2, axis=1), LEAST)
+    power = (np.sum(certainty * depth * answer, axis=1) / weight)[:, np.newaxis] * depth
+    rest = answer - power
+    unlikely = np.sum(log1p(variance * precision) + certainty * rest**2, axis=1) + log(weight)  # -2 log of the restricted likelihood
+    curve = np.average(power + variance * certainty * rest, axis=0, weights=exp((unlikely.min() - unlikely) / 2))
+    return np.append(1.0, exp(matmul(curve, axes)))
 
 
 def _information(seen: Seen, both: Floats) -> Floats:
@@ -142,9 +140,21 @@ def _information(seen: Seen, both: Floats) -> Floats:
     count = len(seen.ranks)
     chance = both[:count][seen.rank] * both[count:][seen.pair]
     each = seen.impressions * chance / np.maximum(1 - chance, 1 / (seen.impressions + 1))  # n impressions cannot make surer than that
-    cross = coo_array((each, (seen.rank, seen.pair)), (count, len(both) - count)).tocsr()
     by_pair = np.maximum(np.bincount(seen.pair, each, len(both) - count), LEAST)
-    return np.asarray(np.diag(np.bincount(seen.rank, each, count)) - (cross.multiply(1 / by_pair) @ cross.T).toarray())
+    matrix = np.diag(sums_of(seen.rank, each - each * each / by_pair[seen.pair], count))
+    for i, j in _compared(seen):
+        shared = np.bincount(seen.rank[i] * count + seen.rank[j], each[i] * each[j] / by_pair[seen.pair[i]], count * count)
+        matrix -= shared.reshape(count, count) + shared.reshape(count, count).T
+    return matrix
+
+
+def _compared(seen: Seen) -> Iterator[tuple[Rows, Rows]]:
+    """Cells of the same pair at two ranks, the second of which is deeper: first all neighbours, then those one further apart, and so on."""
+    for apart in range(1, len(seen.ranks)):  # cells are sorted by pair and rank
+        i = np.flatnonzero(seen.pair[apart:] == seen.pair[:-apart])
+        if len(i) == 0:
+            return
+        yield i, i + apart
 
 
 def _step(seen: Seen, both: Floats) -> Floats:
@@ -161,27 +171,23 @@ def _step(seen: Seen, both: Floats) -> Floats:
 def likelihood(seen: Seen, both: Floats) -> float:
     """The logarithm of the likelihood of (1)."""
     chance = both[: len(seen.ranks)][seen.rank] * both[len(seen.ranks) :][seen.pair]
-    missed = (seen.impressions - seen.clicks) * np.log(np.maximum(1 - chance, LEAST))
-    return float(np.sum(seen.clicks * np.log(np.maximum(chance, LEAST)) + missed))
+    missed = (seen.impressions - seen.clicks) * log(np.maximum(1 - chance, LEAST))
+    return float(np.sum(seen.clicks * log(np.maximum(chance, LEAST)) + missed))
 
 
 def harvest(seen: Seen) -> Floats:
     """(5) and the least squares of all pairs of ranks: the propensity of each rank, NaN where no clicks compare it with the first."""
     count = len(seen.ranks)
     a = np.zeros((count, count))
-    for apart in range(1, count):  # cells are sorted by pair and rank
-        i = np.flatnonzero(seen.pair[apart:] == seen.pair[:-apart])
-        if len(i) == 0:
-            break
-        j = i + apart
+    for i, j in _compared(seen):
         total = np.maximum(seen.impressions[i] + seen.impressions[j], LEAST)
         for up, down in ((i, j), (j, i)):
             terms = seen.clicks[up] * seen.impressions[down] / total
             a += np.bincount(seen.rank[up] * count + seen.rank[down], terms, count * count).reshape(count, count)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.nan_to_num(a * a.T / (a + a.T))
-        ratio = np.where(weight > 0, np.log(a) - np.log(a.T), 0.0)
+        ratio = np.where(weight > 0, log(a) - log(a.T), 0.0)
     laplacian = np.diag(weight.sum(axis=1)) - weight
-    found = np.linalg.lstsq(laplacian[1:, 1:], (weight * ratio).sum(axis=1)[1:], rcond=None)[0]
+    theta = np.append(1.0, exp(solve(laplacian[1:, 1:], (weight * ratio).sum(axis=1)[1:])))
     part = connected_components(weight > 0, directed=False)[1]
-    return np.where(part == part[0], np.exp(np.append(0.0, found)), np.nan)
+    return np.where(part == part[0], theta, np.nan)

@@ -21,7 +21,9 @@ from exactrank.arrays import Floats, Rows
 from exactrank.clicks.log import Clicks
 from exactrank.clicks.position_based import em, harvest, seen_at_several, shrunk
 from exactrank.clicks.reading_down import cascade, check_cascade, dbn
+from exactrank.data.repeated import repeated_places
 from exactrank.errors import DataError
+from exactrank.numerics import power as power_of
 from exactrank.pictures import COLOURS, Pictured
 from exactrank.table import Shown, Values
 from exactrank.text import did_you_mean
@@ -145,7 +147,7 @@ def known(numbers: Given, ranks: Rows) -> Propensities:
         if power is None:
             ways = ", ".join([*METHODS, "1/k", "1/k^0.7"])
             raise DataError(f"{numbers!r} is no way to propensities{did_you_mean(numbers, METHODS)}; use one of {ways}, or give numbers")
-        return Propensities("given", ranks, (ranks ** -float(power[1] or 1)).astype(np.float64))
+        return Propensities("given", ranks, power_of(ranks, -float(power[1] or 1)))
     by_rank = dict(numbers) if isinstance(numbers, Mapping) else dict(enumerate(np.asarray(numbers).tolist(), 1))
     try:
         found = np.array(sorted(by_rank), np.int64), np.array([by_rank[k] for k in sorted(by_rank)], np.float64)
@@ -161,11 +163,15 @@ def read_propensities(path: str | os.PathLike[str]) -> Propensities:
     try:
         text = Path(path).read_text("utf-8")
         rows = json.loads(text)["propensities"] if text.lstrip().startswith("{") else list(csv.DictReader(text.splitlines()))
-        by_rank = {int(row["rank"]): float(row["propensity"]) for row in rows}
+        numbers = [(int(row["rank"]), float(row["propensity"])) for row in rows]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         expected = "give CSV with the columns rank and propensity, or what exactrank generate or clicks printed with --json"
         raise DataError(f"{path} does not hold a propensity for each rank; {expected}") from None
+    if (places := repeated_places(rank for rank, _ in numbers)) is not None:
+        raise DataError(
+            f"{path}: the entries {places[0]} and {places[1]} (from 0) are both of rank {numbers[places[0]][0]}; remove one of them"
+        )
     try:
-        return known(by_rank, np.empty(0, np.int64))
+        return known(dict(numbers), np.empty(0, np.int64))
     except DataError as error:
         raise DataError(f"{path}: {error}") from None

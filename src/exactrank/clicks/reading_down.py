@@ -19,6 +19,7 @@ import numpy as np
 from exactrank.arrays import Floats, Rows
 from exactrank.clicks.log import Clicks, lists_of
 from exactrank.errors import DataError
+from exactrank.numerics import exp, log as logarithm
 
 
 def cascade(log: Clicks, weights: Floats) -> Floats:
@@ -41,8 +42,8 @@ def dbn(log: Clicks, weights: Floats) -> Floats:
     pair = cells.pair[cells.cell]
     shown, final = (np.bincount(pair, weights * chosen, len(cells.query)) for chosen in (looked, last))
     ended = np.divide(final, shown, out=np.zeros_like(final), where=shown > 0)  # a s, where the clicks cancel
-    going_on = np.log(np.maximum(1 - ended[pair], np.finfo(float).tiny))
-    return _by_rank(log, np.exp(_running(going_on, starts) - going_on), weights)
+    going_on = logarithm(np.maximum(1 - ended[pair], np.finfo(float).tiny))
+    return _by_rank(log, exp(_running(going_on, starts) - going_on), weights)
 
 
 def check_cascade(log: Clicks) -> None:

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from exactrank import numerics
 from exactrank.arrays import Floats, PerDocument
 from exactrank.clicks.log import Clicks, coded
 from exactrank.clicks.propensities import Given, Propensities, known
@@ -66,7 +67,7 @@ def simulate_clicks(
         rng = np.random.default_rng([seed, 1, q])
         own = live[rng.integers(0, rankers, sessions)][:, rows]
         spread = np.maximum(own.std(axis=1, keepdims=True), 1e-9)
-        order = np.argsort(-(own / spread + jitter * rng.standard_normal(own.shape)), axis=1, kind="stable")[:, :depth]
+        order = np.argsort(-(own / spread + jitter * numerics.standard_normal(rng, own.shape)), axis=1, kind="stable")[:, :depth]
         pages.append(_clicked(rows[order], relevance, theta, model, rng))
     row, rank, clicked, examined = (np.concatenate(parts) for parts in zip(*pages, strict=True))
     total = np.maximum(np.bincount(rank), 1)
@@ -82,11 +83,11 @@ def _live(data: RankingData, rankers: int, seed: int) -> Floats:
     X = np.nan_to_num((data.X - np.nanmean(data.X, axis=0)) / np.maximum(np.nanstd(data.X, axis=0), 1e-9)).astype(np.float64)
 
     def unit(vector: Floats) -> Floats:
-        return vector / max(float(np.linalg.norm(vector)), 1e-9)
+        return vector / max(numerics.norm(vector), 1e-9)
 
-    right = unit(np.einsum("ij,i->j", X, data.y - data.y.mean()))
-    shared, own = unit(rng.standard_normal(X.shape[1])), rng.standard_normal((rankers, X.shape[1]))
-    return np.stack([np.einsum("ij,j->i", X, right + shared + 0.5 * unit(each)) for each in own])
+    right = unit(numerics.matmul(data.y - data.y.mean(), X))
+    shared, *own = map(unit, numerics.standard_normal(rng, (1 + rankers, X.shape[1])))
+    return np.stack([numerics.matmul(X, right + shared + 0.5 * each) for each in own])
 
 
 Pages = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_], Floats]

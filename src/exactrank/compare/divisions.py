@@ -38,7 +38,7 @@ class Part:
 
     def read(self, *, features: bool = True) -> RankingData:
         """The documents of these queries; without ``features``, of which no copy is made then, they have ids, grades and weights."""
-        data = read(self.path, verify=False)
+        data = read(self.path, verify=features)
         if not features:
             nothing = np.empty((data.n_documents, 0), np.float32)
             data = replace(data, X=nothing, feature_names=(), offset=None, docid=None, comment=None, levels={})

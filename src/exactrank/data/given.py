@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exactrank import _core
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
 from exactrank.data.immutable import immutable, is_immutable, sealed
 from exactrank.data.text_column import rows_of
 from exactrank.errors import DataError
-from exactrank.threads import thread_count
+
+CELLS_AT_ONCE = 1 << 18
 
 
 def matrix_of(given: Any, rows: int) -> tuple[npt.NDArray[Any], Matrix]:
@@ -25,7 +25,7 @@ def matrix_of(given: Any, rows: int) -> tuple[npt.NDArray[Any], Matrix]:
         given = np.empty((rows, 0), np.float32)
     if hasattr(given, "toarray"):
         given = sealed(given.toarray())
-    table = array_of(given)
+    table = array_of(masked_as_missing(given))
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise DataError(f"X must be a table of numbers, documents x features; got shape {table.shape} of {table.dtype}")
     if len(table) != rows:
@@ -41,12 +41,17 @@ def matrix_of(given: Any, rows: int) -> tuple[npt.NDArray[Any], Matrix]:
 
 def infinite_cell(X: Matrix) -> tuple[int, int] | None:
     """The first infinite value of a matrix in C order: its row and its column."""
-    at = _core.summarise_columns(X, thread_count(None))[3] if X.size else -1
-    return None if at < 0 else divmod(at, X.shape[1])
+    values = X.reshape(-1)
+    for first in range(0, len(values), CELLS_AT_ONCE):
+        infinite = np.isinf(values[first : first + CELLS_AT_ONCE])
+        if infinite.any():
+            return divmod(first + int(infinite.argmax()), int(X.shape[1]))
+    return None
 
 
 def numbers_of(name: str, values: npt.ArrayLike, count: int | None = None) -> PerDocument:
     """``values`` as the grades ``y`` or as weights, once there are as many as there must be and each is in order."""
+    values = unmasked(values, name)
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -97,14 +102,14 @@ def grouping(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, rows: int) 
             "give either qid (one query id per row) or group (the size of each query), not " + ("both" if group is not None else "neither")
         )
     if qid is not None:
-        ids = array_of(qid)
+        ids = array_of(qid, "qid")
         if ids.ndim != 1 or len(ids) != rows:
             raise DataError(f"qid has shape {ids.shape} but y has {rows} rows; give one query id per row")
         missing = missing_ids(ids)
         if len(missing):
             raise DataError(f"query id of row {missing[0]} is missing ({ids[missing[0]]}); give every row a query id")
         return group_rows(ids)
-    sizes = array_of(group)
+    sizes = array_of(group, "group")
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
         raise DataError(f"group must be a list of whole sizes that fit 64 bits, got {sizes.dtype} of shape {sizes.shape}")
     indptr = boundaries(sizes, rows)
@@ -156,9 +161,30 @@ def missing_ids(ids: Ids) -> Rows:
     return np.flatnonzero(ids != ids) if ids.dtype.kind in "fcmM" else np.empty(0, np.int64)
 
 
-def array_of(values: Any) -> npt.NDArray[Any]:
+def array_of(values: Any, name: str = "the array") -> npt.NDArray[Any]:
     """The values as an array; lists of unequal length become an empty one of objects, which no check lets pass."""
+    values = unmasked(values, name)
     try:
         return np.asarray(values)
     except ValueError:
         return np.empty(0, object)
+
+
+def masked_as_missing(values: Any) -> Any:
+    """Features, with NaN for those that are masked in an array of `numpy.ma`.
+
+    >>> masked_as_missing(np.ma.masked_array([[1, 2]], [[False, True]])).tolist()
+    [[1.0, nan]]
+    """
+    if not isinstance(values, np.ma.MaskedArray) or not np.ma.is_masked(values):
+        return values
+    kind = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
+    return np.where(np.ma.getmaskarray(values), np.nan, values.data).astype(kind)
+
+
+def unmasked(values: Any, name: str) -> Any:
+    """``values``, of which there is one for each row and so none may be masked; ``name`` is what they are called in the error."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        place = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(values))[0]))
+        raise DataError(f"{name}[{place}] is masked; drop the row, or give it a value")
+    return values

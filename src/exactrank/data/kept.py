@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerDocument, Rows
+from exactrank.data.given import unmasked
 from exactrank.data.immutable import immutable
 from exactrank.data.text_column import rows_of
 from exactrank.errors import DataError
@@ -23,8 +24,9 @@ def checked_kept(kept: Mapping[str, npt.ArrayLike], documents: int, features: Se
     """
     found: dict[str, PerDocument] = {}
     for name, given in kept.items():
+        plain = unmasked(given, name)
         try:
-            values = np.asarray(given, np.float64)
+            values = np.asarray(plain, np.float64)
         except (TypeError, ValueError) as error:
             raise DataError(f"column {name!r} must hold numbers: {error}") from None
         if not isinstance(name, str) or not name or name in features:

@@ -12,6 +12,7 @@ on threads. With more than four million cells, a sample of queries is examined f
 2,000 there is left as it is.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -142,7 +143,7 @@ class Column:
             return
         low, lower, middle, upper, high = np.quantile(known, [0, 0.25, 0.5, 0.75, 1])
         for centre, spread in ((low / 2 + high / 2, high - low), (middle, upper - lower)):
-            step = max(2.0 ** (np.floor(np.log2(spread)) - 2) if spread > 0 else 0.0, float(np.spacing(abs(centre))))
+            step = max(math.ldexp(0.25, math.frexp(spread)[1] - 1) if spread > 0 else 0.0, float(np.spacing(abs(centre))))
             offset = float(np.round(centre / step) * step)
             distance = np.abs(known - offset)
             if NEARER * np.median(distance) <= np.median(np.abs(known)) and distance.max() < LARGEST:

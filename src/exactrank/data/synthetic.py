@@ -21,6 +21,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
+from exactrank.numerics import power, standard_normal
 from exactrank.threads import thread_count
 
 GRADE_RATIO = 0.4
@@ -73,8 +74,8 @@ class CubicPolynomial:
             yield Block(X[rows], np.searchsorted(self._cuts, goodness[rows]).astype(np.float64), qid[rows] + 1, ids)
 
     def _drawn(self, rng: np.random.Generator, count: int) -> tuple[Matrix, PerDocument]:
-        X = rng.standard_normal((count, self.features), dtype=np.float32)
-        noise = self.noise * rng.standard_normal(count)
+        X = standard_normal(rng, (count, self.features)).astype(np.float32)
+        noise = self.noise * standard_normal(rng, count)
         return X, _core.cubic(X, self._coefficients, thread_count(self.threads)) + noise
 
     @cached_property
@@ -86,8 +87,8 @@ class CubicPolynomial:
         rng = np.random.default_rng([self.seed, 0])
         d = self.features
         degree = np.concatenate([[1, *(g for j in range(i + 1) for g in [2] + [3] * (j + 1))] for i in range(d)])
-        raw = rng.standard_normal(_core.cubic_terms(d))
-        sample = np.random.default_rng([self.seed, 3]).standard_normal((SAMPLE // 10, d), dtype=np.float32)
+        raw = standard_normal(rng, _core.cubic_terms(d))
+        sample = standard_normal(np.random.default_rng([self.seed, 3]), (SAMPLE // 10, d)).astype(np.float32)
         for g in (1, 2, 3):
             part = np.where(degree == g, raw, 0.0)
             raw[degree == g] /= _core.cubic(sample, part, thread_count(self.threads)).std() * np.sqrt(3)
@@ -95,6 +96,6 @@ class CubicPolynomial:
 
     @cached_property
     def _cuts(self) -> PerDocument:
-        share = GRADE_RATIO ** np.arange(self.grades)
+        share = power(GRADE_RATIO, np.arange(self.grades))
         _, goodness = self._drawn(np.random.default_rng([self.seed, 1]), SAMPLE)
         return np.asarray(np.quantile(goodness, np.cumsum(share / share.sum())[:-1]))

@@ -7,6 +7,7 @@ Both score the same documents. An engine that adds up in single precision rounds
 so a document that differs by more took another branch of a tree, or its values are filled or cut in another way.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from exactrank.export.target import Export, Rows
 from exactrank.measures.base import Measure
 from exactrank.measures.goal import parse_goal
 from exactrank.measures.parse import parse_measure
+from exactrank.numerics import matmul
 
 TOP = 10  #: documents whose order is compared
 
@@ -63,13 +65,14 @@ def checked(export: Export, data: RankingData, measure: str | Measure | None, th
 
 def _rounding(terms: Plain, rows: Rows, eps: float) -> PerDocument:
     """The right side of (1) for each document."""
-    count, size = len(terms.trees) + 4, np.full(len(rows), abs(terms.constant) + sum(np.abs(tree.leaf).max() for tree in terms.trees))
+    count, largest = len(terms.trees) + 4, math.fsum(np.abs(tree.leaf).max() for tree in terms.trees)
+    size = np.full(len(rows), abs(terms.constant) + largest)
     known = np.abs(np.where(np.isnan(rows), terms.fill, rows))
     if terms.linear is not None:
-        count, size = count + rows.shape[1], size + known @ np.abs(terms.linear)
+        count, size = count + rows.shape[1], size + matmul(known, np.abs(terms.linear))
     if terms.units is not None:  # tanh has a slope of at most 1, so errors of its sum count once
-        within = known @ np.abs(terms.units.weights).T + np.abs(terms.units.bias)
-        count, size = count + rows.shape[1] + len(terms.units.output), size + (within + 1) @ np.abs(terms.units.output)
+        within = matmul(known, np.abs(terms.units.weights).T) + np.abs(terms.units.bias)
+        count, size = count + rows.shape[1] + len(terms.units.output), size + matmul(within + 1, np.abs(terms.units.output))
     deep = sum(net.rounding(np.where(np.isnan(rows), terms.fill, rows), eps) for net in terms.nets)
     return np.asarray(count * eps * size + deep)
 

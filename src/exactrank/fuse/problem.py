@@ -18,6 +18,7 @@ With the jumps of all queries in order of their points, (4) is a running sum for
 training fold costs only one pass over the jumps. With constraints on other measures f is that of `exactrank.objectives.constrained`.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +27,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 import numpy.typing as npt
 
-from exactrank import _core
+from exactrank import _core, numerics
 from exactrank.arrays import PerDocument, PerQuery, Rows
 from exactrank.data.ranking_data import RankingData
 from exactrank.fuse.normalise import Retrieved, SystemScores
@@ -62,7 +63,7 @@ def halves(cell: Cell) -> list[Cell]:
     >>> [half.tolist() for half in halves(np.eye(2))]
     [[[1.0, 0.0], [0.5, 0.5]], [[0.5, 0.5], [0.0, 1.0]]]
     """
-    i, j = max(combinations(range(len(cell)), 2), key=lambda edge: float(np.linalg.norm(cell[edge[0]] - cell[edge[1]])))
+    i, j = max(combinations(range(len(cell)), 2), key=lambda edge: numerics.norm(cell[edge[0]] - cell[edge[1]]))
     parts = cell.copy(), cell.copy()
     parts[0][j] = parts[1][i] = (cell[i] + cell[j]) / 2
     return list(parts)
@@ -153,7 +154,7 @@ class Problem:
 
     def value(self, weights: Weights, query_weight: PerQuery) -> float:
         """The measure's mean over queries; where ``limits`` are missed, minus the shortfall."""
-        missed = float(sum(each.shortfall(other.value(weights, query_weight)) for other, each in self.limits))
+        missed = math.fsum(each.shortfall(other.value(weights, query_weight)) for other, each in self.limits)
         return -missed if missed > 0 else mean_over_queries(self.per_query(weights), query_weight)
 
     def ray(self, start: Weights, end: Weights) -> tuple[PerDocument, PerDocument]:
@@ -230,7 +231,7 @@ class QuerySteps(Segment):
         """Each query's share of the mean, 0 where it is skipped, and the mean at ``start``."""
         counted = np.where(np.isnan(self.here), 0.0, query_weight)
         share = counted / counted.sum()
-        return share, float(np.nan_to_num(self.here) @ share)
+        return share, numerics.dot(np.nan_to_num(self.here), share)
 
 
 def best_weights(segments: Iterable[QuerySteps], query_weights: Sequence[PerQuery], threads: int | None) -> list[Weights]:

@@ -32,6 +32,7 @@ from exactrank.fuse.normalise import normalised
 from exactrank.fuse.problem import Problem, QuerySteps, Weights, best_weights
 from exactrank.fuse.search import coordinate
 from exactrank.measures.bound import mean_over_queries
+from exactrank.numerics import matmul
 
 LEVEL = 0.95
 Draws = npt.NDArray[np.float64]  #: draws x queries: how often each query was drawn
@@ -88,7 +89,7 @@ def means(rows: Mapping[str, PerQuery], weight: PerQuery, draws: Draws) -> dict[
         per_query = np.stack(list(rows.values()))
         counted = np.where(np.isnan(per_query), 0.0, weight)
         with np.errstate(invalid="ignore"):
-            sums, counts = (np.einsum("bq,rq->br", draws, each) for each in (np.nan_to_num(per_query) * counted, counted))
+            sums, counts = (matmul(draws, each.T) for each in (np.nan_to_num(per_query) * counted, counted))
             intervals = middle_of(sums / counts)
     return {name: (mean_over_queries(rows[name], weight), interval) for name, interval in zip(rows, intervals, strict=True)}
 

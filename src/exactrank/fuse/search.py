@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from exactrank import numerics
 from exactrank.arrays import PerQuery, Rows
 from exactrank.fuse.problem import Problem, QuerySteps, Sweep, Weights, all_weights, best_weights
 from exactrank.objectives.step_function import SAME_VALUE
@@ -53,8 +54,8 @@ def _searched(problem: Problem, query_weights: Sequence[PerQuery], seed: int) ->
         steps = (QuerySteps.of(problem, start, end) for start, end in fan(problem))  # one segment at a time: jumps take room
         spread = best_weights(steps, query_weights, problem.threads)
         return [ascended(problem, start, weight) for start, weight in zip(spread, query_weights, strict=True)]
-    random = np.random.default_rng([seed, 1]).dirichlet(np.ones(problem.systems), STARTS - 1)
-    starts = [np.full(problem.systems, 1 / problem.systems), *random]
+    drawn = numerics.standard_exponential(np.random.default_rng([seed, 1]), (STARTS - 1, problem.systems))
+    starts = [np.full(problem.systems, 1 / problem.systems), *(drawn / drawn.sum(axis=1, keepdims=True))]  # evenly drawn of all weights
     found = []
     for query_weight in query_weights:
         ends = [ascended(problem, start, query_weight) for start in starts]

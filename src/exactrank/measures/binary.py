@@ -22,6 +22,7 @@ from exactrank.arrays import PerDocument
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.families import Cascade, Positional, mirrored
+from exactrank.numerics import power
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +98,7 @@ class RBP(Binary, Positional):
             raise MeasureError(f"RBP: p must lie between 0 and 1, got {self.p}")
 
     def discounts(self, n: int) -> PerDocument:
-        return np.asarray((1 - self.p) * self.p ** np.arange(n), np.float64)
+        return (1 - self.p) * power(self.p, np.arange(n))
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Ids, PerDocument, PerQuery
+from exactrank.data.given import unmasked
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Engine, LocalEngine, Partitioned, partitioned, scored
 from exactrank.engine.partitions import Shards
@@ -18,6 +19,7 @@ from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of
 from exactrank.measures.goal import parse_goal
 from exactrank.measures.parse import find_preset
+from exactrank.numerics import matmul
 from exactrank.table import Shown, Table, Values
 
 if TYPE_CHECKING:
@@ -191,6 +193,7 @@ def counts_all(preset: str | None, complete: bool | None) -> bool:
 
 def checked_scores(data: RankingData, scores: npt.ArrayLike, name: str = "scores") -> PerDocument:
     """``scores`` as doubles, after a check that there is one per document."""
+    scores = unmasked(scores, name)
     try:
         checked = np.ascontiguousarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -219,7 +222,7 @@ def bootstrap_intervals(
         places = rng.integers(0, queries, size=(rows, queries)) + queries * np.arange(rows)[:, None]
         times = np.bincount(places.ravel(), minlength=rows * queries).reshape(rows, queries).astype(np.float64)  # drawn, each query
         with np.errstate(invalid="ignore", divide="ignore"):
-            means.append(np.einsum("mq,rq->mr", sums, times) / np.einsum("mq,rq->mr", counted, times))
+            means.append(np.stack([matmul(times, own) / matmul(times, share) for own, share in zip(sums, counted, strict=True)]))
     tail = (1 - level) / 2
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)  # every query skipped: the ends are NaN, as the mean is

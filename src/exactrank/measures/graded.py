@@ -26,6 +26,7 @@ from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.errors import DataError, MeasureError
 from exactrank.measures.families import Cascade, Positional
+from exactrank.numerics import exp2, log2
 
 GainTable = tuple[tuple[float, float], ...]
 DiscountTable = tuple[float, ...]
@@ -76,7 +77,7 @@ class DCG(Positional):
     def usefulness(self, y: PerDocument) -> PerDocument:
         if isinstance(self.gain, str):
             above = np.maximum(y, 0.0)
-            return np.exp2(above) - 1 if self.gain == "exp2" else above
+            return exp2(above) - 1 if self.gain == "exp2" else above
         grades, values = np.array(self.gain).T
         at = np.minimum(np.searchsorted(grades, y), len(grades) - 1)
         unknown = np.flatnonzero(grades[at] != y)
@@ -88,7 +89,7 @@ class DCG(Positional):
         if not isinstance(self.discount, str):
             return np.pad(np.array(self.discount[:n]), (0, max(0, n - len(self.discount))))
         ranks = np.arange(1, n + 1, dtype=np.float64)
-        return 1 / np.log2(1 + ranks) if self.discount == "log2" else 1 / np.log2(np.maximum(ranks, 2))
+        return 1 / log2(1 + ranks) if self.discount == "log2" else 1 / log2(np.maximum(ranks, 2))
 
 
 def _frozen(given: Any, by_grade: bool, refusal: str) -> GainTable | DiscountTable:
@@ -147,7 +148,7 @@ class ERR(Cascade):
         return _core.Gain("stopping", self.max_grade)
 
     def usefulness(self, y: PerDocument) -> PerDocument:
-        return np.asarray((np.exp2(np.maximum(y, 0)) - 1) / 2**self.max_grade)
+        return np.asarray((exp2(np.maximum(y, 0)) - 1) / exp2(self.max_grade))
 
     def discounts(self, n: int) -> PerDocument:
         return 1 / np.arange(1, n + 1)

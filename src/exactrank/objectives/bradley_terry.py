@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -30,6 +29,7 @@ from exactrank.data.preferences import Preferences
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, SettingError
 from exactrank.measures.base import Measure
+from exactrank.numerics import cholesky, exp, log1p, solve_lower
 from exactrank.table import Shown, Values
 
 STEPS = 100  #: of Newton's method; it takes about ten
@@ -82,7 +82,7 @@ def bradley_terry(data: RankingData, *, prior: float = 0.1, scale: float = 4.0) 
         raise DataError("the data has no pairs to make grades of; give it some with xr.with_pairs or xr.read_pairs")
     contest = _Contest.of(data, data.preferences, prior)
     strength = contest.fitted()
-    judged = replace(data, y=scale / (1 + np.exp(-strength)), preferences=None)
+    judged = replace(data, y=scale / (1 + exp(-strength)), preferences=None)
     return Strengths(judged, data.ungrouped(strength), contest)
 
 
@@ -135,14 +135,14 @@ class _Contest:
         for rows, own in zip((rows for rows in members if len(rows) > 1), pairs, strict=True):
             place[rows] = np.arange(len(rows))
             dense = np.diag(curvature[rows])
-            np.subtract.at(dense, tuple(np.sort([place[self.better[own]], place[self.worse[own]]], axis=0)), pull[own])
-            variance[rows] = np.diag(dpotri(dpotrf(dense, overwrite_a=True)[0], overwrite_c=True)[0])  # reads the upper half
+            lower, upper = np.sort([place[self.better[own]], place[self.worse[own]]], axis=0)
+            np.subtract.at(dense, (upper, lower), pull[own])  # the lower half, which is all that is read
+            variance[rows] = (solve_lower(cholesky(dense), np.eye(len(rows))) ** 2).sum(axis=0)
         return np.sqrt(variance)
 
     def _odds(self, s: PerDocument) -> tuple[PerDocument, PerDocument]:
         """The slope and the curvature of each pair: its weight times the probability of the other order, and that times its own."""
-        with np.errstate(over="ignore"):
-            other = 1 / (1 + np.exp(s[self.better] - s[self.worse]))
+        other = 1 / (1 + exp(s[self.better] - s[self.worse]))
         return self.weight * other, self.weight * other * (1 - other)
 
     def _sums(self, better: PerDocument, worse: PerDocument) -> PerDocument:
@@ -157,7 +157,7 @@ class _Contest:
         ahead = left / diagonal
         size = first = self._totals(left * ahead)
         for _ in range(10 * len(slope)):
-            open_ = size > SOLVED**2 * first
+            open_ = size > SOLVED * SOLVED * first
             if not open_.any():
                 break
             bent = diagonal * ahead - self._sums(pull * ahead[self.worse], pull * ahead[self.better])
@@ -181,7 +181,8 @@ class _Contest:
 
     def _goodness(self, s: PerDocument) -> PerDocument:
         """(1) of each group."""
-        cost = self.weight * np.logaddexp(0, s[self.worse] - s[self.better])
+        behind = s[self.worse] - s[self.better]
+        cost = self.weight * (np.maximum(behind, 0.0) + log1p(exp(-np.abs(behind))))
         return -np.bincount(self.group[self.better], cost, int(self.group.max()) + 1) - self.prior / 2 * self._totals(s * s)
 
     def _totals(self, values: PerDocument) -> PerDocument:

@@ -78,7 +78,7 @@ class ConstrainedPlace:
 
     def __init__(self, place: Place | PartitionedPlace, others: Sequence[tuple[Place | PartitionedPlace, Constraint]]) -> None:
         self.theta, self.point = place.theta, place.point
-        missed = float(sum(each.shortfall(other.value) for other, each in others))
+        missed = math.fsum(each.shortfall(other.value) for other, each in others)
         self.value = -missed if missed > 0 else place.value
         self._place, self._others = place, others
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from exactrank import _core
-from exactrank.arrays import PerDocument
+from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import fold
@@ -20,6 +20,7 @@ from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import Positional
 from exactrank.measures.graded import DCG, NDCG
+from exactrank.numerics import exp
 from exactrank.objectives.bounded_gain import MOST, bounded, training_kernel
 from exactrank.objectives.exact_sums import weighed_mean
 from exactrank.objectives.score_space import read_measure
@@ -56,11 +57,15 @@ class ListNetLoss:
         starts = data.indptr[:-1]
         if self.target == "softmax":  # over e^y of the query's best document
             below = data.y - np.repeat(np.maximum.reduceat(data.y, starts), data.sizes)
-            mass = np.exp(below * (MOST / max(MOST, data.grade_range[1] - data.grade_range[0])))
+            mass = exp(below * (MOST / max(MOST, data.grade_range[1] - data.grade_range[0])))
         else:
             mass = DCG().usefulness(bounded(DCG(), data.y, data.grade_range[1])[1])
-        total = np.add.reduceat(mass, starts)
-        return _core.listnet(np.asarray(mass / np.repeat(np.where(total > 0, total, 1.0), data.sizes)))
+        return _core.listnet(_over_sums(mass, np.add.reduceat(mass, starts), data))
+
+
+def _over_sums(values: PerDocument, sums: PerQuery, data: RankingData) -> PerDocument:
+    """Return ``values`` divided by the number of their query, where that is above 0."""
+    return np.asarray(values / np.repeat(np.where(sums > 0, sums, 1.0), data.sizes))
 
 
 @dataclass(frozen=True)
@@ -151,8 +156,8 @@ class RankCosineLoss:
         # Taking off the least first makes equal values exactly 0 when centred.
         target = centred(target - np.repeat(np.minimum.reduceat(target, starts), data.sizes), data.indptr)
         if not self.consistent:
-            length = np.hypot.reduceat(target, starts)
-            target = np.asarray(target / np.repeat(np.where(length > 0, length, 1.0), data.sizes))
+            target = _over_sums(target, np.maximum.reduceat(np.abs(target), starts), data)  # so that squares neither overflow nor vanish
+            target = _over_sums(target, np.sqrt(np.add.reduceat(target**2, starts)), data)
         return _core.rank_cosine(target)
 
 

@@ -24,6 +24,7 @@ from exactrank.data.blocks import wide_blocks
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part, Partitioned, fold, in_parts
 from exactrank.errors import IncompatibleError, SettingError
+from exactrank.numerics import dot
 from exactrank.objectives.lambdas import FiniteDifference, LambdaRule
 from exactrank.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, PairHinge, RankCosineLoss, SmoothMeasure
 from exactrank.objectives.own_lambdas import DocumentForces, PairForces
@@ -75,7 +76,7 @@ class Posed:
         """(1) and its slope over some of the queries alone: an estimate of both."""
         value, slope = self._unpenalised(theta, queries)
         away = theta - self._origin
-        return value - self.l2 / 2 * float(away @ away), slope - self.l2 * away
+        return value - self.l2 / 2 * dot(away, away), slope - self.l2 * away
 
     def pass_over(self, theta: Theta, order: Numbers, rate: float) -> Theta:
         """Where theta comes to by a step of ``rate`` along the slope of one query after the other, which pulls towards 0."""
@@ -122,7 +123,7 @@ class Parametric(Posed):
         """(1) without its slope."""
         away = theta - self._origin
         values = np.concatenate([own for (own,) in fold(self._parts, self._asked("values", theta))])
-        return float(values.sum()) / self.parts - self.l2 / 2 * float(away @ away)
+        return float(values.sum()) / self.parts - self.l2 / 2 * dot(away, away)
 
     def value_and_slope(self, theta: Theta) -> tuple[float, Theta]:
         """(1) and its slope."""

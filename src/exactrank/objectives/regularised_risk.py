@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part, fold
+from exactrank.numerics import dot, matmul
 from exactrank.objectives.parametric import Numbers, Parametric
 from exactrank.objectives.score_space import Objective
 from exactrank.objectives.structured import Structured, TowardsRanking
@@ -76,7 +77,7 @@ class RegularisedRisk(Parametric):
         """The offsets and, a row each, the normals of (2) that touch at ``theta``, for the queries numbered ``parts``."""
         values, slopes = self.slopes_by_query(theta, parts)
         normals = slopes / -self.parts
-        return values / -self.parts - normals @ theta, normals
+        return values / -self.parts - matmul(normals, theta), normals
 
 
 class RampRisk(RegularisedRisk):
@@ -90,7 +91,7 @@ class RampRisk(RegularisedRisk):
         asked = _TopRankings(self.objective, self.architecture, theta, self._unit * self.parts, self.threads)
         blocks = [block for answer in fold(self._parts, asked) for block in answer]
         slope = np.sum(blocks, axis=0) / self.architecture.scale
-        value, (risk, risk_slope) = float(slope @ theta), self.risk(theta)
+        value, (risk, risk_slope) = dot(slope, theta), self.risk(theta)
         return (risk + value, risk_slope + slope), (value, slope)
 
     def convexified(self, theta: Theta) -> RegularisedRisk:

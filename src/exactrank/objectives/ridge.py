@@ -11,8 +11,7 @@ Many strengths at once come from one eigendecomposition, also without some queri
 
     v = sum_k a_k (a_k't) / (m_k + ridge),    (m_k, a_k) those of Z'WZ less Z_P'W_P Z_P,    t = Z'Wy less Z_P'W_P y_P    (3)
 
-with S that of all queries. Where features outnumber documents, z is replaced by its coordinates in the space that the documents span,
-which holds every solution.
+with S that of all queries. Where features outnumber documents, they come from that of BB', of which P's rows and columns are left out.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,8 +26,8 @@ from exactrank.data.folds import Dealt
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.room import room_for
 from exactrank.engine.engine import Part, fold
+from exactrank.numerics import eigh, gram, matmul, solve
 from exactrank.objectives.within_query import centred
-from exactrank.threads import one_blas_thread
 
 Floats = npt.NDArray[np.float64]
 QUERIES_AT_ONCE = 32  #: are centred
@@ -39,65 +38,70 @@ def ridge_weights(data: RankingData, ridge: float = 1e-3) -> Floats:
     if data.n_documents >= data.n_features:
         ((moments, target),) = _moments(data)
         unit = _unit(np.diag(moments))
-        return np.asarray(np.linalg.solve(moments / unit / unit[:, None] + ridge * np.eye(len(unit)), target / unit) / unit)
-    X, y, unit = _rows(data)
-    return np.asarray(X.T @ np.linalg.solve(X @ X.T + ridge * np.eye(len(X)), y) / unit)
+        return solve(moments / unit / unit[:, None] + ridge * np.eye(len(unit)), target / unit) / unit
+    B, y, unit = _rows(data)
+    return matmul(solve(gram(B.T) + ridge * np.eye(len(B)), y), B) / unit
 
 
 def ridge_paths(data: RankingData, ridges: Floats, folds: Dealt | None = None) -> Iterator[Floats]:
     """The weights (3) at each of ``ridges``, one row each: of all queries or, in turn, of all but those of each of ``folds``."""
-    axes = None if data.n_documents >= data.n_features else _axes(data)
-    each = _moments(data, axes, folds)
-    moments, target = (np.sum(sums, axis=0) for sums in zip(*each, strict=True))
-    unit = _unit(np.diag(moments)) if axes is None else np.ones(len(moments))
-    for less, off in each:
+    if data.n_documents < data.n_features:
+        yield from _paths_by_documents(data, ridges, folds)
+        return
+    parts = _moments(data, folds)
+    moments, target = (np.sum(sums, axis=0) for sums in zip(*parts, strict=True))
+    unit = _unit(np.diag(moments))
+    for less, off in parts:
         seen, known = (moments, target) if folds is None else (moments - less, target - off)
-        size, axis = np.linalg.eigh(seen / unit / unit[:, None])
-        along = axis.T @ (known / unit) / (np.maximum(size, 0.0) + ridges[:, None])
-        found = along @ axis.T / unit
-        yield found if axes is None else found @ axes.T
+        yield _path(seen / unit / unit[:, None], known / unit, ridges) / unit
 
 
-def _moments(data: RankingData, axes: Floats | None = None, folds: Dealt | None = None) -> list[tuple[Floats, Floats]]:
-    """X'WX and X'Wy, of the features or of their coordinates along ``axes``: of all queries, or of those of each of ``folds``."""
-    d = data.n_features if axes is None else axes.shape[1]
-    found = [(np.zeros((d, d)), np.zeros(d)) for _ in range(1 if folds is None else folds.folds)]
-    for answer in fold(data, partial(_moments_by_block, axes=axes, folds=folds)):
+def _paths_by_documents(data: RankingData, ridges: Floats, folds: Dealt | None) -> Iterator[Floats]:
+    """The same by the second form of (2)."""
+    B, y, unit = _rows(data)
+    products = gram(B.T)
+    dealt = np.repeat(np.zeros(data.n_queries, np.int64) - 1 if folds is None else folds.of(0, data.n_queries), data.sizes)
+    for fold_number in range(1 if folds is None else folds.folds):
+        rows = np.flatnonzero(dealt != fold_number)
+        yield matmul(_path(products[np.ix_(rows, rows)], y[rows], ridges), B[rows]) / unit
+
+
+def _path(moments: Floats, target: Floats, ridges: Floats) -> Floats:
+    """(moments + ridge I)^-1 target for each of ``ridges``, one row each."""
+    size, axes = eigh(moments)
+    return matmul(matmul(axes, target) / (np.maximum(size, 0.0) + ridges[:, None]), axes)
+
+
+def _moments(data: RankingData, folds: Dealt | None = None) -> list[tuple[Floats, Floats]]:
+    """X'WX and X'Wy: of all queries, or of those of each of ``folds``."""
+    d = data.n_features
+    totals = [(np.zeros((d, d)), np.zeros(d)) for _ in range(1 if folds is None else folds.folds)]
+    for answer in fold(data, partial(_moments_by_block, folds=folds)):
         for block in answer:
-            for sums, own in zip(found, block, strict=True):
+            for sums, own in zip(totals, block, strict=True):
                 for total, some in zip(sums, own, strict=True):
                     np.add(total, some, out=total)
-    return found
+    return totals
 
 
-def _moments_by_block(part: Part, axes: Floats | None, folds: Dealt | None) -> Iterable[list[tuple[Floats, Floats]]]:
+def _moments_by_block(part: Part, folds: Dealt | None) -> Iterable[list[tuple[Floats, Floats]]]:
     """The moments of each wide block, all or by fold: one after the other, or at once where they have to travel."""
-    found = _each_block(part, axes, folds)
-    return found if part.whole else list(found)
+    blocks = _each_block(part, folds)
+    return blocks if part.whole else list(blocks)
 
 
-def _each_block(part: Part, axes: Floats | None, folds: Dealt | None) -> Iterator[list[tuple[Floats, Floats]]]:
+def _each_block(part: Part, folds: Dealt | None) -> Iterator[list[tuple[Floats, Floats]]]:
     data, start = part.data, 0
     dealt = np.zeros(0, np.int64) if folds is None else np.repeat(folds.of(part.first, data.n_queries), data.sizes)
     for X, y in _blocks(data):
-        Z = X if axes is None else X @ axes
-        kept = room_for(Z.shape if folds else (0, 0), np.float64, data.X)
+        kept = room_for(X.shape if folds else (0, 0), np.float64, data.X)
         rows = [None] if folds is None else [np.flatnonzero(dealt[start : start + len(y)] == fold) for fold in range(folds.folds)]
-        with one_blas_thread():  # which adds up in the order of one
-            yield [_products(Z, y) if some is None else _products(np.take(Z, some, 0, kept[: len(some)], "clip"), y[some]) for some in rows]
+        yield [_products(X, y) if some is None else _products(np.take(X, some, 0, kept[: len(some)], "clip"), y[some]) for some in rows]
         start += len(y)
 
 
-def _products(Z: Floats, y: Floats) -> tuple[Floats, Floats]:
-    return Z.T @ Z, Z.T @ y
-
-
-def _axes(data: RankingData) -> Floats:
-    """Directions, one column each, that span the documents: orthonormal ones of the features in their units, over those units."""
-    X, _, unit = _rows(data)
-    size, axis = np.linalg.eigh(X @ X.T)
-    some = size > size[-1] * len(X) * np.finfo(np.float64).eps
-    return np.asarray(X.T @ (axis[:, some] / np.sqrt(size[some])) / unit[:, None])
+def _products(X: Floats, y: Floats) -> tuple[Floats, Floats]:
+    return gram(X), matmul(y, X)
 
 
 def _rows(data: RankingData) -> tuple[Floats, Floats, Floats]:

@@ -16,7 +16,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 
 from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
@@ -25,9 +24,10 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part, fold, in_parts
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
+from exactrank.numerics import dot, exp, log
 from exactrank.objectives.bradley_terry import grades_for
 from exactrank.objectives.within_query import squares_by_block
-from exactrank.threads import one_blas_thread, thread_count
+from exactrank.threads import thread_count
 
 Theta = npt.NDArray[np.float64]
 #: Beyond this the usefulness of one document drowns that of all others.
@@ -55,17 +55,19 @@ class SoftmaxLikelihood:
                 gain += own
                 slope += towards
         scaled = np.where(np.isinf(self.sigma), 0.0, self.sigma) ** 2 * theta
-        return gain - self._ridge / 2 * float(theta @ scaled), slope - self._ridge * scaled
+        return gain - self._ridge / 2 * dot(theta, scaled), slope - self._ridge * scaled
 
-    def best(self, iterations: int) -> Theta:
-        """Where (1) is largest, by L-BFGS in units of the features' deviations."""
 
-        def negated(scaled: Theta) -> tuple[float, Theta]:
-            value, slope = self.value_and_slope(scaled / self.sigma)
-            return -value, -slope / self.sigma
+@dataclass(frozen=True, eq=False)
+class InDeviations:
+    """A likelihood as a function of the weights in units of the features' deviations, in which one step suits all of them."""
 
-        found = minimize(negated, np.zeros(len(self.sigma)), jac=True, method="L-BFGS-B", options={"maxiter": iterations})
-        return np.asarray(found.x / self.sigma)
+    likelihood: SoftmaxLikelihood
+
+    def value_and_slope(self, scaled: Theta) -> tuple[float, Theta]:
+        """(1) and its gradient."""
+        value, slope = self.likelihood.value_and_slope(scaled / self.likelihood.sigma)
+        return value, slope / self.likelihood.sigma
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +89,7 @@ class _Softmax:
             squares = np.transpose([squares_by_block(column, data.indptr) for column in data.X.T])
             ends = data.indptr[wide_blocks(data.indptr)]
             return [(float(above[a:b].sum()), own) for (a, b), own in zip(pairwise(ends.tolist()), squares, strict=True)]
-        with one_blas_thread():
-            return self._slopes(data, above)
+        return self._slopes(data, above)
 
     def _slopes(self, data: RankingData, above: PerDocument) -> list[tuple[float, Theta]]:
         found = []
@@ -99,10 +100,10 @@ class _Softmax:
             query_share = np.add.reduceat(share, starts)
             s = _core.linear_scores(data.X[rows], np.asarray(self.theta), self.threads)
             most = np.maximum.reduceat(s, starts)
-            chance = np.exp(s - np.repeat(most, sizes))
+            chance = exp(s - np.repeat(most, sizes))
             sums = np.add.reduceat(chance, starts)
             slope = share - chance * np.repeat(query_share / sums, sizes)
-            gain = float(share @ s - query_share @ (np.log(sums) + most))
+            gain = dot(share, s) - dot(query_share, log(sums) + most)
             found.append((gain, _core.pulled_back(data.X[rows], slope, self.threads)))
         return found
 

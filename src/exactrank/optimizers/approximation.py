@@ -50,6 +50,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.errors import SettingError
+from exactrank.numerics import norm, power
 from exactrank.optimizers.base import Draws, State, Theta, Valued, drawing_from, draws_of
 from exactrank.stored import storable
 
@@ -125,11 +126,11 @@ class Gains:
 
     def a(self, k: int) -> float:
         """a_k."""
-        return float(self.a0 / (self.A + k**self.alpha))
+        return float(self.a0 / (self.A + power(k, self.alpha)))
 
     def c(self, k: int) -> float:
         """c_k."""
-        return float(self.c0 / k**self.gamma)
+        return float(self.c0 / power(k, self.gamma))
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Surroundings:
     def length(self, rng: np.random.Generator) -> float:
         """How far estimates should look."""
         directions = signs(rng, LOOKS, len(self.theta)) / math.sqrt(len(self.theta))
-        length = SHARE * (float(np.linalg.norm(self.theta)) or 1.0)
+        length = SHARE * (norm(self.theta) or 1.0)
         D, S = self.changes(length * directions)
         for _ in range(DOUBLINGS):
             still = 2 * np.count_nonzero(D) < LOOKS
@@ -162,11 +163,11 @@ class Surroundings:
 
     def first_gain(self, slopes: npt.NDArray[np.float64], length: float) -> float:
         """a_1 by (6) for estimates ``slopes``, a row each; 1 where all are 0."""
-        size = np.linalg.norm(slopes, axis=1)
+        size = np.sqrt((slopes**2).sum(axis=1))
         if not np.any(size):
             return 1.0
         D, S = self.changes(slopes * (length / np.where(size > 0, size, 1.0))[:, None])
-        gain, bend = float((D * size).sum() / (2 * length)), float((np.abs(S) * size**2).sum() / length**2)
+        gain, bend = float((D * size).sum() / (2 * length)), float((np.abs(S) * size**2).sum() / (length * length))
         as_long = length / float(size.mean())
         return min(CAUTION * gain / bend, math.sqrt(len(self.theta)) * as_long) if gain > 0 and bend > 0 else CAUTION * as_long
 

@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.errors import SettingError
+from exactrank.numerics import exp, log1p, matmul
 from exactrank.optimizers.base import State, Theta
 from exactrank.stored import storable
 
@@ -88,17 +89,17 @@ class AdaRank:
 
     def step(self, problem: Performing, state: AdaState) -> AdaState:
         """One coordinate."""
-        phi = np.einsum("skp,p->sk", problem.alone, state.share)  # (1); a matrix product may round equal rows differently
+        phi = matmul(problem.alone.reshape(-1, len(state.share)), state.share).reshape(problem.alone.shape[:2])  # (1)
         others = len(state.theta) - 1
         rest = others if self.rest is None else min(self.rest, others)
         phi[:, list(state.taken[-rest:]) if rest else []] = -math.inf
         turned, k = np.unravel_index(np.argmax(phi), phi.shape)
         best = float(phi[turned, k])
-        alpha = math.atanh(min(max(best, -SURE), SURE))
+        alpha = artanh(best)
         theta = state.theta.copy()
         theta[k] += -alpha if turned else alpha  # (2)
         value, performed = problem.performance(theta)
-        heavy = problem.weight * np.exp(-performed)
+        heavy = problem.weight * exp(-performed)
         more_of_the_same = np.count_nonzero(theta) == 1 and np.array_equal(np.sign(theta), np.sign(state.theta))
         done, taken = more_of_the_same or best >= SURE, (*state.taken, int(k))
         return AdaState(theta, value, state.steps + 1, done, share=heavy / heavy.sum(), taken=taken)  # (3)
@@ -171,7 +172,13 @@ def confidence(edge: float) -> float:
     >>> confidence(0.5), confidence(-1.0) > -15
     (0.5493061443339684, True)
     """
-    return round(math.atanh(min(max(edge, -SURE), SURE)) / GRID) * GRID
+    return round(artanh(edge) / GRID) * GRID
+
+
+def artanh(edge: float) -> float:
+    """Return 1/2 ln((1 + edge) / (1 - edge)), with an edge of no more than ``SURE`` to either side."""
+    size = min(abs(edge), SURE)  # near -1 the difference from 1 would lose its digits
+    return math.copysign(0.5 * float(log1p(2 * size / (1 - size))), edge)
 
 
 def _is_last(found: Found) -> bool:

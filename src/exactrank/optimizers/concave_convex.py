@@ -24,6 +24,7 @@ import numpy as np
 
 from exactrank._core import Planes
 from exactrank.errors import SettingError
+from exactrank.numerics import dot
 from exactrank.optimizers.base import Optimizer, State, Theta
 from exactrank.optimizers.cutting_plane import (
     FASTEST,
@@ -139,7 +140,7 @@ class ConcaveConvexBundle:
             said = "the objective or its slope is not finite at the start; scale the features or the start down"
             return PartedState(theta, value, done=True, trouble=said, f=f, h=h, planes=planes, pull=0.0)
         slope = f[1] - h[1] + problem.strength * (theta - problem.centre)
-        pull = float(slope @ slope) / (2 * FIRST * max(abs(value), 1e-300)) - problem.strength
+        pull = dot(slope, slope) / (2 * FIRST * max(abs(value), 1e-300)) - problem.strength
         return PartedState(theta, value, f=f, h=h, planes=planes, pull=max(pull, LEAST_PULL * problem.strength))
 
     def resumed(self, problem: Parted, state: PartedState, rng: np.random.Generator) -> PartedState:
@@ -154,13 +155,13 @@ class ConcaveConvexBundle:
         centre = (problem.strength * problem.centre + state.pull * state.theta + state.h[1]) / strength
         planes.pose(strength, centre)
         away = state.theta - centre
-        known = state.f[0] + 0.5 * strength * float(away @ away)
+        known = state.f[0] + 0.5 * strength * dot(away, away)
         trouble = solved(planes, known, self.inexact, FINE * self.tolerance * abs(state.value), self.sweeps)
         if trouble:
             return replace(state, steps=state.steps + 1, done=True, trouble=trouble)
         planes.drop(self.keep)
         theta = planes.theta()
-        linear = state.h[0] + float(state.h[1] @ (theta - state.theta))
+        linear = state.h[0] + dot(state.h[1], theta - state.theta)
         promised = value_of(problem, theta, planes.height() - linear) - state.value
         f, h = problem.apart(theta)
         planes.add(np.zeros(1, np.int64), *tangent(theta, *f))

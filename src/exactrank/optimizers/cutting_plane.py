@@ -38,6 +38,7 @@ import numpy.typing as npt
 
 from exactrank._core import Planes
 from exactrank.errors import SettingError
+from exactrank.numerics import dot, matmul
 from exactrank.optimizers.base import Draws, Duality, State, Theta, drawing_from, draws_of
 from exactrank.stored import storable
 
@@ -81,7 +82,7 @@ class SumOfMaxima(Regularised, Protocol):
 def penalty(problem: Regularised, theta: Theta) -> float:
     """The quadratic term at ``theta``."""
     away = theta - problem.centre
-    return 0.5 * problem.strength * float(away @ away)
+    return 0.5 * problem.strength * dot(away, away)
 
 
 def value_of(problem: Regularised, theta: Theta, risk: float) -> float:
@@ -143,7 +144,7 @@ class CuttingPlane:
         # So that the first step, by the one slope that is known, would gain the share ``level`` of the value.
         slope = problem.strength * (theta - planes.theta())
         gain = self.level * max(abs(state.value), 1e-9 * (state.duality.primal - state.duality.dual), 1e-300)
-        return replace(state, pull=max(float(slope @ slope) / (2 * gain) - problem.strength, LEAST_PULL * problem.strength))
+        return replace(state, pull=max(dot(slope, slope) / (2 * gain) - problem.strength, LEAST_PULL * problem.strength))
 
     def resumed(self, problem: Regularised, state: PlanesState, rng: np.random.Generator) -> PlanesState:
         """The state to start from in a problem that differs in its strength or centre alone: all planes are still good."""
@@ -177,7 +178,7 @@ class CuttingPlane:
     def added(self, problem: SumOfMaxima, state: PlanesState, planes: Planes, theta: Theta, touching: Touching) -> PlanesState:
         """The state with the planes that are ``touching`` at some ``theta`` added to ``planes``, which become its own."""
         offsets, normals = touching
-        risk, steps = float(offsets.sum() + (normals @ theta).sum()), state.steps + 1
+        risk, steps = float(offsets.sum() + matmul(normals, theta).sum()), state.steps + 1
         planes.add(_every(problem), offsets, normals)
         planes.improve(_every(problem))
         dual = planes.dual()
@@ -196,7 +197,7 @@ class CuttingPlane:
         centre = (problem.strength * problem.centre + state.pull * state.theta) / strength
         planes.pose(strength, centre)
         away = state.theta - centre
-        known = state.risk + 0.5 * strength * float(away @ away)
+        known = state.risk + 0.5 * strength * dot(away, away)
         return solved(planes, known, self.inexact, max(FINE * self.tolerance, FINEST) * abs(known), self.sweeps)
 
 
@@ -244,7 +245,7 @@ class Whole:
 
 def tangent(theta: Theta, risk: float, subgradient: Theta) -> Touching:
     """The plane that touches at ``theta``, where risk and subgradient are these."""
-    return np.array([risk - subgradient @ theta]), subgradient[np.newaxis]
+    return np.array([risk - dot(subgradient, theta)]), subgradient[np.newaxis]
 
 
 @dataclass(frozen=True)

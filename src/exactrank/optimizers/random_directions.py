@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
+from exactrank.numerics import standard_normal
 from exactrank.objectives.linear_profile import Direction
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.coordinate import CoordinateSearch, CoordinateState, Powell, PowellState, Profiled, Spot, ascended, settled
@@ -57,7 +58,7 @@ class RandomDirections:
             return cast(CoordinateState | PowellState, after)
         rng = np.random.default_rng([self.seed, after.steps])
         for _ in range(STEPS * dimension):
-            spot = ascended(spot, rng.standard_normal(dimension) * self.scale, limits)
+            spot = ascended(spot, standard_normal(rng, dimension) * self.scale, limits)
         theta, value = settled(problem, spot, after, limits)
         found: CoordinateState | PowellState = replace(after, theta=theta, value=value, done=value < after.value + self.rounds.tolerance)
         return found

@@ -20,13 +20,18 @@ last steps and y_i the changes of the (descent) slope along them, rho_i = 1 / (s
     newest to oldest:  a_i = rho_i s_i . q,  q <- q - a_i y_i,    then  r = (s.y / y.y) q                       (4)
     oldest to newest:  r <- r + s_i (a_i - rho_i y_i . r)                                                        (5)
 
-and the step along it satisfies the strong Wolfe conditions (SciPy's line search). Where the problem is convex with a quadratic term,
-its slope g at theta says how far the optimum is, for every t:
+and the step a along it satisfies the strong Wolfe conditions (Nocedal & Wright 2006, algorithms 3.5 and 3.6): with f the value along
+the direction, which starts with the slope f'(0) > 0,
 
-    J(t) >= J(theta) + g . (t - theta) + strength/2 |t - theta|^2 >= J(theta) - |g|^2 / (2 strength)            (6)
+    f(a) >= f(0) + 1e-4 a f'(0),    |f'(a)| <= 0.9 f'(0)                                                         (6)
+
+Where the problem is convex with a quadratic term, its slope g at theta says how far the optimum is, for every t:
+
+    J(t) >= J(theta) + g . (t - theta) + strength/2 |t - theta|^2 >= J(theta) - |g|^2 / (2 strength)            (7)
 """
 
-import warnings
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
@@ -34,6 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.errors import SettingError
+from exactrank.numerics import dot, norm, power
 from exactrank.optimizers.base import Draws, Duality, State, Theta, Valued, drawing_from, draws_of
 from exactrank.stored import storable
 
@@ -162,13 +168,14 @@ class Adam:
         """One epoch."""
         rng = drawing_from(state.draws)
         theta, first, second, t = state.theta, state.first, state.second, state.batches
+        fading, fading_fast = float(power(self.b2, t)), float(power(self.b1, t))
         order = rng.permutation(problem.parts)
         for begin in range(0, problem.parts, self.batch_size):
             _, slope = problem.slope_of(theta, order[begin : begin + self.batch_size])
-            t += 1
+            t, fading, fading_fast = t + 1, fading * self.b2, fading_fast * self.b1
             first = self.b1 * first + (1 - self.b1) * slope
             second = self.b2 * second + (1 - self.b2) * slope**2
-            theta = theta + self.learning_rate * (first / (1 - self.b1**t)) / (np.sqrt(second / (1 - self.b2**t)) + self.epsilon)
+            theta = theta + self.learning_rate * (first / (1 - fading_fast)) / (np.sqrt(second / (1 - fading)) + self.epsilon)
         value = problem.value(theta) if np.all(np.isfinite(theta)) else np.nan
         if not np.isfinite(value):
             return replace(state, done=True, trouble=_diverged(self.learning_rate, state.steps + 1))
@@ -185,7 +192,7 @@ class LbfgsState(State[Theta]):
     """A state with the slope there and what (4) and (5) remember."""
 
     slope: Theta
-    moves: tuple[tuple[Theta, Theta], ...] = ()  #: (s_i, y_i), oldest first
+    moves: tuple[tuple[Theta, Theta, float], ...] = ()  #: (s_i, y_i, s_i'y_i), oldest first
 
 
 @dataclass(frozen=True)
@@ -210,45 +217,92 @@ class LBFGS:
     def step(self, problem: Sloped, state: LbfgsState) -> LbfgsState:
         """One step, which never lowers the value."""
         q, shares = state.slope.copy(), []
-        for s, y in reversed(state.moves):  # (4)
-            shares.append((s @ q) / (s @ y))
+        for s, y, product in reversed(state.moves):  # (4)
+            shares.append(dot(s, q) / product)
             q -= shares[-1] * y
         if state.moves:
-            s, y = state.moves[-1]
-            q *= (s @ y) / (y @ y)
-        for (s, y), share in zip(state.moves, reversed(shares), strict=True):  # (5)
-            q += s * (share - (y @ q) / (s @ y))
-        found = _along(problem, state, q if q @ state.slope > 0 else state.slope.copy())
-        if found is None:  # what is remembered leads nowhere: begin again, or there is nowhere to go
+            _, y, product = state.moves[-1]
+            q *= product / dot(y, y)
+        for (s, y, product), share in zip(state.moves, reversed(shares), strict=True):  # (5)
+            q += s * (share - dot(y, q) / product)
+        better = _along(problem, state, q if dot(q, state.slope) > 0 else state.slope.copy())
+        if better is None:  # what is remembered leads nowhere: begin again, or there is nowhere to go
             return replace(state, steps=state.steps + 1, moves=(), done=not state.moves)
-        theta, value, slope = found
+        theta, value, slope = better
         move, bend = theta - state.theta, state.slope - slope
-        moves = (*state.moves, (move, bend))[-self.memory :] if move @ bend > 0 else state.moves
+        product = dot(move, bend)
+        moves = (*state.moves, (move, bend, product))[-self.memory :] if product > 0 else state.moves
         flat = float(np.abs(slope).max()) <= self.tolerance or value - state.value <= self.tolerance * max(abs(value), 1e-12)
         return LbfgsState(theta, value, state.steps + 1, flat, slope=slope, moves=moves)
 
 
 def _along(problem: Sloped, state: LbfgsState, direction: Theta) -> tuple[Theta, float, Theta] | None:
     """A better point along ``direction`` with its value and slope, or None."""
-    from scipy.optimize import line_search
+    first = direction if state.moves else direction / max(1.0, norm(direction))
 
-    seen: dict[bytes, tuple[float, Theta]] = {}
+    def trial(step: float) -> Trial:
+        theta = state.theta + step * first
+        value, slope = problem.value_and_slope(theta)
+        return Trial(step, value, dot(slope, first), theta, slope)
 
-    def asked(theta: Theta) -> tuple[float, Theta]:
-        key = theta.tobytes()
-        if key not in seen:
-            seen[key] = problem.value_and_slope(theta)
-        return seen[key]
+    end = wolfe_step(trial, Trial(0.0, state.value, dot(state.slope, first), state.theta, state.slope))
+    return None if end is None or end.value < state.value else (end.theta, end.value, end.gradient)
 
-    first = direction if state.moves else direction / max(1.0, float(np.linalg.norm(direction)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a search failed is seen by its result
-        alpha, *_ = line_search(lambda t: -asked(t)[0], lambda t: -asked(t)[1], state.theta, first, -state.slope, -state.value, maxiter=20)
-    if alpha is None or not alpha > 0:
-        return None
-    theta = state.theta + alpha * first
-    value, slope = asked(theta)
-    return (theta, value, slope) if np.isfinite(value) and value >= state.value else None
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A point along a direction: how far it is, and the value, its slope along the direction, and the gradient there."""
+
+    step: float
+    value: float
+    slope: float
+    theta: Theta
+    gradient: Theta
+
+
+#: The shares of the first slope in (6), and how many points a search may ask for.
+LEAST_GAIN, MOST_SLOPE, TRIALS = 1e-4, 0.9, 30
+#: A point between two others keeps this share of their distance from both.
+MARGIN = 0.1
+
+
+def wolfe_step(trial: Callable[[float], Trial], start: Trial) -> Trial | None:
+    """Return a point that satisfies (6), or the best with its first half when all trials are used up; None if there is no such point."""
+    low, high, step = start, None, 1.0  # the best point with the first half of (6), and the end beyond which there need be no better one
+    for _ in range(TRIALS):
+        point = trial(step)
+        gains = low.value < point.value < math.inf and point.value >= start.value + LEAST_GAIN * point.step * start.slope
+        if not gains:
+            high = point
+        elif abs(point.slope) <= MOST_SLOPE * start.slope:
+            return point
+        else:
+            if point.slope * (math.inf if high is None else high.step - low.step) < 0:
+                high = low
+            low = point
+        if high is None:
+            step = 2 * low.step
+        elif (step := _between(low, high)) in (low.step, high.step):
+            break  # there is no number between them
+    return None if low is start else low
+
+
+def _between(a: Trial, b: Trial) -> float:
+    """Return the step at the maximum of the cubic through two points, with their slopes; the middle if there is no such maximum."""
+    width = b.step - a.step
+    mean = 3 * (b.value - a.value) / width - a.slope - b.slope
+    square = mean * mean - a.slope * b.slope
+    root = math.copysign(math.sqrt(square), width) if 0 <= square < math.inf else math.nan
+    share = 1 - (root - mean - b.slope) / (a.slope - b.slope + 2 * root) if a.slope - b.slope + 2 * root else math.nan
+    return a.step + width * (min(max(share, MARGIN), 1 - MARGIN) if math.isfinite(share) else 0.5)
+
+
+def maximum(problem: Sloped, theta: Theta, steps: int) -> Theta:
+    """Return where up to that many steps of L-BFGS lead from ``theta``."""
+    state = _LBFGS.init(problem, theta, np.random.default_rng(0))
+    while not state.done and state.steps < steps:
+        state = _LBFGS.step(problem, state)
+    return state.theta
 
 
 _LBFGS = LBFGS()
@@ -256,7 +310,7 @@ _LBFGS = LBFGS()
 
 @dataclass(frozen=True)
 class StronglyConvex:
-    """L-BFGS until the gap of (6) is below ``tolerance``, relatively."""
+    """L-BFGS until the gap of (7) is below ``tolerance``, relatively."""
 
     asks: ClassVar[type] = StronglyConvexProblem
 
@@ -276,5 +330,5 @@ class StronglyConvex:
 
     def _certified(self, problem: StronglyConvexProblem, state: LbfgsState) -> LbfgsState:
         slope = state.slope
-        duality = Duality(-state.value, -state.value - float(slope @ slope) / (2 * problem.strength))
+        duality = Duality(-state.value, -state.value - dot(slope, slope) / (2 * problem.strength))
         return replace(state, duality=duality, done=state.done or duality.gap <= self.tolerance)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.errors import SettingError
+from exactrank.numerics import power
 from exactrank.optimizers.base import Draws, State, Theta, Valued, drawing_from, draws_of
 from exactrank.stored import storable
 
@@ -69,7 +70,7 @@ class StepSearch:
         i = int(state.order[state.position])
         here = np.arange(len(state.theta)) == i
         size = abs(state.theta[i]) or np.mean(np.abs(state.theta)) or 1.0
-        reach = self.first * size * self.growth ** np.arange(self.tries)
+        reach = self.first * size * power(self.growth, np.arange(self.tries))
         tried = np.concatenate([state.theta[i] + reach, state.theta[i] - reach])  # (1)
         # 0 is not tried where all other parameters are 0 and only proportions count.
         nothing_else = np.count_nonzero(state.theta) == np.count_nonzero(state.theta[i])

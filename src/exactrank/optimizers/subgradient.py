@@ -22,6 +22,7 @@ import numpy as np
 
 from exactrank._core import Planes
 from exactrank.errors import SettingError
+from exactrank.numerics import dot
 from exactrank.optimizers.base import Duality, State, Theta
 from exactrank.optimizers.cutting_plane import Bundle, PlanesState, Regularised, Whole, tangent, value_of
 from exactrank.stored import storable
@@ -65,7 +66,7 @@ class Subgradient:
             below = Bundle(self.tolerance).begun(Whole(problem), theta, tangent(theta, risk, subgradient), rng)
         value = value_of(problem, theta, risk)
         slope = subgradient + problem.strength * (theta - problem.centre)
-        steepness = float(slope @ slope)
+        steepness = dot(slope, slope)
         if not np.isfinite(value + steepness):
             said = "the objective is not finite at the start; scale the features or the start down"
             return SubgradientState(theta, -np.inf, 0, True, said, slope=slope, known=(slope,), reach=0.0, below=below)
@@ -98,7 +99,7 @@ class Subgradient:
         if state.below is not None:
             planes, touching = state.below.planes.copy(), tangent(theta, risk, subgradient)
             state = replace(state, below=Bundle(self.tolerance).added(Whole(problem), state.below, planes, theta, touching))
-        if value < state.value + LEAST_GAIN * state.reach * float(direction @ direction):
+        if value < state.value + LEAST_GAIN * state.reach * dot(direction, direction):
             known = (*state.known, slope) if self.conjugate else state.known
             return self._judged(replace(state, known=known, reach=state.reach / 2))
         known = (-direction, slope) if self.conjugate else (slope,)
@@ -107,7 +108,7 @@ class Subgradient:
 
     def _is_stuck(self, state: SubgradientState, direction: Theta) -> bool:
         tolerance = self.tolerance if state.below is None else max(self.tolerance, TAKE_OVER)
-        return state.reach * float(direction @ direction) <= STUCK * tolerance * abs(state.value)
+        return state.reach * dot(direction, direction) <= STUCK * tolerance * abs(state.value)
 
     def _judged(self, state: SubgradientState) -> SubgradientState:
         if state.below is None:

@@ -15,18 +15,28 @@ the error. And if the cost is convex, forces never grow along an edge from p to 
     (lambda(q) - lambda(p)) . (q - p) <= 0                                                                      (2)
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from exactrank.arrays import PerDocument, Rows
+from exactrank import numerics
+from exactrank.arrays import Floats, PerDocument, Rows
 from exactrank.probe.force_field import Estimate, ForceField, Points
 
 MOVED = 3  #: documents that a path moves
 PIECES = 16  #: into which an edge is cut besides
 OTHER_PIECES = 45  #: when a path is gone again; no cut falls on one of those
 UNSEEN = 0.0025  #: of the work, that unknown jumps beside cuts may hide from both
-ORDERS = (4, 3)  #: points of the quadrature, and of the one that tells its error
+INNER, OUTER = (math.sqrt(3 / 7 + sign * 2 / 7 * math.sqrt(6 / 5)) for sign in (-1, 1))
+#: Nodes and weights of the quadrature on [-1, 1], with four points and with the three that tell its error.
+QUADRATURES = tuple(
+    (np.array(nodes), np.array(weights))
+    for nodes, weights in (
+        ((-OUTER, -INNER, INNER, OUTER), [(18 + sign * math.sqrt(30)) / 36 for sign in (-1, 1, 1, -1)]),
+        ((-math.sqrt(3 / 5), 0.0, math.sqrt(3 / 5)), (5 / 9, 8 / 9, 5 / 9)),
+    )
+)
 WEAK = 0.1  #: a path with weaker forces than this share of their mean counts as if it had these
 STILL = 1e-9  #: forces that change by less, relative to their size, stay the same
 
@@ -44,7 +54,7 @@ def circulation(field: ForceField, s: PerDocument, loops: int, rng: np.random.Ge
     """What ``loops`` random triangles around ``s`` say, about as wide as the scores are spread."""
     triangles = [Triangle.around(s, rng) for _ in range(loops)]
     integrals = [triangle.integral(field) for triangle in triangles]
-    force = sum(each.force for each in integrals) / sum(each.length for each in integrals)
+    force = math.fsum(each.force for each in integrals) / math.fsum(each.length for each in integrals)
     if force == 0:
         return Circulation(Estimate(0.0), Estimate(0.0), 0.0)
     sizes = [max(each.force, WEAK * force * each.length) for each in integrals]
@@ -80,7 +90,7 @@ class Triangle:
         """A random one."""
         moved = rng.permutation(len(s))[:MOVED]
         corners = np.tile(s, (3, 1))
-        corners[:, moved] += s.std() * rng.standard_normal((3, len(moved)))
+        corners[:, moved] += s.std() * numerics.standard_normal(rng, (3, len(moved)))
         return cls(corners, moved)
 
     def integral(self, field: ForceField, pieces: int = PIECES) -> Integral:
@@ -92,8 +102,8 @@ class Triangle:
         """The largest cosine between the change of the scores and that of the forces along an edge."""
         forces, scores = field(self.corners)[:, self.moved], self.corners[:, self.moved]
         change, way = np.roll(forces, -1, axis=0) - forces, np.roll(scores, -1, axis=0) - scores
-        size = np.linalg.norm(change, axis=1)
-        cosine = np.sum(change * way, axis=1) / np.maximum(size * np.linalg.norm(way, axis=1), np.finfo(float).tiny)
+        size = _lengths(change)
+        cosine = np.sum(change * way, axis=1) / np.maximum(size * _lengths(way), np.finfo(float).tiny)
         return float(np.where(size > STILL * np.abs(forces).max(), cosine, 0.0).max())
 
     def _edge(self, field: ForceField, p: PerDocument, q: PerDocument, pieces: int) -> tuple[float, float, float, float]:
@@ -102,17 +112,23 @@ class Triangle:
         crossing = before != after
         at = ((np.array(field.jumps)[:, None] - before[crossing]) / (after - before)[crossing]).ravel()
         cuts = np.unique(np.concatenate([np.linspace(0, 1, pieces + 1), at[(at > 0) & (at < 1)]]))
-        points, weights = zip(*(_gauss(cuts, order) for order in ORDERS), strict=True)
+        points, weights = zip(*(_gauss(cuts, *quadrature) for quadrature in QUADRATURES), strict=True)
         forces = field(p + np.concatenate([each.ravel() for each in points])[:, None] * (q - p))
         fine, coarse = np.split(forces, [points[0].size])
-        works = [np.sum((along @ (q - p)).reshape(each.shape) * each, axis=1) for along, each in zip((fine, coarse), weights, strict=True)]
-        length = float(np.linalg.norm(q - p))
-        force = float(weights[0].ravel() @ np.linalg.norm(fine[:, self.moved], axis=1)) * length
+        works = [
+            np.sum(numerics.matmul(along, q - p).reshape(each.shape) * each, axis=1)
+            for along, each in zip((fine, coarse), weights, strict=True)
+        ]
+        length = numerics.norm(q - p)
+        force = numerics.dot(weights[0].ravel(), _lengths(fine[:, self.moved])) * length
         return float(works[0].sum()), float(np.abs(works[0] - works[1]).sum()), force, length
 
 
-def _gauss(cuts: PerDocument, order: int) -> tuple[Points, Points]:
+def _lengths(rows: Points) -> Floats:
+    return np.asarray(np.sqrt(np.sum(rows**2, axis=1)))
+
+
+def _gauss(cuts: PerDocument, nodes: Floats, weights: Floats) -> tuple[Points, Points]:
     """Points and weights of Gauss-Legendre quadrature, a row for each piece between two cuts."""
-    nodes, weights = np.polynomial.legendre.leggauss(order)
     width = np.diff(cuts)[:, None]
     return cuts[:-1, None] + width * (nodes + 1) / 2, width * weights / 2

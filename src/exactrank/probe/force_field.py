@@ -21,13 +21,13 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import NO_CUTOFF
 from exactrank.measures.families import mirrored
+from exactrank.numerics import eigh, exp, norm
 from exactrank.objectives.bounded_gain import bounded
 from exactrank.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.objectives.score_space import Objective
@@ -115,11 +115,11 @@ class Jacobian:
     @property
     def concavity(self) -> Estimate:
         """How far below 0 the least eigenvalue of -J is, relative to the largest one."""
-        eigenvalues = np.linalg.eigvalsh(-(self.matrix + self.matrix.T) / 2)
+        eigenvalues = eigh(-(self.matrix + self.matrix.T) / 2)[0]
         return self._estimate(max(0.0, -float(eigenvalues[0])), float(np.abs(eigenvalues).max()))
 
     def _estimate(self, value: float, size: float) -> Estimate:
-        error = 0.0 if self.error is None else float(np.linalg.norm(self.error))
+        error = 0.0 if self.error is None else norm(self.error.ravel())
         beside = max(size, error, self.floor)
         return Estimate(value / beside, error / beside) if beside > 0 else Estimate(0.0)
 
@@ -146,7 +146,8 @@ def pair_jacobian(objective: Lambdas, y: PerDocument, s: PerDocument) -> Square:
     top = upper < (objective.truncation or NO_CUTOFF)
     lead = np.where(delta < 0, s[upper] - s[lower], s[lower] - s[upper])
     pulls = np.where((objective.link == "spring") & (lead < objective.margin), 1.0, 0.0)
-    fall = expit(lead) * expit(-lead) if objective.link == "logistic" else pulls  # (3), negated
+    odds = exp(-np.abs(lead))
+    fall = odds / (1 + odds) ** 2 if objective.link == "logistic" else pulls  # (3), negated
     in_order = np.zeros((n, n))
     in_order[upper, lower] = np.where(near & top, np.abs(delta) * fall, 0.0)
     in_order = mirrored(in_order)

@@ -32,6 +32,7 @@ from exactrank.arrays import PerDocument, Rows
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.evaluate import checked_scores
+from exactrank.numerics import standard_normal
 from exactrank.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.objectives.score_space import Objective
 from exactrank.pictures import COLOURS, INK, QUIET, Pictured, caption
@@ -213,7 +214,7 @@ def forces(
         raise IncompatibleError(f"{objective!r} is not a lambda function; give e.g. Lambdas(measure=xr.NDCG(k=10))")
     if queries < 1:
         raise DataError(f"queries must be at least 1, got {queries}")
-    s = np.random.default_rng(seed).standard_normal(data.n_documents) if scores is None else data.grouped(checked_scores(data, scores))
+    s = standard_normal(np.random.default_rng(seed), data.n_documents) if scores is None else data.grouped(checked_scores(data, scores))
     if not np.all(np.isfinite(s)):
         raise DataError(f"scores holds {s[~np.isfinite(s)][0]}; forces act on documents with finite scores, so leave out the others")
     chosen, left_out = _chosen(objective, data, s, queries, np.random.default_rng(seed))

@@ -276,7 +276,7 @@ def _draw_whole(axes: "Axes", f: StepFunction, found: Optimality, weight: Weight
     if max(abs(low), abs(high)) < FAR * linear:
         _draw_steps(axes, f, found, weight, np.linspace(low, high, COLUMNS))
     else:
-        axes.set_xscale("asinh", linear_width=linear)
+        axes.set_xscale("asinh", linear_width=linear)  # which takes the C library's functions too: what is drawn decides nothing
         _draw_steps(axes, f, found, weight, linear * np.sinh(np.linspace(np.arcsinh(low / linear), np.arcsinh(high / linear), COLUMNS)))
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from exactrank import _core
+from exactrank import _core, numerics
 from exactrank.arrays import Floats, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
@@ -87,7 +87,9 @@ class Sample:
         if not isinstance(net, Network):
             raise TypeError(f"a {net.kind} model has no hidden weights")
         row = net.weights[u] / net.scale
-        inputs = np.asarray(_core.linear_scores(self.data.X, row, thread_count(self.threads)) + (net.bias[u] - row @ net.mean))  # c_u
-        before, change = np.tanh(inputs), (self.data.X[:, j].astype(np.float64) - net.mean[j]) * (weight.value / 100 / net.scale[j])
-        moved = (self.scores + net.output[u] * (np.tanh(inputs + p * change) - before) for p in percents.tolist())
+        inputs = np.asarray(
+            _core.linear_scores(self.data.X, row, thread_count(self.threads)) + (net.bias[u] - numerics.dot(row, net.mean))
+        )  # c_u
+        before, change = numerics.tanh(inputs), (self.data.X[:, j].astype(np.float64) - net.mean[j]) * (weight.value / 100 / net.scale[j])
+        moved = (self.scores + net.output[u] * (numerics.tanh(inputs + p * change) - before) for p in percents.tolist())
         return np.array([bound.mean(scores) for scores in moved])

@@ -57,19 +57,19 @@ from exactrank.scorers.model import Model, plain
 from exactrank.scorers.sum import sum_of
 from exactrank.settings import SOME, VALID, Configured, setting
 from exactrank.stored import from_record, to_record
-from exactrank.threads import one_blas_thread
 from exactrank.training.combinators import bags
 from exactrank.training.history import History
 from exactrank.training.judge import Task
 from exactrank.training.progress import Listener, Progress, Trained, line_of
 from exactrank.training.run import Journal, Recorder, Root
+from exactrank.training.selection import Selection
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 Checkpoint = Callable[[Model], None]
 #: What a fit leaves on the ranker.
-_FITTED = {"model_", "history_", "n_features_in_", "feature_names_in_", "oof_", "estimate_"}
+_FITTED = {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_", "oof_", "estimate_"}
 
 
 #: Rankers that train on data in several files, for those that do not.
@@ -138,6 +138,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
     model_: ClassVar[Model]
     history_: ClassVar[History]
+    selection_: ClassVar[Selection]
     oof_: ClassVar[PerDocument]
     estimate_: ClassVar[Result]
 
@@ -266,7 +267,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         )
         journal = Journal() if resume is None else own._journal(resume, given)
         keep = None if checkpoint is None else partial(own._keep, given, checkpoint)
-        with one_blas_thread(), heard(progress, type(self).__name__, partial(_line, str(measure), self.engine)) as listener:
+        with heard(progress, type(self).__name__, partial(_line, str(measure), self.engine)) as listener:
             root = Root(listener, keep, journal)
             trained = root.train(partial(own._trained, task))
         if trained.trouble:
@@ -274,7 +275,9 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         if root.interrupted:
             warnings.warn("training was interrupted; the best model so far is kept", InterruptedWarning, stacklevel=2)
         said: dict[str, Any] = {"chosen": dict(trained.chosen)} if trained.chosen else {}
-        fitted: dict[str, Any] = {"history_": History(journal.history, str(measure)), "n_features_in_": data.n_features}
+        selection = Selection(trained.alternatives, str(measure))
+        fitted: dict[str, Any] = {"history_": History(journal.history, str(measure)), "selection_": selection}
+        fitted["n_features_in_"] = data.n_features
         if isinstance(X, RankingData | Shards) or hasattr(X, "columns"):
             fitted["feature_names_in_"] = np.array(data.feature_names, object)
         oof, unseen, estimate = vars(own).get("oof_"), vars(own).get("unseen"), None

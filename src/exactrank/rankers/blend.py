@@ -26,7 +26,9 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
 from exactrank.measures.bound import BoundMeasure
+from exactrank.numerics import matmul
 from exactrank.objectives.line_search import LineSearch
+from exactrank.objectives.step_function import SAME_VALUE
 from exactrank.objectives.within_query import deviation
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
@@ -194,7 +196,7 @@ class Blend(Ranker):
         oof = np.full(data.n_documents, np.nan)
         for number in range(int(part.max()) + 1):
             own = np.repeat(part == number, data.sizes)
-            oof[own] = self._weights(bound, scores, np.where(part == number, 0.0, bound.weights)) @ scores[:, own]
+            oof[own] = matmul(self._weights(bound, scores, np.where(part == number, 0.0, bound.weights)), scores[:, own])
         self.__dict__["oof_"] = oof
         weights = self._weights(bound, scores, bound.weights)
         shares = dict(zip(families, (weights / sizes).tolist(), strict=True))
@@ -259,23 +261,61 @@ def best_weights(bound: BoundMeasure, scores: npt.NDArray[np.float64], start: We
     """The weights of the rows of ``scores``, at least 0 and of sum 1, that maximise the measure; for two rows the global optimum.
 
     With more rows, the search begins at the best of ``start`` and the single rows, and trades one row at a time against the
-    rest, each exactly, until none gains.
+    rest, each exactly, until none gains. The value at the weights, as rounded, is at least that at ``start``, at each row, and in every
+    interval between crossings. A tie that holds at a crossing alone does not count, since rounded weights would break it.
 
     >>> from exactrank import RankingData, parse_measure
     >>> data = RankingData.from_arrays(None, [0, 1, 2], group=[3])
     >>> best_weights(parse_measure("nDCG").on(data), np.array([[0.0, 0.5, 0.9], [0.0, 1.0, 0.2]]), np.full(2, 0.5)).round(3).tolist()
     [0.833, 0.167]
     """
-    search, rows = LineSearch(bound), np.eye(len(start))
-    weights = max([start, *rows], key=lambda weights: search.start(weights @ scores))
-    value = search.start(weights @ scores)
+    trade, rows = _Trade(bound, scores), np.eye(len(start))
+    weights: Weights = max([start, *rows], key=trade.value)
+    value = trade.value(weights)
     for _ in range(ROUNDS):
         before = value
-        for row in rows:
-            mixed, own = weights @ scores, float(row @ weights)
-            search.start(mixed)
-            found = search.best(row @ scores - mixed, -own / (1 - own) if own < 1 else 0.0, 1.0)
-            weights, value = np.maximum(weights + found.middle() * (row - weights), 0.0), found.value
+        for row in range(len(rows)):
+            traded = trade.best(weights, row)
+            if (reached := trade.value(traded)) >= value - SAME_VALUE:
+                weights, value = traded, reached
         if value <= before + GAIN:
             break
-    return np.asarray(weights / weights.sum())
+    return weights
+
+
+class _Trade:
+    """Exchanges of a row of ``scores`` with the rest, at the value that the measure has at rounded weights."""
+
+    def __init__(self, bound: BoundMeasure, scores: npt.NDArray[np.float64]) -> None:
+        self._bound, self._scores, self._search = bound, scores, LineSearch(bound)
+
+    def value(self, weights: Weights) -> float:
+        """The measure at ``weights``."""
+        return self._bound.mean(matmul(weights, self._scores))
+
+    def best(self, weights: Weights, row: int) -> Weights:
+        """The weights on the line from ``weights`` through ``row`` alone where the measure is largest."""
+        mixed, weight = matmul(weights, self._scores), float(weights[row])
+        slopes, low = self._scores[row] - mixed, -weight / (1 - weight) if weight < 1 else 0.0
+        self._search.start(mixed)
+        interval = self._search.best(slopes, low, 1.0)
+        best = _moved(weights, row, interval.middle())
+        if self.value(best) >= interval.value - SAME_VALUE:
+            return best
+        # Rounding has closed the interval: try the others, best first.
+        steps = self._search.profile(slopes, low, 1.0).part(low, 1.0)
+        ends = np.concatenate([[low], np.clip(steps.breakpoints, low, 1.0), [1.0]])
+        reached = self.value(best)
+        for i in np.lexsort((-np.diff(ends), -steps.values)):
+            if reached >= steps.values[i] - SAME_VALUE:
+                break
+            other = _moved(weights, row, (ends[i] + ends[i + 1]) / 2)
+            if (value := self.value(other)) > reached:
+                best, reached = other, value
+        return best
+
+
+def _moved(weights: Weights, row: int, share: float) -> Weights:
+    """``weights`` with a ``share`` of the way to ``row`` alone gone, at least 0 and of sum 1."""
+    moved = np.maximum(weights + share * (np.eye(len(weights))[row] - weights), 0.0)
+    return np.asarray(moved / moved.sum())

@@ -44,6 +44,7 @@ from exactrank.threads import thread_count
 from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Journal, Recorder, Run, Standing
+from exactrank.training.selection import StepChoice
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +193,8 @@ class BoostedRanker(Ranker):
         grown = run(growing)
         trees = Trees(grown.iterate.weights, written=grown.iterate.text)  # without a forest, which takes memory
         growing.journal.entries[growing.place] = replace(grown, iterate=trees)
-        return Trained(TreeEnsemble(trees.text, names, levels=levels), grown.verdict, grown.steps, grown.trouble)
+        scorer = TreeEnsemble(trees.text, names, levels=levels)
+        return Trained(scorer, grown.verdict, grown.steps, grown.trouble, alternatives=grown.alternatives)
 
     def _bins(self, task: Task) -> Bins:
         """The data in bins; raises where LightGBM refuses a parameter that is passed on, of which it looks at some when it begins."""
@@ -223,7 +225,7 @@ class BoostedRanker(Ranker):
             trees = Trees.of(model.scorer.relative_to(given.data.offset, given.data.feature_names))
             task = Task(parse_measure(self.measure), given.data, given.valid, self.threads)
             verdict = task.verdict(TreeEnsemble(trees.text))
-            journal.entries["/0"] = Standing(State(trees, 0.0, trees.count), trees, verdict, 0)
+            journal.entries["/0"] = Standing(State(trees, 0.0, trees.count), StepChoice.of(trees, verdict, trees.count))
         return journal
 
     def _is_one_forest(self) -> bool:

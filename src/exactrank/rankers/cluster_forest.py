@@ -26,7 +26,7 @@ from exactrank.engine.engine import Engine, Part, Partitioned, fold
 from exactrank.engine.partitions import Partition
 from exactrank.engine.together import LostWorkerError, abandoned, hosts, threads_of, together
 from exactrank.errors import EngineError, LostWorkerWarning
-from exactrank.measures.bound import BoundMeasure, mean_over_queries, values_of
+from exactrank.measures.bound import BoundMeasure, mean_over_queries
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.exact_sums import rounded
 from exactrank.objectives.losses import SquaredError
@@ -39,7 +39,7 @@ from exactrank.rankers.rank import Grown, Plan, Values
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.tree_edits import first_trees, joined
 from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.training.judge import Task, severe
+from exactrank.training.judge import Task, severe, validated
 from exactrank.training.progress import Trained, Verdict
 from exactrank.training.run import Recorder, Run
 
@@ -154,9 +154,7 @@ class ClusterForest:
         value, goodness = (mean_over_queries(each, self._data.weights) for each in values)
         if scores is None:
             return Verdict(value, None, goodness)
-        asked, selects = self._valid
-        of_asked, of_selects = values_of([asked, selects], scores)[0]
-        return Verdict(value, asked.mean_of(of_asked), selects.mean_of(of_selects))
+        return validated(value, *self._valid, scores)
 
     @cached_property
     def _valid(self) -> tuple[BoundMeasure, BoundMeasure]:

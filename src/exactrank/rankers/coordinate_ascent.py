@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from exactrank.numerics import standard_normal
 from exactrank.objectives.linear_profile import LinearValue
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.step_search import StepSearch
@@ -18,7 +19,7 @@ from exactrank.scorers.architecture import LinearModel
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.settings import Range, setting
-from exactrank.training.combinators import Part, restarts, seen
+from exactrank.training.combinators import Part, restarts, seen, start_names
 from exactrank.training.judge import Judge, Task, severe
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder, Run
@@ -58,8 +59,10 @@ class CoordinateAscent(Ranker):
 
         def run(number: int) -> Part[Theta]:
             rng = np.random.default_rng([self.seed, number])
-            theta = rng.standard_normal(data.n_features) if number else first
+            theta = standard_normal(rng, data.n_features) if number else first
             return Run(search, values[0], theta, judge, self.max_iter * data.n_features, rng)
 
         runs = [run(number) for number in range(self.restarts)]
-        return seen(partial(restarts, runs), lambda theta: Linear(theta / scale, data.feature_names), recorder)
+        return seen(
+            partial(restarts, runs, names=start_names(len(runs))), lambda theta: Linear(theta / scale, data.feature_names), recorder
+        )

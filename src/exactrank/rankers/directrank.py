@@ -27,6 +27,7 @@ from exactrank.engine.engine import Partitioned, scored
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.goal import Constraint, Goal, parse_goal, unreached
+from exactrank.numerics import standard_normal
 from exactrank.objectives.bradley_terry import bradley_terry
 from exactrank.objectives.constrained import ConstrainedProfile, Profile, severe_search, severely
 from exactrank.objectives.line_search import Point
@@ -35,11 +36,12 @@ from exactrank.objectives.linear_profile import LinearProfile, columns_of, linea
 from exactrank.objectives.partitioned_profile import PartitionedProfile
 from exactrank.objectives.partitioned_search import Drawn, PartitionedSearch
 from exactrank.objectives.ridge import ridge_weights
-from exactrank.objectives.softmax import SoftmaxLikelihood
+from exactrank.objectives.softmax import InDeviations, SoftmaxLikelihood
 from exactrank.objectives.within_query import deviation_of
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, Profiled, ascended
 from exactrank.optimizers.random_directions import RandomDirections
+from exactrank.optimizers.slopes import maximum
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.rankers.lambdarank import LambdaRank
@@ -48,7 +50,7 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.settings import SOME, Range, setting
 from exactrank.threads import thread_count
-from exactrank.training.combinators import bags, bootstrap, restarts, seen
+from exactrank.training.combinators import bags, bootstrap, restarts, seen, start_names
 from exactrank.training.judge import Judge, Task, severe, unheard
 from exactrank.training.progress import Trained, Verdict
 from exactrank.training.run import Recorder, Run
@@ -184,13 +186,15 @@ class DirectRank(Ranker):
         if not count or self._cross_fits(task.data):
             return super()._trained(task, recorder)
         search = _Search(self, task)
-        return restarts([partial(search.mean, count, start) for start in search.starts], recorder)
+        return restarts([partial(search.mean, count, start) for start in search.starts], recorder, names=search.names)
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """A model of all queries or, in a bag, of those that a cross-fitted one sees."""
         search = _Search(self, task)
-        alone = [partial(search.alone, number) for number in range(self.restarts)]
-        found = restarts([partial(search.cross_fitted, start) for start in search.starts] if task.bags else alone, recorder)
+        runs, names = [partial(search.alone, number) for number in range(self.restarts)], start_names(self.restarts)
+        if task.bags:
+            runs, names = [partial(search.cross_fitted, start) for start in search.starts], search.names
+        found = restarts(runs, recorder, names=names)
         search.check_constraints(found.iterate)
         return found
 
@@ -206,6 +210,7 @@ class _Search:
             self.first = tuple(task.start.weights.tolist())
         #: The starts of a bag: two where validation data can tell which is better.
         self.starts: Sequence[Start] = ["softmax", "zero"] if task.valid is not None and self.first == "auto" else [self.first]
+        self.names = [f"start={start}" for start in self.starts]
         self.judge: Judge[Theta] = Judge(task, self.scores, by_objective=True)
         self.bound = severe(task.measure).on(task.data, threads=task.threads)
         self.constraints = [(severely(each, task.data, task.threads), each) for each in task.constraints]
@@ -307,14 +312,14 @@ class _Search:
         spot = problem.at(np.clip(theta, self.limits.low, self.limits.high))
         for bound, _ in self.constraints:
             if spot.value < 0:
-                best = SoftmaxLikelihood(bound, SOFTMAX_RIDGE).best(SOFTMAX_ITERATIONS)
+                best = softmax_weights(bound)
                 spot = ascended(spot, best - spot.theta, self.limits)
         return spot.theta
 
     def judged(self, theta: Theta, objective: float) -> Verdict:
         """What the judge says; weights that miss a constraint are worse than any that keep it, also by validation data."""
         verdict = self.judge(theta, objective)
-        return replace(verdict, goodness=objective) if self.constraints and objective < 0 else verdict
+        return replace(verdict, goodness=objective, values=None) if self.constraints and objective < 0 else verdict
 
     def check_constraints(self, scorer: Scorer) -> None:
         """Raise where the model that was found misses a constraint."""
@@ -331,11 +336,11 @@ class _Search:
         if kind == "zero":
             return np.zeros(data.n_features)
         if kind == "random":
-            return rng.standard_normal(data.n_features) * self.scale()
+            return standard_normal(rng, data.n_features) * self.scale()
         if kind in RANKERS:
             return recorder.remembered(str(kind), lambda: self.trained_by(RANKERS[kind]))
         if isinstance(kind, str):
-            return recorder.remembered("softmax", lambda: SoftmaxLikelihood(self.bound, SOFTMAX_RIDGE).best(SOFTMAX_ITERATIONS))
+            return recorder.remembered("softmax", lambda: softmax_weights(self.bound))
         theta, names = np.array(kind, np.float64), data.feature_names
         if len(theta) != len(names):
             raise SettingError(f"start has {len(theta)} weights for {len(names)} features; give one per feature")
@@ -363,6 +368,12 @@ class _Search:
     def scores(self, theta: Theta, part: RankingData) -> PerDocument:
         """Of the documents of ``part``."""
         return scored(part, partial(linear_scores_of, np.ascontiguousarray(theta), thread_count(self.task.threads)))
+
+
+def softmax_weights(bound: BoundMeasure) -> Theta:
+    """Return the weights at the maximum of the softmax likelihood, a convex start."""
+    likelihood = SoftmaxLikelihood(bound, SOFTMAX_RIDGE)
+    return maximum(InDeviations(likelihood), np.zeros(len(likelihood.sigma)), SOFTMAX_ITERATIONS) / likelihood.sigma
 
 
 def _column(j: int, data: RankingData) -> PerDocument:

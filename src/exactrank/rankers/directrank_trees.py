@@ -28,6 +28,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from exactrank import _core
 from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned
@@ -46,6 +47,7 @@ from exactrank.scorers.linear import Linear
 from exactrank.scorers.tree_edits import scaled
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.settings import Range, setting
+from exactrank.threads import thread_count
 from exactrank.training.judge import Task, severe
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder
@@ -176,7 +178,7 @@ def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: 
     found = recorder.remembered("leverage", lambda: again._trained(Task(measure, trees, threads=threads), Recorder()).iterate)
     towards, search = cast(Linear, found).weights - ones, LineSearch(bound)
     search.start(outputs.sum(axis=1, dtype=np.float64))
-    step = search.best(outputs @ towards, 0.0, 1.0).middle()
+    step = search.best(_core.linear_scores(outputs, towards, thread_count(threads)), 0.0, 1.0).middle()
     anew = replace(scorer, text=scaled(scorer.text, ones + step * towards))
     before, after = (bound.mean(each.score(data.X, threads)) for each in (scorer, anew))
     return anew if after >= before else scorer

@@ -26,6 +26,7 @@ from exactrank.text import written
 from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder
+from exactrank.training.selection import StepChoice
 
 
 class Foreign(Ranker):
@@ -125,13 +126,14 @@ def _numbers(data: RankingData) -> Any:  # noqa: ANN401
 
 
 def _chosen(scorer: Scorer, task: Task) -> Scorer:
-    """The first trees of ``scorer``, as many as are best for the validation data; without any, or of another kind, all of it."""
+    """The first trees of ``scorer``, as many as validation data selects; without any, or of another kind, all of it."""
     if not isinstance(scorer, TreeEnsemble) or task.valid is None:
         return scorer
     parts = (task.data, task.valid)
     judge: Judge[list[Any]] = Judge(task, lambda sums, part: sums[part is task.valid])
-    sums, goodness = [np.zeros(part.n_documents) for part in parts], []
-    for tree in scorer.single_trees():
+    sums, choice = [np.zeros(part.n_documents) for part in parts], None
+    for count, tree in enumerate(scorer.single_trees(), 1):
         sums = [own + tree.score(part.X, task.threads) for own, part in zip(sums, parts, strict=True)]
-        goodness.append(judge(sums, 0.0).goodness)
-    return TreeEnsemble(first_trees(scorer.text, 1 + int(np.argmax(goodness))), scorer.feature_names)
+        verdict = judge(sums, 0.0)
+        choice = StepChoice.of(count, verdict) if choice is None else choice.after(count, verdict)
+    return scorer if choice is None else TreeEnsemble(first_trees(scorer.text, choice.candidate), scorer.feature_names)

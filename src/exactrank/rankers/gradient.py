@@ -28,7 +28,7 @@ from exactrank.training.run import Recorder
 
 Solver = Literal["auto", "sgd", "adam", "lbfgs"]
 #: The learning rates that are tried where none is given.
-RATES = {"sgd": tuple(10.0**e for e in range(-7, -1)), "adam": (0.001, 0.01, 0.1)}
+RATES = {"sgd": (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), "adam": (0.001, 0.01, 0.1)}
 
 
 class GradientRanker(Ranker):
@@ -54,7 +54,7 @@ class GradientRanker(Ranker):
     )
     learning_rate: float | None = setting(
         default=None,
-        help="Learning rate; by default several are tried, and the best on validation data is kept.",
+        help="Learning rate; by default several are tried, and validation data chooses.",
         above=0,
         only={"solver": ("sgd", "adam")},
     )
@@ -110,4 +110,5 @@ class GradientRanker(Ranker):
         short = min(self.trial_iter or self.max_iter, self.max_iter)
         tried = [made.phase(problem, one, short) for one in optimizers]
         rest = [made.phase(problem, one, self.max_iter - short) for one in optimizers] if short < self.max_iter else []
-        return lambda start, recorder: trials([partial(run, start) for run in tried], rest, recorder)
+        names = [f"learning_rate={rate:g}" for rate in rates]
+        return lambda start, recorder: trials([partial(run, start) for run in tried], rest, recorder, names)

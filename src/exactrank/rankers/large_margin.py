@@ -7,8 +7,8 @@ with theta in units of standardised features. With ``l2="auto"`` the strengths
     l2_i = 10^(-i/2) l2_0,    l2_0 = |g|^2 / loss,    g the slope of the mean loss at 0                     (2)
 
 are solved from the largest to the smallest, each from where the one before ended if the loss is convex or one convex function less
-another, else from the same start, and the best on validation data is kept. Without validation data the queries are divided into folds,
-each of which judges the models of the others.
+another, else from the same start, and validation data selects one (`exactrank.training.selection`). Without validation data the queries
+are divided into folds, each of which judges the models of the others.
 """
 
 from abc import abstractmethod
@@ -23,6 +23,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part, fold
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
+from exactrank.numerics import dot, norm, power
 from exactrank.objectives.regularised_risk import RegularisedRisk
 from exactrank.objectives.within_query import centred, pull_backs
 from exactrank.optimizers.base import Duality, Optimizer, Theta
@@ -34,8 +35,9 @@ from exactrank.settings import SOME, VALID, Range, setting
 from exactrank.threads import thread_count
 from exactrank.training.combinators import by_folds, restarts
 from exactrank.training.judge import Judge, Task, unheard
-from exactrank.training.progress import Trained, Verdict
+from exactrank.training.progress import Alternative, Trained, Verdict
 from exactrank.training.run import Recorder, Run
+from exactrank.training.selection import alternatives, average, choose_on_paths
 
 #: How many strengths of (2) are tried.
 STRENGTHS = 9
@@ -93,7 +95,7 @@ class LargeMarginRanker(Ranker):
         blocks = [block for answer in fold(problem.data, partial(_towards_grades, thread_count(self.threads))) for block in answer]
         direction = np.sum(blocks, axis=0) / architecture.scale
         loss, slope = problem.risk(problem.centre)
-        steepness = float(np.linalg.norm(slope) * np.linalg.norm(direction))
+        steepness = norm(slope) * norm(direction)
         return problem.centre + (NUDGE * loss / steepness * direction if steepness > 0 else 0.0)
 
     def _remark(self, problem: RegularisedRisk, reached: Duality | None) -> str:
@@ -110,14 +112,19 @@ class LargeMarginRanker(Ranker):
         paths = [self._path(f"path {number}", chosen, problem, task.data) for number, (chosen, problem) in enumerate(problems)]
         judge: Judge[Theta] = Judge(task, lambda theta, data: architecture.scored(theta, data, task.threads), by_objective=True)
         whole: Recorder[Theta] = recorder.part(view=architecture.at)
-        last = whole
+        last, compared = whole, tuple[Alternative, ...]()
         if choices and valid is None:
             apart = [replace(path, strengths={l2: chosen}) for path in paths for l2, chosen in path.strengths.items()]
             every = partial(_candidates, paths)
-            best = by_folds(every, len(apart), judge, self.folds, self.seed, whole.part())
-            paths, last = [apart[best]], whole.part(1, 2, latest=True)
+            verdicts = by_folds(every, len(apart), judge, self.folds, self.seed, whole.part())
+            number = choose_on_paths(verdicts, [len(path.strengths) for path in paths])
+            compared = alternatives([_name(chosen) for path in apart for chosen in path.strengths.values()], verdicts, number)
+            paths, last = [apart[number]], whole.part(1, 2, latest=True)
         trained = self._best_along(paths, task.data, judge, last)
-        return Trained(architecture.at(trained.iterate), trained.verdict, whole.made, trained.trouble, trained.chosen)
+        compared = compared or trained.alternatives
+        return Trained(
+            architecture.at(trained.iterate), trained.verdict, whole.made, trained.trouble, trained.chosen, alternatives=compared
+        )
 
     def _path(self, name: str, chosen: Mapping[str, object], problem: Problem, data: RankingData) -> "Path":
         """The strengths to be tried with some settings."""
@@ -125,12 +132,12 @@ class LargeMarginRanker(Ranker):
             return Path(self, name, problem, {self.l2: chosen})
         whole = problem(data)
         loss, slope = whole.risk(np.zeros_like(whole.centre) if whole.architecture.linear else self._start(whole))
-        largest = float(slope @ slope) / loss if loss > 0 and np.any(slope) else 1.0
-        strengths = [float(largest * 10 ** (-i / 2)) for i in range(STRENGTHS)]
+        largest = dot(slope, slope) / loss if loss > 0 and np.any(slope) else 1.0
+        strengths = [float(largest * power(10.0, -i / 2)) for i in range(STRENGTHS)]
         return Path(self, name, problem, {l2: {**chosen, "l2": l2} for l2 in strengths})
 
     def _best_along(self, paths: Sequence["Path"], data: RankingData, judge: Judge[Theta], recorder: Recorder[Theta]) -> Trained[Theta]:
-        """The best of all candidates, with what is to be said of it."""
+        """The candidate to keep, with what is to be said of it."""
         ends: list[tuple[Trained[Theta], Candidate]] = []
 
         def end(candidate: Candidate, part: Recorder[Theta]) -> Trained[Theta]:
@@ -138,10 +145,14 @@ class LargeMarginRanker(Ranker):
             return ends[-1][0]
 
         def along(path: Path, part: Recorder[Theta]) -> Trained[Theta]:
-            return restarts([partial(end, one) for one in path.candidates(data, judge)], part, self.patience)
+            return restarts([partial(end, one) for one in path.candidates(data, judge)], part, self.patience, rule=average)
 
-        restarts([partial(along, path) for path in paths], recorder)
-        best, candidate = max(ends, key=lambda end: end[0].verdict.goodness)
+        kept = restarts([partial(along, path) for path in paths], recorder).verdict
+        number = next(number for number, (one, _) in enumerate(ends) if one.verdict is kept)
+        best, candidate = ends[number]
+        if len(ends) > 1:
+            names, verdicts = [_name(one.chosen) for _, one in ends], [one.verdict for one, _ in ends]
+            best = replace(best, alternatives=alternatives(names, verdicts, number))
         trouble = best.trouble or self._remark(candidate.posed()[0].at(candidate.l2), best.duality)
         return replace(best, trouble=trouble, chosen=candidate.chosen)
 
@@ -198,6 +209,11 @@ def _towards_grades(threads: int, part: Part) -> list[Theta]:
         wins, losses = data.preferences.wins_and_losses(data.n_documents)
         grades += np.repeat(data.weights, data.sizes) * (wins - losses)
     return pull_backs(data, grades, threads)
+
+
+def _name(chosen: Mapping[str, object]) -> str:
+    """The settings of a candidate, as a report shows them."""
+    return ", ".join(f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}" for name, value in chosen.items())
 
 
 def _candidates(paths: Sequence[Path], data: RankingData) -> list[Candidate]:

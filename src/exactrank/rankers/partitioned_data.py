@@ -5,6 +5,7 @@ values and what stands for them, and the mean weights of queries and documents. 
 whole.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -165,7 +166,7 @@ def _prepared(data: Partitioned, facts: list[_Facts], fill: PerFeature | None) -
     if data.described[0].weighs_documents:
         exponent = -int(np.frexp(max(each.heaviest for each in facts))[1])
         sums = [block for answer in data.ask(partial(_weights_near_one, exponent)) for block in answer]
-        documents = _Unit(exponent, sum(sums) / data.n_documents)
+        documents = _Unit(exponent, math.fsum(sums) / data.n_documents)
     first = data.prepare.first if isinstance(data.prepare, _Aligned) else data.prepare
     column = first.measure.column if isinstance(first, _Graded) else None
     whole = Whole(_grades(facts), data.longest, data.preferences is not None, column)

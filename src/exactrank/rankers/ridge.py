@@ -5,7 +5,7 @@ The weights are those of `exactrank.objectives.ridge`, in closed form. The measu
     l2_i = 10^(2 - i/2),    i = 0 ... 10                                                                        (1)
 
 by validation data or, without it, by folds of the queries, each of which is scored by the models of the others. The best strength on few
-queries is partly luck. So it is found on bootstrap samples of the queries that judge, and the geometric mean of the results is taken.
+queries is partly luck, so it is the average of what bootstrap samples of them choose (`exactrank.training.selection`).
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import PerQuery
 from exactrank.data.folds import Dealt
 from exactrank.data.room import rows_taken
 from exactrank.engine.engine import Part, fold
 from exactrank.measures.base import Measure
+from exactrank.numerics import power
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.ridge import ridge_paths, ridge_weights
 from exactrank.rankers.base import Ranker
@@ -28,12 +28,12 @@ from exactrank.scorers.linear import Linear
 from exactrank.settings import Range, setting
 from exactrank.threads import thread_count
 from exactrank.training.judge import Task, severe
-from exactrank.training.progress import Trained
+from exactrank.training.progress import Alternative, Trained
 from exactrank.training.run import Recorder
+from exactrank.training.selection import alternatives, average, verdicts_by
 
-#: What is tried (1), and how often it is asked for which is best.
-STRENGTHS = 10.0 ** (2 - np.arange(11) / 2)
-SAMPLES = 200
+#: What is tried (1).
+STRENGTHS = power(10.0, 2 - np.arange(11) / 2)
 FOLDS = 5
 
 
@@ -60,17 +60,22 @@ class Ridge(Ranker):
     )
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        l2 = recorder.remembered("l2", lambda: self._strength(task)) if self.l2 == "auto" else self.l2
+        compared, l2 = tuple[Alternative, ...](), self.l2
+        if l2 == "auto":
+            compared = recorder.remembered("l2", lambda: self._compared(task))
+            l2 = float(STRENGTHS[[one.chosen for one in compared]][0])
         scorer = Linear(ridge_weights(task.data, l2), task.data.feature_names)
-        return Trained(scorer, recorder.finished(scorer, task.verdict, 0, 0), chosen={"l2": l2} if self.l2 == "auto" else {})
+        chosen = {"l2": l2} if self.l2 == "auto" else {}
+        return Trained(scorer, recorder.finished(scorer, task.verdict, 0, 0), chosen=chosen, alternatives=compared)
 
-    def _strength(self, task: Task) -> float:
-        """What the measure chooses."""
+    def _compared(self, task: Task) -> tuple[Alternative, ...]:
+        """How the strengths compare, and which of them is chosen."""
         data, judges = task.data, task.data if task.valid is None else task.valid
         folds = None if task.valid is not None else Dealt(data.n_queries, min(FOLDS, data.n_queries), self.seed)
         tried = np.array(list(ridge_paths(data, STRENGTHS, folds)))
         values = fold(judges, _Tried(severe(task.measure), tried, folds, task.threads))
-        return _chosen(np.concatenate(values, axis=1), judges.weights, np.random.default_rng(self.seed))
+        verdicts = verdicts_by(np.concatenate(values, axis=1), judges.weights)
+        return alternatives([f"l2={l2:.3g}" for l2 in STRENGTHS], verdicts, average(verdicts).number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +96,3 @@ class _Tried:
             X = data.X if self.folds is None else rows_taken(data.X, rows)
             scores[:, rows] = [_core.linear_scores(X, each, thread_count(self.threads)) for each in weights]
         return np.array([bound.values(each) for each in scores])
-
-
-def _chosen(values: npt.NDArray[np.float64], weight: PerQuery, rng: np.random.Generator) -> float:
-    """The strength that bootstrap samples of the queries choose on average, by its logarithm, from the ``values`` of each on each query."""
-    queries = len(weight)
-    times = rng.multinomial(queries, np.full(queries, 1 / queries), SAMPLES) * weight
-    sums = np.array([np.nansum(times * one, axis=1) for one in values])
-    best = sums == sums.max(axis=0)
-    return float(np.exp(np.mean(np.log(STRENGTHS) @ best / best.sum(axis=0))))

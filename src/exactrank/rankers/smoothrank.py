@@ -8,12 +8,12 @@ and again from there with each smaller one:
 in units of the variance of the scores at the start: those of ridge regression for a linear model, random ones for a network.
 """
 
-import math
 from typing import ClassVar
 
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
+from exactrank.numerics import log2
 from exactrank.objectives.losses import SmoothMeasure
 from exactrank.objectives.score_space import Objective
 from exactrank.objectives.within_query import deviation
@@ -60,5 +60,5 @@ class SmoothRank(GradientRanker):
         return architecture.with_linear_weights(theta, architecture.linear_weights(theta) / size)
 
     def _phases(self, made: Composition) -> list[Phase[Theta]]:
-        sigmas = [self.first / 2**level for level in range(1 + round(math.log2(self.first / self.last)))]
+        sigmas = [self.first / 2**level for level in range(1 + round(float(log2(self.first / self.last))))]
         return [self._climb(made, SmoothMeasure(made.task.measure, sigma)) for sigma in sigmas]

@@ -21,7 +21,7 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.network import Network
 from exactrank.settings import Range, setting
-from exactrank.training.combinators import Part, restarts, seen
+from exactrank.training.combinators import Part, restarts, seen, start_names
 from exactrank.training.judge import Judge, Task, severe
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder, Run
@@ -93,4 +93,6 @@ class SPSARank(Ranker):
                 theta = architecture.theta_from(task.start)
             return Run(solver, problem, theta, judge, self.max_iter or STEPS[self.solver], rng)
 
-        return seen(partial(restarts, [run(number) for number in range(self.restarts)]), architecture.at, recorder)
+        return seen(
+            partial(restarts, [run(number) for number in range(self.restarts)], names=start_names(self.restarts)), architecture.at, recorder
+        )

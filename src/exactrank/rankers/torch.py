@@ -19,6 +19,7 @@ from exactrank.data.frame import library
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.base import Measure
+from exactrank.numerics import log1p
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.lambda_function import LambdaFunction
 from exactrank.scorers.base import Scorer
@@ -160,7 +161,7 @@ def _moments(data: RankingData, transform: Transform) -> tuple[Any, Any]:
         total = np.zeros((2, data.n_features))
         for start in range(0, len(data.X), 1 << 16):
             block = data.X[start : start + (1 << 16)].astype(np.float64)
-            moved = np.sign(block) * np.log1p(np.abs(block))
+            moved = np.sign(block) * log1p(np.abs(block))
             total += moved.sum(axis=0), np.square(moved).sum(axis=0)
         mean = total[0] / len(data.X)
         deviation = np.sqrt(np.maximum(total[1] / len(data.X) - mean * mean, 0.0))

@@ -14,6 +14,7 @@ follows, sums of floating-point numbers included, has the same bits for any orde
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -333,7 +334,7 @@ def prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
     if found.query_weight is not None:
         of_mean_one["query_weight"] = np.asarray(found.query_weight / found.query_weight.mean())
     if found.sample_weight is not None:
-        of_mean_one["sample_weight"] = np.asarray(found.sample_weight / (sum(weights_by_block(found)) / found.n_documents))
+        of_mean_one["sample_weight"] = np.asarray(found.sample_weight / (math.fsum(weights_by_block(found)) / found.n_documents))
     return replace(found, **of_mean_one).with_columns(found.by_column) if kinds else found
 
 

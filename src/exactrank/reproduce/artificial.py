@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
+from exactrank import numerics
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.ranking_data import RankingData
@@ -37,7 +38,7 @@ class PermutedPolynomial(CubicPolynomial):
 
     def _drawn(self, rng: np.random.Generator, count: int) -> tuple[Matrix, PerDocument]:
         X = _even(rng, count, self.features)
-        noise = self.noise * rng.standard_normal(count)
+        noise = self.noise * numerics.standard_normal(rng, count)
         mean, deviation = self._moments
         return X, np.asarray(((self._sums(X) - mean) / deviation).sum(axis=1) + noise)
 
@@ -67,9 +68,10 @@ def three_parts(source: CubicPolynomial, sizes: Sizes) -> Fold:
 def correlated(data: RankingData, seed: int) -> RankingData:
     """``data`` with its features mixed by (1); the same seed mixes the same way."""
     d = data.n_features
-    Q, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))
-    mixed = data.X @ (Q / np.sqrt(np.arange(1, d + 1)) @ Q.T).astype(np.float32)
-    return replace(data, X=mixed)
+    drawn = numerics.standard_normal(np.random.default_rng(seed), (d, d))
+    Q = numerics.solve_lower(numerics.cholesky(numerics.gram(drawn)), drawn.T).T  # Q = G L'^-1, where G'G = LL'
+    mixed = numerics.matmul(data.X, numerics.matmul(Q / np.sqrt(np.arange(1, d + 1)), Q.T))
+    return replace(data, X=mixed.astype(np.float32))
 
 
 def five_splits(data: RankingData, seed: int, train: int = 3) -> list[Fold]:

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import wilcoxon
 from sklearn.exceptions import ConvergenceWarning
 
 from exactrank import NDCG, Fold, LambdaRank, Measure, RankingData, evaluate, read_folds
 from exactrank.arrays import PerQuery
+from exactrank.compare.statistics.paired import counted, signed_ranks, wilcoxon
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
@@ -178,9 +178,9 @@ def signed_rank(ours: PerQuery, theirs: PerQuery) -> float:
     >>> signed_rank(np.arange(1.0, 7.0), np.zeros(6)), signed_rank(np.zeros(6), np.arange(1.0, 7.0)), signed_rank(np.ones(6), np.ones(6))
     (0.03125, 1.0, 1.0)
     """
-    if np.array_equal(ours, theirs):
-        return 1.0
-    return min(1.0, 2 * float(wilcoxon(ours, theirs, alternative="greater").pvalue))
+    difference = counted(ours - theirs)
+    ahead = len(difference) > 1 and signed_ranks(difference).sum() > 0
+    return wilcoxon(difference) if ahead else 1.0
 
 
 def net(hidden: int | None) -> str:

@@ -31,6 +31,7 @@ from itertools import zip_longest
 import numpy as np
 
 from exactrank import DataError, RankingData, StepFunction, jumping_points, line_search, parse_measure, profile
+from exactrank.numerics import matmul, standard_normal
 from exactrank.reproduce.artificial import correlated
 from exactrank.reproduce.experiment import Experiment, OnFolds, Piece, Tell
 from exactrank.reproduce.finding import Check, Panel, curves
@@ -212,5 +213,7 @@ class JumpingPointsTable(OnFolds, name="jumping-points", full={"queries": 150, "
         rows = np.concatenate([np.arange(start, start + size) for start in data.indptr[:-1]])
         X, cut = data.X[rows], RankingData.from_arrays(None, data.y[rows], group=[size] * data.n_queries)
         spread = X.std(axis=0)
-        weights = np.random.default_rng(self.seed).standard_normal((self.draws, X.shape[1])) / np.where(spread > 0, spread, np.inf)
-        return float(np.mean([jumping_points(COUNTED, cut, X @ w, X[:, 0], threads=self.threads).mean() for w in weights]))
+        weights = standard_normal(np.random.default_rng(self.seed), (self.draws, X.shape[1])) / np.where(spread > 0, spread, np.inf)
+        return float(
+            np.mean([jumping_points(COUNTED, cut, scores, X[:, 0], threads=self.threads).mean() for scores in matmul(weights, X.T)])
+        )

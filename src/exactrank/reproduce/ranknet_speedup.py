@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactrank import Lambdas, RankingData, parse_measure
+from exactrank.numerics import dot, log
 from exactrank.objectives.measured import Measured
 from exactrank.objectives.parametric import Numbers, Parametric
 from exactrank.optimizers.base import Theta
@@ -149,8 +150,9 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
 
 def slopes_of(timed: Sequence[Epochs]) -> tuple[float, float]:
     """Of log T against log n, by least squares, for V1 and V2."""
-    n = np.log([epochs.documents for epochs in timed])
-    v1, v2 = (float(np.polyfit(n, np.log(seconds), 1)[0]) for seconds in zip(*((e.v1, e.v2) for e in timed), strict=True))
+    n = log([epochs.documents for epochs in timed])
+    away = n - n.mean()
+    v1, v2 = (dot(away, log(seconds)) / dot(away, away) for seconds in zip(*((e.v1, e.v2) for e in timed), strict=True))
     return v1, v2
 
 

@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from exactrank import DataError, Lambdas, LinearModel, RankingData, SPSARank
+from exactrank.numerics import log, power
 from exactrank.objectives.parametric import Parametric
 from exactrank.optimizers.approximation import FDSA, SPSA, StochasticApproximation
 from exactrank.optimizers.base import Theta
@@ -104,7 +105,7 @@ class SPSAConvergence(Experiment, name="spsa-convergence", full=WEB | {"evaluati
     def _found(self, tell: Tell) -> Iterator[Piece]:
         drawn = self._source().data(self.queries)
         marks = [self.evaluations // part for part in PARTS]
-        at = np.unique(np.geomspace(1, self.evaluations, POINTS).round()).astype(int)
+        at = np.unique(power(self.evaluations, np.linspace(0, 1, POINTS)).round()).astype(int)
         for kind, data in (("correlated features", correlated(drawn, self.seed)), ("independent features", drawn)):
             descents = self._descents(data, tell)
             costs = ", ".join(f"{each.after(self.evaluations // 4):.4f} ({name})" for name, each in descents.items())
@@ -142,7 +143,7 @@ class SPSAConvergence(Experiment, name="spsa-convergence", full=WEB | {"evaluati
 
     def _costs(self, problem: Parametric, method: StochasticApproximation, number: int) -> Values:
         """Per pair, after 1, 2, 3 ... values; where all scores are equal it is log 2."""
-        unit = np.log(2) / problem.value(np.zeros(problem.architecture.size))
+        unit = float(log(2)) / problem.value(np.zeros(problem.architecture.size))
         state = method.init(problem, *self._start(problem, number))
         asked, costs = [state.evaluations], [state.value * unit]
         while not state.done and state.evaluations < self.evaluations:

@@ -31,6 +31,7 @@ import numpy as np
 
 from exactrank import NDCG, Fold, RankBoost, RankingData, RankSVM, Structured, StructuredRank, evaluate, separate
 from exactrank.arrays import PerDocument
+from exactrank.numerics import power
 from exactrank.objectives.structured import Bound
 from exactrank.optimizers.base import Duality
 from exactrank.rankers.base import Ranker
@@ -47,7 +48,7 @@ BOUNDS: tuple[Bound, ...] = ("convex", "ramp")
 NEAR = 1e-3  #: where the convex bound has collapsed, the smallest J is below J(0) by less than this, relatively
 OURS, RIVALS = "ramp", ("convex", "regression", "RankSVM", "RankBoost")
 METHODS = (OURS, *RIVALS)
-FACTORS = tuple(10 ** (i / 4) for i in range(-8, 5))  #: of the ramp's weights, in the figure
+FACTORS = tuple(power(10, np.arange(-8, 5) / 4).tolist())  #: of the ramp's weights, in the figure
 GAP = 1e-3
 AGREE = 1e-3  #: how far apart the values that solvers reach may be, relatively
 MINUTES = 15.0  #: that the paper's solvers took

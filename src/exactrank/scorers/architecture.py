@@ -23,6 +23,7 @@ from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import scored
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.numerics import standard_normal
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import PerFeature
@@ -69,9 +70,9 @@ class Architecture:
         """Random parameters: scores start small, but untied, and the input of each hidden unit has a deviation of about 1."""
         features = len(self.mean)
         if self.linear:
-            return np.asarray(0.01 * rng.standard_normal(features) / np.sqrt(features))
-        weights = rng.standard_normal(features * self.hidden) / np.sqrt(features)
-        return np.concatenate([weights, np.zeros(self.hidden), 0.1 * rng.standard_normal(self.hidden) / np.sqrt(self.hidden)])
+            return np.asarray(0.01 * standard_normal(rng, features) / np.sqrt(features))
+        weights = standard_normal(rng, features * self.hidden) / np.sqrt(features)
+        return np.concatenate([weights, np.zeros(self.hidden), 0.1 * standard_normal(rng, self.hidden) / np.sqrt(self.hidden)])
 
     def at(self, theta: Theta) -> Scorer:
         """The scorer with the parameters ``theta``."""

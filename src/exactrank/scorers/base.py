@@ -5,6 +5,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -71,6 +72,11 @@ class Scorer(Shown):
     def size(self) -> str:
         """What it is made of besides features, in few words."""
         return ""
+
+    @cached_property
+    def level_codes(self) -> Mapping[str, Mapping[str, int]]:
+        """The code of each level by its text, for each feature that is a category."""
+        return {name: {level: code for code, level in enumerate(texts)} for name, texts in self.levels.items()}
 
     def _columns(self) -> dict[str, Values]:
         from exactrank.scorers.card import per_feature

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactrank.data.alignment import listed
+from exactrank.numerics import matmul
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.deep import Deep
 from exactrank.scorers.linear import Linear
@@ -130,11 +131,11 @@ def per_feature(scorer: Scorer) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]
             pairs = zip(scorer.importance("gain").tolist(), scorer.importance("split").astype(int).tolist(), strict=True)
             return ("gain in training", "splits"), list(pairs)
         case Network():
-            slope = np.abs(scorer.output) @ np.abs(scorer.weights / scorer.scale)
+            slope = matmul(np.abs(scorer.output), np.abs(scorer.weights / scorer.scale))
             return ("largest slope",), [(float(own),) for own in slope]
         case Deep() if all(net.of is None for net in scorer.nets):
             first = [net.weight * (net.layers[0][0] if net.layers else net.output[None]) / net.tensors["scale"] for net in scorer.nets]
-            return ("size of its first weights",), [(float(own),) for own in np.linalg.norm(np.concatenate(first), axis=0)]
+            return ("size of its first weights",), [(float(own),) for own in np.sqrt((np.concatenate(first) ** 2).sum(axis=0))]
         case Sum():
             parts = [(part.kind, *per_feature(part)) for part in scorer.parts]
             columns = tuple(f"{kind}, part {number}: {own[0]}" for number, (kind, own, _) in enumerate(parts, 1))

@@ -5,7 +5,7 @@
     norm(a)_i = gain_i (a_i - mean of a) / sqrt(variance of a + 1e-5) + shift_i                                 (3)
 
 A model of several networks, as a bag has them, is their weighted sum. (2) is computed here in double precision, so such a model needs no
-PyTorch. Rows are computed in blocks of one size, by one thread each: a row's score depends neither on the other rows nor on threads.
+PyTorch. Rows are computed in blocks, by one thread each: a row's score depends neither on the other rows nor on threads.
 
 A module of the user's own takes the place of (2). The file then holds its tensors and the name of what made it, for the reader's
 information: nothing is imported by a name in a file. Who loads the model gives the module, see `with_modules`.
@@ -26,12 +26,13 @@ from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.frame import library
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.numerics import log1p, matmul
 from exactrank.scorers.base import Scorer, read_common
 from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.scorers.safetensors import Tensors, from_bytes, to_bytes
 from exactrank.scorers.sum import Sum
 from exactrank.stored import storable
-from exactrank.threads import Pool, one_blas_thread
+from exactrank.threads import Pool
 
 Transform = Literal["log1p", "none"]
 Floats = npt.NDArray[np.float64]
@@ -113,7 +114,7 @@ class Net:
     def inputs(self, x: npt.NDArray[np.floating]) -> Floats:
         """(1), in double precision."""
         whole = np.asarray(x, np.float64)
-        moved = np.sign(whole) * np.log1p(np.abs(whole)) if self.transform == "log1p" else whole
+        moved = np.sign(whole) * log1p(np.abs(whole)) if self.transform == "log1p" else whole
         return np.asarray((moved - self.tensors["mean"]) / self.tensors["scale"])
 
     @cached_property
@@ -125,11 +126,11 @@ class Net:
 
         def scores(h: Floats) -> Floats:
             for weights, bias, gain, shift in layers:
-                h = h @ weights + bias
+                h = matmul(h, weights) + bias
                 h -= h.mean(axis=1, keepdims=True)
                 h *= gain / np.sqrt(np.square(h).mean(axis=1, keepdims=True) + EPSILON)
                 h = np.maximum(h + shift, 0.0)
-            return np.asarray(h @ output)
+            return matmul(h, output)
 
         return scores
 
@@ -231,23 +232,21 @@ class Deep(Scorer):
 
         def score(start: int) -> None:
             some = rows[start : start + ROWS]
-            block = np.zeros((ROWS, rows.shape[1]))  # all of one size, since BLAS may compute others in another order
-            block[: len(some)] = some if shift is None else some + shift
+            block = np.asarray(some if shift is None else some + shift, np.float64)
             holes = np.isnan(block).any(axis=1)
             block[holes] = 0.0  # which a module might not pass on
             with np.errstate(over="ignore", invalid="ignore"):  # in this thread
                 total = sum(net.weight * net.function(net.inputs(block)) for net in self.nets)
-            scores[start : start + ROWS] = np.where(holes, np.nan, total)[: len(some)]
+            scores[start : start + ROWS] = np.where(holes, np.nan, total)
 
-        with one_blas_thread():
-            for net in self.nets:
-                net.function  # noqa: B018  (made once, before threads ask for it)
-            starts = range(0, len(rows), ROWS)
-            if threads == 1 or len(starts) == 1:
-                list(map(score, starts))
-            else:
-                with Pool(min(threads, max(1, len(starts)))) as pool:
-                    list(pool.map(score, starts))
+        for net in self.nets:
+            net.function  # noqa: B018  (made once, before threads ask for it)
+        starts = range(0, len(rows), ROWS)
+        if threads == 1 or len(starts) == 1:
+            list(map(score, starts))
+        else:
+            with Pool(min(threads, max(1, len(starts)))) as pool:
+                list(pool.map(score, starts))
         return scores
 
 

@@ -18,6 +18,7 @@ from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
+from exactrank.numerics import dot, matmul
 from exactrank.scorers.base import Scorer, by_name, numbers, read_common, read_numbers
 from exactrank.scorers.missing import Missing, PerFeature, fill_values
 from exactrank.stored import storable
@@ -55,7 +56,7 @@ class Linear(Scorer):
     @classmethod
     def added(cls, scorers: "Sequence[Linear]", weights: Sequence[float]) -> "Linear":
         """The linear model whose weights are the sum of theirs."""
-        return replace(scorers[0], weights=np.einsum("s,sf->f", weights, [scorer.weights for scorer in scorers]))
+        return replace(scorers[0], weights=matmul(weights, [scorer.weights for scorer in scorers]))
 
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values: weights and fill values by name, or lists where features have none."""
@@ -68,4 +69,4 @@ class Linear(Scorer):
 
     def _scores(self, rows: Matrix, threads: int, offset: Offset | None) -> PerDocument:
         scores, shift = _core.linear_scores(rows, self.weights, threads), self._shift(offset)
-        return scores if shift is None else np.asarray(scores + self.weights @ shift)
+        return scores if shift is None else np.asarray(scores + dot(self.weights, shift))

@@ -19,6 +19,7 @@ from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError
+from exactrank.numerics import matmul
 from exactrank.scorers.base import Scorer, by_name, numbers, read_common, read_numbers
 from exactrank.scorers.missing import Missing, PerFeature
 from exactrank.stored import storable
@@ -83,7 +84,7 @@ class Network(Scorer):
 
     def on_scale(self, mean: PerFeature, scale: PerFeature) -> "Network":
         """The same scores of features that are standardised by other means and scales."""
-        weights, bias = self.weights * (scale / self.scale), self.bias + self.weights @ ((mean - self.mean) / self.scale)
+        weights, bias = self.weights * (scale / self.scale), self.bias + matmul(self.weights, (mean - self.mean) / self.scale)
         return replace(self, weights=weights, bias=bias, mean=mean, scale=scale)
 
     @cached_property

@@ -10,6 +10,7 @@ and ``decision_type`` says, by bits, whether the node is categorical (1), whethe
 (4: zero and NaN, 8: NaN, neither: nothing, NaN counts as 0).
 """
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -193,7 +194,7 @@ class TreeTable:
         for node in range(len(left) - 1, -1, -1):  # a child comes behind its parent
             own = [(counts[child], mean[child]) if child >= 0 else (count[~child], value[~child]) for child in (left[node], right[node])]
             counts[node] = own[0][0] + own[1][0]
-            mean[node] = sum(number / counts[node] * average for number, average in own)
+            mean[node] = math.fsum(number / counts[node] * average for number, average in own)
         lines: dict[str, npt.NDArray[Any]] = {
             "num_leaves": np.array([len(value)]),
             "num_cat": np.array([max(len(bounds) - 1, 0)]),

@@ -1,11 +1,13 @@
 """Combinators: one run made of several. Each gets runs and a recorder, and gives what one run would.
 
 seen       a run whose iterates stand for others, as parameters for scorers
-restarts   the best of independent runs
-phases     each begins where the best of the one before ended
-trials     short runs of several settings, of which the best goes on
-by_folds   which of several candidates is best on queries that it has not seen
+restarts   one of several independent runs
+phases     each begins at what the one before kept
+trials     short runs of several settings, one of which goes on
+by_folds   which of several candidates to keep, by queries that it has not seen
 bags       the mean of several models: of bootstrap samples, or cross-fitted
+
+Which run is kept is said in `exactrank.training.selection`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +28,7 @@ from exactrank.threads import Pool
 from exactrank.training.judge import Judge
 from exactrank.training.progress import It, Progress, Trained, Verdict
 from exactrank.training.run import Recorder, same
+from exactrank.training.selection import Choice, alternatives, choose, verdicts_by
 
 J = TypeVar("J")
 Part = Callable[[Recorder[It]], Trained[It]]
@@ -35,7 +38,9 @@ Phase = Callable[[It, Recorder[It]], Trained[It]]  #: a run from a given iterate
 def seen(run: Part[J], view: Callable[[J], It], recorder: Recorder[It]) -> Trained[It]:
     """``run``, whose iterates are seen as what ``view`` makes of them."""
     trained = run(recorder.part(view=view))
-    return Trained(view(trained.iterate), trained.verdict, trained.steps, trained.trouble, trained.chosen)
+    return Trained(
+        view(trained.iterate), trained.verdict, trained.steps, trained.trouble, trained.chosen, alternatives=trained.alternatives
+    )
 
 
 def restarts(
@@ -44,29 +49,40 @@ def restarts(
     patience: int | None = None,
     ends: list[Trained[It]] | None = None,
     goes_on: bool = False,
+    names: Sequence[str] = (),
+    rule: Callable[[Sequence[Verdict]], Choice[int]] = choose,
 ) -> Trained[It]:
-    """The best of ``runs``, one after the other; ``patience`` of them in a row without improvement end it. The last trouble is reported.
+    """The one to keep of ``runs`` by a ``rule``, one after the other; ``patience`` of them in a row without a better mean end it.
 
-    The result of each is put into ``ends``, for later ones to begin from; with ``goes_on`` they are reported as one run.
+    The result of each is put into ``ends``, for later ones to begin from; with ``goes_on`` they are reported as one run. The last trouble
+    is reported, and how close the runs are if they have ``names``.
     """
     ends = [] if ends is None else ends
     for number, run in enumerate(runs):
         ends.append(run(recorder.part(number, len(runs), goes_on=goes_on)))
-        best = best_of(ends)
-        if patience is not None and number - best >= patience:
+        if patience is not None and number - chosen_of(ends).best_number >= patience:
             break
     if not ends:
         raise ValueError("there must be a run")
-    return replace(ends[best], steps=recorder.made, trouble=ends[-1].trouble)
+    verdicts = [end.verdict for end in ends]
+    number = rule(verdicts).number
+    trained = replace(ends[number], steps=recorder.made, trouble=ends[-1].trouble)
+    compared = alternatives(names[: len(ends)], verdicts, number) if names and len(ends) > 1 else trained.alternatives
+    return replace(trained, alternatives=compared)
 
 
-def best_of(ends: Sequence[Trained[It]]) -> int:
-    """The number of the best; of equal ones the first."""
-    return max(range(len(ends)), key=lambda number: ends[number].verdict.goodness)
+def start_names(count: int) -> list[str]:
+    """Return names for runs that differ in their start."""
+    return [f"start {number + 1}" for number in range(count)]
+
+
+def chosen_of(ends: Sequence[Trained[It]]) -> Choice[int]:
+    """Return the number of the run to keep."""
+    return choose([end.verdict for end in ends])
 
 
 def phases(runs: Sequence[Phase[It]], start: It, recorder: Recorder[It]) -> Trained[It]:
-    """The best of ``runs``, each of which begins where the best of the one before ended, the first at ``start``."""
+    """The one to keep of ``runs``, each of which begins at the iterate that the one before kept, the first at ``start``."""
     ends: list[Trained[It]] = []
 
     def next_phase(run: Phase[It], part: Recorder[It]) -> Trained[It]:
@@ -75,24 +91,24 @@ def phases(runs: Sequence[Phase[It]], start: It, recorder: Recorder[It]) -> Trai
     return restarts([partial(next_phase, run) for run in runs], recorder, ends=ends, goes_on=True)
 
 
-def trials(tried: Sequence[Part[It]], rest: Sequence[Phase[It]], recorder: Recorder[It]) -> Trained[It]:
-    """The best of all ``tried``; where there is a ``rest`` of each, the best goes on with its own."""
+def trials(tried: Sequence[Part[It]], rest: Sequence[Phase[It]], recorder: Recorder[It], names: Sequence[str] = ()) -> Trained[It]:
+    """The one to keep of all ``tried``, which have ``names``; where there is a ``rest`` of each, it goes on with its own."""
     ends: list[Trained[It]] = []
 
     def go_on(part: Recorder[It]) -> Trained[It]:
-        best = best_of(ends)
-        return rest[best](ends[best].iterate, part)
+        number = chosen_of(ends).number
+        return rest[number](ends[number].iterate, part)
 
-    return restarts([*tried, *([go_on] if rest else [])], recorder, ends=ends)
+    return restarts([*tried, *([go_on] if rest else [])], recorder, ends=ends, names=[*names, "the rest"] if names else ())
 
 
 def by_folds(
     runs: Callable[[RankingData], Sequence[Part[It]]], candidates: int, judge: Judge[It], folds: int, seed: int, recorder: Recorder[It]
-) -> int:
-    """The number of the one of ``candidates`` that is best on queries it has not seen.
+) -> list[Verdict]:
+    """The verdict on each of ``candidates`` by queries that it has not seen.
 
     ``runs`` gives the run of each candidate on data in which some queries, those of a fold, have weight 0. Only the end of each run is
-    reported, with the best value of the measure so far. If no query can judge, e.g. because only one has weight, it is the first. The
+    reported, with the best value of the measure so far. If no query can judge, e.g. because only one has weight, all are alike. The
     expected steps are those of all folds and of one more run, since the choice is still to be trained on all queries.
     """
     (asked, _, selects), data, weight = judge.bound, judge.task.data, judge.task.data.weights
@@ -116,8 +132,7 @@ def by_folds(
             verdict = replace(best, goodness=goodness)
             foreseen = made * (parts * candidates + 1) // (part * candidates + number + 1)
             recorder.heard(Progress(made, foreseen, verdict.value), verdict, partial(same, trained.iterate), new)
-    means = means_over_queries(held_out, weight)
-    return 0 if np.isnan(means).all() else int(np.nanargmax(means))
+    return verdicts_by(held_out, weight)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ happen to be in a good order. Grades that are exponents are bounded there, as in
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Generic
+from typing import Generic, cast
 
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
@@ -34,6 +34,13 @@ def _score(scorer: Scorer, threads: int | None, data: RankingData) -> PerDocumen
 def unheard(iterate: object, objective: float) -> Verdict:
     """The judge of runs whose steps are not reported: only the objective counts."""
     return Verdict(objective, None, objective)
+
+
+def validated(value: float, asked: BoundMeasure, selects: BoundMeasure, scores: PerDocument) -> Verdict:
+    """Return the verdict by ``scores`` of validation data, on which the measure is bound as asked and as it selects."""
+    (of_asked, of_selects), _ = values_of([asked, selects], scores)
+    weights = None if selects.data.query_weight is None else selects.weights
+    return Verdict(value, asked.mean_of(of_asked), selects.mean_of(of_selects), of_selects.copy(), weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +84,8 @@ class Judge(Generic[It]):
             if valid is None:
                 return Verdict(value, None, objective)
         _, asked, selects = self.bound
-        (of_asked, of_selects), _ = values_of([asked, selects], self.scores(iterate, asked.data))
-        mean, goodness = asked.mean_of(of_asked), selects.mean_of(of_selects)
-        return Verdict(mean, None, goodness) if valid is None else Verdict(value, mean, goodness)
+        verdict = validated(value, asked, selects, self.scores(iterate, asked.data))
+        return verdict if valid is not None else Verdict(cast(float, verdict.valid), None, verdict.goodness)
 
     @cached_property
     def bound(self) -> tuple[BoundMeasure, BoundMeasure, BoundMeasure]:

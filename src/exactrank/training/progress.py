@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from exactrank.arrays import PerQuery
 from exactrank.bars import Line
 from exactrank.optimizers.base import Duality
 from exactrank.stored import storable
@@ -19,6 +20,21 @@ class Verdict:
     value: float  #: the measure as asked, on the training data
     valid: float | None  #: the same on the validation data, where there is any
     goodness: float  #: what selects: the larger, the better
+    #: Of what selects, for each query, and the weights of the queries if these differ; where queries select that were not trained on.
+    values: PerQuery | None = field(default=None, compare=False, repr=False)
+    weights: PerQuery | None = field(default=None, compare=False, repr=False)
+
+
+@storable
+@dataclass(frozen=True)
+class Alternative:
+    """A candidate of a selection (`exactrank.training.selection`)."""
+
+    name: str
+    mean: float  #: of what selects
+    difference: float  #: to the best mean
+    error: float  #: the standard error of the difference; NaN where it is not known
+    chosen: bool
 
 
 @storable
@@ -59,3 +75,4 @@ class Trained(Generic[It]):
     trouble: str = ""  #: why the optimizer had to end, where that is so
     chosen: Mapping[str, object] = field(default_factory=dict)  #: settings that the data chose
     duality: Duality | None = None  #: how far from the optimum it ended, where the optimizer knows
+    alternatives: tuple[Alternative, ...] = ()  #: what it was chosen from

@@ -1,9 +1,9 @@
 """Runs: the one loop that steps an optimizer, and the recorder to which every run reports every step.
 
-The loop lets the judge evaluate each iterate and keeps the best. It ends when the optimizer is done, the maximum number of steps
-is reached, or nothing better was found for a while.
+The loop lets the judge evaluate each iterate and keeps one of them (`exactrank.training.selection`). It ends when the optimizer is done,
+the maximum number of steps is reached, or no step was better than all before for a while.
 
-The recorder does what all runs have in common: it keeps the best iterate so far and the history, calls the listener, hands over
+The recorder does what all runs have in common: it keeps an iterate in the same way, and the history, calls the listener, hands over
 checkpoints, and catches Ctrl-C. A composition of runs is a tree of recorders: a part passes on what is reported to it, placed among the
 steps of the whole and seen as an iterate of the whole.
 
@@ -15,6 +15,7 @@ run finds what was done, goes on in the middle of the interrupted run, and gives
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, TypeVar, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from exactrank.optimizers.base import Optimizer, Redrawn, Resumable, State, fitt
 from exactrank.scorers.base import Scorer
 from exactrank.stored import storable
 from exactrank.training.progress import It, Listener, Progress, Trained, Verdict
+from exactrank.training.selection import Choice, StepChoice, alternatives
 
 J = TypeVar("J")
 P = TypeVar("P")
@@ -44,9 +46,19 @@ class Standing(Generic[It]):
     """Where a run of the loop stands."""
 
     state: State[It]
-    best: It
-    verdict: Verdict  #: of the best
-    stale: int  #: how many steps ago it was found
+    choice: StepChoice[It]  #: of the iterates so far, by the numbers of their steps
+
+    @property
+    def stale(self) -> int:
+        """How many steps ago the best step was."""
+        return self.state.steps - self.choice.best_number
+
+    def result(self) -> Trained[It]:
+        """Return the result of the run if it ends here."""
+        choice, state = self.choice, self.state
+        steps = {choice.best_number: choice.best, choice.number: choice.verdict}
+        compared = alternatives([f"step {step:,}" for step in steps], list(steps.values()), len(steps) - 1)
+        return Trained(choice.candidate, choice.verdict, state.steps, state.trouble, duality=state.duality, alternatives=compared)
 
 
 @dataclass(eq=False)
@@ -62,21 +74,20 @@ class Recorder(Generic[It]):
     """The recorder of one run, at its place in the whole; without an ``above`` it hears and tells nobody."""
 
     journal: Journal = field(default_factory=Journal)
-    #: Who else hears: a step, is it new, the best so far, does that count whatever was better before.
+    #: Who else hears: a step, is it new, what is kept so far, does that count whatever was better before.
     above: Callable[[Progress, bool, Verdict, Callable[[], It], bool], None] | None = None
     place: str = ""
-    latest: bool = False  #: does what was heard last count, and not the best?
+    latest: bool = False  #: does what was heard last count, and not what selection keeps?
     made: int = 0  #: steps so far
-    best: tuple[Verdict, Callable[[], It]] | None = None  #: made when it is asked for
+    choice: Choice[Callable[[], It]] | None = None  #: of the iterates so far; each is made when first used
 
     def heard(self, progress: Progress, verdict: Verdict, best: Callable[[], It], new: bool = True, latest: bool = False) -> None:
-        """A step was made, and this is the best iterate of its run; it is not ``new`` where the journal has it already."""
+        """A step was made, and its run keeps the iterate ``best``; the step is not ``new`` where the journal has it already."""
         latest = latest or self.latest
-        if self.best is None or latest or verdict.goodness > self.best[0].goodness:
-            self.best = verdict, best
+        self.choice = Choice.of(best, verdict) if self.choice is None or latest else self.choice.after(best, verdict)
         self.made = progress.step
         if self.above is not None:
-            self.above(progress, new, *self.best, latest)
+            self.above(progress, new, self.choice.verdict, self.choice.candidate, latest)
 
     def part(
         self, number: int = 0, parts: int = 1, view: Callable[[J], It] = same, latest: bool = False, goes_on: bool = False
@@ -117,8 +128,8 @@ class Recorder(Generic[It]):
 class Run(Generic[P, It, S]):
     """``optimizer`` on ``problem`` from ``start``, judged by ``judge``; a function of the recorder.
 
-    ``patience`` ends it after that many steps in a row without a better iterate. ``seed`` is that of the optimizer's draws, or their
-    generator. A problem that is `Redrawn` gets new draws for each step, by its number. Neighbouring runs of one ``chain`` each go
+    ``patience`` ends it after that many steps in a row without a better one. ``seed`` is that of the optimizer's draws, or
+    their generator. A problem that is `Redrawn` gets new draws for each step, by its number. Neighbouring runs of one ``chain`` each go
     on from the state in which the one before ended: their problems must differ in little.
     """
 
@@ -135,15 +146,15 @@ class Run(Generic[P, It, S]):
         fitting(self.optimizer, self.problem)
 
     def __call__(self, recorder: Recorder[It]) -> Trained[It]:
-        """The best iterate."""
+        """The iterate that is kept."""
         entries, problem = recorder.journal.entries, self.problem
         # Whether the problem is drawn anew for each step is asked once, since a protocol answers slowly.
         drawn = problem.drawn if isinstance(problem, Redrawn) else lambda step: problem
         now = entries.get(recorder.place)
         if isinstance(now, Trained | Standing):
-            steps, best = (now.steps, now.iterate) if isinstance(now, Trained) else (now.state.steps, now.best)
-            told = Progress(steps, self.max_steps, now.verdict.value, now.verdict.valid)
-            recorder.heard(told, now.verdict, lambda: best, new=False)
+            trained = now if isinstance(now, Trained) else now.result()
+            told = Progress(trained.steps, self.max_steps, trained.verdict.value, trained.verdict.valid)
+            recorder.heard(told, trained.verdict, partial(same, trained.iterate), new=False)
             if isinstance(now, Trained):
                 return now
         else:
@@ -155,8 +166,7 @@ class Run(Generic[P, It, S]):
             now = self._stand(recorder, begun, None)
         while not now.state.done and now.state.steps < self.max_steps and (self.patience is None or now.stale < self.patience):
             now = self._stand(recorder, self.optimizer.step(drawn(now.state.steps), cast(S, now.state)), now)
-        trained = Trained(now.best, now.verdict, now.state.steps, now.state.trouble, duality=now.state.duality)
-        entries[recorder.place] = trained
+        trained = entries[recorder.place] = now.result()
         if self.chain:
             entries[recorder.beside(self.chain)] = now.state
         return trained
@@ -165,13 +175,11 @@ class Run(Generic[P, It, S]):
         """Where the run stands at the state that it ``reached``, which everybody gets to know."""
         state = cast(State[It], reached)
         verdict = self.judge(state.theta, state.value)
-        if before is None or verdict.goodness > before.verdict.goodness:
-            now = Standing(state, state.theta, verdict, 0)
-        else:
-            now = replace(before, state=state, stale=before.stale + 1)
+        one = (state.theta, verdict, state.steps)
+        now = Standing(state, StepChoice.of(*one) if before is None else before.choice.after(*one))
         recorder.journal.entries[recorder.place] = now
         progress = Progress(state.steps, self.max_steps, verdict.value, verdict.valid, state.duality)
-        recorder.heard(progress, now.verdict, lambda: now.best)
+        recorder.heard(progress, now.choice.verdict, lambda: now.choice.candidate)
         return now
 
 
@@ -205,11 +213,10 @@ class Root:
         try:
             return run(recorder)
         except KeyboardInterrupt:
-            if recorder.best is None:
+            if recorder.choice is None:
                 raise
             self.interrupted = True
-            verdict, best = recorder.best
-            return Trained(best(), verdict, recorder.made)
+            return Trained(recorder.choice.candidate(), recorder.choice.verdict, recorder.made)
 
     def _heard(self, progress: Progress, new: bool, verdict: Verdict, best: Callable[[], Scorer], latest: bool) -> None:
         if not new:

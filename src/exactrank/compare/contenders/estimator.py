@@ -32,6 +32,7 @@ from exactrank.data.alignment import aligned, listed
 from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
+from exactrank.numerics import matmul
 from exactrank.scorers.model import plain
 
 #: Characters of a name for tables; an estimator with more to tell is called by its class alone.
@@ -296,4 +297,4 @@ def _scoring(learned: Any) -> Callable[[npt.NDArray[Any]], npt.ArrayLike]:
     """What scores documents: ``predict``, or (1)."""
     if not hasattr(learned, "predict_proba") or not hasattr(learned, "classes_"):
         return learned.predict  # type: ignore[no-any-return]
-    return lambda X: learned.predict_proba(X) @ np.asarray(learned.classes_, np.float64)
+    return lambda X: matmul(learned.predict_proba(X), learned.classes_)

@@ -17,11 +17,13 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 from markupsafe import Markup
 
+from exactrank import numerics
 from exactrank.compare.page.table import MINUS
 from exactrank.text import printable
 
@@ -110,7 +112,7 @@ def whole(value: float) -> int:
 
 def text_width(text: str) -> float:
     """About how many pixels a text takes in a sans-serif font; rather too many than too few."""
-    return FONT * sum(map(_character_width, text))
+    return FONT * math.fsum(map(_character_width, text))
 
 
 def _character_width(c: str) -> float:
@@ -202,7 +204,7 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         values = self.low, self.high, value
-        low, high, at = map(math.log10, values) if self.log else values
+        low, high, at = numerics.log(values).tolist() if self.log else values
         return self.start + (at - low) / (high - low) * (self.end - self.start)
 
     @cached_property
@@ -215,14 +217,14 @@ class Scale:
         if not self.many:
             return ()
         if self.log:
-            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-            steps = (1, 2, 5) if math.log10(self.high / self.low) < 3 else (1,)
+            powers = range(_exponent(self.low), _exponent(self.high) + 2)
+            steps = (1, 2, 5) if self.high / self.low < 1000 else (1,)
             return tuple(t for power in powers for m in steps if self.low <= (t := float(f"{m}e{power}")) <= self.high)
         rough = (self.high - self.low) / self.many
-        power = 10.0 ** math.floor(math.log10(rough))
+        power = float(f"1e{_exponent(rough)}")
         step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough * (1 - 1e-9))
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-        digits = max(0, 1 - math.floor(math.log10(step)))
+        digits = max(0, 1 - _exponent(step))
         return tuple(round(i * step, digits) + 0.0 for i in range(first, last + 1))
 
     @cached_property
@@ -233,8 +235,17 @@ class Scale:
         step = self.ticks[1] - self.ticks[0] if len(self.ticks) > 1 else max(abs(self.ticks[0]), 1e-12)
         if max(map(abs, self.ticks)) >= 1e6 or step < 1e-6:
             return tuple(f"{tick:.3g}".replace("-", MINUS) for tick in self.ticks)
-        decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+        decimals = max(0, -_exponent(step))
         return tuple(f"{tick:,.{decimals}f}".replace("-", MINUS) for tick in self.ticks)
+
+
+def _exponent(value: float) -> int:
+    """The largest power of ten that is not above ``value``, except for rounding.
+
+    >>> _exponent(0.05), _exponent(1e-6), _exponent(1000.0)
+    (-2, -6, 3)
+    """
+    return Decimal(value * (1 + 1e-9)).adjusted()
 
 
 def extent(values: Iterable[float | None], *, margin: float = 0.05, log: bool = False) -> Span:

@@ -27,13 +27,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
-from scipy import stats
 
 from exactrank.arrays import PerQuery
+from exactrank.distributions import two_sided_normal, two_sided_t
 from exactrank.errors import DataError
 
-#: Decimals, in units of the largest difference, to which sizes are compared.
-DECIMALS = 12
+#: Sizes are compared in units of the largest difference divided by this.
+FINENESS = 1e12
 #: Up to this many untied differences (5) is exact by its table.
 TABLED = 50
 #: All signs of this many differences are held at a time.
@@ -66,7 +66,8 @@ def signed_ranks(d: PerQuery) -> PerQuery:
     if not len(d):
         return d
     size = np.abs(d) / np.abs(d).max()
-    ranks: PerQuery = np.sign(d) * stats.rankdata(np.round(size, DECIMALS))
+    _, place, counts = np.unique(np.rint(size * FINENESS), return_inverse=True, return_counts=True)
+    ranks: PerQuery = np.sign(d) * (np.cumsum(counts) - (counts - 1) / 2)[place]
     return ranks
 
 
@@ -113,9 +114,8 @@ def paired_t(d: PerQuery) -> float:
         return math.nan
     if not d.any():
         return 1.0
-    if not spread(d):
-        return math.nan
-    return float(stats.ttest_1samp(d, 0.0).pvalue)
+    deviation = spread(d)
+    return two_sided_t(float(d.mean()) / (deviation / math.sqrt(len(d))), len(d) - 1) if deviation else math.nan
 
 
 def wilcoxon(d: PerQuery) -> float:
@@ -134,7 +134,10 @@ def wilcoxon(d: PerQuery) -> float:
     tied = len(np.unique(np.abs(ranks))) < len(ranks)
     if len(ranks) <= ENUMERATED and (tied or not len(ranks)):
         return _enumerated(np.abs(ranks), abs(float(ranks.sum())))
-    return float(stats.wilcoxon(ranks, method="approx" if tied or len(ranks) > TABLED else "exact").pvalue)
+    total = abs(float(ranks.sum()))
+    if tied or len(ranks) > TABLED:
+        return two_sided_normal(total / math.sqrt(float(np.sum(ranks**2))))  # signs at random give W this variance
+    return _tabled(len(ranks), int(total))
 
 
 def randomisation(d: PerQuery, *, seed: int = 0, draws: int = 100_000) -> float:
@@ -162,6 +165,14 @@ def randomisation(d: PerQuery, *, seed: int = 0, draws: int = 100_000) -> float:
 
 #: The tests by name.
 TESTS: Mapping[str, Callable[[PerQuery], float]] = MappingProxyType({"wilcoxon": wilcoxon, "t": paired_t, "randomisation": randomisation})
+
+
+def _tabled(n: int, total: int) -> float:
+    """The share of all signs of the ranks 1 to ``n`` whose sum is ``total`` or more to either side."""
+    ways = np.ones(1, np.int64)  # in which the ranks above 0 have each sum
+    for rank in range(1, n + 1):
+        ways = np.pad(ways, (0, rank)) + np.pad(ways, (rank, 0))
+    return min(1.0, 2 * int(ways[: (len(ways) - 1 - total) // 2 + 1].sum()) / (1 << n))
 
 
 def _enumerated(size: PerQuery, least: float) -> float:
