@@ -41,17 +41,17 @@ def main() -> None:
         path = Path(folder) / "big.xr"
         writing = best(lambda: write_stream(Stream(tuple(map(str, range(FEATURES))), blocks()), path, force=True), 1)
         gigabytes = path.stat().st_size / 1e9
-        warm = best(lambda: xr.read(path), 20)
+        warm = best(lambda: xr.read(path, verify=False), 20)
         cold = []
         for _ in range(5):
             dropped(path)
-            cold.append(best(lambda: xr.read(path), 1))
-        verified = best(lambda: xr.read(path, verify=True), 3)
-        described = interleaved({n: lambda n=n: xr.describe(xr.read(path), threads=n) for n in (1, 2)}, 7)
+            cold.append(best(lambda: xr.read(path, verify=False), 1))
+        verified = best(lambda: xr.read(path), 3)
+        described = interleaved({n: lambda n=n: xr.describe(xr.read(path, verify=False), threads=n) for n in (1, 2)}, 7)
         rows = [
-            ["open, in the page cache", f"{1e3 * warm:.1f} ms"],
-            ["open, dropped from the page cache", f"{1e3 * min(cold):.1f} ms"],
-            ["open with verify=True (every byte)", f"{1e3 * verified:.0f} ms"],
+            ["open with verify=False, in the page cache", f"{1e3 * warm:.1f} ms"],
+            ["open with verify=False, dropped from the page cache", f"{1e3 * min(cold):.1f} ms"],
+            ["open (every byte verified)", f"{1e3 * verified:.0f} ms"],
             ["write, with checksums and fsync", f"{writing:.1f} s"],
             ["describe all columns, 1 thread", f"{1e3 * described[1]:.0f} ms"],
             ["describe all columns, 2 threads", f"{1e3 * described[2]:.0f} ms"],

@@ -1,9 +1,15 @@
-"""Schedulers and workers of Dask as real processes, to be lost on purpose."""
+"""Schedulers and workers of Dask as real processes, to be lost on purpose, and a clock that goes by their signs of life."""
 
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from exactrank.engine.dask import DaskEngine
+from tests.events import HANGS, wait_until
 
 
 @contextmanager
@@ -15,7 +21,7 @@ def dask(program: str, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
         yield process
     finally:
         process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANGS)
 
 
 @contextmanager
@@ -24,3 +30,52 @@ def scheduler_and_address() -> "Iterator[tuple[subprocess.Popen[str], str]]":
     with dask("scheduler", "--host", "127.0.0.1", "--port", "0") as process:
         assert process.stderr is not None
         yield process, next(line.split()[-1] for line in process.stderr if "Scheduler at" in line)
+
+
+def answering(client: Any, workers: int) -> None:
+    """Wait until so many ``workers`` answer, and the scheduler has no others: it may not know yet that one of them is gone."""
+
+    def answer() -> bool:
+        with suppress(OSError):
+            return len(client.run(os.getpid)) == workers
+        return False
+
+    wait_until(answer)
+
+
+class ByHeartbeat(DaskEngine):
+    """An engine whose clock, put in the place of `exactrank.engine.dask.time`, goes by the signs of life of its workers.
+
+    It stands still, however busy the machine is. Only where the engine sleeps, or believes in a worker that is ``stopped``, it jumps by
+    more than the silence, and not before all others have shown another sign of life.
+    """
+
+    now = 0.0
+    stopped = ""  #: the address of a worker that shows none
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client, silence=HANGS)
+        self._hangs = time.monotonic() + HANGS
+
+    def monotonic(self) -> float:
+        """The time of this clock."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Time passes."""
+        before = DaskEngine.facts(self)
+
+        def heard() -> bool:
+            others = {address: own for address, own in DaskEngine.facts(self).items() if address in before and address != self.stopped}
+            return all(own["last_seen"] != before[address]["last_seen"] for address, own in others.items())
+
+        wait_until(heard)
+        self.now += self.silence + 1
+
+    def facts(self) -> dict[str, Any]:
+        """What the scheduler knows, once the silence of the worker that is stopped is over."""
+        assert time.monotonic() < self._hangs, "it hangs"
+        _, since = self._seen.get(self.stopped, (0.0, -float("inf")))
+        if self.now - since <= self.silence:
+            self.sleep(0)
+        return super().facts()

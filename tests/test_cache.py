@@ -11,12 +11,15 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.data import cache
+from exactrank.data import cache, cache_footer
 from exactrank.data.cache_footer import SECTIONS
+from exactrank.data.format import ReadOptions
+from exactrank.data.formats import read_as
 from exactrank.data.preferences import Preferences
 from exactrank.data.stream import Block, Stream, stream_of
 from exactrank.data.text_column import TextColumn
@@ -134,28 +137,83 @@ def test_any_truncation_is_noticed(file_bytes, data, tmp_path_factory):
         xr.read(path)
 
 
-def test_large_files_leave_bulk_to_verify(file_bytes, tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "VERIFIED_WHOLE", 0)
+@pytest.fixture(params=[64, 512, cache.BLOCK])
+def small_blocks(request, monkeypatch):
+    monkeypatch.setattr(cache, "BLOCK", request.param)
+    monkeypatch.setattr(cache_footer, "BLOCK", request.param)
+    monkeypatch.setattr(cache, "READ_WHOLE", 0)  # mapped, as a large file is
+    return request.param
+
+
+def test_a_part_is_verified_by_blocks_and_by_them_alone(tmp_path, small_blocks):
+    data = example(qid=np.arange(60) // 10)
+    xr.write(data, path := tmp_path / "a.xr")
+    content = path.read_bytes()
+    at = {name: entry["offset"] for name, entry in footer_of(content)["sections"].items()}
+    rows = slice(20, 40)  # of the queries 2 and 3
+    texts = np.cumsum([0, *(len(text.encode()) for text in data.docid.tolist())])
+    used = {"X": (20 * 12, 40 * 12), "docid.text": (texts[20], texts[40])}
+    for name, (start, stop) in used.items():
+        size = np.prod(footer_of(content)["sections"][name]["shape"]) * (4 if name == "X" else 1)
+        covered_blocks = range(start // small_blocks * small_blocks, min(size, -(-stop // small_blocks) * small_blocks))
+        for byte in range(size):
+            damaged = bytearray(content)
+            damaged[at[name] + byte] ^= 1
+            path.write_bytes(damaged)
+            if byte in covered_blocks:
+                with pytest.raises(xr.DataError, match=f"section '{name}' is damaged"):
+                    read_as(path, ReadOptions(verify=slice(2, 4)))
+            else:
+                np.testing.assert_array_equal(read_as(path, ReadOptions(verify=slice(2, 4))).X[rows], data.X[rows])
+
+
+def test_without_verify_the_features_of_a_file_are_not_read(file_bytes, tmp_path):
     damaged = bytearray(file_bytes)
     damaged[cache.X_OFFSET + 9] ^= 1
     (tmp_path / "a.xr").write_bytes(damaged)
-    xr.read(tmp_path / "a.xr")
-    with pytest.raises(xr.DataError, match="section 'X' is damaged"):
-        xr.read(tmp_path / "a.xr", verify=True)
+    xr.read(tmp_path / "a.xr", verify=False)
+    with pytest.raises(xr.DataError, match=r"section 'X' is damaged \(checksum of the block at byte 4096\)"):
+        xr.read(tmp_path / "a.xr")
     start = file_bytes.index(example().y.tobytes())
     damaged[start] ^= 1
     (tmp_path / "a.xr").write_bytes(damaged)
     with pytest.raises(xr.DataError, match="section 'y' is damaged"):
-        xr.read(tmp_path / "a.xr")
+        xr.read(tmp_path / "a.xr", verify=False)
+
+
+@pytest.mark.parametrize("checksums", [5, [], [1, 2], [-1], ["1"], [1.5]])
+def test_a_section_has_one_checksum_per_block(tmp_path, checksums):
+    path = tmp_path / "a.xr"
+    path.write_bytes(forged(cache_bytes(example()), edit=lambda footer: footer["sections"]["y"].update(xxh3=checksums)))
+    with pytest.raises(xr.DataError, match=r"section 'y' has (\d )?checksums"):
+        xr.read(path)
+
+
+@pytest.mark.parametrize(("row", "code"), [(0, -1.0), (7, 2.0), (59, 0.5)])
+def test_codes_that_no_level_has_are_refused(tmp_path, row, code):
+    frame = pd.DataFrame({"query_id": np.arange(60) // 7, "relevance": np.arange(60) % 3, "x": 1.5, "colour": ["red", "blue"] * 30})
+    frame.loc[3, "colour"] = None
+    honest = cache_bytes(xr.RankingData.from_frame(frame, xr.Columns(features=("x", "colour"))))
+    path = tmp_path / "a.xr"
+    path.write_bytes(forged(honest))
+    assert xr.read(path).to_frame()["colour"].isna().sum() == 1
+    X = arrays_of(honest)["X"].copy()
+    X[row, 1] = code
+    path.write_bytes(forged(honest, {"X": X}))
+    with pytest.raises(xr.DataError, match=rf"X\[{row}, 1\] is {code:g}; 'colour' has codes from 0 to 1, or NaN; convert the source"):
+        xr.read(path)
+    path.write_bytes(forged(honest, {"offset": np.array([0.0, 1.0])}))
+    with pytest.raises(xr.DataError, match=r"offset\[1\] is 1, but feature 'colour' has levels"):
+        xr.read(path)
 
 
 def test_other_versions_are_refused(file_bytes, tmp_path):
     fields = list(cache.PREAMBLE.unpack_from(file_bytes))
-    fields[1] = 3
+    fields[1] = 2
     preamble = cache.PREAMBLE.pack(*fields)
     content = preamble + cache.CHECKSUM.pack(cache._checksum(preamble)) + file_bytes[len(preamble) + 8 :]
     (tmp_path / "a.xr").write_bytes(content)
-    with pytest.raises(xr.DataError, match="has cache format 3, but this version of exactrank reads 2"):
+    with pytest.raises(xr.DataError, match="has cache format 2, but this version of exactrank reads 3; convert the source again"):
         xr.read(tmp_path / "a.xr")
 
 

@@ -4,6 +4,7 @@ import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import lightgbm as lgb
 import numpy as np
@@ -424,6 +425,31 @@ def test_exports_refuse_categories_by_name_with_the_remedy(target):
 def test_the_card_and_the_summary_name_categories():
     assert "colour (7 levels), shop (2 levels)" in fitted().model_.card()
     assert describe(xr.RankingData.from_frame(table())).categories == {"colour": 7, "shop": 2}
+
+
+class Text(str):
+    """A text that counts how often it is compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Text.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_a_service_looks_levels_up():
+    """However many there are, a text is compared with a few of them only."""
+
+    class Shops(xr.Linear):
+        levels = MappingProxyType({"shop": tuple(Text(f"{number:05}") for number in range(2000))})
+
+    scorer = Shops(np.ones(1), ("shop",))
+    assert read_documents(b'{"documents": [{"shop": "01999"}]}', scorer).rows.tolist() == [[1999]]
+    Text.compared = 0
+    body = json.dumps({"documents": [{"shop": f"{number:05}"} for number in range(1000, 2000)]}).encode()
+    assert read_documents(body, scorer).rows.ravel().tolist() == [*range(1000, 2000)]
+    assert Text.compared < 5000
 
 
 def test_a_service_takes_texts():

@@ -36,16 +36,16 @@ def test_the_judge_sees_defects(tmp_path):
 
     def misbehave(path):
         import os
-        import time
+        import threading
 
-        {b"crash": os.abort, b"hang": lambda: time.sleep(60), b"fail": lambda: 1 / 0, b"memory": lambda: bytearray(8 << 30)}[
+        {b"crash": os.abort, b"hang": threading.Event().wait, b"fail": lambda: 1 / 0, b"memory": lambda: bytearray(8 << 30)}[
             path.read_bytes()
         ]()
 
     said = {}
-    for word in (b"crash", b"hang", b"fail", b"memory"):
+    for word, seconds in ((b"crash", 60), (b"hang", 0.5), (b"fail", 60), (b"memory", 60)):
         (tmp_path / "input.txt").write_bytes(word)
-        said[word] = apart(Target("bad", ".txt", lambda rng: b"", misbehave), tmp_path / "input.txt", 0.5)
+        said[word] = apart(Target("bad", ".txt", lambda rng: b"", misbehave), tmp_path / "input.txt", seconds)
     assert {outcome.verdict for outcome in said.values()} == {"defect"}
     assert said[b"crash"].said == "SIGABRT"
     assert "hang" in said[b"hang"].said

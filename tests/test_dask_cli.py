@@ -8,7 +8,6 @@ import re
 import select
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ import exactrank as xr
 from exactrank.cli.cluster import engine_at, shards_at
 from exactrank.data.format import Columns, ReadOptions
 from exactrank.engine.engine import LocalEngine, partitioned
+from tests.events import gone, wait_until
 from tests.faults.shim import UNAVAILABLE, Fault
 from tests.test_cli import called, ok, refused
 from tests.test_engine import made
@@ -177,29 +177,55 @@ def test_bad_input_is_told(folder, monkeypatch):
         pass
 
 
-class Terminal:
-    """A command in a terminal of its own, with what it shows there."""
+#: The command line, in which training does not end by itself: once there are so many checkpoints, the same question is asked for ever.
+ENDLESS = """
+import sys
+from exactrank.cli import main
+from exactrank.engine.dask import DaskEngine
+from exactrank.scorers.model import Model
+from exactrank.training import run
 
-    def __init__(self, at, *arguments):
+run.SECONDS_BETWEEN_CHECKPOINTS, run.TIMES_BETWEEN_CHECKPOINTS = 0.0, 0
+left, save, ask = int(sys.argv.pop(1)), Model.save, DaskEngine.ask
+
+def counted(model, path, **how):
+    global left
+    save(model, path, **how)
+    left -= 1
+
+def asked(engine, data, question):
+    while left <= 0:
+        ask(engine, data, question)
+    return ask(engine, data, question)
+
+Model.save, DaskEngine.ask = counted, asked
+main()
+"""
+
+
+class Terminal:
+    """A command in a terminal of its own, with what it shows there; it makes a number of ``checkpoints`` and does not end."""
+
+    def __init__(self, at, checkpoints, *arguments):
         self.shown = ""
         self.pid, self._handle = pty.fork()
         if self.pid == 0:
             os.chdir(at)
             os.environ |= {"COLUMNS": "150", "TERM": "xterm"}
-            os.execv(sys.executable, [sys.executable, "-c", "from exactrank.cli import main; main()", *map(str, arguments)])
+            os.execv(sys.executable, [sys.executable, "-c", ENDLESS, str(checkpoints), *map(str, arguments)])
 
-    def wait(self, until, seconds=120):
+    def wait(self, until):
         """Read what is shown until there is what ``until`` asks for, or the end."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if select.select([self._handle], [], [], 0.05)[0]:
+
+        def over():
+            if select.select([self._handle], [], [], 0)[0]:
                 try:
                     self.shown += os.read(self._handle, 1 << 16).decode(errors="replace")
                 except OSError:  # the other side has ended
-                    return
-            if until():
-                return
-        raise AssertionError(f"nothing came of it within {seconds} s; shown: {self.shown[-2000:]}")
+                    return True
+            return until()
+
+        wait_until(over)
 
     def press_ctrl_c(self):
         """As a user does: the terminal sends the signal to all processes."""
@@ -216,15 +242,6 @@ def children(pid):
     return [int(each) for task in Path(f"/proc/{pid}/task").iterdir() for each in (task / "children").read_text().split()]
 
 
-def gone(pids, seconds=60):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
-            return True
-        time.sleep(0.05)
-    return False
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_training_is_interrupted_killed_and_resumed_to_the_same_bits(folder, monkeypatch):
     """On workers of this machine: Ctrl-C, then SIGKILL; nobody is left behind, and the third run finishes the model.
@@ -233,7 +250,7 @@ def test_training_is_interrupted_killed_and_resumed_to_the_same_bits(folder, mon
     """
     command = (*TRAIN, "shards", "--max-iter", 3, "--restarts", 12, "--start", "random", "--out", "long.json")
     checkpoint = folder / "long.json.checkpoint"
-    first = Terminal(folder, *command, "--workers", 2)
+    first = Terminal(folder, 3, *command, "--workers", 2)
     first.wait(lambda: checkpoint.exists() and re.search("left +nDCG@10 .*2 workers, [0-9.]+ MB", first.shown))
     others = children(first.pid)
     assert len(others) >= 2
@@ -241,15 +258,15 @@ def test_training_is_interrupted_killed_and_resumed_to_the_same_bits(folder, mon
     assert first.ended() == 1
     assert "interrupted; long.json.checkpoint holds the best model so far; the same command with --resume goes on" in first.shown
     assert "Traceback" not in first.shown
-    assert gone(others)
+    assert all(map(gone, others))
     begun = checkpoint.stat().st_mtime_ns
 
-    second = Terminal(folder, *command, "--resume", "--workers", 2)
+    second = Terminal(folder, 3, *command, "--resume", "--workers", 2)
     second.wait(lambda: checkpoint.stat().st_mtime_ns != begun)
     others = children(second.pid)
     os.kill(second.pid, signal.SIGKILL)
     assert second.ended() == -signal.SIGKILL
-    assert gone(others)
+    assert all(map(gone, others))
     assert not (folder / "long.json").exists()
 
     fitted, fit = [], xr.DirectRank.fit

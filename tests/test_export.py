@@ -13,6 +13,8 @@ import exactrank as xr
 from exactrank.errors import IncompatibleError
 from exactrank.export import TARGETS
 from exactrank.export.plain import plain
+from exactrank.scorers.network import Network
+from exactrank.scorers.plain_tree import PlainTree, text_of
 from exactrank.scorers.sum import sum_of
 from exactrank.scorers.tree_text import ModelText
 
@@ -202,3 +204,40 @@ def test_an_unknown_target_or_setting_is_named():
         xr.export(xr.Linear(np.ones(1)), "solar")
     with pytest.raises(xr.SettingError, match="already exists"):
         xr.export(xr.Linear(np.ones(1)), Halves(), model_name="a")
+
+
+def stump(value=1.0):
+    """The text of a tree with one split of two features."""
+    left, right = np.array([1, -1, -1]), np.array([2, -1, -1])
+    return text_of([PlainTree(np.zeros(3, int), np.full(3, 0.5), left, right, np.array([0.0, 1.0, value]))], 2, ("a", "b"))
+
+
+LARGE = np.array([1e300, 1.0])
+OVERFLOWS = {
+    "the weight in a hidden unit of feature 'b'": Network(
+        np.array([[1.0, 1e300]]), np.zeros(1), np.ones(1), np.zeros(2), np.array([1.0, 1e-300]), ("a", "b")
+    ),
+    "the bias of a hidden unit": Network(np.full((1, 2), 1e200), np.zeros(1), np.ones(1), np.full(2, 1e200), np.ones(2), ("a", "b")),
+    "the constant": xr.Linear(LARGE, ("a", "b"), offset=LARGE),
+    "the weight of feature 'a'": xr.Sum((xr.Linear(LARGE, ("a", "b")), xr.TreeEnsemble(stump(), ("a", "b"))), np.array([1e300, 1.0])),
+    "the value of a leaf": xr.Sum((xr.Linear(np.ones(2), ("a", "b")), xr.TreeEnsemble(stump(1e300), ("a", "b"))), np.array([1.0, 1e300])),
+    "a threshold of feature 'a'": xr.Thresholds(
+        (np.array([1.7e308]), np.empty(0)), (np.ones(1), np.empty(0)), ("a", "b"), offset=np.array([1.7e308, 0.0])
+    ),
+    "the fill value of feature 'a'": xr.Linear(np.ones(2), ("a", "b"), missing="mean", fill=np.array([1e300, 0.0])),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("what", OVERFLOWS)
+def test_numbers_that_overflow_are_refused(what, target):
+    """No target writes inf or NaN: the place is named before any of them writes."""
+    with pytest.raises(IncompatibleError, match=f"{what} overflows when .* similar scales"):
+        xr.export(OVERFLOWS[what], target)
+
+
+def test_a_constant_that_overflows_in_a_leaf_is_refused():
+    terms = plain(xr.Model(xr.TreeEnsemble(stump(1.7e308), ("a", "b"))))
+    with pytest.raises(IncompatibleError, match="the value of a leaf overflows"):
+        replace(terms, constant=1.7e308).without_constant()

@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import re
 import shutil
 import subprocess
 
@@ -11,7 +12,9 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.errors import IncompatibleError, SettingError
+from exactrank.export.names import check_function_name
 from exactrank.export.plain import plain
+from exactrank.scorers.network import Network
 from tests.engine_rows import FEATURES, as_data, forest, models, rows_near
 from tests.test_export import plain_scores
 
@@ -99,6 +102,37 @@ def test_c_is_clean_and_knows_its_features(tmp_path):
 def test_a_function_needs_a_name(target, name):
     with pytest.raises(SettingError, match="cannot be the name of a function"):
         xr.export(xr.Linear(np.ones(1), ("a",)), target, model_name=name)
+
+
+NETWORK = Network(np.ones((1, 1)), np.zeros(1), np.ones(1), np.zeros(1), np.ones(1), ("a",))
+TAKEN = {
+    "c": ["exp", "expf", "NAN", "INFINITY", "HUGE_VAL", "M_PI", "isnan", "y0", "lgamma_r", "malloc", "errno", "linux", "decltype"],
+    "python": ["float", "zip", "None", "match", "print"],
+}
+
+
+@pytest.mark.parametrize(("target", "name"), [(target, name) for target, names in TAKEN.items() for name in names])
+def test_a_function_cannot_have_a_name_that_is_taken(target, name):
+    with pytest.raises(SettingError, match=f"{target}: model_name='{name}' cannot be .* e.g. model_name='score_{name}'"):
+        xr.export(NETWORK, target, model_name=name)
+    assert twin_scores(xr.export(NETWORK, target, model_name=f"score_{name}"), np.zeros((1, 1)), ("a",)).tolist() == [0.0]
+
+
+@needs_compiler
+def test_every_name_of_the_mathematical_header_is_taken(tmp_path):
+    """Whatever the compiler's own header declares or defines, with all its extensions; names with _ first are refused by their form."""
+    (tmp_path / "m.c").write_text("#include <math.h>\n")
+    names = set()
+    for form in ([], ["-std=c99"], ["-D_GNU_SOURCE"]):
+        declared, defined = (
+            subprocess.run(["cc", *form, *mode, tmp_path / "m.c"], check=True, capture_output=True, text=True).stdout
+            for mode in (["-E", "-P"], ["-E", "-dM"])
+        )
+        names |= set(re.findall(r"\b[A-Za-z]\w*(?= *\()", declared)) | set(re.findall(r"^#define ([A-Za-z]\w*)", defined, re.MULTILINE))
+    assert {"exp", "NAN", "INFINITY"} <= names
+    for name in names:
+        with pytest.raises(SettingError, match="cannot be the name of a function"):
+            check_function_name("c", name)
 
 
 def test_without_a_compiler_a_check_says_so(monkeypatch):

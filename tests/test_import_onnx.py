@@ -103,12 +103,14 @@ BAD = {
     "already exists": (LINEAR, lambda graph, _, model: graph.node[-1].output.__setitem__(0, "x")),
     "2 inputs and 1 outputs": (LINEAR, lambda graph, _, model: graph.input.append(graph.input[0])),
     "has 0 columns": (LINEAR, lambda graph, _, model: graph.input[0].type.tensor_type.shape.dim[1].Clear()),
-    "1,099,511,627,776 columns": (
+    "1,099,511,627,776 features": (
         TREES, lambda graph, _, model: setattr(graph.input[0].type.tensor_type.shape.dim[1], "dim_value", 1 << 40)),
     "in another file": (LINEAR, lambda graph, _, model: graph.initializer[0].external_data.add(key="location", value="/etc/passwd")),
     "neither double nor float": (LINEAR, lambda graph, _, model: setattr(graph.initializer[0], "data_type", onnx.TensorProto.STRING)),
     "not have as many numbers": (LINEAR, lambda graph, _, model: graph.initializer[0].dims.__setitem__(0, 1 << 40)),
     "of shape": (NETWORK, lambda graph, _, model: graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.ones(2), "fill"))),
+    r"MatMul has a constant of shape \(3,\), expected \(3, 1\)": (LINEAR, lambda graph, _, model: graph.initializer[1].CopyFrom(
+        onnx.numpy_helper.from_array(np.ones(3), "weights"))),
     "is nan; give finite": (LINEAR, lambda graph, _, model: graph.initializer[1].CopyFrom(
         onnx.numpy_helper.from_array(np.full((3, 1), np.nan), "weights"))),
     "the output differs": (NETWORK, lambda graph, _, model: graph.node.pop()),

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
-from exactrank.imports.content import Content
+from exactrank.imports.content import Budget, Content
 from exactrank.imports.ubjson import parsed
 from exactrank.scorers.tree_text import ModelText, TreeTable
 
@@ -232,14 +232,14 @@ def name(text):
 
 @given(VALUES, st.booleans())
 def test_ubjson_is_read(value, sized):
-    assert parsed(ubj(value, sized)) == value
+    assert parsed(ubj(value, sized), Budget()) == value
 
 
 @pytest.mark.parametrize("kind", list("iUIlLdD"))
 def test_ubjson_lists_of_one_kind_are_arrays(kind):
     letter = {"i": "b", "U": "B", "I": "h", "l": "i", "L": "q", "d": "f", "D": "d"}[kind]
     data = b"[$" + kind.encode() + b"#U\x03" + struct.pack(f">3{letter}", 1, 2, 3)
-    assert parsed(data).tolist() == [1, 2, 3]
+    assert parsed(data, Budget()).tolist() == [1, 2, 3]
 
 
 @given(st.data())
@@ -252,7 +252,7 @@ def test_damaged_ubjson_is_refused_or_read(data):
         whole[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
     try:
         model = Content(bytes(whole), "here")
-        parsed(model.data)
+        parsed(model.data, model.budget)
     except xr.DataError:
         pass
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,10 +33,11 @@ orjson = pytest.importorskip("orjson", reason="the extra serve is not installed"
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 pytest.importorskip("httptools", reason="the extra serve is not installed")
 from exactrank.serve.app import AT_ONCE, Rules, make_app  # noqa: E402
-from exactrank.serve.documents import RequestError, read_documents  # noqa: E402
+from exactrank.serve.documents import RequestError, _refuse_repeated, read_documents  # noqa: E402
 from exactrank.serve.models import Models, Served  # noqa: E402
 from exactrank.serve.server import listeners_at  # noqa: E402
 
+HANGS = 120  #: seconds
 NAMES = ("bm25", "length", "dense")
 LINEAR = xr.Linear(np.array([2.0, -1.0, 0.5]), NAMES)
 CELLS = st.one_of(st.none(), st.integers(-(2**70), 2**70), st.floats(-1e30, 1e30), st.sampled_from([0.0, -0.0, 1e-320, 5e-324]))
@@ -173,6 +174,63 @@ def test_bad_bodies_are_refused_with_place_value_and_remedy(name):
     assert (caught.value.status, caught.value.place) == (status, place)
 
 
+KEYS = ["a", "b:", "b\\u003a", "\\u003A:", "\\\\u003a", 'q\\"', ":"]
+PAIRS = st.recursive(
+    st.sampled_from(["1", "null", '"x"', '":"', '"\\u003a\\\\:"']),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda cells: f"[{','.join(cells)}]"),
+        st.lists(st.tuples(st.sampled_from(KEYS), inner), max_size=3).map(
+            lambda pairs: "{" + ", ".join(f'"{key}" : {value}' for key, value in pairs) + "}"
+        ),
+    ),
+)
+
+
+def repeated_keys(text):
+    """The keys that an object has twice, as Python's own JSON finds them."""
+    repeated = []
+
+    def pairs(members):
+        keys = [key for key, _ in members]
+        repeated.extend(key for number, key in enumerate(keys) if key in keys[:number])
+        return dict(members)
+
+    json.loads(text, object_pairs_hook=pairs)
+    return repeated
+
+
+@given(st.lists(st.tuples(st.sampled_from(["documents", "names", *KEYS]), PAIRS), min_size=1, max_size=3))
+@settings(max_examples=300)
+def test_repeated_keys_are_refused_wherever_they_are(pairs):
+    text = "{" + ",".join(f'"{key}":{value}' for key, value in pairs) + "}"
+    repeated = repeated_keys(text)
+    if not repeated:
+        _refuse_repeated(text.encode(), json.loads(text))
+        return
+    with pytest.raises(RequestError, match="occurs twice; give each key once") as caught:
+        _refuse_repeated(text.encode(), json.loads(text))
+    assert caught.value.status == 422
+    assert any(caught.value.place.endswith(key) for key in repeated)
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ('{"documents": [{"bm25": 1, "length": 2, "dense": 3}, {"bm25": 1, "length": 2, "bm25": 5, "dense": 3}]}', "documents[1].bm25"),
+        ('{"documents": [{"bm25": 1, "length": 2, "dense": 3, "\\u0062m25": 5}]}', "documents[0].bm25"),
+        ('{"features": [[1, 2, 3]], "features": [[4, 5, 6]]}', "features"),
+        ('{"features": [[1, 2, 3]], "names": ["bm25", "length", "dense"], "names": ["dense", "length", "bm25"]}', "names"),
+        ('{"names": ["bm25"], "names": ["dense", "length", "bm25"], "features": [[1, 2, 3]]}', "names"),
+        ('{"documents": [{"bm25": 1, "length": 2, "dense": 3, "x": ' + "[" * 300 + '{"y": 1, "y": 2}' + "]" * 300 + "}]}",
+         ("documents[0].x" + "[0]" * 300)[:100]),
+    ],
+)  # fmt: skip
+def test_a_repeated_key_is_named(body, place):
+    with pytest.raises(RequestError, match="occurs twice") as caught:
+        read_documents(body.encode(), LINEAR, "ignore")
+    assert (caught.value.status, caught.value.place) == (422, place)
+
+
 def test_features_known_by_position_alone():
     alone = xr.Linear(np.ones(2))
     assert read_documents(b'{"features": [[1, 2]]}', alone).rows.tolist() == [[1, 2]]
@@ -196,7 +254,7 @@ class Client:
 
     def ask(self, method, path, body=None, headers=None):
         """Status and answer; a body that is no bytes is sent as JSON."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANGS)
         sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         connection.request(method, path, sent, headers or ({"Content-Type": "application/json"} if body is not None else {}))
         answer = connection.getresponse()
@@ -207,50 +265,56 @@ class Client:
     def rank(self, body, name=None):
         return self.ask("POST", "/rank" if name is None else f"/models/{name}/rank", body)
 
-    def raw(self, sent, pause=0.0, rest=b""):
+    def connected(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=HANGS)
+
+    def refused(self):
+        """Tell whether nobody listens any more; a connection that was queued when the listener closed is reset."""
+        try:
+            self.connected().close()
+        except ConnectionRefusedError:
+            return True
+        except ConnectionResetError:
+            pass
+        return False
+
+    def raw(self, sent):
         """What comes back for these bytes, until the answer is whole or the service closes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as wire:
+        with self.connected() as wire:
             wire.sendall(sent)
-            time.sleep(pause)
-            if rest:
-                wire.sendall(rest)
-            answer = b""
-            while part := wire.recv(1 << 16):
-                answer += part
-                if answer.endswith(b"}"):
-                    break
-            return answer
+            return received(wire)
+
+
+def received(wire):
+    answer = b""
+    while not answer.endswith(b"}") and (part := wire.recv(1 << 16)):
+        answer += part
+    return answer
 
 
 @contextmanager
-def service(*arguments):
+def service(*arguments, timeout=HANGS):
     """A client of a service in a process of its own, and the process."""
     words = [sys.executable, "-c", "from exactrank.cli import main; main()", "serve", *map(str, arguments), "--port", "0"]
+    words += ["--timeout", str(timeout)]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         said = process.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)$", said.strip())
         assert found, said + process.stderr.read()
         client = Client(int(found[1]))
-        wait_for(lambda: answers(client))
+        assert client.ask("GET", "/ready")[0] == 200
         yield client, process
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANGS)
 
 
-def answers(client):
-    try:
-        return client.ask("GET", "/ready")[0] == 200
-    except OSError:
-        return False
-
-
-def wait_for(holds, seconds=10.0):
-    end = time.monotonic() + seconds
+def wait_for(holds):
+    """Until it comes to pass."""
+    end = time.monotonic() + HANGS
     while not holds():
         assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -336,12 +400,12 @@ def test_other_types_of_bodies_are_refused(served):
 
 
 def test_bodies_that_are_too_large(served):
-    """By their length before they are read, and in parts as soon as there is too much; as many documents as are allowed pass."""
+    """By their length before they are read, and in parts at the first byte too many; as many documents as are allowed pass."""
     head = b"POST /rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     assert b" 400 " in served.raw(head + b"Content-Length: 99999999999999999999999999\r\n\r\n")
     assert b" 413 " in served.raw(head + b"Content-Length: 3000001\r\n\r\n")
     chunk = b"%x\r\n" % 1_000_000 + b" " * 1_000_000 + b"\r\n"
-    assert b" 413 " in served.raw(head + b"Transfer-Encoding: chunked\r\n\r\n" + 4 * chunk)
+    assert b" 413 " in served.raw(head + b"Transfer-Encoding: chunked\r\n\r\n" + 3 * chunk + b"1\r\n ")
     assert served.rank({"features": [[1, 2, 3]] * 30_001})[0] == 413
     assert len(served.rank({"features": [[1.0625, 2, 3]] * 30_000})[1]["scores"]) == 30_000
 
@@ -355,25 +419,42 @@ def test_a_large_body_is_answered_beside_small_ones(served):
     assert answer["scores"] == predicted(LINEAR, X)
 
 
-def test_clients_that_are_slow_or_leave(folder):
-    with service(folder / "linear.json", "--timeout", "0.8") as (client, _):
-        slow_and_gone(client)
+HEAD = b"POST /rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 25\r\n"
+BODY = b'{"features": [[1, 2, 3]]}'
 
 
-def slow_and_gone(client):
-    head = b"POST /rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 25\r\n\r\n"
-    body = b'{"features": [[1, 2, 3]]}'
-    assert b" 200 " in client.raw(head + body[:9], 0.2, body[9:])
-    late = client.raw(head + body[:9])
-    assert b" 408 " in late
-    assert b"did not arrive within 0.8 s" in late
-    assert client.raw(b"POST /rank HTTP/1.1\r\nHo") == b""  # the head never ends
-    assert client.raw(b"") == b""
-    for sent in (head, head + body[:5], b"POST", head[:-2]):
-        with socket.create_connection(("127.0.0.1", client.port)) as wire:
+def test_clients_that_are_slow_or_leave(served):
+    """The rest of a slow request is sent after another was answered."""
+    with served.connected() as wire:
+        wire.sendall(HEAD + b"\r\n" + BODY[:9])
+        assert served.rank({"features": [[1, 2, 3]]})[0] == 200
+        wire.sendall(BODY[9:])
+        assert b" 200 " in received(wire)
+    for sent in (HEAD + b"\r\n", HEAD + b"\r\n" + BODY[:5], b"POST", HEAD):
+        with served.connected() as wire:
             wire.sendall(sent)
-    assert b" 400 " in client.raw(b"\x00\xff\r\n\r\n")
-    assert client.rank({"features": [[1, 2, 3]]})[0] == 200
+    assert b" 400 " in served.raw(b"\x00\xff\r\n\r\n")
+    assert served.rank({"features": [[1, 2, 3]]})[0] == 200
+
+
+def test_clients_that_are_late(folder):
+    """What they send lies there before the service looks, so that only what they do not send is late."""
+    with service(folder / "linear.json", timeout=0.5) as (client, process):
+
+        def answer(sent):
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            with client.connected() as wire:
+                wire.sendall(sent)
+                process.send_signal(signal.SIGCONT)
+                return received(wire)
+
+        late = answer(HEAD + b"\r\n" + BODY[:9])
+        assert b" 408 " in late
+        assert b"did not arrive within 0.5 s" in late
+        assert answer(b"POST /rank HTTP/1.1\r\nHo") == b""  # the head never ends
+        assert answer(b"") == b""
+        assert b" 200 " in answer(HEAD + b"\r\n" + BODY)
 
 
 def test_many_at_once(served):
@@ -427,20 +508,22 @@ def test_a_model_replaced_while_requests_run(tmp_path):
     path, rows = tmp_path / "m.json", np.random.default_rng(0).normal(size=(50, 3)).tolist()
     scorers = [xr.Linear(np.array([1.0, 2.0, 3.0]) * (k + 1), NAMES) for k in range(3)]
     xr.Model(scorers[0]).save(path)
-    seen, stop = [], threading.Event()
+    seen, answered, stop = [], threading.Semaphore(0), threading.Event()
     with service(path, "--watch", "0.02") as (client, process):
 
         def ask():
             while not stop.is_set():
                 seen.append(client.rank({"features": rows}))
+                answered.release()
 
         threads = [threading.Thread(target=ask) for _ in range(2)]
         for thread in threads:
             thread.start()
-        for scorer in scorers[1:]:
-            time.sleep(0.15)
-            xr.Model(scorer).save(path, force=True)
-            wait_for(lambda scorer=scorer: client.rank({"features": rows})[1]["scores"] == predicted(scorer, rows))
+        for number, scorer in enumerate(scorers):
+            if number:
+                xr.Model(scorer).save(path, force=True)
+            while not seen or seen[-1][1]["scores"] != predicted(scorer, rows):
+                assert answered.acquire(timeout=HANGS)
         stop.set()
         for thread in threads:
             thread.join()
@@ -450,7 +533,8 @@ def test_a_model_replaced_while_requests_run(tmp_path):
         assert all(known[answer["version"]] == answer["scores"] for _, answer in seen)
 
         before = client.ask("GET", "/models/m")[1]
-        path.write_text(path.read_text()[:-40])
+        (tmp_path / "damaged.json").write_text(path.read_text()[:-40])
+        os.replace(tmp_path / "damaged.json", path)
         wait_for(lambda: client.ask("GET", "/models/m")[1]["problem"])
         told = client.ask("GET", "/models/m")[1]
         assert "m.json is not a model" in told["problem"]
@@ -486,16 +570,16 @@ def test_a_model_that_cannot_score_does_not_take_the_place(tmp_path):
 
 
 def test_a_signal_lets_requests_end(tmp_path):
+    """The signal is sent when the service asks for the body, and the body when no new connections are accepted."""
     (tmp_path / "m.json").write_text("[1, 2, 3]")
-    head = b"POST /rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 25\r\n\r\n"
-    with service(tmp_path / "m.json", "--access-log") as (client, process), socket.create_connection(("127.0.0.1", client.port)) as wire:
-        wire.sendall(head)
-        time.sleep(0.2)
+    with service(tmp_path / "m.json", "--access-log") as (client, process), client.connected() as wire:
+        wire.sendall(HEAD + b"Expect: 100-continue\r\n\r\n")
+        assert b" 100 " in wire.recv(4096)
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
-        wire.sendall(b'{"features": [[1, 2, 3]]}')
-        assert b"14.0" in b"".join(iter(lambda: wire.recv(4096), b""))
-        out, _ = process.communicate(timeout=10)
+        wait_for(client.refused)
+        wire.sendall(BODY)
+        assert b"14.0" in received(wire)
+        out, _ = process.communicate(timeout=HANGS)
         assert process.returncode == 0
     logged = [json.loads(line) for line in out.splitlines()]
     assert [(line["method"], line["path"], line["status"]) for line in logged][-1] == ("POST", "/rank", 200)
@@ -509,13 +593,15 @@ def test_workers_share_a_port_and_are_replaced(tmp_path):
             pytest.skip("this system does not tell the children of a process")
 
         def working():
-            """Workers, without Python's own tracker of shared resources."""
-            return [
-                int(pid) for pid in children.read_text().split() if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes()
-            ]
+            """Workers, without those that have ended and Python's tracker of shared resources."""
+            workers = []
+            for pid in map(int, children.read_text().split()):
+                with suppress(FileNotFoundError, ProcessLookupError):
+                    workers += [pid] if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes() else []
+            return workers
 
+        wait_for(lambda: len(working()) == 2)
         first = working()
-        assert len(first) == 2
         (tmp_path / "m.json").write_text("[1, 2")
         os.kill(first[0], signal.SIGKILL)
         wait_for(lambda: len(working()) == 2 and first[0] not in working())
@@ -523,7 +609,7 @@ def test_workers_share_a_port_and_are_replaced(tmp_path):
             assert client.rank({"features": [[1, 2, 3]]})[1]["scores"] == [14.0]
         ended = working()
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=HANGS)
         assert process.returncode == 0
         assert not [pid for pid in ended if Path(f"/proc/{pid}").exists()]
 

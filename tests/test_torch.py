@@ -12,6 +12,7 @@ from tests.test_gpu import learnable, ragged
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'exactrank[torch]'")
 xt = pytest.importorskip("exactrank.torch")
+TensorCache = pytest.importorskip("exactrank.torch.groups").TensorCache
 
 OBJECTIVES = [
     xr.Lambdas(xr.NDCG(k=10)),
@@ -240,6 +241,86 @@ def test_what_has_no_slope_is_named():
         gradient.sum().backward()
 
 
+def refilled(kind: str):
+    """Grades, and what replaces their contents by others in a way that neither an address nor a version shows."""
+    memory = np.array([3.0, 1.0, 0.0, 2.0, 0.0, 1.0])
+    grades = torch.from_numpy(memory)
+    if kind == "strides":
+        return grades[:3], lambda: grades[::2]
+    if kind == "numpy":
+        return grades, lambda: (memory.__setitem__(slice(None), memory[::-1].copy()), grades)[1]
+    return grades, lambda: (grades.data.copy_(grades.flip(0)), grades)[1]
+
+
+@pytest.mark.parametrize("kind", ["numpy", "data", "strides"])
+def test_grades_that_were_changed_unnoticed_are_read_anew(kind):
+    grades, refill = refilled(kind)
+    scores = torch.linspace(0.0, 1.0, len(grades), dtype=torch.float64, requires_grad=True)
+    loss, metrics, lengths = xt.RankingLoss(xr.Lambdas(xr.NDCG())), xt.Metrics("nDCG"), torch.tensor([len(grades)])
+
+    def results(grades):
+        value = loss(scores, grades, lengths=lengths)
+        metrics.reset()
+        metrics.update(scores.detach(), grades, lengths=lengths)
+        return value.item(), torch.autograd.grad(value, scores)[0].tolist(), metrics.compute()["nDCG"]
+
+    before, changed = results(grades), refill()
+    after = results(changed)
+    data = xr.RankingData.from_arrays(None, changed.numpy(), group=[len(changed)])
+    slope = xr.slopes(xr.Lambdas(xr.NDCG()), data, scores.detach().numpy())
+    assert after == (-slope.values[0], (-slope.slope).tolist(), xr.evaluate("nDCG", data, scores.detach().numpy()).means["nDCG"])
+    assert after != before
+
+
+def test_lengths_that_were_changed_unnoticed_are_read_anew():
+    memory = np.array([2, 4])
+    lengths, grades = torch.from_numpy(memory), torch.tensor([3, 1, 0, 2, 0, 1])
+    scores = torch.linspace(0.0, 1.0, 6, requires_grad=True)
+    loss = xt.RankingLoss(xr.Lambdas(xr.NDCG()), reduction="none")
+    before = loss(scores, grades, lengths=lengths).tolist()
+    memory[:] = [4, 2]
+    after = loss(scores, grades, lengths=lengths).tolist()
+    assert after == loss(scores, grades, lengths=[4, 2]).tolist() != before
+
+
+def test_results_are_computed_once_for_the_same_bits():
+    cache, asked = TensorCache(), []
+
+    def compute(*tensors):
+        asked.append([tensor.tolist() for tensor in tensors])
+        return len(asked)
+
+    memory = torch.tensor([1.0, float("nan"), 2.0, 3.0])
+    assert [cache.of((memory.clone(),), compute), cache.of((memory,), compute)] == [1, 1]
+    with torch.inference_mode():
+        assert cache.of((memory.clone(),), compute) == 1
+    assert cache.of((memory,), compute, "other") == 2
+    assert cache.of((memory.double(),), compute) == 3
+    assert cache.of((memory[::2],), compute) == 4
+    assert cache.of((memory[::2].contiguous(),), compute) == 4
+    assert cache.of((memory.flip(0),), compute) == 5
+    assert cache.of((memory,), compute) == 6  # the first of five is forgotten
+    assert cache.of((torch.ones(2, 2, dtype=torch.bool),), compute) == cache.of((torch.ones(2, 2, dtype=torch.bool).T,), compute) == 7
+
+
+def test_a_batch_without_weight_has_no_loss_and_no_gradient():
+    scores, grades = torch.tensor([0.1, 0.2, 0.4, 0.3], requires_grad=True), torch.tensor([1, 0, 0, 1])
+    for reduction in ("mean", "sum", "none"):
+        loss = xt.RankingLoss(xr.Lambdas(xr.NDCG()), reduction)(scores, grades, lengths=[2, 2], query_weight=torch.zeros(2))
+        (gradient,) = torch.autograd.grad(loss.sum(), scores)
+        assert not loss.any()
+        assert not gradient.any()
+
+
+def test_measures_need_some_weight_over_all_batches():
+    metrics, scores, grades = xt.Metrics("nDCG"), torch.tensor([0.1, 0.2]), torch.tensor([1, 0])
+    metrics.update(scores, grades, lengths=[2], query_weight=torch.zeros(1))
+    with pytest.raises(xr.DataError, match="query_weight is zero everywhere; at least one must be positive"):
+        metrics.compute()
+    metrics.update(scores, grades, lengths=[2], query_weight=torch.ones(1))
+    assert metrics.compute() == xt.evaluate("nDCG", scores, grades, lengths=[2])
+
+
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")
 
 
@@ -279,6 +360,29 @@ def test_kernels_that_are_replayed_give_the_same_bits(objective, dtype):
         sum(losses).backward()
         assert torch.equal(losses[0], losses[1])
         assert torch.equal(found[0].grad, found[1].grad)
+
+
+@on_gpu
+def test_replayed_kernels_follow_grades_that_were_changed_unnoticed():
+    loss, grades = xt.RankingLoss(xr.Lambdas(xr.NDCG())), torch.tensor([3.0, 1.0, 0.0, 2.0], device="cuda")
+    lengths = torch.tensor([4], device="cuda")
+    scores = torch.linspace(0.0, 1.0, 4, device="cuda", requires_grad=True)
+    for step in range(8):
+        if step in (4, 5):
+            grades.data.copy_(grades.flip(0))
+        with torch.inference_mode(step == 2):  # records the kernels
+            value = loss(scores, grades, lengths=lengths)
+        assert value.item() == pytest.approx(loss(scores.cpu(), grades.cpu(), lengths=[4]).item(), abs=1e-6)
+
+
+@on_gpu
+def test_a_loss_in_a_graph_of_the_caller_is_refused():
+    loss, grades = xt.RankingLoss(xr.Lambdas()), torch.arange(4, device="cuda")
+    scores = torch.zeros(4, device="cuda", requires_grad=True)
+    lengths = torch.tensor([4], device="cuda")
+    loss(scores, grades, lengths=lengths)
+    with pytest.raises(xr.IncompatibleError, match="cannot be recorded in a CUDA graph"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        loss(scores, grades, lengths=lengths)
 
 
 @on_gpu

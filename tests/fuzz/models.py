@@ -138,10 +138,12 @@ def imported(rng: np.random.Generator) -> bytes:
     """A model of another library with parts of it changed, as JSON, as UBJSON or as bytes."""
     model = one_of(rng, good_imports())
     if not model.startswith("{") or rng.random() < 0.3:
-        return mutated(rng, model.encode(), [*JSON, b"<split>", b"</split>", b"<output> 1 </output>", b'<tree id="1" weight="1">'])
+        tags = [b"<split>", b"</split>", b"<output> 1 </output>", b'<tree id="1" weight="1">', b"<feature> 10000000 </feature>"]
+        return mutated(rng, model.encode(), [*JSON, *tags, b" 10000000:1", b'"50000000"'])
     if rng.random() < 0.5:
         return json.dumps(changed_json(rng, json.loads(model))).encode("utf-8", "surrogatepass")
-    return mutated(rng, _ubjson(json.loads(model)), [b"[$d#L", b"{#L", b"[#U\xff", b"L" + b"\x7f" * 8, b"[" * 300, b"}", b"]", b"Z", b"S"])
+    lists = [b"[$d#L", b"[$Z#I\x08\x00" * 99, b"{#L", b"[#U\xff", b"[" * 300]
+    return mutated(rng, _ubjson(json.loads(model)), [*lists, b"L" + b"\x7f" * 8, b"}", b"]", b"Z", b"S"])
 
 
 def _ubjson(value: Any) -> bytes:
@@ -168,9 +170,25 @@ def good_graphs() -> list[bytes]:
 
 
 def onnx_graph(rng: np.random.Generator) -> bytes:
-    """A good graph with bytes of it changed."""
+    """A good graph with bytes of it changed, or one whose results are added up many times."""
+    if rng.random() < 0.2:
+        return _added(rng, one_of(rng, good_graphs()))
     words = [b"TreeEnsemble", b"ai.onnx.ml", b"x", b"score", b"\x08\x01", b"\x12\x00", b"\xff" * 9 + b"\x01", b"LEAF"]
     return b"\x08" + mutated(rng, one_of(rng, good_graphs())[1:], words)
+
+
+def _added(rng: np.random.Generator, content: bytes) -> bytes:
+    """The graph ``content`` with up to 60 sums of any two of its results behind it."""
+    import onnx
+
+    model = onnx.load_from_string(content)
+    names = [name for node in model.graph.node for name in node.output]
+    for number in range(rng.integers(1, 60)):
+        pair = [names[-1 - int(min(rng.geometric(0.7) - 1, len(names) - 1))] for _ in range(2)]
+        model.graph.node.append(onnx.helper.make_node("Add", pair, [f"sum{number}"]))
+        names.append(f"sum{number}")
+    model.graph.output[0].name = names[-1]
+    return bytes(model.SerializeToString())
 
 
 @cache

@@ -20,11 +20,11 @@ def use_file(path: Path) -> None:
     """Read the file at once and as a stream, with and without missing values, and use what was read."""
     for missing in (False, True):
         try:
-            use(xr.read(path, keep_missing=missing, threads=1 + missing, verify=missing or None))
+            use(xr.read(path, keep_missing=missing, threads=1 + missing))
         except xr.ExactRankError:
             continue
     with tempfile.TemporaryFile() as file:
-        CacheFormat().write(cast(BinaryIO, file), formats.stream(path, ReadOptions(keep_missing=True, verify=True, threads=1)))
+        CacheFormat().write(cast(BinaryIO, file), formats.stream(path, ReadOptions(keep_missing=True, threads=1)))
 
 
 def use(data: RankingData) -> None:

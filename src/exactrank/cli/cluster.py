@@ -25,8 +25,6 @@ Workers = Annotated[
     ),
 ]
 SECONDS_TO_CONNECT = 30
-#: What workers of this machine run first: Ctrl-C goes to all processes of a terminal, and the client alone ends the work.
-DEAF_TO_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
 def shards_at(path: Path, clustered: bool, how: "ReadOptions") -> "Shards | None":
@@ -54,10 +52,11 @@ def engine_at(dask: str | None, workers: int | None) -> "Iterator[Engine | None]
     except ImportError:
         raise DataError("--dask and --workers need Dask; install it with pip install exactrank[dask]") from None
     from exactrank.engine.dask import DaskEngine
+    from exactrank.engine.local_cluster import local_cluster
 
     logging.disable(logging.ERROR)  # Dask tells of lost connections by tracebacks; what concerns a user we say ourselves
     try:
-        with _connected(dask) if dask is not None else _started(workers) as client:
+        with _connected(dask) if dask is not None else local_cluster(workers) as client:
             yield DaskEngine(client)
     finally:
         logging.disable(logging.NOTSET)
@@ -75,23 +74,4 @@ def _connected(address: str) -> Iterator[Any]:
     except (OSError, ValueError) as error:
         raise EngineError(f"no scheduler answers at {address} ({error}); check the address, or start one with dask scheduler") from None
     with client:
-        yield client
-
-
-@contextmanager
-def _started(workers: int | None) -> Iterator[Any]:
-    """A client of a cluster of this machine, which ends with the block."""
-    from distributed import Client, LocalCluster
-
-    quiet = {
-        "silence_logs": logging.CRITICAL,
-        "dashboard_address": ":0",
-        "scheduler_kwargs": {"dashboard": False},
-        "preload": DEAF_TO_CTRL_C,
-    }
-    with (
-        # Without a limit on memory: Dask would count the pages of mapped files, and pause or end workers that have plenty.
-        LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, **quiet) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
         yield client

@@ -108,7 +108,7 @@ class Clicks(Shown):
         (['a', 'b'], [0, 0, 1], [1, 2, 1], [False, True, True])
         """
         given = {"query": query, "document": document, "rank": rank, "clicked": clicked, "session": session, "weight": weight, "time": time}
-        arrays = {name: array_of(values) for name, values in given.items() if values is not None}
+        arrays = {name: array_of(values, name) for name, values in given.items() if values is not None}
         for name, values in arrays.items():
             if values.ndim != 1 or len(values) != len(arrays["rank"]):
                 raise DataError(f"{name} has shape {values.shape}; give one value per impression, as rank has {len(arrays['rank'])}")

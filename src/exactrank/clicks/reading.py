@@ -20,6 +20,7 @@ from exactrank.data.formats import BEGINNINGS, existing
 from exactrank.data.frame import library, listed_columns, table_of
 from exactrank.data.given import check_numbers
 from exactrank.data.immutable import sealed
+from exactrank.data.repeated import check_columns
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
 from exactrank.files import open_bytes
@@ -107,6 +108,7 @@ def _batches(path: Path, columns: ClickColumns, threads: int | None) -> Iterator
 
 def _layout(found: Sequence[Any], columns: ClickColumns, place: str) -> dict[str, Any]:
     """The column of each part that is there."""
+    check_columns(found, place)
     label_of = {}
     for part in PARTS:
         label = getattr(columns, part)
@@ -155,6 +157,8 @@ class _Blocks:
             raise DataError(f"{self._place(part).format(row)} is missing; give every impression one, or leave the row out")
         if part in IDS:
             return self._dictionary(column, label)
+        if library("pyarrow").types.is_nested(column.type):
+            raise DataError(f"{self.place}: column {label!r} holds {column.type}; give one value per impression")
         try:
             values = np.asarray(column)
         except (library("pyarrow").ArrowException, UnicodeDecodeError):

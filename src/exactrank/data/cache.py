@@ -4,15 +4,17 @@ Layout, little-endian:
 
     0      preamble: magic, format version, where the footer is, its checksum, the file's length, the preamble's checksum
     4096   X, then the other sections, each aligned to 64 bytes; one of them may be X again, column by column, for line searches
-    end    footer: JSON with every section's dtype, shape, offset and xxh3 checksum, the feature names, and levels of categories
+    end    footer: JSON with every section's dtype, shape, offset and the xxh3 checksum of each block of 4 MiB of it, the feature
+           names, and levels of categories
 
 A truncated file fails by its length, a damaged one by a checksum, and a forged one by the checks of `cache_footer.py`, `TextColumn`
-and `RankingData`. Opening checks the preamble, the footer, and every section of a file up to 64 MiB; of a larger
-file it leaves out the values of X and the strings of documents (``verify=True`` checks those too), so it reads little of it.
+and `RankingData`. Opening checks all of a file, or, for a part of it, the features and strings of some queries and everything else.
+With ``verify=False`` it leaves out features and strings, so that it reads little of a large file.
 """
 
 import mmap
 import struct
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,11 +25,11 @@ import xxhash
 
 from exactrank import _core
 from exactrank.arrays import Boundaries, Ids, Matrix, Rows
-from exactrank.data.cache_footer import ALIGNMENT, KEPT, PAIRS, X_OFFSET, Footer, Section, parsed_footer
+from exactrank.data.cache_footer import ALIGNMENT, BLOCK, KEPT, PAIRS, X_OFFSET, Footer, Section, parsed_footer
 from exactrank.data.format import ReadOptions
 from exactrank.data.given import check_numbers, group_rows, infinite_cell, missing_ids, per_query_weight
 from exactrank.data.kept import kept_in_all, kept_rows
-from exactrank.data.levels import Levels
+from exactrank.data.levels import Levels, check_codes
 from exactrank.data.preferences import Preferences
 from exactrank.data.ranking_data import ARRAYS, RankingData
 from exactrank.data.room import FeatureColumns
@@ -38,11 +40,12 @@ from exactrank.files import allocate
 from exactrank.threads import thread_count
 
 MAGIC = b"exactrnk"
-VERSION = 2
+VERSION = 3
 PREAMBLE = struct.Struct("<8sIxxxxQQQQ")  # magic, version, footer's offset, length and checksum, the file's length
 CHECKSUM = struct.Struct("<Q")
-VERIFIED_WHOLE = 64 << 20
 READ_WHOLE = 4 << 20
+#: What there is much of: it is checked for the documents that are used.
+BULK = ("X", "columns", "docid.text", "comment.text")
 
 
 class CacheFormat:
@@ -51,7 +54,7 @@ class CacheFormat:
     name = "exactrank cache"
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
-        """Map a large file, so that nothing of X is read until it is used; read a small one, so that later changes do not matter."""
+        """Map a large file, so that it takes no memory; read a small one, so that later changes do not matter."""
         try:
             with open(path, "rb") as file:
                 size = file.seek(0, 2)
@@ -59,7 +62,7 @@ class CacheFormat:
                     raise DataError(f"{size} bytes are too few for an exactrank cache")
                 file.seek(0)
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size > READ_WHOLE else file.read()
-            return _data_in(content, len(content) <= VERIFIED_WHOLE if options.verify is None else options.verify)
+            return _data_in(content, options.verify)
         except DataError as error:
             raise DataError(f"{path}: {error}; convert the source again") from None
 
@@ -89,7 +92,7 @@ class CacheFormat:
         if stream.preferences is not None:
             pairs = stream.preferences if order is None else stream.preferences.moved(np.argsort(order))
             sections |= {f"pairs.{name}": getattr(pairs, name) for name in PAIRS}
-        table = {"X": Section(np.dtype("<f4"), (int(indptr[-1]), width), X_OFFSET, 0)}
+        table = {"X": Section(np.dtype("<f4"), (int(indptr[-1]), width), X_OFFSET)}
         if stream.columns and width:
             table["columns"] = _with_columns(file, table["X"])
         _finish(file, table, sections, stream.feature_names, stream.levels)
@@ -123,7 +126,7 @@ def _sections_of(blocks: list[Block], order: Rows | None, indptr: Boundaries, qi
 
 def _with_columns(file: BinaryIO, X: Section) -> Section:
     """Write X again, column by column, after it."""
-    columns = Section(X.dtype, X.shape[::-1], -(-X.place.stop // ALIGNMENT) * ALIGNMENT, 0)
+    columns = Section(X.dtype, X.shape[::-1], -(-X.place.stop // ALIGNMENT) * ALIGNMENT)
     file.flush()
     allocate(file.fileno(), columns.place.stop)
     with mmap.mmap(file.fileno(), 0) as content:
@@ -147,12 +150,12 @@ def _finish(
         file.seek(offset)
         little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         file.write(little.tobytes() if little.dtype.kind in "mM" else little.data)
-        table[name] = Section(little.dtype, little.shape, offset, 0)
+        table[name] = Section(little.dtype, little.shape, offset)
         end = table[name].place.stop
     file.truncate(end)
     file.flush()
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as view:
-        summed = {name: replace(section, xxh3=_checksum(view[section.place])) for name, section in table.items()}
+        summed = {name: replace(section, xxh3=block_checksums(view[section.place])) for name, section in table.items()}
     footer = Footer(feature_names, summed, levels).written()
     file.seek(end)
     file.write(footer)
@@ -180,12 +183,12 @@ def _footer(content: mmap.mmap | bytes) -> Footer:
     return parsed_footer(footer, offset)
 
 
-def _data_in(content: mmap.mmap | bytes, verify: bool) -> RankingData:
+def _data_in(content: mmap.mmap | bytes, verify: bool | slice) -> RankingData:
+    """The data, once what ``verify`` names is right: features and strings of all queries, of some or of none, and always all else."""
     footer, view, arrays = _footer(content), memoryview(content), {}
     for name, section in footer.sections.items():
-        bulk = name in ("X", "columns", "docid.text", "comment.text")
-        if (verify or not bulk) and _checksum(view[section.place]) != section.xxh3:
-            raise DataError(f"its section {name!r} is damaged (checksum)")
+        if name not in BULK:
+            _check_blocks(view, name, section)
         arrays[name] = section.array(content)
     plain: dict[str, Any] = {name: arrays.get(name) for name in ARRAYS}
     qid, docid, comment = _query_ids(arrays), _text(arrays, "docid"), _text(arrays, "comment")
@@ -196,13 +199,48 @@ def _data_in(content: mmap.mmap | bytes, verify: bool) -> RankingData:
     for name in ("sample_weight", "query_weight"):
         if name in arrays:
             check_numbers(name, arrays[name])
-    if verify and (cell := infinite_cell(data.X)) is not None:
-        raise DataError(f"X[{cell[0]}, {cell[1]}] is infinite; features must be finite or NaN")
-    if "columns" not in arrays:
+    queries = verify if isinstance(verify, slice) else slice(data.n_queries if verify else 0)
+    first, last, _ = queries.indices(data.n_queries)
+    _check_documents(view, footer, arrays, slice(int(data.indptr[first]), int(data.indptr[last])))
+    if "columns" not in arrays or isinstance(verify, slice):
         return data
-    if verify and not _are_columns(arrays["columns"], data.X):
-        raise DataError("its section 'columns' holds other numbers than its section 'X'")
+    if verify:
+        _check_blocks(view, "columns", footer.sections["columns"])
+        if not _are_columns(arrays["columns"], data.X):
+            raise DataError("its section 'columns' holds other numbers than its section 'X'")
     return data.with_columns(FeatureColumns(arrays["columns"].T))
+
+
+def _check_documents(view: memoryview, footer: Footer, arrays: dict[str, npt.NDArray[Any]], rows: slice) -> None:
+    """Raise where features or strings of these documents are not as they were written, or features are not what they must be."""
+    X, width = arrays["X"], arrays["X"][:1].nbytes
+    _check_blocks(view, "X", footer.sections["X"], slice(rows.start * width, rows.stop * width))
+    for name in ("docid", "comment"):
+        if (text := f"{name}.text") in arrays:
+            offsets = arrays[f"{name}.offsets"]
+            _check_blocks(view, text, footer.sections[text], slice(int(offsets[rows.start]), int(offsets[rows.stop])))
+    if (cell := infinite_cell(X[rows])) is not None:
+        raise DataError(f"X[{rows.start + cell[0]}, {cell[1]}] is infinite; features must be finite or NaN")
+    check_codes(X, rows, footer.feature_names, footer.levels, arrays.get("offset"))
+
+
+def _check_blocks(view: memoryview, name: str, section: Section, used: slice | None = None) -> None:
+    """Raise where a block of ``section`` that holds any of the bytes ``used``, or of all, is not as it was written."""
+    content = view[section.place]
+    used = slice(len(content)) if used is None else used
+    blocks = range((used.start or 0) // BLOCK, -(-used.stop // BLOCK))
+    for number, checksum in zip(blocks, _checksums(content, blocks), strict=True):
+        if checksum != section.xxh3[number]:
+            raise DataError(f"its section {name!r} is damaged (checksum of the block at byte {section.offset + number * BLOCK})")
+
+
+def block_checksums(content: memoryview) -> tuple[int, ...]:
+    """The checksum of each block of a section."""
+    return tuple(_checksums(content, range(-(-len(content) // BLOCK))))
+
+
+def _checksums(content: memoryview, blocks: range) -> Iterator[int]:
+    return (_checksum(content[number * BLOCK : (number + 1) * BLOCK]) for number in blocks)
 
 
 def _are_columns(columns: Matrix, X: Matrix) -> bool:

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from exactrank.errors import DataError
 
 X_OFFSET = 4096
 ALIGNMENT = 64
+BLOCK = 4 << 20  # bytes under one checksum
 LONGEST = 16 << 20  # bytes, room for a million names; parsing hostile JSON takes some 25 times its size
 
 #: The type and the number of entries of each section; "" where the writer has a choice.
@@ -55,7 +56,7 @@ class Section:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     offset: int
-    xxh3: int
+    xxh3: tuple[int, ...] = ()  #: the checksum of each block
 
     @property
     def place(self) -> slice:
@@ -164,9 +165,13 @@ def _section(name: str, entry: Any) -> Section:
         raise DataError(f"section {name!r} has shape {_shown(shape)}; expected {dimensions} whole numbers")
     if not _is_count(entry["offset"]) or entry["offset"] < X_OFFSET or entry["offset"] % ALIGNMENT:
         raise DataError(f"section {name!r} has offset {_shown(entry['offset'])}; expected a multiple of {ALIGNMENT} from {X_OFFSET}")
-    if type(entry["xxh3"]) is not int or not 0 <= entry["xxh3"] < 1 << 64:
-        raise DataError(f"section {name!r} has checksum {_shown(entry['xxh3'])}; expected a whole number of 64 bits")
-    return Section(_dtype(name, entry["dtype"]), tuple(shape), entry["offset"], entry["xxh3"])
+    section, checksums = Section(_dtype(name, entry["dtype"]), tuple(shape), entry["offset"]), entry["xxh3"]
+    if not isinstance(checksums, list) or not all(type(number) is int and 0 <= number < 1 << 64 for number in checksums):
+        raise DataError(f"section {name!r} has checksums {_shown(checksums)}; expected a list of whole numbers of 64 bits")
+    blocks = -(-(section.place.stop - section.offset) // BLOCK)
+    if len(checksums) != blocks:
+        raise DataError(f"section {name!r} has {len(checksums)} checksums; expected {blocks}, one per {BLOCK:,} bytes")
+    return replace(section, xxh3=tuple(checksums))
 
 
 def _expected(name: str) -> tuple[str, str]:

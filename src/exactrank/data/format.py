@@ -33,7 +33,7 @@ class ReadOptions:
     n_features: int | None = None  #: text: the number of features, where the file may lack the last ones
     first_feature: int | None = None  #: text: the id of the first feature, 0 or 1
     columns: Columns = field(default_factory=Columns)  #: tables
-    verify: bool | None = None  #: cache: check every byte, or (None) all of a small file and the vital parts of a large one
+    verify: bool | slice = True  #: cache: check the features and strings of all queries, of some, or of none; all else always
     threads: int | None = None
 
 

@@ -37,15 +37,15 @@ def read(
     n_features: int | None = None,
     first_feature: int | None = None,
     columns: Columns | None = None,
-    verify: bool | None = None,
+    verify: bool = True,
     threads: int | None = None,
 ) -> RankingData:
     """Read ranking data from LETOR text, an ``.xr`` cache, Parquet, CSV or TREC qrels, by the file's name.
 
     ``keep_missing`` keeps nan, inf and NULL in text as missing values (NaN); ``n_features`` and ``first_feature`` fix how many
-    features text has and whether their ids count from 0 or 1; ``columns`` names the columns of a table; ``verify`` checks
-    every byte of a cache. A file with an unknown suffix is read as LETOR text, or as qrels if its first line has four
-    columns.
+    features text has and whether their ids count from 0 or 1; ``columns`` names the columns of a table; ``verify=False`` opens a
+    large cache at once, without a check of its features and strings. A file with an unknown suffix is read as LETOR text, or as
+    qrels if its first line has four columns.
     """
     return read_as(path, ReadOptions(keep_missing, n_features, first_feature, columns or Columns(), verify, threads))
 

@@ -62,6 +62,21 @@ def check_levels(levels: Levels, names: Sequence[str]) -> None:
             raise DataError(f"the levels of {name!r} must be different texts, none of them empty")
 
 
+def check_codes(
+    X: npt.NDArray[np.float32], rows: slice, names: Sequence[str], levels: Levels, offset: npt.NDArray[np.float64] | None
+) -> None:
+    """Raise where one of these rows of a feature with ``levels`` holds a number that is not one of its codes (1), nor missing."""
+    for name, own in levels.items():
+        j = names.index(name)
+        if offset is not None and offset[j] != 0:
+            raise DataError(f"offset[{j}] is {offset[j]:g}, but feature {name!r} has levels, and codes have no offset")
+        codes = X[rows, j]
+        strange = np.flatnonzero((places_of(codes, len(own)) == len(own)) & ~np.isnan(codes))
+        if len(strange):
+            number = codes[strange[0]]
+            raise DataError(f"X[{rows.start + strange[0]}, {j}] is {number:g}; {name!r} has codes from 0 to {len(own) - 1}, or NaN")
+
+
 def recoded(
     X: npt.NDArray[np.float32], names: Sequence[str], found: Levels, wanted: Levels, owner: str
 ) -> dict[int, npt.NDArray[np.float32]]:

@@ -21,6 +21,7 @@ from exactrank.data.formats import existing
 from exactrank.data.frame import library, table_of
 from exactrank.data.preferences import Preferences, joined_preferences
 from exactrank.data.ranking_data import RankingData
+from exactrank.data.repeated import check_columns, check_documents
 from exactrank.errors import DataError
 from exactrank.files import open_bytes
 
@@ -52,6 +53,7 @@ def read_pairs(path: str | os.PathLike[str], data: RankingData) -> RankingData:
         from exactrank.data.arrow import arrow_errors
 
         with arrow_errors(source):
+            check_columns(library("pyarrow.parquet").read_schema(source).names, str(source))
             table = library("pyarrow.parquet").read_table(source)
         try:
             columns = {each: table[each].to_pylist() for each in table.column_names}
@@ -69,6 +71,7 @@ def _csv_columns(path: Path, separator: str, lines: list[int]) -> dict[str, Cell
         reader = csv.reader(text, delimiter=separator)
         try:
             names = [name.strip() for name in next(reader, [])]
+            check_columns(names, f"{path}, line 1")
             rows = []
             for row in reader:
                 if row and len(row) != len(names):
@@ -106,6 +109,7 @@ def _added(data: RankingData, columns: Mapping[str, Cells], place: Callable[[int
 
 def _rows_by_id(data: RankingData, columns: Mapping[str, Cells], place: Callable[[int], str]) -> Rows:
     """The rows of the better and of the worse documents, by query and document id."""
+    check_documents(data)
     number = {str(q): n for n, q in enumerate(data.qid.tolist())}
     rows: dict[str, dict[str, int]] = {}
     found = np.empty((2, len(columns[BETTER])), np.int64)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from exactrank.arrays import PerDocument, Rows
 from exactrank.data.alignment import first_repeated
 from exactrank.data.format import Columns
+from exactrank.data.given import unmasked
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.trec import BLANKS, Run, with_ids
 from exactrank.errors import DataError, SettingError
@@ -119,6 +120,7 @@ def _scored(data: Any, scores: npt.ArrayLike | str, columns: Columns) -> tuple[R
 
 def _checked(data: RankingData, scores: npt.ArrayLike) -> PerDocument:
     """``scores`` as doubles, after a check that there is one per row, each a number or -inf, and at least one of them finite."""
+    scores = unmasked(scores, "scores")
     try:
         values = np.asarray(scores, np.float64)
     except (TypeError, ValueError) as error:

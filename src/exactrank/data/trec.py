@@ -29,6 +29,7 @@ from exactrank.arrays import PerDocument, Rows
 from exactrank.data.format import ReadOptions
 from exactrank.data.immutable import sealed
 from exactrank.data.ranking_data import RankingData
+from exactrank.data.repeated import check_documents, repeated_places
 from exactrank.data.stream import Stream, stream_of
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError
@@ -157,6 +158,7 @@ def scores_of(data: RankingData, run: Run) -> tuple[RankingData, PerDocument]:
     assert data.docid is not None
     queries = [str(query) for query in data.qid.tolist()]
     _check_shared("the data", dict.fromkeys(queries), run)
+    check_documents(data)
     docid, ends = data.docid.tolist(), data.indptr.tolist()
     known = [docid[first:stop] for first, stop in pairwise(ends)]
     documents = [(query, _union(ids, run.by_query.get(query, {}))) for query, ids in zip(queries, known, strict=True)]
@@ -259,11 +261,12 @@ def _check_distinct(path: str | os.PathLike[str], read: Judgments | Run, lines: 
     """Raise where a query has a document twice: ``by_query`` has it once, and so comes out smaller."""
     if sum(map(len, read.by_query.values())) == len(lines):
         return
-    first_line: dict[tuple[str, str], int] = {}
-    for query, document, line in zip(read.qid, read.docid, lines, strict=True):
-        before = first_line.setdefault((query, document), line)
-        if before != line:
-            raise DataError(f"{path}:{line}: query {query!r} already has document {document!r} on line {before}; remove one of them")
+    if (places := repeated_places(zip(read.qid, read.docid, strict=True))) is not None:
+        first, again = places
+        query, document = read.qid[again], read.docid[again]
+        raise DataError(
+            f"{path}:{lines[again]}: query {query!r} already has document {document!r} on line {lines[first]}; remove one of them"
+        )
 
 
 def _token_counts(content: bytes) -> Rows:

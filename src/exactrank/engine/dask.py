@@ -7,11 +7,13 @@ sends no sign of life for a while is passed over, and the others answer for it. 
 Work travels packed, as bytes that the worker unpacks within the task: one without exactrank would die of a task that it cannot read, and
 one of another version says so before it unpacks the rest.
 
-This is the only file that imports Dask.
+Only this file and `exactrank.engine.local_cluster` import Dask.
 """
 
+import errno
 import os
 import pickle
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
@@ -313,6 +315,13 @@ def _carried_out(version: str, work: bytes) -> Any:
         return pickle.loads(work)()
     except ExactRankError as error:
         raise type(error)(f"{who}: {error}") from error
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = error.filename or f"its folder for temporary files, {tempfile.gettempdir()}, or another that it writes to"
+        raise EngineError(
+            f"{who}: the disk is full ({error.strerror}) at {where}; free some of it, or start the worker with TMPDIR on a larger disk"
+        ) from error
 
 
 def beside_others(work: Callable[[], A]) -> A:

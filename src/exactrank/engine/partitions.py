@@ -163,7 +163,7 @@ class Described:
 
 def describe_shard(shard: Shard, options: ReadOptions) -> Described:
     """What the file of ``shard`` holds, once it is found to be as the manifest says."""
-    data, checksum = _opened(shard.path, options, shard.checksum)
+    data, checksum = _opened(shard.path, replace(options, verify=False), shard.checksum)
     return Described(
         checksum,
         np.diff(data.indptr),
@@ -247,8 +247,9 @@ class Piece:
     chosen: bytes | None = None
 
     def load(self, options: ReadOptions) -> RankingData:
-        """Its queries."""
-        data = query_range(_opened(self.path, options, self.checksum)[0], self.first, self.last)
+        """Its queries, of which every byte is verified."""
+        these = replace(options, verify=slice(self.first, self.last))
+        data = query_range(_opened(self.path, these, self.checksum)[0], self.first, self.last)
         if self.chosen is None:
             return data
         return some_queries(data, np.unpackbits(np.frombuffer(self.chosen, np.uint8), count=data.n_queries).astype(np.bool_))

@@ -11,19 +11,13 @@ import numpy as np
 
 from exactrank import __version__
 from exactrank.arrays import PerDocument
-from exactrank.errors import IncompatibleError, SettingError
+from exactrank.errors import IncompatibleError
+from exactrank.export.names import check_function_name
 from exactrank.export.plain import Plain
 from exactrank.export.tables import tables
 from exactrank.export.target import Rows, Target
 from exactrank.files import scratch_folder
 
-_WORDS = (
-    "alignas alignof and asm auto bool break case catch char class const constexpr continue default delete do double else enum explicit "
-    "export extern false float for friend goto if inline int long main mutable namespace new not nullptr operator or private protected "
-    "public register restrict return short signed sizeof static static_assert struct switch tanh template this thread_local throw true "
-    "try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor"
-)
-_NAME = re.compile(rf"(?!(?:{_WORDS.replace(' ', '|')})$)[A-Za-z]\w*", re.ASCII)
 _PLAIN = re.compile(rb"[A-Za-z0-9_ ().,:-]")
 _HEAD = """\
 /* A model of exactrank {version} as a function. x has one number per feature, in the order of {name}_features; NaN is a missing value.
@@ -86,10 +80,7 @@ class C(Target):
 
     def check(self, terms: Plain) -> None:
         super().check(terms)
-        if not _NAME.fullmatch(self.model_name):
-            raise SettingError(
-                f"c: model_name={self.model_name!r} cannot be the name of a function; use letters, digits and _, starting with a letter"
-            )
+        check_function_name(self.name, self.model_name)
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
         width, units = len(terms.features), terms.units

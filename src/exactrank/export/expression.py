@@ -15,9 +15,10 @@ import numpy.typing as npt
 from exactrank.arrays import PerDocument
 from exactrank.errors import DataError
 from exactrank.export.plain import Terms, Tree
+from exactrank.numerics import tanh
 
 T = TypeVar("T")
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {"if": np.where, "tanh": np.tanh, "isNan": np.isnan}
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {"if": np.where, "tanh": tanh, "isNan": np.isnan}
 _OPERATORS: Mapping[str, tuple[int, Callable[..., Any]]] = {  # how strongly they bind, and what they do
     "?": (1, np.where),
     "<": (2, np.less),

@@ -11,6 +11,7 @@ floats.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -101,7 +102,7 @@ class Onnx(Target):
         return total if self.numbers == "float" else graph.add("Cast", total, to=graph.element)
 
     def _remarks(self, terms: Plain) -> list[str]:
-        largest = float(sum(np.abs(tree.leaf).max() for tree in terms.trees))
+        largest = math.fsum(np.abs(tree.leaf).max() for tree in terms.trees)
         half, offset, found = float(np.finfo(np.float32).eps) / 2, terms.model.scorer.offset, []
         if terms.trees and self.precision is np.float64:
             found.append(

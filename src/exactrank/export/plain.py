@@ -9,6 +9,7 @@ Standardisation and offsets are folded into the numbers, step functions are tree
 In the other terms of (1) ``fill`` replaces missing values. Those that a model would refuse are treated as 0.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from exactrank.data.alignment import listed
 from exactrank.errors import IncompatibleError
+from exactrank.numerics import matmul
 from exactrank.scorers.base import Scorer, sum_rounded_down
 from exactrank.scorers.deep import EPSILON, Deep, Net
 from exactrank.scorers.linear import Linear
@@ -96,8 +98,8 @@ class DeepTerm:
         h, moved = self.net.inputs(rows - self.offset), np.abs(rows) + np.abs(self.offset)
         error = eps * ((moved + 4 * (1 + np.abs(self.net.tensors["mean"]))) / scale + 2 * np.abs(h))
         for weights, bias, gain, shift in self.net.layers:
-            within, count = h @ weights.T + bias, weights.shape[1] + len(bias) + 6
-            error = error @ np.abs(weights).T + count * eps * (np.abs(h) @ np.abs(weights).T + np.abs(bias))
+            within, count = matmul(h, weights.T) + bias, weights.shape[1] + len(bias) + 6
+            error = matmul(error, np.abs(weights).T) + count * eps * (matmul(np.abs(h), np.abs(weights).T) + np.abs(bias))
             within, error = within - within.mean(axis=1, keepdims=True), error + error.mean(axis=1, keepdims=True)
             size = np.sqrt(np.square(within).mean(axis=1, keepdims=True) + EPSILON)
             unit = within / size
@@ -105,7 +107,7 @@ class DeepTerm:
             error = error * np.abs(gain) + 3 * eps * (np.abs(unit * gain) + np.abs(shift))
             h = np.maximum(unit * gain + shift, 0.0)
         output = np.abs(self.net.output)
-        return np.asarray(abs(self.weight) * (error @ output + (len(output) + 4) * eps * (np.abs(h) @ output)))
+        return np.asarray(abs(self.weight) * matmul(error + (len(output) + 4) * eps * np.abs(h), output))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,18 +143,44 @@ class Plain(Terms):
             return "mean"
         return "zero" if all(np.array_equal(tree.missing_left, tree.threshold >= 0) for tree in self.trees) else "keep"
 
+    def __post_init__(self) -> None:
+        """Raise if a number has overflowed when scales, offsets and weights were folded into it."""
+        per_feature: list[tuple[str, Floats]] = [("the fill value", self.fill)]
+        others: list[tuple[str, npt.ArrayLike]] = [("the constant", self.constant)]
+        if self.linear is not None:
+            per_feature.append(("the weight", self.linear))
+        if self.units is not None:
+            per_feature.append(("the weight in a hidden unit", self.units.weights))
+            others += [("the bias of a hidden unit", self.units.bias), ("the output of a hidden unit", self.units.output)]
+        for what, values in per_feature:
+            sound = np.isfinite(values).reshape(-1, len(self.features)).all(axis=0)
+            if not np.all(sound):
+                raise _overflow(f"{what} of feature {self.features[np.argmin(sound)]!r}")
+        for tree in self.trees:
+            sound = np.isfinite(tree.threshold)
+            if not np.all(sound):
+                raise _overflow(f"a threshold of feature {self.features[tree.feature[np.argmin(sound)]]!r}")
+        others += [("the value of a leaf", tree.leaf) for tree in self.trees]
+        others += [("the weight of a deep network", net.weight) for net in self.nets]
+        for what, numbers in others:
+            if not np.all(np.isfinite(numbers)):
+                raise _overflow(what)
+
     def without_constant(self) -> "Plain":
         """The same, with the constant in the leaves of the first tree, for engines that have nowhere else to put it."""
         if not self.constant or not self.trees:
             return self
         first, *rest = self.trees
-        return replace(self, constant=0.0, trees=(replace(first, leaf=first.leaf + self.constant), *rest))
+        with np.errstate(over="ignore"):
+            leaf = first.leaf + self.constant
+        return replace(self, constant=0.0, trees=(replace(first, leaf=leaf), *rest))
 
 
 def plain(model: Model) -> Plain:
     """``model`` in plain terms; raises if no target could express it."""
     scorer = model.scorer
-    terms, fill = _routed(scorer), _fill(scorer)
+    with np.errstate(over="ignore", invalid="ignore"):  # found by `Plain`
+        terms, fill = _routed(scorer), _fill(scorer)
     if fill is None:  # each part has its own
         fills = [own for part in getattr(scorer, "parts", ()) if (own := _fill(part)) is not None] or [np.zeros(scorer.n_features)]
         fill = fills[0]
@@ -160,6 +188,13 @@ def plain(model: Model) -> Plain:
             raise IncompatibleError("the parts of the sum fill missing values in different ways; train them with the same missing=...")
     features = scorer.feature_names or tuple(f"f{number}" for number in range(scorer.n_features))
     return Plain(**vars(terms), model=model, features=features, fill=fill)
+
+
+def _overflow(what: str) -> IncompatibleError:
+    return IncompatibleError(
+        f"{what} overflows when scales, offsets and weights are folded into one number; bring the features to similar scales,"
+        " e.g. divide large ones and multiply tiny ones, and train again"
+    )
 
 
 def _fill(scorer: Scorer) -> Floats | None:
@@ -270,8 +305,9 @@ def _sum(scorer: Sum) -> Terms:
     parts = [(_routed(part), weight) for part, weight in zip(scorer.parts, scorer.weights.tolist(), strict=True)]
     linear = [weight * part.linear for part, weight in parts if part.linear is not None]
     units = [replace(part.units, output=weight * part.units.output) for part, weight in parts if part.units is not None]
+    constants = [weight * part.constant for part, weight in parts]
     return Terms(
-        sum(weight * part.constant for part, weight in parts),
+        math.fsum(constants) if np.isfinite(np.sum(constants)) else math.nan,  # which `Plain` refuses
         np.sum(linear, axis=0) if linear else None,
         Units(*(np.concatenate(each) for each in zip(*(vars(one).values() for one in units), strict=True))) if units else None,
         tuple(replace(tree, leaf=weight * tree.leaf) for part, weight in parts for tree in part.trees),

@@ -1,6 +1,5 @@
 """Python: one function from the features of a document, by name, to its score. It imports only ``math``."""
 
-import keyword
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from exactrank import __version__
 from exactrank.arrays import PerDocument
-from exactrank.errors import SettingError
+from exactrank.export.names import check_function_name
 from exactrank.export.plain import Plain
 from exactrank.export.tables import tables
 from exactrank.export.target import Rows, Target
@@ -51,11 +50,7 @@ class Python(Target):
 
     def check(self, terms: Plain) -> None:
         super().check(terms)
-        name = self.model_name
-        if not (name.isascii() and name.isidentifier()) or name.startswith("_") or keyword.iskeyword(name):
-            raise SettingError(
-                f"python: model_name={name!r} cannot be the name of a function; use letters, digits and _, starting with a letter"
-            )
+        check_function_name(self.name, self.model_name)
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
         constants: dict[str, Sequence[Any]] = {"_FEATURES": terms.features}

@@ -21,6 +21,7 @@ from exactrank.export.nested import Split, depths, nested, read_tree
 from exactrank.export.plain import ZERO, Floats, Plain, Tree
 from exactrank.export.single import Singles, as_singles, decimals, numbers, rounded_down, singles, tree_sum, weighted_sum
 from exactrank.export.target import Rows, Target
+from exactrank.numerics import tanh
 from exactrank.settings import setting
 
 SLACK = np.float32(1e-6)
@@ -71,7 +72,7 @@ class Solr(Target):
             units = zip(layer["matrix"], layer["bias"], strict=True)
             values = np.stack([weighted_sum(weights, values, bias) for weights, bias in units], axis=1)
             if layer["activation"] == "tanh":
-                values = np.tanh(values.astype(np.float64)).astype(np.float32)
+                values = tanh(values).astype(np.float32)
         return values[:, 0].astype(np.float64)
 
 

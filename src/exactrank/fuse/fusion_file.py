@@ -96,7 +96,7 @@ class _File:
         if not isinstance(found, dict) or len(found) < 2 or None in found.values():
             raise self.damaged("weights")
         weights = {name: self.number("weights", value) for name, value in found.items()}
-        if abs(sum(map(abs, weights.values())) - 1) > SUM:
+        if abs(math.fsum(map(abs, weights.values())) - 1) > SUM:
             raise self.damaged("weights")
         return weights
 

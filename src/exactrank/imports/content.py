@@ -1,6 +1,12 @@
-"""The content of a file that may be a model: its bytes, as text and as JSON if it is that, and its reader."""
+"""The content of a file that may be a model: its bytes, as text and as JSON if it is that, its reader, and the budget of reading it.
+
+A file of n bytes may take max(2^28, 256 n) bytes of memory, and time in proportion: the bound that the reader of LETOR text has too. Most
+of what a reader builds is as long as what it reads. The rest is paid from the `Budget`, before it is built: what a number in the
+file asks for, such as a number of features, and what a file can name several times but hold once.
+"""
 
 import json
+import math
 import reprlib
 import sys
 from collections.abc import Callable, Mapping
@@ -20,6 +26,30 @@ DAMAGED = "the file is damaged, so train or copy the model again"
 _EXPECTED = "expected a file from exactrank train, from a library that exactrank reads, or JSON with weights"
 
 
+ALWAYS, PER_BYTE = 1 << 28, 256  #: bytes of memory that a file may take: any file, and for each of its bytes
+#: What things take, in bytes: a feature has a name, in the text of the trees and apart, and its place in tables; a part is a scorer.
+COSTS = {"features": 256, "nodes": 1024, "numbers": 8, "parts": 8192}
+
+
+@dataclass(eq=False)
+class Budget:
+    """Bytes of memory that are ``left`` for what is built of a file of ``size`` bytes; without bound for objects of this process."""
+
+    size: int = 0
+    left: float = math.inf
+
+    @classmethod
+    def of(cls, data: bytes) -> "Budget":
+        """The budget of reading ``data``."""
+        return cls(len(data), max(ALWAYS, PER_BYTE * len(data)))
+
+    def spend(self, kind: str, count: int, place: str, remedy: str = DAMAGED) -> None:
+        """Pay for ``count`` things of one of the `COSTS`; raises where ``place`` asks for more than is left."""
+        self.left -= COSTS[kind] * count
+        if self.left < 0:
+            raise DataError(f"{place} asks for {count:,} {kind}, too many for a file of {self.size:,} bytes; {remedy}")
+
+
 @dataclass(frozen=True, eq=False)
 class Content:
     """The bytes of the file ``where``; the caller may say the number of features, for files that do not, and give a ``module``."""
@@ -28,6 +58,11 @@ class Content:
     where: str
     n_features: int | None = None
     module: Any = None
+
+    @cached_property
+    def budget(self) -> Budget:
+        """What reading it may still take."""
+        return Budget.of(self.data)
 
     @property
     def is_binary(self) -> bool:
@@ -90,10 +125,9 @@ def part(record: Any, path: str, types: type | tuple[type, ...]) -> Any:
 def array(record: Any, name: str, where: str, kinds: str = "iu", size: int | None = None) -> npt.NDArray[Any]:
     """The list ``name`` of ``record`` as an array of ``size`` numbers, of NumPy's ``kinds``: integers, or ``iufb`` for any numbers."""
     found = record.get(name) if isinstance(record, Mapping) else None
-    try:
-        values = np.asarray(found if isinstance(found, list | np.ndarray) else None)
-    except ValueError:  # lists of different lengths
-        values = np.asarray(None)
+    # Texts would all get the room of the longest, so nothing but numbers becomes an array.
+    are_numbers = isinstance(found, np.ndarray) or (isinstance(found, list) and all(isinstance(value, int | float) for value in found))
+    values = np.asarray(found if are_numbers else None)
     if values.shape == (0,):
         values = values.astype(np.int64)
     if values.ndim != 1 or values.dtype.kind not in kinds or (size is not None and len(values) != size):

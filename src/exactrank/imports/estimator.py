@@ -8,7 +8,7 @@ import numpy as np
 
 from exactrank.errors import IncompatibleError
 from exactrank.imports import catboost, xgboost
-from exactrank.imports.content import Content
+from exactrank.imports.content import Budget, Content
 from exactrank.imports.ubjson import parsed
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
@@ -32,7 +32,7 @@ def from_estimator(estimator: Any) -> Model:
         booster = getattr(estimator, "booster_", estimator)
         return Model(TreeEnsemble.of_lightgbm(booster.model_to_string()), ranker="LightGBM")
     if library == "xgboost":
-        return xgboost.of_record(parsed(bytes(_xgboost_trees(estimator).save_raw("ubj"))))
+        return xgboost.of_record(parsed(bytes(_xgboost_trees(estimator).save_raw("ubj")), Budget()), Budget())
     if library == "catboost":
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.json"

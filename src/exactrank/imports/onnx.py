@@ -15,7 +15,7 @@ import numpy.typing as npt
 from exactrank import __version__
 from exactrank.data.frame import library
 from exactrank.errors import DataError
-from exactrank.imports.content import DAMAGED, Content, Reader
+from exactrank.imports.content import DAMAGED, Budget, Content, Reader
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
@@ -24,7 +24,6 @@ from exactrank.scorers.plain_tree import PlainTree, text_of
 from exactrank.scorers.sum import Sum
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 
-MOST_FEATURES = 1 << 20
 DOMAIN = "ai.onnx.ml"
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -74,21 +73,22 @@ def read(content: Content) -> Model:
         raise DataError(f"the graph has {len(graph.input)} inputs and {len(graph.output)} outputs, or functions of its own; {_FOREIGN}")
     shape = graph.input[0].type.tensor_type.shape.dim
     n_features = shape[1].dim_value if len(shape) == 2 else 0
-    if not 0 < n_features <= MOST_FEATURES:
-        raise DataError(f"the input has {n_features:,} columns, expected 1 to {MOST_FEATURES:,} features; {_FOREIGN}")
+    if n_features <= 0:
+        raise DataError(f"the input has {n_features:,} columns, expected at least one feature; {_FOREIGN}")
+    content.budget.spend("features", n_features, "the input")
     with np.errstate(invalid="ignore"):  # NaN is found later
-        score = _Walk(onnx, graph, n_features).score()
+        score = _Walk(onnx, graph, n_features, content.budget).score()
     names = tuple(_listed(known, "features", str, n_features) or ())
     offset = _listed(known, "offset", float, n_features)
-    scorer = _scorer(score, n_features, names, None if offset is None else np.array(offset, np.float64))
+    scorer = _scorer(score, n_features, names, None if offset is None else np.array(offset, np.float64), content.budget)
     return Model(scorer, measure=known.get("measure"), library=known.get("exactrank", __version__))
 
 
 class _Walk:
     """From the input of a graph to its score, node by node; each operator is a method that gets its translated inputs."""
 
-    def __init__(self, onnx: Any, graph: Any, n_features: int) -> None:
-        self.onnx, self.graph, self.n_features = onnx, graph, n_features
+    def __init__(self, onnx: Any, graph: Any, n_features: int, budget: Budget) -> None:
+        self.onnx, self.graph, self.n_features, self.budget = onnx, graph, n_features, budget
         self.known: dict[str, Any] = {one.name: _array(onnx, one) for one in graph.initializer} | {graph.input[0].name: _Rows()}
 
     def score(self) -> _Score:
@@ -103,8 +103,9 @@ class _Walk:
             if len(node.output) != 1 or node.output[0] in self.known:
                 raise DataError(f"{node.op_type} does not produce one result, or one that already exists; {DAMAGED}")
             attributes = _Attributes(self.onnx, node)
-            self.known[node.output[0]] = operator(self, attributes, *(self.known[name] for name in inputs))
+            result = self.known[node.output[0]] = operator(self, attributes, *(self.known[name] for name in inputs))
             attributes.done()
+            self.budget.spend("numbers", _length(result), f"{node.op_type} for {node.output[0][:40]!r}")
         return _as_score(self.known.get(self.graph.output[0].name), "the output")
 
     def is_nan(self, _: "_Attributes", rows: Any) -> _IsNaN:
@@ -121,7 +122,7 @@ class _Walk:
         """Sums of features, or of hidden units."""
         if isinstance(left, _Sums) and left.bent:
             return _Score(((left, _shaped(weights, (left.weights.shape[1], 1), "MatMul")[:, 0]),))
-        found = _shaped(weights, (self.n_features, *np.shape(weights)[1:2]), "MatMul")
+        found = _shaped(weights, (self.n_features, *(np.shape(weights)[1:2] or (1,))), "MatMul")
         return _Sums(_of(left, _Rows, "MatMul"), found, np.zeros(found.shape[1]))
 
     def tanh(self, _: "_Attributes", sums: Any) -> _Sums:
@@ -196,9 +197,12 @@ class _Attributes:
         """The number of integers or words."""
         return max(len(self.left[name].ints), len(self.left[name].strings)) if name in self.left else 0
 
-    def words(self, name: str, size: int) -> npt.NDArray[Any]:
-        """``size`` words."""
-        return self._checked(name, np.array([bytes(word) for word in self.left.pop(name).strings] if name in self.left else []), size)
+    def words(self, name: str, size: int, known: tuple[bytes, ...]) -> npt.NDArray[Any]:
+        """``size`` words, all of them ``known``."""
+        words = [bytes(word) for word in self.left.pop(name).strings] if name in self.left else []
+        if not set(words) <= set(known):  # one long word would make an array of long ones
+            raise DataError(f"the nodes of {self.operator} compare in another way than in our exports; {_FOREIGN}")
+        return self._checked(name, np.array(words), size)
 
     def done(self) -> None:
         """Raise if any are left."""
@@ -250,15 +254,15 @@ def _regressor(given: _Attributes) -> list[PlainTree]:
     size, leaves = given.count("nodes_treeids"), given.count("target_ids")
     tree, node = given.integers("nodes_treeids", size), given.integers("nodes_nodeids", size)
     feature, threshold = given.integers("nodes_featureids", size), given.numbers("nodes_values", size)
-    modes = given.words("nodes_modes", size)
+    modes = given.words("nodes_modes", size, (b"BRANCH_LEQ", b"LEAF"))
     left, right = given.integers("nodes_truenodeids", size), given.integers("nodes_falsenodeids", size)
     missing = given.integers("nodes_missing_value_tracks_true", size, 1) > 0
     given.integers("target_ids", leaves, 0)
     starts = np.flatnonzero(np.diff(tree, prepend=-1))
     sizes = np.diff(starts, append=size)
     order = np.repeat(np.arange(len(starts)), sizes), np.arange(size) - np.repeat(starts, sizes)
-    if not np.array_equal((tree, node), order) or not np.all(np.isin(modes, (b"BRANCH_LEQ", b"LEAF"))):
-        raise DataError(f"the nodes of {given.operator} compare in another way than in our exports, or are in another order; {_FOREIGN}")
+    if not np.array_equal((tree, node), order):
+        raise DataError(f"the nodes of {given.operator} are in another order than in our exports; {_FOREIGN}")
     owner, place = given.integers("target_treeids", leaves, len(starts) - 1), given.integers("target_nodeids", leaves)
     ends, value = modes == b"LEAF", np.zeros(size)
     if np.any(place >= sizes[owner]) or not np.array_equal(starts[owner] + place, np.flatnonzero(ends)):
@@ -273,15 +277,18 @@ def _leaf(value: float) -> PlainTree:
     return PlainTree(np.zeros(1, np.int64), np.zeros(1), np.array([-1]), np.array([-1]), np.array([value]), np.zeros(1, bool))
 
 
-def _scorer(score: _Score, n_features: int, names: tuple[str, ...], offset: Floats | None) -> Scorer:
+def _scorer(score: _Score, n_features: int, names: tuple[str, ...], offset: Floats | None, budget: Budget) -> Scorer:
     """The scorer made of the parts; a constant is a tree with one leaf."""
     parts: list[Scorer] = []
     trees, constant, zeros = list[PlainTree](), score.constant, np.zeros(n_features)
+    budget.spend("parts", len(score.parts), "the score")
     for part in score.parts:
         if isinstance(part, list):
+            budget.spend("nodes", sum(len(tree.left) for tree in part), "the score")
             trees += part
             continue
         sums, output = part if isinstance(part, tuple) else (part, None)
+        budget.spend("numbers", sums.weights.size + 8 * n_features, "the score")
         fill = sums.rows.fill
         missing: Any = "error" if fill is None else "mean" if np.any(fill) else "zero"
         common = {"feature_names": names, "missing": missing, "fill": fill, "offset": offset}
@@ -297,6 +304,11 @@ def _scorer(score: _Score, n_features: int, names: tuple[str, ...], offset: Floa
     if not parts:
         raise DataError(f"the score does not depend on the features; {_FOREIGN}")
     return parts[0] if len(parts) == 1 else Sum(tuple(parts), np.ones(len(parts)))
+
+
+def _length(value: Any) -> int:
+    """How many numbers or parts an operator has put together."""
+    return len(value.bias) if isinstance(value, _Sums) else len(value.parts) if isinstance(value, _Score) else 0
 
 
 def _as_score(found: Any, where: str) -> _Score:

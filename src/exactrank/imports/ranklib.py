@@ -51,6 +51,8 @@ def read(content: Content) -> Model:
 def _width(last: int, content: Content) -> int:
     if content.n_features is not None and content.n_features < last:
         raise DataError(f"the model uses feature {last} but there are {content.n_features}; give data with the features of its training")
+    if content.n_features is None:
+        content.budget.spend("features", last, f"feature {last}", "correct it, or say how many there are: load(path, n_features=...)")
     return content.n_features or last
 
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from exactrank.errors import DataError
-from exactrank.imports.content import unique
+from exactrank.imports.content import Budget, unique
 
 NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 CONSTANTS = {b"Z": None, b"T": True, b"F": False}
 DEEPEST = 100  #: nested containers
 
 
-def parsed(data: bytes) -> Any:
+def parsed(data: bytes, budget: Budget) -> Any:
     """The value in ``data``: lists of numbers of one kind as arrays, others as Python lists."""
-    reading = _Reading(data)
+    reading = _Reading(data, budget)
     found = reading.value(reading.take(1), 0)
     if reading.at != len(data):
         raise DataError(f"the file continues after its end, at byte {reading.at:,}; copy it again")
@@ -25,8 +25,8 @@ def parsed(data: bytes) -> Any:
 
 
 class _Reading:
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+    def __init__(self, data: bytes, budget: Budget) -> None:
+        self.data, self.at, self.budget = data, 0, budget
 
     def take(self, count: int) -> bytes:
         """The next ``count`` bytes, which must exist."""
@@ -59,7 +59,7 @@ class _Reading:
             raise DataError(f"a name that ends at byte {self.at:,} is not UTF-8; the file is damaged, so copy it again") from None
 
     def count(self, mark: bytes) -> int:
-        """A number of items, each of which takes at least one byte."""
+        """A number of items, which is at most the number of bytes that follow."""
         found = self.value(mark, 0) if mark in NUMBERS and NUMBERS[mark][1] != "f" else -1
         if not 0 <= found <= len(self.data) - self.at:
             raise DataError(
@@ -80,6 +80,9 @@ class _Reading:
         if kind in NUMBERS and not named:
             values = np.frombuffer(self.take(left * int(NUMBERS[kind][2])), NUMBERS[kind])
             return values.astype(values.dtype.newbyteorder("="))
+        if kind in CONSTANTS and not named:  # which take no bytes
+            self.budget.spend("numbers", left, f"the list at byte {self.at:,}")
+            return [CONSTANTS[kind]] * left
         items: list[Any] = []
         while left != 0 and mark != (b"}" if named else b"]"):
             name = self.string(mark) if named else None

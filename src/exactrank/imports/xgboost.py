@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from exactrank.errors import DataError
-from exactrank.imports.content import DAMAGED, Content, Reader, array, part
+from exactrank.imports.content import DAMAGED, Budget, Content, Reader, array, part
 from exactrank.imports.ubjson import parsed
+from exactrank.numerics import log
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
 from exactrank.scorers.plain_tree import PlainTree, text_of
@@ -35,17 +36,18 @@ def recognises(content: Content) -> bool:
 
 def read(content: Content) -> Model:
     """The model of a file."""
-    return of_record(parsed(content.data) if content.is_binary else content.record)
+    return of_record(parsed(content.data, content.budget) if content.is_binary else content.record, content.budget)
 
 
-def of_record(record: Mapping[str, Any]) -> Model:
-    """The model that ``record`` describes."""
+def of_record(record: Mapping[str, Any], budget: Budget) -> Model:
+    """The model that ``record`` describes, within ``budget``."""
     booster = part(record, "learner.gradient_booster", dict)
     objective = part(record, "learner.objective.name", str)
     given = {name: part(record, f"learner.learner_model_param.{name}", str) for name in ("num_feature", "num_class", "base_score")}
     n_features, outputs = _integer(given, "num_feature"), max(_integer(given, "num_class"), _targets(record))
     if outputs > 1:
         raise DataError(f"the model gives {outputs} scores per row; a ranking needs one, so train with a single target and no num_class")
+    budget.spend("features", n_features, "num_feature", "leave out features that no tree uses, or correct the number")
     names = tuple(part(record, "learner.feature_names", list) if record["learner"].get("feature_names") else ())
     if not all(isinstance(name, str) for name in names) or (names and len(names) != n_features):
         raise DataError(f"there are {len(names)} feature_names for num_feature={n_features}; {DAMAGED}")
@@ -94,8 +96,8 @@ def _margin(base_score: str, objective: str) -> float:
     number = _NUMBER.fullmatch(base_score)
     try:
         base = float(np.float32(number[1])) if number else math.nan
-        margin = math.log(base / (1 - base)) if objective in LOGISTIC else math.log(base) if objective in LOGARITHMIC else base
-    except (ValueError, ZeroDivisionError):
+        margin = float(log(base / (1 - base))) if objective in LOGISTIC else float(log(base)) if objective in LOGARITHMIC else base
+    except (ZeroDivisionError, ValueError):  # two signs, for instance
         margin = math.nan
     if not math.isfinite(margin):
         raise DataError(

@@ -20,6 +20,7 @@ from exactrank import __version__
 from exactrank.arrays import PerDocument
 from exactrank.data.alignment import aligned, listed
 from exactrank.data.format import Columns
+from exactrank.data.given import masked_as_missing
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.files import whole_file
@@ -99,6 +100,7 @@ class Model(Shown):
         """
         if hasattr(data, "columns") and self.scorer.feature_names:
             data = self._own_columns(data)
+        data = masked_as_missing(data)
         by_name = isinstance(data, RankingData) and self.scorer.feature_names
         if isinstance(data, np.ndarray) and (scores := self._at_once(data, threads)) is not None:
             return scores

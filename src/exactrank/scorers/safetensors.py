@@ -7,6 +7,7 @@ bfloat16, are refused.
 
 import json
 import math
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ _TYPES = {
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
 _NAMES = {np.dtype(kind): name for name, kind in _TYPES.items()}
+_MOST_DIMENSIONS = 32  # that every version of NumPy has
 _DAMAGED = "the tensors are damaged, so train or copy the model again"
 
 
@@ -62,7 +64,10 @@ def from_bytes(content: bytes) -> dict[str, npt.NDArray[Any]]:
         dtype = np.dtype(_TYPES[kind])
         if begins != end or ends - begins != dtype.itemsize * math.prod(shape) or ends > len(numbers):
             raise DataError(f"{name} does not fill its bytes; {_DAMAGED}")
-        array = np.frombuffer(numbers[begins:ends], dtype).reshape(shape)
+        try:
+            array = np.frombuffer(numbers[begins:ends], dtype).reshape(shape)
+        except ValueError:  # none are there, of a size that no array can have
+            raise DataError(f"{name} has the shape {reprlib.repr(shape)}; {_DAMAGED}") from None
         found[name] = array.astype(dtype.newbyteorder("="), copy=False)
         end = ends
     if end != len(numbers):
@@ -76,6 +81,8 @@ def _told(name: str, one: Any) -> tuple[str, list[int], int, int]:
     for numbers in (shape, place):
         if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
             raise DataError(f"{name} has no shape or no place; {_DAMAGED}")
+    if len(shape) > _MOST_DIMENSIONS:  # type: ignore[arg-type]
+        raise DataError(f"{name} has {len(shape)} dimensions, expected at most {_MOST_DIMENSIONS}; {_DAMAGED}")  # type: ignore[arg-type]
     if not isinstance(kind, str) or kind not in _TYPES or len(place) != 2:  # type: ignore[arg-type]
         raise DataError(f"{name} has the type {kind!r}; known: {', '.join(_TYPES)}")
     return kind, shape, *place  # type: ignore[misc]

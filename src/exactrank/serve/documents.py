@@ -31,6 +31,8 @@ Unknown = Literal["refuse", "ignore"]  #: what to do with features that a model 
 Place = Callable[[int, int], str]  #: how a request names the cell of a document and a feature
 _BLANKS = b" \t\n\r"
 _OPENING = re.compile(rb'[ \t\n\r]*\{[ \t\n\r]*"features"[ \t\n\r]*:[ \t\n\r]*')
+_ESCAPES = re.compile(rb"\\(?:u003[aA]|.)")  # a colon, or whatever else is escaped
+_TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{},:]')
 _NUMBERS = {int, float, type(None)}
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -87,7 +89,7 @@ def read_documents(body: bytes, scorer: Scorer, unknown: Unknown = "refuse", mos
     names = given.get("names")
     if scorer.levels:
         texts = listing.tolist() if isinstance(listing, np.ndarray) else listing
-        listing = [_coded(row, names or scorer.feature_names, scorer, f"features[{i}][{{0}}]") for i, row in enumerate(texts)]
+        listing = _coded(texts, names or scorer.feature_names, scorer, "features[{0}][{1}]")
     return _by_position(listing if isinstance(listing, np.ndarray) else _table(listing), names, scorer, unknown)
 
 
@@ -103,6 +105,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
         with suppress(orjson.JSONDecodeError):  # reported for the whole body, below
             behind = orjson.loads(b"{" + rest[1:]) if rest[:1] == b"," else {}
         if behind and "features" not in behind:
+            _refuse_repeated(b"{" + rest[1:], behind)
             return {"features": cells.reshape(-1, width)} | behind
     try:
         given = orjson.loads(body)
@@ -110,26 +113,78 @@ def _parsed(body: bytes) -> dict[str, Any]:
         raise RequestError(400, f"the body is not JSON: {error}; JSON has no NaN or Infinity, and a missing value is null") from None
     if not isinstance(given, dict):
         raise RequestError(422, f"the body is {reprlib.repr(given)}; give an object with documents or features")
+    _refuse_repeated(body, given)
     return given
 
 
-def _coded(row: Any, names: Any, scorer: Scorer, place: str) -> Any:
-    """A row of features called ``names`` with codes for its categories; ``place`` says where a value stands, by its number or its name.
+def _refuse_repeated(text: bytes, parsed: dict[str, Any]) -> None:
+    """Raise if an object in ``text`` has a key twice, of which ``parsed`` has the last value.
 
-    What is no such row is left to the checks of all rows.
+    A colon follows each key, and others only occur inside strings. So no key is repeated if ``text`` has as many colons as ``parsed``
+    has keys; and if strings have some too, if and only if it has as many as ``parsed`` written out, which has each key once.
     """
-    if not isinstance(row, list | tuple) or not isinstance(names, list | tuple):
-        return row
-    found = list(row)
-    for j, (name, value) in enumerate(zip(names, row, strict=False)):
-        levels = scorer.levels.get(name) if isinstance(name, str) else None
-        if levels is None or value is None or value != value:
-            continue
-        if not isinstance(value, str):
-            at = place.format(j, name)
-            raise RequestError(422, f"{at} is {reprlib.repr(value)}; {name!r} is a category, so give its text, or null", at)
-        found[j] = levels.index(value) if value in levels else None
-    return found
+    colons = int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord(":")))  # several times as fast as bytes.count
+    keys, documents = len(parsed), parsed.get("documents")
+    if isinstance(documents, list):
+        keys += sum(len(document) for document in documents if isinstance(document, dict))
+    if colons == keys:
+        return
+    if b"\\" in text:
+        colons += sum(len(escape) == 6 for escape in _ESCAPES.findall(text))
+    with suppress(orjson.JSONEncodeError):  # nested too deeply to be written out
+        if colons == orjson.dumps(parsed).count(b":"):
+            return
+    place = _first_repeated_key(text.decode())
+    if place is not None:
+        raise RequestError(422, f"{reprlib.repr(place)} occurs twice; give each key once", place[:100])
+
+
+def _first_repeated_key(text: str) -> str | None:
+    """The place of the first key in JSON that its object already has."""
+    path: list[str | int] = []  # the current key of each object and the current number of each list, from the outermost on
+    seen: list[set[str]] = []  # the keys of each of them so far
+    previous = ""
+    for token in _TOKENS.finditer(text):
+        mark = token[0]
+        if mark in "{[":
+            path.append("" if mark == "{" else 0)
+            seen.append(set())
+        elif mark in "}]":
+            path.pop()
+            seen.pop()
+        elif mark == "," and isinstance(path[-1], int):
+            path[-1] += 1
+        elif mark == ":":
+            path[-1] = key = orjson.loads(previous)
+            if key in seen[-1]:
+                return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)[1:]
+            seen[-1].add(key)
+        previous = mark
+    return None
+
+
+def _coded(rows: Sequence[Any], names: Any, scorer: Scorer, place: str) -> list[Any]:
+    """Rows of features called ``names`` with codes for their categories; ``place`` names a value by row, column and feature.
+
+    What is not a row is left to the checks of all rows.
+    """
+    known = names if isinstance(names, list | tuple) else ()
+    categories = [(j, name, scorer.level_codes[name]) for j, name in enumerate(known) if isinstance(name, str) and name in scorer.levels]
+    coded: list[Any] = []
+    for i, row in enumerate(rows):
+        if isinstance(row, list | tuple):
+            cells = list(row)
+            for j, name, codes in categories:
+                value = cells[j] if j < len(cells) else None
+                if isinstance(value, str):
+                    cells[j] = codes.get(value)
+                elif value is not None and value == value:
+                    at = place.format(i, j, name)
+                    raise RequestError(422, f"{at} is {reprlib.repr(value)}; {name!r} is a category, so give its text, or null", at)
+            coded.append(cells)
+        else:
+            coded.append(row)
+    return coded
 
 
 def _table(given: Sequence[Any]) -> Doubles:
@@ -172,7 +227,7 @@ def _by_name(documents: Sequence[Any], given: dict[str, Any], scorer: Scorer, un
 
     found: list[Any] = [(value,) for value in rows] if len(names) == 1 else rows
     if scorer.levels:
-        found = [_coded(row, names, scorer, f"documents[{i}].{{1}}") for i, row in enumerate(found)]
+        found = _coded(found, names, scorer, "documents[{0}].{2}")
     return Documents(_numbers(found, place), place)
 
 

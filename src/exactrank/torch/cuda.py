@@ -74,8 +74,6 @@ class OnDevice:
 
     def __call__(self, scores: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         """The value of each list and the slope by each score, times the weight of its query."""
-        if torch.cuda.is_current_stream_capturing():
-            return self._plainly(scores, weight)
         key = torch.cuda.current_stream(scores.device), scores.dtype
         self._asked[key] += 1
         if self._asked[key] == REPLAYED_FROM:
@@ -100,6 +98,7 @@ def _replay(answer: on_gpu.Answer, scores: Tensor, weight: Tensor) -> "_Replay |
 class _Replay:
     """The kernels of an answer, recorded, with the memory that they use: they read and write the same places each time."""
 
+    @torch.inference_mode(False)  # whose tensors could not be written outside of it
     def __init__(self, answer: on_gpu.Answer, scores: Tensor, weight: Tensor) -> None:
         cupy, self._lock = cuda().xp, Lock()
         self._scores = torch.zeros_like(scores, dtype=torch.float64 if scores.dtype == torch.float64 else torch.float32)

@@ -1,16 +1,18 @@
 """Measures of scores that are tensors: `exactrank.evaluate` for a training loop."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Unpack
 
 import torch
 from torch import Tensor
 
+from exactrank.data.given import check_numbers
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of
 from exactrank.measures.parse import parse_measure
-from exactrank.torch.groups import Grouped, Grouping, Kept, data_of, given, grouped
+from exactrank.torch.groups import Grouped, Grouping, TensorCache, data_of, given, grouped
 
 Measures = str | Measure | Sequence[str | Measure]
 #: Lists, and what gives the values of their queries for scores, one row per measure.
@@ -38,7 +40,7 @@ class Metrics:
     def __init__(self, measures: Measures) -> None:
         given_measures = [measures] if isinstance(measures, str | Measure) else list(measures)
         self.measures = {str(measure): parse_measure(measure) for measure in given_measures}
-        self._bound: Kept[Bound] = Kept()
+        self._bound: TensorCache[Bound] = TensorCache()
         self.reset()
 
     def reset(self) -> None:
@@ -54,7 +56,7 @@ class Metrics:
         if scores.device != grades.device:
             raise DataError(f"scores are on {scores.device} and grades on {grades.device}; move them to one device")
         kind, groups = given(len(scores), scores.device, **grouping)
-        lists, values_of_scores = self._bound.of((groups, grades), lambda: self._on(grouped(kind, groups, len(grades)), grades), kind)
+        lists, values_of_scores = self._bound.of((groups, grades), partial(self._on, kind), kind)
         values = values_of_scores(scores if lists.take is None else scores[lists.take])
         weight = values.new_ones(lists.queries) if query_weight is None else query_weight.to(values.device, torch.float64)
         if weight.shape != (lists.queries,):
@@ -68,10 +70,12 @@ class Metrics:
         if not self._values:
             raise DataError("there is nothing to compute; update with a batch first")
         values, weights = torch.cat(self._values, dim=1).cpu().numpy(), torch.cat(self._weights).cpu().numpy()
+        check_numbers("query_weight", weights)
         return dict(zip(self.measures, means_over_queries(values, weights).tolist(), strict=True))
 
-    def _on(self, lists: Grouped, grades: Tensor) -> Bound:
-        """The measures on ``grades``, to be asked of the scores of ``lists``."""
+    def _on(self, kind: str, groups: Tensor, grades: Tensor) -> Bound:
+        """The measures on ``grades``, to be asked of the scores of their lists."""
+        lists = grouped(kind, groups, len(grades))
         if lists.rows is not None:
             raise DataError(f"{lists.queries - len(lists.lengths)} queries have no documents; leave them out of evaluation")
         y, measures = grades if lists.take is None else grades[lists.take], list(self.measures.values())

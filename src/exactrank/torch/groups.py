@@ -115,25 +115,40 @@ def data_of(grades: Tensor, lists: Grouped) -> RankingData:
     return RankingData(np.empty((len(y), 0), np.float32), y, indptr, np.arange(len(lengths)), ())
 
 
-class Kept(Generic[T]):
-    """What was made of some tensors, for the next time that the same ones are given: training asks of the same grades again and again."""
+class TensorCache(Generic[T]):
+    """Results computed from tensors, for the next time that the same contents are given: training asks of the same grades again and again.
 
-    MOST = 4
+    A result is computed from private copies, and is returned again only for tensors with the same bits as those. Neither the address of a
+    tensor nor its version shows that it was changed: NumPy, ``.data`` and other libraries write to its memory unnoticed.
+    """
+
+    SIZE = 4
 
     def __init__(self) -> None:
-        self._made: dict[tuple[Hashable, ...], tuple[T, tuple[Tensor, ...]]] = {}
+        self._entries: tuple[tuple[tuple[Hashable, ...], tuple[Tensor, ...], T], ...] = ()
 
-    def of(self, tensors: tuple[Tensor, ...], make: Callable[[], T], *key: Hashable) -> T:
-        """What ``make`` gave for ``tensors`` and ``key``, if they were not changed since; else what it gives now."""
-        if any(tensor.is_inference() for tensor in tensors):  # which do not tell whether they were changed
-            return make()
-        key = *key, *((t.data_ptr(), t._version, t.shape, t.dtype, t.device) for t in tensors)
-        if key not in self._made:
-            while len(self._made) >= self.MOST:
-                del self._made[next(iter(self._made))]
-            self._made[key] = make(), tensors  # with the tensors, so that no others get their memory
-        return self._made[key][0]
+    def of(self, tensors: tuple[Tensor, ...], compute: Callable[[*tuple[Tensor, ...]], T], *key: Hashable) -> T:
+        """The result of ``compute`` for ``tensors``; results for another ``key`` are others."""
+        key = *key, *((tensor.shape, tensor.dtype, tensor.device) for tensor in tensors)
+        for known_key, copies, result in self._entries:
+            if known_key == key and all(map(_same_bits, tensors, copies)):
+                return result
+        with torch.inference_mode(False):  # whose tensors could not be used outside of it
+            copies = tuple(tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in tensors)
+            result = compute(*copies)
+        self._entries = (key, copies, result), *self._entries[: self.SIZE - 1]
+        return result
 
     def clear(self) -> None:
         """Forget all."""
-        self._made.clear()
+        self._entries = ()
+
+
+#: Integers by the number of their bytes: as such equal bits are equal, which NaN is not.
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _same_bits(ours: Tensor, theirs: Tensor) -> bool:
+    """Do two tensors of one shape and type hold the same bits? On a GPU the answer is waited for."""
+    bits = _INTEGERS[ours.element_size()]
+    return torch.equal(ours.detach().contiguous().view(bits), theirs.view(bits))

@@ -2,6 +2,7 @@
 
     loss = -sum_q w_q value_q / sum_q w_q                                                                       (1)
 
+A batch whose weights are all 0 has the loss 0, and the gradient 0: other batches of the data may have weights.
 Its gradient is minus the slope that `exactrank.slopes` has: exact, whether or not there is a function whose slope it is. For `Lambdas` the
 loss is minus the measure itself. Lists are of any length and nothing is padded. Under ``torch.compile`` the loss is one operator of PyTorch
 (``exactrank::ranking``), which keeps the model in one graph. Scores on a GPU stay there if the GPU knows the objective
@@ -11,7 +12,7 @@ loss is minus the measure itself. Lists are of any length and nothing is padded.
 import atexit
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Literal, Unpack, cast
 
 import numpy as np
@@ -25,7 +26,7 @@ from exactrank.measures.base import Measure
 from exactrank.objectives import on_gpu
 from exactrank.objectives.score_space import Objective, Sampled
 from exactrank.threads import thread_count
-from exactrank.torch.groups import Grouped, Grouping, Kept, data_of, given, grouped, number_of_queries
+from exactrank.torch.groups import Grouped, Grouping, TensorCache, data_of, given, grouped, number_of_queries
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -154,7 +155,7 @@ class Batch:
                 raise DataError(f"query_weight has shape {tuple(weight.shape)} for {lists.queries} queries")
             weight = weight.detach().double()
             weight, total = weight if lists.rows is None else weight[lists.rows], weight.sum()
-            factor = -weight / total if reduction == "mean" else -weight
+            factor = -weight / torch.where(total == 0, 1.0, total) if reduction == "mean" else -weight
         else:
             each = 1 / max(lists.queries, 1) if reduction == "mean" else 1.0
             factor = torch.full(lists.lengths.shape, -each, dtype=torch.float64, device=scores.device)
@@ -189,7 +190,7 @@ class OnProcessor:
         return torch.from_numpy(values), torch.from_numpy(slope)
 
 
-_batches: Kept[Batch] = Kept()
+_batches: TensorCache[Batch] = TensorCache()
 atexit.register(_batches.clear)  # before the core itself goes
 
 
@@ -197,11 +198,16 @@ def _answer(
     scores: Tensor, grades: Tensor, groups: Tensor, weight: Tensor | None, step: Tensor, kind: str, objective: int, reduction: str
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The loss, its gradient by each score, and without a reduction the number of each document's query."""
+    if scores.is_cuda and torch.cuda.is_current_stream_capturing():
+        raise IncompatibleError(
+            "a ranking loss cannot be recorded in a CUDA graph, which would repeat it with the grades of today: leave it out of the graph."
+            " Asked of the same grades again it replays a graph of its own"
+        )
     asked = _objectives[objective]
     if _is_sampled(type(asked)):
         batch = Batch.of(cast(Sampled, asked).drawn(int(step)), kind, groups, grades.detach())
     else:
-        batch = _batches.of((groups, grades), lambda: Batch.of(asked, kind, groups, grades.detach()), objective, kind)
+        batch = _batches.of((groups, grades), partial(Batch.of, asked, kind), objective, kind)
     losses, gradient = batch.losses(scores.detach(), weight, cast(Reduction, reduction))
     return losses, gradient, batch.grouped.numbers() if reduction == "none" else groups.new_empty(0, dtype=torch.int64)
 

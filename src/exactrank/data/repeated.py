@@ -1,0 +1,41 @@
+"""The rule for ids and columns that occur twice: nobody knows which of them is meant, so they are refused, with the places of both."""
+
+from collections.abc import Hashable, Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from exactrank.errors import DataError
+
+if TYPE_CHECKING:
+    from exactrank.data.ranking_data import RankingData
+
+
+def repeated_places(keys: Iterable[Hashable]) -> tuple[int, int] | None:
+    """Where the first key that occurs again stands first, and where again, counted from 0.
+
+    >>> repeated_places("abcb"), repeated_places("abc")
+    ((1, 3), None)
+    """
+    first: dict[Hashable, int] = {}
+    for place, key in enumerate(keys):
+        if first.setdefault(key, place) != place:
+            return first[key], place
+    return None
+
+
+def check_columns(labels: Iterable[Any], place: str) -> None:
+    """Raise where two columns of the table at ``place`` have the same name."""
+    labels = list(labels)
+    if (places := repeated_places(labels)) is not None:
+        first, again = (at + 1 for at in places)
+        raise DataError(f"{place}: columns {first} and {again} are both called {labels[places[0]]!r}; rename or remove one of them")
+
+
+def check_documents(data: "RankingData") -> None:
+    """Raise where a query has two documents of the same id; an empty one is no id."""
+    for query, (first, last) in enumerate(pairwise(data.indptr.tolist())):
+        known = [row for row in range(first, last) if data.docid is not None and data.docid[row]]
+        if (places := repeated_places(data.docid[row] for row in known)) is not None:  # type: ignore[index]  # there are ids
+            rows = [known[at] if data.order is None else int(data.order[known[at]]) for at in places]
+            document = f"document {data.docid[known[places[0]]]!r}"  # type: ignore[index]
+            raise DataError(f"query {data.qid[query]!s} has {document} in the rows {rows[0]} and {rows[1]} (from 0); keep one of them")

@@ -1,0 +1,157 @@
+"""Files that ask for more than they hold: refused within little memory and time, whatever number or repetition asks for it."""
+
+import base64
+import json
+import re
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import exactrank as xr
+from exactrank.imports.content import ALWAYS, COSTS, PER_BYTE, Budget
+
+PROGRAM = """
+import resource, sys
+import exactrank as xr
+from exactrank.imports.load import load
+if sys.argv[1].endswith("onnx"):
+    import onnx
+with open("/proc/self/statm") as file:
+    size = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 30),) * 2)
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+try:
+    load(sys.argv[1])
+except xr.DataError as error:
+    print(error)
+else:
+    print("read")
+"""
+
+
+def xgboost_file(n_features, **parameters):
+    """A booster of one stump in JSON."""
+    tree = {"left_children": [1, -1, -1], "right_children": [2, -1, -1], "split_indices": [0, 0, 0], "default_left": [0, 0, 0]}
+    tree |= {name: [0.5, 1, 2] for name in ("split_conditions", "base_weights", "loss_changes", "sum_hessian")}
+    learner = {
+        "gradient_booster": {"name": "gbtree", "model": {"trees": [tree | parameters]}},
+        "objective": {"name": "rank:ndcg"},
+        "learner_model_param": {"num_feature": str(n_features), "num_class": "0", "base_score": "0.5"},
+    }
+    return json.dumps({"learner": learner}).encode()
+
+
+def ranklib_tree(feature):
+    split = f"<feature> {feature} </feature> <threshold> 0.5 </threshold>"
+    leaves = "".join(f'<split pos="{side}"> <output> 1 </output> </split>' for side in ("left", "right"))
+    return f'## MART\n<ensemble> <tree id="1" weight="1"> <split> {split} {leaves} </split> </tree> </ensemble>\n'.encode()
+
+
+def ubjson_of_nothing(size):
+    """Lists of as many empty values as there are bytes behind them."""
+    lists = b"".join(b"[$Z#l" + struct.pack(">i", size - 9 * number - 64) for number in range(1, (size - 100) // 9))
+    return b"{U\x07learner[" + lists + b"]" * (size - 12 - len(lists))
+
+
+def doubled(levels, scorer=None):
+    """The ONNX graph whose score is added to itself again and again."""
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    linear = xr.Linear(np.ones(2), missing="zero") if scorer is None else scorer
+    model = onnx.load_from_string(xr.export(linear, "onnx").content)
+    name = model.graph.output[0].name
+    for level in range(levels):
+        model.graph.node.append(onnx.helper.make_node("Add", [name, name], [f"z{level}"]))
+        name = f"z{level}"
+    model.graph.output[0].name = name
+    return model.SerializeToString()
+
+
+def shared_weights(nodes, n_features):
+    """The ONNX graph that names the same weights in many nodes."""
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    model = onnx.load_from_string(xr.export(xr.Linear(np.ones(n_features), missing="zero"), "onnx").content)
+    product = next(node for node in model.graph.node if node.op_type == "MatMul")
+    name = product.output[0]
+    for number in range(nodes):
+        model.graph.node.append(onnx.helper.make_node("MatMul", product.input, [f"p{number}"]))
+        model.graph.node.append(onnx.helper.make_node("Add", [name, f"p{number}"], [f"z{number}"]))
+        name = f"z{number}"
+    model.graph.output[0].name = name
+    return model.SerializeToString()
+
+
+def long_mode(nodes):
+    """The ONNX graph of an older operator with one long word among many."""
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    steps = xr.Thresholds((np.arange(float(nodes)),), (np.ones(nodes),))
+    model = onnx.load_from_string(xr.export(steps, "onnx", ml_opset=3).content)
+    next(one for node in model.graph.node for one in node.attribute if one.name == "nodes_modes").strings[0] = b"x" * 1_000_000
+    return model.SerializeToString()
+
+
+def deep_file(shape, content=b""):
+    """A deep model with a tensor of that shape."""
+    header = json.dumps({"mean": {"dtype": "F32", "shape": shape, "data_offsets": [0, len(content)]}}).encode()
+    tensors = base64.b64encode(len(header).to_bytes(8, "little") + header + content).decode()
+    scorer = {"kind": "deep", "missing": "error", "features": 1, "nets": [{"weight": 1, "transform": "none", "tensors": tensors}]}
+    record = {"format": "exactrank-model", "version": 1, "library": "1", "ranker": None, "measure": None, "seed": None}
+    return json.dumps(record | {"params": {}, "data": {}, "training": {}, "scorer": scorer}).encode()
+
+
+FILES = {
+    "xgboost.json": (lambda: xgboost_file(50_000_000), "num_feature asks for 50,000,000 features, .* bytes; leave out features"),
+    "texts.json": (
+        lambda: xgboost_file(1, split_indices=["x"] * 100_000 + ["x" * 1_000_000]), "tree 0: split_indices is .*, expected 3 numbers"),
+    "ranklib.txt": (lambda: ranklib_tree(10_000_000), "feature 10000000 asks for 10,000,000 features, .* n_features="),
+    "weights.txt": (
+        lambda: b"## Coordinate Ascent\n1:0.5 10000000:1\n", "feature 10000000 asks for 10,000,000 features, .* n_features="),
+    "empty.ubj": (lambda: ubjson_of_nothing(200_000), "the list at byte .* asks for .* numbers, too many for a file of 199,999 bytes"),
+    "doubled.onnx": (lambda: doubled(60), "Add for 'z2.' asks for .* numbers, too many"),
+    "trees.onnx": (lambda: doubled(14, xr.Thresholds((np.arange(40.0),), (np.ones(40),))), "the score asks for .* nodes, too many"),
+    "shared.onnx": (lambda: shared_weights(4000, 20_000), "the score asks for .* numbers, too many"),
+    "modes.onnx": (lambda: long_mode(100_000), "compare in another way"),
+    "axes.json": (lambda: deep_file([1] * 65, b"\0" * 4), "mean has 65 dimensions, expected at most 32"),
+    "axis.json": (lambda: deep_file([0, 2**70]), "mean has the shape"),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory as Linux has them")
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_ask_for_more_than_they_hold(name, tmp_path):
+    """In a process with 1 GiB beyond the libraries and a minute of computing."""
+    made, said = FILES[name]
+    (tmp_path / name).write_bytes(made())
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / name)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(rf"{name}: .*{said}", done.stdout), done.stdout
+
+
+def test_many_features_and_few_trees_are_read(tmp_path):
+    """Features that no tree uses are no reason to refuse a model."""
+    (tmp_path / "m.json").write_bytes(xgboost_file(5000))
+    assert xr.load(tmp_path / "m.json").scorer.n_features == 5000
+    (tmp_path / "m.txt").write_bytes(ranklib_tree(5000))
+    assert xr.load(tmp_path / "m.txt").scorer.n_features == 5000
+    (tmp_path / "m.onnx").write_bytes(doubled(3))
+    assert xr.load(tmp_path / "m.onnx").predict(np.array([[1.0, 2.0]])).tolist() == [24.0]
+
+
+def test_the_caller_may_say_how_many_features_there_are(tmp_path):
+    (tmp_path / "m.txt").write_bytes(b"## Coordinate Ascent\n1:0.5 2000000:1\n")
+    with pytest.raises(xr.DataError, match="feature 2000000 asks for 2,000,000 features"):
+        xr.load(tmp_path / "m.txt")
+    assert xr.load(tmp_path / "m.txt", n_features=2_000_000).scorer.n_features == 2_000_000
+
+
+@pytest.mark.parametrize("size", [0, ALWAYS // PER_BYTE, 10 * ALWAYS // PER_BYTE])
+@pytest.mark.parametrize("kind", COSTS)
+def test_a_budget_grows_with_the_file(size, kind):
+    budget, most = Budget(size, max(ALWAYS, PER_BYTE * size)), max(ALWAYS, PER_BYTE * size) // COSTS[kind]
+    budget.spend(kind, most - 1, "here")
+    budget.spend(kind, 1, "here")
+    with pytest.raises(xr.DataError, match=f"here asks for 1 {kind}, too many for a file of {size:,} bytes; mend it"):
+        budget.spend(kind, 1, "here", "mend it")
+    Budget().spend(kind, 10**12, "an object of this process")
