@@ -460,7 +460,7 @@ def test_simulated_clicks_repeat_and_refuse_nonsense(data):
     assert not same(xr.simulate_clicks(few, seed=1).clicks, xr.simulate_clicks(few, seed=2).clicks)
     with pytest.raises(xr.DataError, match="'random' is no click model"):
         xr.simulate_clicks(few, "random")
-    with pytest.raises(xr.DataError, match="sessions=0"):
+    with pytest.raises(xr.SettingError, match="sessions must be at least 1, got 0"):
         xr.simulate_clicks(few, sessions=0)
     with pytest.raises(xr.DataError, match="no document ids"):
         xr.simulate_clicks(CubicPolynomial(features=3, documents=4).data(2))

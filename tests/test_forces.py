@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank import _core
 from exactrank.cli import app
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.objectives.losses import ListMLELoss
 from exactrank.objectives.own_lambdas import DocumentForces, PairForces
@@ -294,7 +294,7 @@ def test_what_is_refused():
     data = judged()
     with pytest.raises(IncompatibleError, match="'nDCG' is not a lambda function"):
         forces("nDCG", data)
-    with pytest.raises(DataError, match="queries must be at least 1, got 0"):
+    with pytest.raises(SettingError, match="queries must be at least 1, got 0"):
         forces(Lambdas(), data, queries=0)
     with pytest.raises(DataError, match="one number per row"):
         forces(Lambdas(), data, np.zeros(3))

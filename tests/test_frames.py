@@ -356,7 +356,7 @@ def test_a_wide_frame_lists_some_columns() -> None:
     "frame", [pd.DataFrame([[1, 2]], columns=["a", "a"]), pa.table([[1], [2]], names=["a", "a"])], ids=["pandas", "arrow"]
 )
 def test_columns_of_one_name(frame: Any) -> None:
-    with pytest.raises(DataError, match="'a' 2 times"):
+    with pytest.raises(DataError, match="columns 1 and 2 are both called 'a'; rename or remove one"):
         from_frame(frame, Columns())
 
 
@@ -496,7 +496,7 @@ def test_csv_cells(tmp_path: Path) -> None:
         ("", {}, "data.csv: Empty CSV file"),
         ("\n\n", {}, "data.csv: its first 2 MiB hold no line of column names"),
         ("query_id;relevance\n1;2\n", {}, "data.csv: has no column 'query_id' .* it has 'query_id;relevance'"),
-        ("query_id,relevance,f,f\n1,2,3,4\n", {}, "data.csv: .*'f' 2 times"),
+        ("query_id,relevance,f,f\n1,2,3,4\n", {}, "data.csv: columns 3 and 4 are both called 'f'"),
     ],
 )
 def test_bad_csv(text: str, columns: dict[str, Any], message: str, tmp_path: Path) -> None:

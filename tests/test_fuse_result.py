@@ -113,7 +113,7 @@ def test_systems_that_cannot_be_fused(X, message):
         ({"folds": 9}, DataError, r"5 queries cannot form 9 folds; give folds=5 or less, or 0"),
         ({"cells": 0}, DataError, "cells must be at least 1, got 0"),
         ({"tolerance": -0.1}, DataError, "tolerance must be at least 0, got -0.1"),
-        ({"bootstrap": -1}, DataError, "bootstrap must be at least 0, got -1"),
+        ({"bootstrap": -1}, SettingError, "bootstrap must be at least 0, got -1"),
         ({"measure": "nope"}, MeasureError, "there is no measure 'nope'"),
         ({"systems": ["bm25", "sparse"]}, DataError, "the data has no system 'sparse'; it has bm25, dense"),
         ({"systems": ["bm25", "bm25"]}, DataError, "system 'bm25' is named twice"),

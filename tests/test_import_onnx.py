@@ -130,7 +130,7 @@ BAD = {
     "for 'features', which is not a list of 3": (
         LINEAR, lambda _, __, model: onnx.helper.set_model_props(model, {"features": '["a", "b"]'})),
     "for 'offset', which is not a list of 3": (LINEAR, lambda _, __, model: onnx.helper.set_model_props(model, {"offset": "[" * 9000})),
-    "two features are called 'a'": (
+    "are both called 'a'": (
         LINEAR, lambda _, __, model: onnx.helper.set_model_props(model, {"features": '["a", "a", "b"]'})),
 }  # fmt: skip
 

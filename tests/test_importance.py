@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
-from exactrank.errors import DataError, IncompatibleError, MeasureError, OutputExistsError
+from exactrank.errors import DataError, IncompatibleError, MeasureError, OutputExistsError, SettingError
 from exactrank.probe.importance import importance
 from tests.reference import importance as reference
 from tests.strategies import GRADES, MEASURES
@@ -279,7 +279,7 @@ def test_verdicts():
 @pytest.mark.parametrize(
     ("model", "change", "measure", "repeats", "error", "said"),
     [
-        (linear(1.0, 1.0, 1.0), {}, "AP", 0, DataError, "repeats must be at least 1, got 0"),
+        (linear(1.0, 1.0, 1.0), {}, "AP", 0, SettingError, "repeats must be at least 1, got 0"),
         (linear(1.0, 1.0, 1.0), {}, None, 5, IncompatibleError, "--measure nDCG@10"),
         (linear(1.0, 1.0, 1.0), {}, "nonsense", 5, MeasureError, "nonsense"),
         (linear(1.0, 1.0, 1.0), {"feature_names": ("a", "b", "c")}, "AP", 5, IncompatibleError, "it lacks bm25, dense, length"),

@@ -380,8 +380,12 @@ def test_users_prefer_the_better_ranker_and_none_of_equals(data):
 
 
 def test_bad_interleaving_is_refused(data):
-    for settings_, says in (({"pages": 0}, "pages=0"), ({"depth": 0}, "depth=0"), ({"seed": -1}, "seed=-1")):
-        with pytest.raises(xr.DataError, match=says):
+    for settings_, says in (
+        ({"pages": 0}, "pages must be .* 1, got 0"),
+        ({"depth": 0}, "depth must"),
+        ({"seed": -1}, "seed must be at least 0"),
+    ):
+        with pytest.raises(xr.SettingError, match=says):
             xr.interleave(data, data.y, data.y, **settings_)
     with pytest.raises(xr.DataError, match="score of row 0 is nan"):
         xr.interleave(data, np.full(data.n_documents, np.nan), data.y)

@@ -134,7 +134,7 @@ def test_rows_stand_for_ids_and_for_nothing_else(tmp_path: Path) -> None:
         (["a", "b"], [1, 1], [np.inf, 1], {}, r"score of row 0 is inf"),
         (["a", "b"], [1, 1], [-np.inf] * 2, {}, r"every score is -inf.*give scores"),
         (["a", "b"], [1, 1], [1], {}, r"shape \(1,\) for 2 documents; give one number per row"),
-        (["a", "b"], [1, 1], ["x", "y"], {}, r"scores must be numbers"),
+        (["a", "b"], [1, 1], ["x", "y"], {}, r"scores must hold numbers"),
         (["a", "b"], [1, 1], [1, 2], {"name": "my run"}, r"the run's name is 'my run'.*without blanks"),
         (["a", "b"], [1, 1], [1, 2], {"name": ""}, r"the run's name is ''"),
     ],

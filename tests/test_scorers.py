@@ -111,7 +111,7 @@ def test_missing_values_are_refused_with_their_columns():
         (([1.0, np.nan],), r"weights\[1\] is nan"),
         (([1.0, np.inf],), r"weights\[1\] is inf"),
         (([1.0, 2.0], ("a",)), "2 weights for 1 features"),
-        (([1.0, 2.0], ("a", "a")), "two features are called 'a'"),
+        (([1.0, 2.0], ("a", "a")), "are both called 'a'"),
         (([1.0], ("a",), "median"), "'median' is not a policy"),
         (([1.0], ("a",), "mean"), "needs fill"),
         (([1.0], ("a",), "error", [0.0]), "has no fill"),

@@ -4,17 +4,14 @@ The service runs in processes of its own, on a free port of this machine.
 """
 
 import asyncio
-import http.client
 import json
 import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import threading
-import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,8 +33,8 @@ from exactrank.serve.app import AT_ONCE, Rules, make_app  # noqa: E402
 from exactrank.serve.documents import RequestError, _refuse_repeated, read_documents  # noqa: E402
 from exactrank.serve.models import Models, Served  # noqa: E402
 from exactrank.serve.server import listeners_at  # noqa: E402
+from tests.serving import BODY, HANGS, HEAD, received, service, wait_for  # noqa: E402
 
-HANGS = 120  #: seconds
 NAMES = ("bm25", "length", "dense")
 LINEAR = xr.Linear(np.array([2.0, -1.0, 0.5]), NAMES)
 CELLS = st.one_of(st.none(), st.integers(-(2**70), 2**70), st.floats(-1e30, 1e30), st.sampled_from([0.0, -0.0, 1e-320, 5e-324]))
@@ -246,77 +243,6 @@ def test_a_single_feature_by_name():
 # ---- the service
 
 
-class Client:
-    """One connection after the other to a service on this machine."""
-
-    def __init__(self, port):
-        self.port = port
-
-    def ask(self, method, path, body=None, headers=None):
-        """Status and answer; a body that is no bytes is sent as JSON."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANGS)
-        sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        connection.request(method, path, sent, headers or ({"Content-Type": "application/json"} if body is not None else {}))
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
-        return answer.status, json.loads(content) if content else None
-
-    def rank(self, body, name=None):
-        return self.ask("POST", "/rank" if name is None else f"/models/{name}/rank", body)
-
-    def connected(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=HANGS)
-
-    def refused(self):
-        """Tell whether nobody listens any more; a connection that was queued when the listener closed is reset."""
-        try:
-            self.connected().close()
-        except ConnectionRefusedError:
-            return True
-        except ConnectionResetError:
-            pass
-        return False
-
-    def raw(self, sent):
-        """What comes back for these bytes, until the answer is whole or the service closes."""
-        with self.connected() as wire:
-            wire.sendall(sent)
-            return received(wire)
-
-
-def received(wire):
-    answer = b""
-    while not answer.endswith(b"}") and (part := wire.recv(1 << 16)):
-        answer += part
-    return answer
-
-
-@contextmanager
-def service(*arguments, timeout=HANGS):
-    """A client of a service in a process of its own, and the process."""
-    words = [sys.executable, "-c", "from exactrank.cli import main; main()", "serve", *map(str, arguments), "--port", "0"]
-    words += ["--timeout", str(timeout)]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        said = process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)$", said.strip())
-        assert found, said + process.stderr.read()
-        client = Client(int(found[1]))
-        assert client.ask("GET", "/ready")[0] == 200
-        yield client, process
-    finally:
-        process.terminate()
-        process.communicate(timeout=HANGS)
-
-
-def wait_for(holds):
-    """Until it comes to pass."""
-    end = time.monotonic() + HANGS
-    while not holds():
-        assert time.monotonic() < end, "it did not come to pass"
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
@@ -417,10 +343,6 @@ def test_a_large_body_is_answered_beside_small_ones(served):
     status, answer = served.rank(body)
     assert status == 200
     assert answer["scores"] == predicted(LINEAR, X)
-
-
-HEAD = b"POST /rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 25\r\n"
-BODY = b'{"features": [[1, 2, 3]]}'
 
 
 def test_clients_that_are_slow_or_leave(served):

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.probe.smoothness import Roughness, smoothness
 from exactrank.scorers.network import Network
 from tests.reference import profile as reference
@@ -261,7 +261,7 @@ def test_what_is_refused():
         with pytest.raises(DataError, match="percent must be a number above 0"):
             smoothness(linear(), data, percent=percent)
     for name, bad in (("weights", 0), ("points", 2), ("samples", [0])):
-        with pytest.raises(DataError, match=f"{name} must be at least"):
+        with pytest.raises(SettingError, match=f"{name} must be at least"):
             smoothness(linear(), data, **{name: bad})
     with pytest.raises(DataError, match="there is nothing to move"):
         smoothness(linear((0.0, 0.0, 0.0)), data)

@@ -218,7 +218,7 @@ print(scorer.score(xr.RankingData.from_arrays([[0.0, 1.0, 2.0, 3.0]], [0], group
         ({"lightgbm": ["tree"]}, "begins with a line|end of trees"),
         ({"missing": "mean"}, "needs fill"),
         ({"missing": "mean", "fill": [1.0]}, "fill has 1 values"),
-        ({"features": ["a", "b", "c", "c"]}, "two features are called 'c'"),
+        ({"features": ["a", "b", "c", "c"]}, "features 2 and 3 .* are both called 'c'"),
     ],
 )
 def test_bad_records_are_refused_with_their_place(change, said):

@@ -8,6 +8,7 @@ Temporary files and scratch folders are locked (`exactrank.locks`): those of dea
 in the same place.
 """
 
+import errno
 import gzip
 import hashlib
 import io
@@ -23,8 +24,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
+from exactrank.arguments import check_kind
 from exactrank.errors import DataError, OutputExistsError
 from exactrank.locks import make_locked, sweep
 from exactrank.pipes import Pipe
@@ -50,9 +52,28 @@ ON_DISK = Path("/var/tmp")
 LINE = 1 << 20  #: bytes of the longest line of a run, of qrels or of scores
 
 
+def checked_path(path: Any) -> Path:
+    """Return ``path`` as a `Path`; anything but text or a path is an error, also the number of an open file."""
+    check_kind("the path", path, (str, os.PathLike), "the path of a file or a folder, as text or a Path")
+    return Path(path)
+
+
 def is_stream(path: str | os.PathLike[str]) -> bool:
     """Does ``path`` mean standard output?"""
+    checked_path(path)
     return os.fspath(path) in STREAMS
+
+
+def nothing_at(path: str | os.PathLike[str]) -> DataError:
+    """Return the error for a ``path`` where no file is, which says why: links may lead nowhere, or in a circle."""
+    try:
+        os.stat(path)
+    except (OSError, ValueError) as error:  # a ValueError: the path holds a null character
+        if isinstance(error, OSError) and error.errno == errno.ELOOP:
+            return DataError(f"{path} cannot be opened: its symbolic links lead in a circle, or are too many; correct the link")
+    if os.path.islink(path):
+        return DataError(f"{path} is a symbolic link to {os.readlink(path)}, which does not exist; correct the link")
+    return DataError(f"{path} does not exist; check the path")
 
 
 def refuse_existing(path: Path) -> None:
@@ -99,6 +120,8 @@ class _Part:
         if not target.parent.is_dir():
             missing = target.parent if path.is_symlink() else path.parent
             raise FileNotFoundError(f"{path}: the folder {missing} does not exist; create it first")
+        if os.path.lexists(target) and not target.exists():
+            raise nothing_at(path)
         if os.path.lexists(target) and not target.is_file():
             raise OSError(f"{path} is not a regular file and will not be replaced; give the path of a file, or - for standard output")
         folder, stem, content = target.parent, target.name, os.fsencode(target.name)
@@ -257,6 +280,8 @@ def made_folder(path: Path) -> Iterator[Path]:
     """The folder, made where it is not there; what was made goes again where the block fails and leaves it empty."""
     if is_stream(path):
         raise DataError(f"{path} is standard output, which takes a single file; give a folder")
+    if os.path.lexists(path) and not path.exists():
+        raise nothing_at(path)
     new = [each for each in (path, *path.parents) if not each.exists()]
     path.mkdir(parents=True, exist_ok=True)
     try:
@@ -281,8 +306,8 @@ def open_bytes(path: str | os.PathLike[str]) -> Iterator[Readable]:
 
     Opening never blocks, so a device or a pipe without a writer cannot hold us up.
     """
-    if not os.path.exists(path):
-        raise DataError(f"{path} does not exist; check the path")
+    if not checked_path(path).exists():
+        raise nothing_at(path)
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     kind = os.fstat(handle).st_mode
     if not stat.S_ISFIFO(kind) and not stat.S_ISREG(kind):

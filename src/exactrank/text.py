@@ -47,7 +47,7 @@ def did_you_mean(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
     import difflib
 
     spelled = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=likeness)
+    close = difflib.get_close_matches(str(name).lower(), spelled, n=1, cutoff=likeness)
     return f" (did you mean {spelled[close[0]]}?)" if close else ""
 
 

@@ -1,8 +1,10 @@
 """All targets by name."""
 
-from tests.fuzz import caches, fusions, judgments, models, notation, requests, tables, text
+from tests.fuzz import caches, fusions, judgments, models, notation, records, requests, tables, text
 from tests.fuzz.target import Target
 
 TARGETS: dict[str, Target] = {
-    target.name: target for module in (text, tables, judgments, caches, models, fusions, notation, requests) for target in module.TARGETS
+    target.name: target
+    for module in (text, tables, judgments, caches, models, fusions, notation, records, requests)
+    for target in module.TARGETS
 }

@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from exactrank.cli.examples import examples_of
+from exactrank.numerals import number as number_in
 from exactrank.text import printable
 
 if TYPE_CHECKING:
@@ -94,7 +95,27 @@ class _Page:
 
 
 class Command(_Page, TyperCommand):
-    """A command with a page of help."""
+    """A command with a page of help, whose options take numbers by the rule of `exactrank.numerals`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        texts = self.make_parser(ctx).parse_args(list(args))[0]
+        rest: list[str] = super().parse_args(ctx, args)
+        for each in self.params:
+            _check_numbers(texts.get(each.name), ctx.params.get(each.name), each, ctx)
+        return rest
+
+
+def _check_numbers(text: Any, value: Any, parameter: Any, ctx: Any) -> None:
+    """Raise if ``text``, or one of several, was read as a number without being one by our rule."""
+    if isinstance(text, list | tuple) and isinstance(value, list | tuple):
+        for one_text, one_value in zip(text, value, strict=False):
+            _check_numbers(one_text, one_value, parameter, ctx)
+    elif isinstance(text, str) and isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            number_in(text)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), ctx, parameter) from None
 
 
 class Group(_Page, TyperGroup):

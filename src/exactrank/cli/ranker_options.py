@@ -5,7 +5,6 @@ Those of our own rankers come from a file (`exactrank.cli.known`), so that help 
 
 import inspect
 import json
-from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum, StrEnum
@@ -17,6 +16,7 @@ import typer
 from exactrank.cli.completion import complete_measure
 from exactrank.cli.help import DATA, TRAINING
 from exactrank.cli.known import first_line, stored
+from exactrank.numerals import literal, number, whole_number
 from exactrank.rankers import RANKERS
 
 if TYPE_CHECKING:
@@ -122,7 +122,8 @@ def parameters(options: Sequence[Declared]) -> list[inspect.Parameter]:
             default = None if default is None else kind(default)
         elif one.kind.endswith(" or word"):
             kind = float if one.kind.startswith("float") else int
-            how |= {"parser": _number_or_word(one, kind), "metavar": "|".join(["NUMBER", *one.choices])}
+            read_number = number if kind is float else whole_number
+            how |= {"parser": _number_or_word(one, read_number), "metavar": "|".join(["NUMBER", *one.choices])}
         elif one.kind in ("names", "pairs"):
             how |= {"metavar": "NAME=VALUE" if one.kind == "pairs" else "NAME"}
         if one.name in _MEASURES:
@@ -166,14 +167,14 @@ def _is_kind(one: "Setting", origin: type, inner: type | None = None) -> bool:
     return any(issubclass(get_origin(kind), origin) and (inner is None or get_args(kind)[0] is inner) for kind in own)
 
 
-def _number_or_word(one: Declared, number: type) -> Callable[[Any], Any]:
+def _number_or_word(one: Declared, read_number: Callable[[str], float]) -> Callable[[Any], Any]:
     """How an option is read that takes a number or one of some words."""
 
     def read(text: Any) -> Any:
-        if text is None or text in one.choices:
+        if text is None or text in one.choices or not isinstance(text, str):  # a default is a number already
             return text
         try:
-            return number(text)
+            return read_number(text)
         except ValueError:
             raise ValueError(f"{text!r} is not a number or {' or '.join(one.choices)}") from None
 
@@ -185,7 +186,7 @@ def _pair(one: "Setting", word: str) -> tuple[str, object]:
     name, _, value = word.rpartition("=")
     anything = any(object in get_args(kind) for kind in one.kinds)
     try:
-        return name, literal_eval(value) if anything else int(value)
+        return name, literal(value) if anything else whole_number(value)
     except (ValueError, SyntaxError):
         if anything and name:
             return name, value

@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.arguments import check_count, wrong_kind
 from exactrank.arrays import Floats, Rows
-from exactrank.clicks.log import Clicks, Codes, sums_of
+from exactrank.clicks.log import DEEPEST, Clicks, Codes, check_clicks, sums_of
 from exactrank.data.given import array_of
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.distributions import sign_test
 from exactrank.errors import DataError
 from exactrank.measures.evaluate import RESAMPLES, checked_scores
 from exactrank.table import ROWS, Shown, Table, Values, small_table
 
 TEAMS = ("a", "b")
+MOST_SHOWN = 10**7  #: documents on all pages together
 KEYS = ("session_id", "query_id", "doc_id")
 
 
@@ -51,10 +53,12 @@ def interleave(data: RankingData, a: npt.ArrayLike, b: npt.ArrayLike, *, pages: 
 
     ``data`` needs document ids; a score of -inf means that the ranker did not retrieve the document.
     """
+    check_data(data)
     if data.docid is None:
         raise DataError("the data has no document ids, by which a click log names documents; read it with ids")
-    if pages < 1 or depth < 1 or seed < 0:
-        raise DataError(f"pages and depth must be at least 1, seed at least 0; got pages={pages}, depth={depth}, seed={seed}")
+    check_count("depth", depth, 1, DEEPEST)
+    check_count("pages", pages, 1, max(1, MOST_SHOWN // (data.n_queries * min(depth, data.longest))))
+    check_count("seed", seed, 0)
     scores = [data.grouped(checked_scores(data, each, name)) for each, name in ((a, "a"), (b, "b"))]
     rows: list[int] = []
     teams: list[int] = []
@@ -121,6 +125,7 @@ def preference(log: Clicks, teams: Interleaved | Any, *, seed: int = 0) -> Prefe
     ``teams`` says in which team each document of each page was: what `interleave` made, or a frame or mapping with the columns
     ``session_id``, ``query_id``, ``doc_id`` and ``team``, which is ``"a"`` or ``"b"``. Each page of the log must be there.
     """
+    check_clicks(log)
     if log.session is None or log.sessions is None:
         raise DataError("the log has no sessions, so its pages cannot be told apart; name their column")
     page, sign = _pages_and_signs(log, log.sessions.tolist(), log.session, teams)
@@ -143,6 +148,8 @@ def _resampled_rates(wins: int, ties: int, pages: int, rng: np.random.Generator)
 def _pages_and_signs(log: Clicks, sessions: list[str], session: Codes, teams: Any) -> tuple[Rows, Floats]:
     """The page of each row of the log, and +1 if its document was in team a, -1 in team b."""
     columns = teams._columns() if isinstance(teams, Interleaved) else teams
+    if not hasattr(columns, "__getitem__") or isinstance(columns, str | bytes):
+        raise wrong_kind("teams", teams, f"what xr.interleave returned, or a frame with the columns {', '.join(KEYS)} and team")
     try:
         keys = [array_of(columns[name]).astype(str).tolist() for name in KEYS]
         named = array_of(columns["team"]).astype(str)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.arguments import check_kind
 from exactrank.arrays import Floats, Rows
-from exactrank.data.given import array_of, numbers_of
+from exactrank.data.given import array_of, floats_of, numbers_of
 from exactrank.data.immutable import immutable, sealed
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.text_column import TextColumn, rows_of
@@ -244,6 +245,11 @@ def _texts(ids: TextColumn | None, codes: Codes | None, rows: slice) -> list[str
     return None if ids is None or codes is None else ids.take(codes[rows].astype(np.int64)).tolist()
 
 
+def check_clicks(log: object, name: str = "log") -> None:
+    """Raise unless the argument ``name`` is a click log."""
+    check_kind(name, log, Clicks, "a click log, from xr.read_clicks")
+
+
 def coded(values: npt.NDArray[Any]) -> tuple[TextColumn, Codes]:
     """The different values as sorted text, and the number of each among these.
 
@@ -280,10 +286,7 @@ def checked_clicks(values: npt.NDArray[Any], place: str, first: int = 0) -> npt.
 
 def _numbers(values: npt.NDArray[Any], place: str, what: str) -> npt.NDArray[Any]:
     if values.dtype.kind not in "iufb" or values.dtype == np.float16:  # which holds no rank above 65,504
-        try:
-            return values.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"{place.format('...')}: {what} must be numbers ({error})") from None
+        return floats_of(f"{place.format('...')}: {what}", values)
     return immutable(values)
 
 

@@ -26,11 +26,11 @@ from exactrank.clicks.log import Clicks, sums_of
 from exactrank.clicks.propensities import Given, Propensities, propensities
 from exactrank.clicks.to_data import check_settings, pairs_of, places_of, relevance
 from exactrank.data.immutable import sealed
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Evaluation, checked_scores, evaluate as evaluate_grades
-from exactrank.measures.parse import known_measures, parse_measure
+from exactrank.measures.parse import known_measures, listed_measures, parse_measure
 from exactrank.text import did_you_mean
 
 ESTIMATORS = ("ips", "snips", "doubly-robust")
@@ -93,7 +93,8 @@ def evaluate(
         seed: See there.
         threads: See there.
     """
-    check_linear([measures] if isinstance(measures, str | Measure) else list(measures), preset)
+    check_data(features, name="features")
+    check_linear(listed_measures(measures), preset)
     check_settings(clip, unknown)
     if estimator not in ESTIMATORS:
         raise DataError(f"{estimator!r} is no estimator{did_you_mean(estimator, ESTIMATORS)}; use one of {', '.join(ESTIMATORS)}")

@@ -11,18 +11,22 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.arguments import check_count
 from exactrank.arrays import Floats, Rows
-from exactrank.clicks.log import Clicks
+from exactrank.clicks.log import Clicks, checked_ranks
 from exactrank.clicks.position_based import em, harvest, seen_at_several, shrunk
 from exactrank.clicks.reading_down import cascade, check_cascade, dbn
+from exactrank.data.given import array_of, floats_of
 from exactrank.data.repeated import repeated_places
 from exactrank.errors import DataError
+from exactrank.files import read_bounded
+from exactrank.measures.evaluate import MOST_RESAMPLES
+from exactrank.numerals import number, whole_number
 from exactrank.numerics import power as power_of
 from exactrank.pictures import COLOURS, Pictured
 from exactrank.table import Shown, Values
@@ -32,8 +36,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Given = str | Sequence[float] | Mapping[int, float] | npt.NDArray[np.float64]  #: a method, or numbers by rank
+LARGEST_FILE = 1 << 26  #: bytes of a file of propensities, which has a line per rank
 METHODS = ("em", "harvest", "cascade", "dbn")
-_POWER = re.compile(r"1/k(?:\^(\d*\.?\d+))?")
+_POWER = re.compile(r"1/k(?:\^([0-9]*\.?[0-9]+))?")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,8 +101,8 @@ def propensities(log: Clicks, method: Given | Propensities, *, bootstrap: int = 
         return method
     if not isinstance(method, str) or method not in METHODS:
         return known(method, np.unique(log.rank))
-    if bootstrap < 0 or seed < 0:
-        raise DataError(f"bootstrap and seed must be at least 0, got {bootstrap} and {seed}")
+    check_count("bootstrap", bootstrap, 0, MOST_RESAMPLES)
+    check_count("seed", seed, 0)
     (one, drawn), unit = (("query", "queries"), log.query) if log.session is None else (("session", "sessions"), log.session)
     units = len(np.unique(unit))
     if bootstrap and units < 2:
@@ -148,22 +153,23 @@ def known(numbers: Given, ranks: Rows) -> Propensities:
             ways = ", ".join([*METHODS, "1/k", "1/k^0.7"])
             raise DataError(f"{numbers!r} is no way to propensities{did_you_mean(numbers, METHODS)}; use one of {ways}, or give numbers")
         return Propensities("given", ranks, power_of(ranks, -float(power[1] or 1)))
-    by_rank = dict(numbers) if isinstance(numbers, Mapping) else dict(enumerate(np.asarray(numbers).tolist(), 1))
-    try:
-        found = np.array(sorted(by_rank), np.int64), np.array([by_rank[k] for k in sorted(by_rank)], np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"propensities must be numbers, one per rank: {error}") from None
-    if len(found[0]) == 0 or found[0][0] < 1:
-        raise DataError("propensities must be given for ranks from 1; give at least one")
-    return Propensities("given", *found)
+    value = floats_of("propensities", list(numbers.values()) if isinstance(numbers, Mapping) else numbers)
+    if value.ndim != 1 or len(value) == 0:
+        raise DataError(f"propensities have shape {value.shape}; give at least one number, one per rank from 1, or a method such as 'em'")
+    if not isinstance(numbers, Mapping):
+        return Propensities("given", np.arange(1, len(value) + 1), value)
+    rank = checked_ranks(array_of(list(numbers)), "the rank of propensity {} (from 0)").astype(np.int64)
+    order = np.argsort(rank)
+    return Propensities("given", rank[order], value[order])
 
 
 def read_propensities(path: str | os.PathLike[str]) -> Propensities:
     """Numbers from a file: CSV with the columns ``rank`` and ``propensity``, or what a command printed with ``--json``."""
+    content = read_bounded(path, LARGEST_FILE)
     try:
-        text = Path(path).read_text("utf-8")
+        text = content.decode("utf-8")
         rows = json.loads(text)["propensities"] if text.lstrip().startswith("{") else list(csv.DictReader(text.splitlines()))
-        numbers = [(int(row["rank"]), float(row["propensity"])) for row in rows]
+        numbers = [(whole_number(str(row["rank"])), number(str(row["propensity"]))) for row in rows]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         expected = "give CSV with the columns rank and propensity, or what exactrank generate or clicks printed with --json"
         raise DataError(f"{path} does not hold a propensity for each rank; {expected}") from None

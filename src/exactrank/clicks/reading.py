@@ -18,7 +18,7 @@ from exactrank.data.arrow import arrow_errors
 from exactrank.data.csv import csv_batches
 from exactrank.data.formats import BEGINNINGS, existing
 from exactrank.data.frame import library, listed_columns, table_of
-from exactrank.data.given import check_numbers
+from exactrank.data.given import check_numbers, floats_of
 from exactrank.data.immutable import sealed
 from exactrank.data.repeated import check_columns
 from exactrank.data.text_column import TextColumn
@@ -51,8 +51,8 @@ def read_clicks(log: str | os.PathLike[str] | Any, *, columns: ClickColumns | No
     label_of = _layout(table.columns, names, "log")
     try:
         batch = table.select(list(label_of.values())).to_arrow()
-    except library("pyarrow").ArrowException as error:
-        raise DataError(f"log: {error}; give every column values of one kind") from None
+    except (library("pyarrow").ArrowException, OverflowError) as error:
+        raise DataError(f"log: {error}; give every column values of one kind, and numbers that fit 64 bits") from None
     return _Blocks(names, "log").clicks(iter([batch]))
 
 
@@ -183,10 +183,7 @@ class _Blocks:
             raise DataError(f"{self.place}: column {label!r} cannot be ids: {error}; give them as text or numbers") from None
 
     def _weights(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        try:
-            weights = np.asarray(values, np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"{self.place}: column {self.columns.weight!r} cannot be weights: {error}; give numbers") from None
+        weights = floats_of(f"{self.place}: column {self.columns.weight!r}", values)
         try:
             check_numbers("weight", weights, some_positive=False)
         except DataError as error:

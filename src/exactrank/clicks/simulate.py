@@ -10,20 +10,24 @@ With ``"pbm"`` rank k is looked at with probability theta_k, with ``"cascade"`` 
 """
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import numerics
+from exactrank.arguments import check_count
 from exactrank.arrays import Floats, PerDocument
-from exactrank.clicks.log import Clicks, coded
+from exactrank.clicks.log import DEEPEST, Clicks, coded
 from exactrank.clicks.propensities import Given, Propensities, known
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
 
 LEAST, MOST = 0.1, 0.9
+MOST_IMPRESSIONS = 10**8  #: of all sessions together, which are made in memory
+MOST_RANKERS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +55,15 @@ def simulate_clicks(
     ``propensity`` are the probabilities that each rank is looked at, in the position-based model. ``jitter`` is in units of the spread
     of a ranker's scores within a query.
     """
+    check_data(data)
     if model not in ("pbm", "cascade"):
         raise DataError(f"model={model!r} is no click model to simulate; use 'pbm' or 'cascade'")
-    if min(sessions, shown, rankers) < 1 or not 0 <= jitter < np.inf or seed < 0:
-        given = f"sessions={sessions}, shown={shown}, rankers={rankers}, jitter={jitter}, seed={seed}"
-        raise DataError(f"sessions, shown and rankers must be at least 1, jitter and seed at least 0; got {given}")
+    check_count("shown", shown, 1, DEEPEST)
+    check_count("sessions", sessions, 1, max(1, MOST_IMPRESSIONS // (data.n_queries * min(shown, data.longest))))
+    check_count("rankers", rankers, 1, MOST_RANKERS)
+    check_count("seed", seed, 0)
+    if not isinstance(jitter, Real) or not 0 <= jitter < np.inf:
+        raise DataError(f"jitter must be a number of at least 0, got {jitter!r}")
     if data.docid is None:
         raise DataError("the data has no document ids, which a click log needs; read it with ids, or generate it with --clicks")
     depth = min(shown, data.longest)

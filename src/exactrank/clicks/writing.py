@@ -3,16 +3,16 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from exactrank.clicks.log import Clicks
+from exactrank.clicks.log import Clicks, check_clicks
 from exactrank.data.frame import library
 from exactrank.errors import DataError
-from exactrank.files import whole_file
+from exactrank.files import checked_path, whole_file
 
 
 def write_clicks(clicks: Clicks, path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Write a click log as Parquet or CSV, by the path's suffix; an existing file is replaced only with ``force``."""
+    check_clicks(clicks, "clicks")
     with log_writer(path, force=force) as write:
         write(clicks)
 
@@ -20,7 +20,7 @@ def write_clicks(clicks: Clicks, path: str | os.PathLike[str], *, force: bool = 
 @contextmanager
 def log_writer(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Callable[[Clicks], None]]:
     """What writes a log to ``path``, which is opened before the work that the log is made of."""
-    suffix = Path(path).suffix.lower()
+    suffix = checked_path(path).suffix.lower()
     if suffix not in (".parquet", ".csv"):
         raise DataError(f"{path}: the suffix {suffix!r} names no kind of click log; use .parquet or .csv")
     arrow, module = library("pyarrow"), library(f"pyarrow.{suffix[1:]}")

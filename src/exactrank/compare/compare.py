@@ -29,7 +29,7 @@ from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, InterruptedWarning
 from exactrank.measures.base import Measure
-from exactrank.measures.parse import parse_measure
+from exactrank.measures.parse import listed_measures, parse_measure
 
 Data = RankingData | Sequence[Fold] | Fold
 Method = str | Contender | Estimator
@@ -85,10 +85,7 @@ def compare(
     Ctrl-C ends it early, with a warning; what is finished is compared, and ``complete`` is False.
     """
     contenders = _contenders(methods, baseline)
-    listed = [measures] if isinstance(measures, str | Measure) else list(measures)
-    if not listed:
-        raise DataError("name at least one measure, e.g. nDCG@10")
-    named = {str(measure): parse_measure(measure) for measure in listed}
+    named = {str(measure): parse_measure(measure) for measure in listed_measures(measures)}
     sets = data if isinstance(data, Mapping) else {"data": data}
     if not sets:
         raise DataError("there is no data; give a RankingData, folds, or a mapping of names to these")
@@ -101,7 +98,7 @@ def compare(
         datasets = tuple(
             dealt(name, own, folds, seed, place.scratch)
             if isinstance(own, RankingData)
-            else given(name, [own] if isinstance(own, Fold) else list(own), place.scratch)
+            else given(name, [own] if isinstance(own, Fold) else own, place.scratch)
             for name, own in sets.items()
         )
         summaries = tuple(dataset.summary((sources or {}).get(dataset.name, "")) for dataset in datasets)

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from exactrank.compare.results import FILES, RECORD, Results, read_record, to_re
 from exactrank.compare.standings import LEVEL, MARKING_TEST, differences, efforts, shared_values, standings, winning
 from exactrank.data.scores import unjudged_rule
 from exactrank.errors import DataError
-from exactrank.files import refuse_existing, whole_file
+from exactrank.files import checked_path, nothing_at, refuse_existing, whole_file
 from exactrank.pictures import COLOURS, INK, QUIET, Pictured, caption
 from exactrank.reasons import reason_of
 from exactrank.table import Cell, Marked, Shown, Table, Values, by_column
@@ -152,7 +151,7 @@ class Comparison(Results, Shown, Pictured):
 
         The record comes first. If something cannot be shown, the rest is still written, and an `OSError` says so.
         """
-        target = Path(folder)
+        target = checked_path(folder)
         for name in () if force else FILES:
             refuse_existing(target / name)
         write_record(target / RECORD, self)
@@ -172,7 +171,10 @@ class Comparison(Results, Shown, Pictured):
 
 def read_comparison(folder: str | os.PathLike[str]) -> Comparison:
     """The comparison in ``folder``, as `compare` left it."""
-    return read_record(Comparison, Path(folder) / RECORD)
+    record = checked_path(folder) / RECORD
+    if not record.exists():
+        raise nothing_at(record)
+    return read_record(Comparison, record)
 
 
 def _tables(results: Results) -> list[Table]:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import xxhash
 
+from exactrank.arguments import check_kind, checked_list
 from exactrank.arrays import Rows
 from exactrank.compare.results import DataSummary, FoldSummary, PartSummary
 from exactrank.data.alignment import aligned, check_same_features
@@ -154,6 +155,9 @@ def dealt(name: str, data: RankingData, folds: int, seed: int, scratch: Path, *,
 
 def given(name: str, folds: Sequence[Fold], scratch: Path) -> DataSet:
     """Divisions as they are given."""
+    folds = checked_list(name, folds, "a RankingData, a Fold, or a list of these folds")
+    for fold in folds:
+        check_kind(f"one of the folds of {name}", fold, Fold, "what xr.read_folds or xr.read_parts returns")
     if not folds:
         raise DataError(f"{name} has no folds; give at least one division into train, valid and test")
     return DataSet(name, tuple(Division(fold.name, *(_written(getattr(fold, part), scratch) for part in PARTS)) for fold in folds))

@@ -14,7 +14,7 @@ from pathlib import Path
 from exactrank.compare.race import FITS, MODELS, RESULT
 from exactrank.compare.results import FILES, RECORD, Fit, Results, read_record
 from exactrank.errors import DataError, OutputExistsError
-from exactrank.files import made_folder, scratch_folder, sweep_parts
+from exactrank.files import checked_path, made_folder, scratch_folder, sweep_parts
 from exactrank.locks import exclusive
 
 #: The file that a run locks.
@@ -42,7 +42,7 @@ def workplace(out: str | os.PathLike[str] | None, resume: bool = False, force: b
         with scratch_folder() as folder, scratch_folder(folder) as scratch:
             yield Workplace(folder, scratch)
         return
-    folder = Path(out)
+    folder = checked_path(out)
     if folder.exists() and not folder.is_dir():
         raise OutputExistsError(f"{folder} is a file; give a folder for the report")
     with made_folder(folder), exclusive(folder / LOCK) as ours, ExitStack() as swept:

@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import __version__
+from exactrank.arguments import checked_list
 from exactrank.compare.comparison import Comparison
 from exactrank.compare.results import RANKS, DataSummary, Fit, FoldSummary, MethodSummary, PartSummary
-from exactrank.data.ranking_data import RankingData, checksum
+from exactrank.data.ranking_data import RankingData, check_data, checksum
 from exactrank.data.scores import read_scores
 from exactrank.data.trec import Run, scores_of
 from exactrank.errors import DataError
+from exactrank.files import checked_path
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import counts_all, evaluate, named_measures
 from exactrank.measures.parse import parse_measure
@@ -55,6 +57,7 @@ def compare_runs(
     >>> [fit.test["RR"] for fit in found.fits]
     [(1.0, 1.0), (0.5, 0.5)]
     """
+    check_data(data)
     begun, rankings = time.monotonic(), _by_name(runs)
     if baseline is not None and baseline not in rankings:
         raise DataError(f"the baseline {baseline!r} is not among the runs; they are {', '.join(rankings)}")
@@ -90,11 +93,12 @@ def run_names(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     >>> run_names(["a/bm25.run.gz", "dense.run"]), run_names(["a/bm25.run", "b/bm25.run"])
     (['bm25', 'dense'], ['a/bm25.run', 'b/bm25.run'])
     """
-    short = [Path(path).name.partition(".")[0] or Path(path).name for path in paths]
+    short = [checked_path(path).name.partition(".")[0] or Path(path).name for path in paths]
     return short if len(set(short)) == len(short) else [os.fspath(path) for path in paths]
 
 
 def _by_name(runs: Mapping[str, Ranking] | Sequence[str | os.PathLike[str]]) -> dict[str, Ranking]:
+    runs = runs if isinstance(runs, str | Mapping) else checked_list("runs", runs, "a list of files, or a mapping of names to runs")
     if isinstance(runs, str) or not len(runs):
         raise DataError("give at least one run in a list or a mapping, e.g. {'bm25': 'bm25.run', 'dense': 'dense.run'}")
     if isinstance(runs, Mapping):

@@ -28,7 +28,7 @@ from exactrank.compare.race import Race, Told, best_trial, checked_budget, worke
 from exactrank.compare.results import Trial
 from exactrank.data.alignment import aligned
 from exactrank.data.folds import Fold
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError, InterruptedWarning
 from exactrank.files import scratch_folder
 from exactrank.measures.base import Measure
@@ -86,6 +86,7 @@ def tune(
     used. With ``engine``, a [`DaskEngine`][exactrank.DaskEngine], its workers do the trials; ``scratch`` is then a folder that all of them
     see under the same path, for files that are gone afterwards.
     """
+    check_data(data)
     contender, name = as_contender(method), str(measure)
     if not isinstance(contender, RankerContender):
         raise IncompatibleError(f"{contender.name} is not a ranker of exactrank; compare tunes others too")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactrank import _core
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.threads import thread_count
 
 
@@ -37,6 +37,7 @@ def describe(data: RankingData, threads: int | None = None) -> Summary:
     >>> summary.queries, summary.grades, summary.constant_features, summary.single_grade_queries
     (2, {0.0: 2, 2.0: 1}, ('x1',), 1)
     """
+    check_data(data)
     least, most, nans, _ = _core.summarise_columns(data.X, thread_count(threads))
     grades, counts = np.unique(data.y, return_counts=True)
     lowest, highest = np.minimum.reduceat(data.y, data.indptr[:-1]), np.maximum.reduceat(data.y, data.indptr[:-1])

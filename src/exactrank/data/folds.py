@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from exactrank.arguments import checked_list
 from exactrank.arrays import Rows
 from exactrank.data.alignment import aligned
 from exactrank.data.format import ReadOptions
@@ -18,9 +19,10 @@ from exactrank.data.kept import kept_in_all
 from exactrank.data.letor import LetorFormat
 from exactrank.data.levels import levels_in
 from exactrank.data.preferences import joined_preferences
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
+from exactrank.files import checked_path, nothing_at
 
 
 def drawn_counts(queries: int, rng: np.random.Generator) -> Rows:
@@ -40,8 +42,10 @@ class Fold:
 
 def read_folds(path: str | os.PathLike[str], *, keep_missing: bool = False, threads: int | None = None) -> list[Fold]:
     """Every ``FoldN`` below ``path``, in order of N, or ``path`` itself as one; all parts are given the width of the widest."""
-    root = Path(path)
-    numbered = [(int(name[1]), f) for f in root.glob("Fold*") if (name := re.fullmatch(r"Fold(\d+)", f.name))]
+    root = checked_path(path)
+    if not root.exists():
+        raise nothing_at(root)
+    numbered = [(int(name[1]), f) for f in root.glob("Fold*") if (name := re.fullmatch(r"Fold([0-9]+)", f.name))]
     if not numbered and not any(root.glob("train.txt*")):
         raise DataError(f"{root} holds neither folders named Fold1, Fold2, ... nor train.txt, vali.txt and test.txt; give one that does")
     folders, parts = [f for _, f in sorted(numbered)] or [root.resolve()], dict[tuple[str, str], Path]()
@@ -66,6 +70,7 @@ def read_parts(paths: Sequence[str | os.PathLike[str]], *, keep_missing: bool = 
 
 def parts_as(paths: Sequence[str | os.PathLike[str]], options: ReadOptions) -> list[Fold]:
     """The same, read with these options."""
+    paths = checked_list("paths", paths, "a list of at least 3 files")
     if len(paths) < 3:
         raise DataError(f"{len(paths)} parts cannot be rotated; give at least 3, one each to train, to validate and to test with")
     parts = _of_one_width([existing(path) for path in paths], options, read_as)
@@ -142,8 +147,7 @@ def split(data: RankingData, *fractions: float, seed: int = 0) -> tuple[RankingD
     >>> [part.qid.tolist() for part in split(data, 0.6, 0.2, 0.2)]
     [[0, 5, 6, 7, 8, 9], [1, 2], [3, 4]]
     """
-    if not isinstance(data, RankingData):
-        raise DataError(f"split takes a RankingData, got {type(data).__name__}; make one with RankingData.from_frame or from_arrays")
+    check_data(data)
     shares = np.array([share if isinstance(share, Real) and not isinstance(share, bool) else np.nan for share in fractions], np.float64)
     if len(shares) < 2 or not np.all((shares > 0) & (shares < 1)) or abs(shares.sum() - 1) > 1e-9:
         given = ", ".join(map(repr, fractions)) or "none"

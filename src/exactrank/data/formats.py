@@ -10,11 +10,11 @@ from typing import BinaryIO, cast
 
 from exactrank.data.cache import MAGIC
 from exactrank.data.format import Columns, Format, ReadOptions
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.stream import Block, Stream, stream_of
 from exactrank.data.trec import looks_like_qrels
 from exactrank.errors import DataError
-from exactrank.files import is_stream, open_bytes, whole_file
+from exactrank.files import checked_path, is_stream, nothing_at, open_bytes, whole_file
 from exactrank.registry import Registry
 
 _TEXT = "exactrank.data.letor:LetorFormat"
@@ -61,6 +61,7 @@ def write(data: RankingData, path: str | os.PathLike[str], *, columns: bool = Fa
 
     With ``columns`` an ``.xr`` cache holds the features by column, too, as line searches on data larger than memory read them.
     """
+    check_data(data)
     write_stream(replace(stream_of(data), columns=columns), path, force=force)
 
 
@@ -81,7 +82,7 @@ def write_stream(
 @contextmanager
 def stream_writer(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Callable[[Stream, Callable[[int], None]], None]]:
     """`write_stream` in two steps: the file is opened first, so that one that cannot be written is found before the work."""
-    target = Path(path)
+    target = checked_path(path)
     suffix = "txt" if is_stream(target) else _suffix(target)
     if suffix not in FORMATS or (target.suffix == ".gz" and suffix in UNREADABLE):
         known = ", ".join(f".{each}" for each in FORMATS if each != "qrels")
@@ -113,13 +114,13 @@ def stream_writer(path: str | os.PathLike[str], *, force: bool = False) -> Itera
 
 def existing(path: str | os.PathLike[str]) -> Path:
     """``path``, once there is a file that holds something."""
-    source = Path(path)
+    source = checked_path(path)
     if source.name == MANIFEST or (source / MANIFEST).is_file():
         raise DataError(f"{source} stands for data in several files; read it with xr.read_shards, or give one of its files")
     if source.is_dir():
         raise DataError(f"{source} is a folder; give a file, or read a Fold1..Fold5 tree with xr.read_folds")
     if not source.exists():
-        raise DataError(f"{source} does not exist; check the path")
+        raise nothing_at(source)
     if not source.is_file():
         raise DataError(f"{source} is not a regular file, and is read more than once; write it to a file first")
     if source.stat().st_size == 0:

@@ -36,6 +36,7 @@ from exactrank.data.kept import kept_in_all
 from exactrank.data.levels import codes_of, levels_in
 from exactrank.data.precision import LOOKED_AT, Offset, best_offset, suspects
 from exactrank.data.ranking_data import RankingData
+from exactrank.data.repeated import check_columns
 from exactrank.data.stream import Block, Stream
 from exactrank.data.text_column import TextColumn, rows_of
 from exactrank.errors import DataError, IncompatibleError, LeftOutWarning, warn_caller
@@ -447,5 +448,6 @@ def table_of(native: Any, place: str) -> "nw.DataFrame[Any]":
             f"expected a pandas, polars or pyarrow table, got {kind}; convert it, or pass arrays to RankingData.from_arrays"
         ) from None
     except ValueError as error:
+        check_columns(getattr(native, "column_names", getattr(native, "columns", ())), place)
         raise DataError(f"{place}: {' '.join(str(error).split())}; rename the columns") from None
     return table

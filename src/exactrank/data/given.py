@@ -12,6 +12,7 @@ from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Row
 from exactrank.data.immutable import immutable, is_immutable, sealed
 from exactrank.data.text_column import rows_of
 from exactrank.errors import DataError
+from exactrank.numerals import number
 
 CELLS_AT_ONCE = 1 << 18
 
@@ -51,17 +52,31 @@ def infinite_cell(X: Matrix) -> tuple[int, int] | None:
 
 def numbers_of(name: str, values: npt.ArrayLike, count: int | None = None) -> PerDocument:
     """``values`` as the grades ``y`` or as weights, once there are as many as there must be and each is in order."""
-    values = unmasked(values, name)
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must hold numbers: {error}") from None
+    numbers = floats_of(name, values)
     if numbers.ndim != 1 or len(numbers) == 0:
         raise DataError(f"{name} must be a list of at least one number, got shape {numbers.shape}")
     if count is not None and len(numbers) != count:
         raise DataError(f"{name} has {len(numbers)} entries; expected {count}")
     check_numbers(name, numbers)
     return numbers
+
+
+def floats_of(name: str, values: Any) -> npt.NDArray[np.float64]:
+    """``values`` as doubles of the same shape, text by the rule of `exactrank.numerals`; ``name`` is what they are called in the error.
+
+    >>> floats_of("y", ["2", 0.5, "1e3"]).tolist()
+    [2.0, 0.5, 1000.0]
+    """
+    try:
+        found = np.asarray(unmasked(values, name))
+        if found.dtype.kind in "OSU":
+            cells = [number(cell) if isinstance(cell, str | bytes) else cell for cell in found.ravel().tolist()]
+            return np.array(cells, np.float64).reshape(found.shape)
+        return np.asarray(found, np.float64)
+    except DataError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{name} must hold numbers: {error}") from None
 
 
 def check_numbers(name: str, numbers: PerDocument, *, some_positive: bool = True) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerDocument, Rows
-from exactrank.data.given import unmasked
+from exactrank.data.given import floats_of, unmasked
 from exactrank.data.immutable import immutable
 from exactrank.data.text_column import rows_of
 from exactrank.errors import DataError
@@ -24,11 +24,7 @@ def checked_kept(kept: Mapping[str, npt.ArrayLike], documents: int, features: Se
     """
     found: dict[str, PerDocument] = {}
     for name, given in kept.items():
-        plain = unmasked(given, name)
-        try:
-            values = np.asarray(plain, np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"column {name!r} must hold numbers: {error}") from None
+        values = floats_of(f"column {name!r}", unmasked(given, name))
         if not isinstance(name, str) or not name or name in features:
             raise DataError(f"column {name!r} cannot be kept: its name must be text that no feature has; rename it")
         if values.shape != (documents,):

@@ -20,10 +20,11 @@ from exactrank.data.format import Columns
 from exactrank.data.formats import existing
 from exactrank.data.frame import library, table_of
 from exactrank.data.preferences import Preferences, joined_preferences
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.repeated import check_columns, check_documents
 from exactrank.errors import DataError
 from exactrank.files import open_bytes
+from exactrank.numerals import number, whole_number
 
 BETTER, WORSE, WEIGHT = "better", "worse", "weight"
 Cells = Sequence[Any]
@@ -39,6 +40,7 @@ def with_pairs(data: RankingData, pairs: Any) -> RankingData:
     >>> with_pairs(data, {"query_id": [7], "better": ["b"], "worse": ["a"]}).preferences.to_frame().values.tolist()
     [[1.0, 0.0, 1.0]]
     """
+    check_data(data)
     if isinstance(pairs, Mapping):
         return _added(data, pairs, lambda i: f"pair {i}")
     table = table_of(pairs, "pairs")
@@ -47,6 +49,7 @@ def with_pairs(data: RankingData, pairs: Any) -> RankingData:
 
 def read_pairs(path: str | os.PathLike[str], data: RankingData) -> RankingData:
     """``data`` with the pairs of a CSV, TSV or Parquet file; the columns are those of [`xr.with_pairs`][exactrank.with_pairs]."""
+    check_data(data)
     source = existing(path)
     name = source.with_suffix("") if source.suffix == ".gz" else source
     if name.suffix.lower() in (".parquet", ".pq"):
@@ -141,7 +144,7 @@ def _rows_by_number(data: RankingData, columns: Mapping[str, Cells], place: Call
     for side, name in enumerate((BETTER, WORSE)):
         for i, cell in enumerate(columns[name]):
             try:
-                row = int(cell)
+                row = whole_number(cell) if isinstance(cell, str) else int(cell)
             except (TypeError, ValueError, OverflowError):
                 row = -1
             if not 0 <= row < data.n_documents or (isinstance(cell, float) and cell != row):
@@ -158,8 +161,8 @@ def _weights(cells: Cells | None, count: int, place: Callable[[int], str]) -> Pe
     weights = np.empty(count)
     for i, cell in enumerate(cells):
         try:
-            weights[i] = np.nan if cell is None else float(cell)
-        except (TypeError, ValueError):
+            weights[i] = np.nan if cell is None else number(cell) if isinstance(cell, str) else float(cell)
+        except (TypeError, ValueError, OverflowError):
             weights[i] = np.nan
         if not 0 <= weights[i] < np.inf:
             raise DataError(f"{place(i)}: the weight is {cell!r}; weights must be finite numbers and not negative")

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import xxhash
 
 from exactrank import _core
+from exactrank.arguments import check_kind
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.given import array_of, check_numbers, grouping, matrix_of, numbers_of, per_query_weight, query_rows
@@ -28,6 +29,7 @@ from exactrank.data.kept import Kept, checked_kept, kept_rows
 from exactrank.data.levels import Levels, check_levels
 from exactrank.data.precision import Offset, kept_offset
 from exactrank.data.preferences import Preferences
+from exactrank.data.repeated import check_features
 from exactrank.data.room import FeatureColumns, room, rows_taken
 from exactrank.data.text_column import TextColumn, rows_of
 from exactrank.data.whole import Whole
@@ -52,6 +54,11 @@ ARRAYS: dict[str, tuple[type, int]] = {
     "order": (np.int64, 1),
     "offset": (np.float64, 1),
 }
+
+
+def check_data(data: object, *others: type, name: str = "data") -> None:
+    """Raise unless the argument ``name`` is a `RankingData`, or of one of the ``others`` types."""
+    check_kind(name, data, (RankingData, *others), "a RankingData, from xr.read or RankingData.from_arrays")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,6 +95,7 @@ class RankingData(Shown):
     def __post_init__(self) -> None:
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
         object.__setattr__(self, "levels", {name: tuple(own) for name, own in self.levels.items()})
+        check_features(self.feature_names)
         check_levels(self.levels, self.feature_names)
         self._check_shapes()
         for name in (*ARRAYS, "qid"):

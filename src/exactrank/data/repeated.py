@@ -1,6 +1,6 @@
 """The rule for ids and columns that occur twice: nobody knows which of them is meant, so they are refused, with the places of both."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,12 @@ def check_columns(labels: Iterable[Any], place: str) -> None:
     if (places := repeated_places(labels)) is not None:
         first, again = (at + 1 for at in places)
         raise DataError(f"{place}: columns {first} and {again} are both called {labels[places[0]]!r}; rename or remove one of them")
+
+
+def check_features(names: Sequence[str]) -> None:
+    """Raise where two features have the same name, by which weights are matched."""
+    if len(set(names)) < len(names) and (places := repeated_places(names)) is not None:
+        raise DataError(f"features {places[0]} and {places[1]} (from 0) are both called {names[places[0]]!r}; give each its own name")
 
 
 def check_documents(data: "RankingData") -> None:

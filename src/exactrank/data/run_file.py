@@ -19,7 +19,7 @@ import numpy.typing as npt
 from exactrank.arrays import PerDocument, Rows
 from exactrank.data.alignment import first_repeated
 from exactrank.data.format import Columns
-from exactrank.data.given import unmasked
+from exactrank.data.given import floats_of
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.trec import BLANKS, Run, with_ids
 from exactrank.errors import DataError, SettingError
@@ -120,11 +120,7 @@ def _scored(data: Any, scores: npt.ArrayLike | str, columns: Columns) -> tuple[R
 
 def _checked(data: RankingData, scores: npt.ArrayLike) -> PerDocument:
     """``scores`` as doubles, after a check that there is one per row, each a number or -inf, and at least one of them finite."""
-    scores = unmasked(scores, "scores")
-    try:
-        values = np.asarray(scores, np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"scores must be numbers: {error}") from None
+    values = floats_of("scores", scores)
     if values.shape != (data.n_documents,):
         raise DataError(f"scores have shape {values.shape} for {data.n_documents:,} documents; give one number per row")
     bad = np.flatnonzero(np.isnan(values) | (values == np.inf))

@@ -11,6 +11,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.trec import TEXT_BLOCK, run_of, scores_of
 from exactrank.errors import DataError
 from exactrank.files import whole_lines
+from exactrank.numerals import number
 
 
 def read_scores(path: str | os.PathLike[str], data: RankingData) -> tuple[RankingData, PerDocument]:
@@ -68,7 +69,7 @@ def _one_a_line(path: str | os.PathLike[str], blocks: Iterable[bytes], documents
     scores = np.empty(documents)
     for i, line in enumerate(lines):
         try:
-            scores[i] = float(line if b"_" not in line else b"")
+            scores[i] = number(line)
         except ValueError:
             text = line.decode("utf-8", "backslashreplace")[:40]
             raise DataError(f"{path}:{i + 1}: {text!r} is not a number; give one score per line, or a TREC run") from None

@@ -25,6 +25,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.arguments import check_kind, checked_list
 from exactrank.arrays import PerDocument, Rows
 from exactrank.data.format import ReadOptions
 from exactrank.data.immutable import sealed
@@ -34,6 +35,7 @@ from exactrank.data.stream import Stream, stream_of
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.files import whole_lines
+from exactrank.numerals import number as number_in
 from exactrank.reasons import clipped
 from exactrank.table import Shown, Values
 
@@ -119,7 +121,9 @@ def from_trec(qrels: Judgments, runs: Sequence[Run] = (), *, unjudged: float = U
     >>> data.docid.tolist(), data.y.tolist(), data.X.ravel().tolist()
     (['a', 'b', 'c'], [2.0, 0.0, -1.0], [8.0, nan, 9.0])
     """
-    for run in runs:
+    check_kind("qrels", qrels, Judgments, "what xr.read_qrels returns")
+    for run in checked_list("runs", runs, "a list of what xr.read_run returns"):
+        check_kind("one of the runs", run, Run, "what xr.read_run returns")
         _check_shared("the qrels", qrels.by_query, run)
     documents = [(query, _union(judged, *(run.by_query.get(query, {}) for run in runs))) for query, judged in qrels.by_query.items()]
     grades = _aligned(documents, qrels.by_query, unjudged)
@@ -283,9 +287,9 @@ def _token_counts(content: bytes) -> Rows:
 
 
 def _number(token: bytes) -> float:
-    """The number that ``token`` writes, or NaN; Python's float() alone would take '1_0' as well."""
+    """The number that ``token`` writes, or NaN."""
     try:
-        return float(token) if b"_" not in token else np.nan
+        return number_in(token)
     except ValueError:
         return np.nan
 

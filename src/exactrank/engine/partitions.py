@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from exactrank.arguments import checked_list
 from exactrank.arrays import Boundaries, Ids, PerQuery
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.cache import MAGIC, PREAMBLE
@@ -33,6 +34,7 @@ from exactrank.data.preferences import joined_preferences, preferences_between
 from exactrank.data.ranking_data import BLOCK_BYTES, RankingData
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
+from exactrank.files import checked_path, nothing_at
 
 FORMAT = "exactrank shards 1"
 
@@ -71,7 +73,10 @@ def read_shards(
     files. Files are caches or of any other format, with the same features and whole queries; URLs such as ``s3://...`` need fsspec.
     ``keep_missing``, ``n_features`` and ``columns`` are those of [`xr.read`][exactrank.read].
     """
-    given = [os.fspath(paths)] if isinstance(paths, str | os.PathLike) else [os.fspath(path) for path in paths]
+    listed = [paths] if isinstance(paths, str | os.PathLike) else checked_list("paths", paths, "a pattern, a folder, or a list of files")
+    for path in listed:
+        checked_path(path)
+    given = [os.fspath(path) for path in listed]
     files = [file for path in given for file in _shards_at(path)]
     if not files:
         raise DataError(f"{given[0] if given else 'paths'}: there is no such file; check the pattern")
@@ -180,7 +185,9 @@ def describe_shard(shard: Shard, options: ReadOptions) -> Described:
 
 
 def _opened(path: str, options: ReadOptions, expected: str | None) -> tuple[RankingData, str]:
-    if not is_remote(path) and not Path(path).is_file():
+    if not is_remote(path) and os.path.islink(path) and not os.path.exists(path):
+        raise nothing_at(path)
+    if not is_remote(path) and not os.path.isfile(path):
         raise DataError(f"{path} is not there; every worker must find each file under the same path, e.g. in a shared folder")
     with local_copy(path) as file:
         checksum = file_checksum(file)

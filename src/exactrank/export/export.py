@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from exactrank.arguments import check_kind
 from exactrank.errors import SettingError
 from exactrank.export import TARGETS
 from exactrank.export.target import Export, Target
@@ -15,5 +16,7 @@ def export(model: Model | Ranker | Scorer, target: str | Target, **settings: Any
     if isinstance(target, Target) and settings:
         raise SettingError(f"the target {target.name} already exists; give its settings ({', '.join(settings)}) when you create it")
     to = TARGETS[target](**settings) if isinstance(target, str) else target
-    trained = model.model_ if isinstance(model, Ranker) else model
+    check_kind("target", to, Target, f"one of {', '.join(TARGETS)}, or a Target")
+    trained = getattr(model, "model_", model)
+    check_kind("model", trained, (Model, Scorer), "what xr.load returns, or a ranker after fit")
     return to.export(trained if isinstance(trained, Model) else Model(trained))

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from exactrank.arguments import check_count
 from exactrank.arrays import PerQuery
 from exactrank.bars import Advance, Line, heard, in_steps
 from exactrank.data.folds import deal_folds, drawn_counts
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.engine.partitions import Shards
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.fuse.certificate import Certificate, certifiable, certified
@@ -33,6 +34,7 @@ from exactrank.fuse.search import ascended, best_of, flat_range, tuned
 from exactrank.fuse.systems import select_systems, systems_in_shards
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import mean_over_queries
+from exactrank.measures.evaluate import MOST_RESAMPLES
 from exactrank.measures.goal import Goal, parse_goal, unreached
 from exactrank.objectives.step_function import SAME_VALUE
 
@@ -85,6 +87,7 @@ def fuse(
     >>> fusion.value, fusion.optimum
     (1.0, 'global')
     """
+    check_data(data, Shards)
     goal, target = parse_goal(measure), None if engine is None else ENGINES[engine]
     tried, rule = _normalisations(target, normalise, folds), _absent(target, absent)
     depth = DEPTH if depth is None and target else depth
@@ -204,14 +207,16 @@ def _check(measure: Measure, engine: Engine | None, depth: int | None, nonnegati
         raise IncompatibleError(
             f"{engine.name} takes no negative weights; leave out nonnegative=False (--allow-negative), or tune for one that does: {signed}"
         )
-    if depth is not None and depth < 1:
-        raise SettingError(f"depth={depth} leaves nothing to fuse; give at least 1")
+    if depth is not None:
+        check_count("depth", depth, 1)
     if depth is not None and measure.k is not None and depth < measure.k:
         raise SettingError(
             f"depth={depth} is less than the {measure.k} documents that {measure} counts, which lists of that depth need not fill; "
             f"give a depth of at least {measure.k}, or a smaller cutoff"
         )
-    if folds < 0 or folds == 1:
+    check_count("bootstrap", numbers.pop("bootstrap"), 0, MOST_RESAMPLES)
+    check_count("folds", folds, 0)
+    if folds == 1:
         raise DataError(f"folds={folds} leaves no queries to tune on; give at least 2, or 0 for no cross-validation")
     for name, value in numbers.items():
         if value is not None and not value >= (name == "cells"):

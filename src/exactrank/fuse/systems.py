@@ -7,11 +7,11 @@ in all its lists. So the documents of a query are in the order of the runs, what
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from exactrank.arguments import checked_list
 from exactrank.data.alignment import first_repeated
 from exactrank.data.format import Columns
 from exactrank.data.ranking_data import RankingData
@@ -19,6 +19,7 @@ from exactrank.data.trec import UNJUDGED, ByQuery, Judgments, Run, from_trec, re
 from exactrank.engine.engine import LocalEngine, partitioned
 from exactrank.engine.partitions import Shards, concatenated
 from exactrank.errors import DataError
+from exactrank.files import checked_path
 
 Source = str | os.PathLike[str] | Run
 
@@ -73,7 +74,8 @@ def systems_in_shards(shards: Shards, systems: Sequence[str] | None, columns: Se
 
 def named_runs(runs: Mapping[str, Source] | Sequence[Source]) -> list[Run]:
     """The runs, each with the name of its system for a tag."""
-    pairs = list(runs.items()) if isinstance(runs, Mapping) else [(system_name(run), run) for run in runs]
+    listed = runs if isinstance(runs, Mapping) else checked_list("runs", runs, "a list of runs, or a mapping of names to runs")
+    pairs = list(listed.items()) if isinstance(listed, Mapping) else [(system_name(run), run) for run in listed]
     distinct([name for name, _ in pairs])
     return [replace(given if isinstance(given, Run) else read_run(given), tag=name) for name, given in pairs]
 
@@ -96,11 +98,12 @@ def system_name(run: Source) -> str:
     >>> system_name("runs/bm25.run.gz")
     'bm25'
     """
-    return run.tag if isinstance(run, Run) else Path(run).name.removesuffix(".gz").rsplit(".", 1)[0]
+    return run.tag if isinstance(run, Run) else checked_path(run).name.removesuffix(".gz").rsplit(".", 1)[0]
 
 
 def distinct(systems: Sequence[str]) -> tuple[str, ...]:
     """The names, once they differ."""
+    systems = checked_list("systems", systems, "a list of names")
     repeated = first_repeated(systems)
     if repeated is not None:
         raise DataError(f"system {repeated!r} is named twice; give each its own name (for runs: NAME=FILE)")

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.arguments import wrong_kind
 from exactrank.arrays import Ids, PerDocument, PerQuery
-from exactrank.data.given import unmasked
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.given import floats_of
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.engine.engine import Engine, LocalEngine, Partitioned, partitioned, scored
 from exactrank.engine.partitions import Shards
-from exactrank.errors import DataError, MeasureError
+from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of
 from exactrank.measures.goal import parse_goal
-from exactrank.measures.parse import find_preset
+from exactrank.measures.parse import find_preset, listed_measures
 from exactrank.numerics import matmul
 from exactrank.table import Shown, Table, Values
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from exactrank.clicks.propensities import Given, Propensities
 
 RESAMPLES = 2000
+MOST_RESAMPLES = 100_000  #: that anyone may ask for: intervals no longer change by then
 #: How many drawn queries are held at a time.
 DRAWS_AT_ONCE = 1 << 18
 #: Up to this many queries a notebook shows intervals without being asked.
@@ -142,6 +144,7 @@ def evaluate(
     >>> evaluate(["nDCG@10", "RR"], data, [0.3, 0.2, 0.1, 0.9])
     Evaluation(nDCG@10=0.3295, RR=0.2500)
     """
+    check_data(data, Shards)
     if clicks is not None:
         if isinstance(data, Shards):
             raise DataError("clicks are joined with the documents of one file; give data from xr.read, not from xr.read_shards")
@@ -168,9 +171,7 @@ def evaluate(
 
 def named_measures(measures: str | Measure | Sequence[str | Measure], preset: str | None) -> dict[str, Measure]:
     """What to evaluate, by name: each measure as it was written, or the measures of a goal with constraints."""
-    given = list(measures) if isinstance(measures, Sequence) and not isinstance(measures, str) else [measures]
-    if not given:
-        raise MeasureError("name at least one measure, e.g. nDCG@10")
+    given = listed_measures(measures)
     goals = [(str(each), parse_goal(each, preset)) for each in given]
     return {str(each) if goal.constraints else text: each for text, goal in goals for each in goal.measures}
 
@@ -193,11 +194,10 @@ def counts_all(preset: str | None, complete: bool | None) -> bool:
 
 def checked_scores(data: RankingData, scores: npt.ArrayLike, name: str = "scores") -> PerDocument:
     """``scores`` as doubles, after a check that there is one per document."""
-    scores = unmasked(scores, name)
-    try:
-        checked = np.ascontiguousarray(scores, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must be numbers: {error}") from None
+    found = floats_of(name, scores)
+    if found.ndim == 0:
+        raise wrong_kind(name, scores, f"one number per row, of the {data.n_documents:,} documents")
+    checked = np.ascontiguousarray(found)
     if checked.shape != (data.n_documents,):
         raise DataError(f"{name} has shape {checked.shape} for {data.n_documents} documents; give one number per row")
     return checked

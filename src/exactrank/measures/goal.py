@@ -17,6 +17,7 @@ from exactrank.arrays import Floats
 from exactrank.errors import IncompatibleError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import SUBJECT_TO, parse_measure
+from exactrank.numerals import number
 
 #: A constraint that is missed by no more than this, relative to its level, holds: means differ by their rounding.
 ROUNDING = 1e-12
@@ -84,7 +85,7 @@ def parse_goal(text: str | Measure | Goal, preset: str | None = None) -> Goal:
 def _constraint(text: str, preset: str | None) -> Constraint:
     form = _CONSTRAINT.fullmatch(text)
     try:
-        level = float(form["level"]) if form else math.nan
+        level = number(form["level"]) if form else math.nan
     except ValueError:
         level = math.nan
     if form is None or form["sign"] not in (">=", "<=") or not math.isfinite(level):

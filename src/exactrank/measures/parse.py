@@ -25,7 +25,7 @@ import ast
 import re
 import reprlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -33,6 +33,7 @@ from exactrank.data.alignment import first_repeated
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.total import Total, names_a_column
+from exactrank.numerals import check_literals, whole_number
 
 SETTINGS = 100_000  #: characters of the settings of a measure or a method: a table of gains may be long
 _TREC = re.compile(r"(?P<whole>ndcg|map|recip_rank|bpref)|(?P<cut>ndcg_cut|map_cut|P|recall|success)[_.](?P<k>[0-9]+)", re.ASCII)
@@ -118,10 +119,19 @@ def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
         if "k" in stated:
             raise MeasureError(f"{text!r}: the cutoff is given twice, as k={stated['k']!r} and as @{k}; leave one out")
         try:
-            settings["k"] = int(k)
+            settings["k"] = whole_number(k)
         except ValueError:
             raise MeasureError(f"{text!r}: the cutoff {k!r} is not a whole number; write e.g. nDCG@10") from None
     return kind(**settings)
+
+
+def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[str | Measure]:
+    """Return one measure, or several, as a list of at least one; what is not a measure is left to `parse_measure` to refuse."""
+    several = isinstance(measures, Iterable) and not isinstance(measures, str | type)
+    listed = list(measures) if several else [measures]  # type: ignore[arg-type]  # as was asked just now
+    if not listed:
+        raise MeasureError("name at least one measure, e.g. nDCG@10")
+    return listed  # type: ignore[return-value]
 
 
 def _as_trec_eval(text: Any, preset: str | None) -> tuple[Any, str | None]:
@@ -152,7 +162,8 @@ def settings_in(inside: str) -> dict[str, Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # what Python's parser warns of, such as 1if, is no literal
-            call = ast.parse(f"f({inside})", mode="eval").body
+            call = ast.parse(source := f"f({inside})", mode="eval").body
+        check_literals(call, source)
         if not isinstance(call, ast.Call) or call.args or any(word.arg is None for word in call.keywords):
             raise ValueError("settings are written name=value")
     except SyntaxError as error:

@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import connected_components
 
 from exactrank.arrays import PerDocument, Rows
 from exactrank.data.preferences import Preferences
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.numerics import cholesky, exp, log1p, solve_lower
@@ -75,6 +75,7 @@ def bradley_terry(data: RankingData, *, prior: float = 0.1, scale: float = 4.0) 
     >>> found.strength.round(2).tolist(), found.grades.round(2).tolist()
     ([-1.32, 1.32, 0.0], [0.84, 3.16, 2.0])
     """
+    check_data(data)
     for name, value in (("prior", prior), ("scale", scale)):
         if not 0 < value < np.inf:
             raise SettingError(f"{name} must be a number above 0, got {value}")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.engine.engine import Engine
 from exactrank.engine.partitions import Shards
 from exactrank.measures.base import Measure
@@ -107,6 +107,7 @@ def line_search(
     >>> line_search("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], low=0.1, high=1.5)
     Step(alpha=1.0, value=1.0, interval=Interval(low=0.5, high=1.5, value=1.0))
     """
+    check_data(data, Shards)
     parsed = parse_measure(measure, preset)
     if isinstance(data, Shards):
         refuse_device(device)

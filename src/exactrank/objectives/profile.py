@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument, PerQuery
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.engine.engine import Engine, LocalEngine, partitioned
 from exactrank.engine.partitions import Shards
 from exactrank.errors import DataError, IncompatibleError
@@ -69,6 +69,7 @@ def profile(
     >>> f.breakpoints.tolist(), f.values.tolist(), f.best()
     ([0.5, 2.0], [0.5, 1.0, 0.5], Interval(low=0.5, high=2.0, value=1.0))
     """
+    check_data(data, Shards)
     parsed = parse_measure(measure, preset)
     if not low < high:
         raise DataError(f"a ray needs low < high, got {low} and {high}")
@@ -148,7 +149,7 @@ def _numbers(data: RankingData, given: PerRow) -> npt.ArrayLike:
         return cast(Predicts, given).predict(data)
     if isinstance(given, str):
         return data.ungrouped(data.column(given))
-    return given(data) if callable(given) else cast(npt.ArrayLike, given)
+    return given(data) if callable(given) and not isinstance(given, type) else cast(npt.ArrayLike, given)
 
 
 def refuse_device(device: str | None) -> None:

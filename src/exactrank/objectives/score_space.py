@@ -14,8 +14,9 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy.typing as npt
 
 from exactrank import _core
+from exactrank.arguments import wrong_kind
 from exactrank.arrays import PerDocument, PerQuery
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.measures.evaluate import checked_scores
 from exactrank.measures.parse import parse_measure
 from exactrank.table import Shown, Values
@@ -88,6 +89,9 @@ def slopes(objective: Objective, data: RankingData, scores: npt.ArrayLike, threa
     >>> slopes(Lambdas(), data, [0.0, 0.0]).slope
     array([-0.5,  0.5])
     """
+    check_data(data)
+    if not hasattr(objective, "on"):
+        raise wrong_kind("objective", objective, "a lambda function or a loss, e.g. Lambdas(measure=xr.NDCG(k=10))")
     s = data.grouped(checked_scores(data, scores))
     weight = data.weights
     values, slope, curvature = _core.answers(objective.on(data), s, data.indptr, weight, True, True, thread_count(threads))

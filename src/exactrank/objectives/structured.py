@@ -37,8 +37,9 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
+from exactrank.arguments import check_kind
 from exactrank.arrays import PerDocument, PerQuery
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.binary import AP, RR, Success
@@ -200,6 +201,8 @@ def separate(structured: Structured, data: RankingData, scores: npt.ArrayLike, t
     >>> found.delta, found.coefficients, found.losses
     (array([1.]), array([ 0., -1.,  1.]), array([0.75]))
     """
+    check_data(data)
+    check_kind("structured", structured, Structured, "a Structured, e.g. Structured(xr.NDCG(k=10))")
     s = data.grouped(checked_scores(data, scores))
     delta, difference, losses = structured.on(data).separate(s, data.indptr, thread_count(threads))
     if np.isnan(losses).any():

@@ -117,6 +117,8 @@ class Limits:
         step = np.eye(1, len(theta), direction)[0] if isinstance(direction, int) else direction
         reach = self.window * max(float(np.abs(theta).max()), 1e-300) / max(float(np.abs(step).max()), 1e-300)
         moving = step != 0
+        if not moving.any():  # such as the way to where one stands
+            return 0.0, 0.0
         ends = np.array([(self.low - theta[moving]) / step[moving], (self.high - theta[moving]) / step[moving]])
         return min(0.0, max(ends.min(axis=0).max(), -reach)), max(0.0, min(ends.max(axis=0).min(), reach))
 

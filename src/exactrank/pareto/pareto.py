@@ -22,16 +22,17 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.arguments import check_count
 from exactrank.arrays import Floats
-from exactrank.data.ranking_data import RankingData
-from exactrank.errors import IncompatibleError, MeasureError, SettingError
+from exactrank.data.ranking_data import RankingData, check_data
+from exactrank.errors import IncompatibleError, MeasureError
 from exactrank.fuse.contenders import check_systems, problem_of, regraded
 from exactrank.fuse.problem import Problem, Weights, all_weights
 from exactrank.fuse.search import ascended, coordinate, tuned
 from exactrank.fuse.systems import select_systems
 from exactrank.measures.base import Measure
 from exactrank.measures.goal import Constraint
-from exactrank.measures.parse import parse_measure
+from exactrank.measures.parse import listed_measures, parse_measure
 from exactrank.objectives.constrained import constrained
 from exactrank.objectives.linear_profile import LinearProfile, Place, columns_of
 from exactrank.objectives.profile import profile
@@ -43,6 +44,7 @@ from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
 
 ROUNDS = 20
+MOST_POINTS = 10_000  #: levels to search at, each by itself
 
 
 def tradeoff(
@@ -62,6 +64,7 @@ def tradeoff(
     >>> front.values.tolist(), front.at(revenue=3).weights
     ([[1.0, 1.5], [0.5, 3.5]], {'alpha': 4.0})
     """
+    check_data(data)
     named = two_measures(measures)
     steps = [profile(each, data, scores, direction, low=low, high=high, threads=threads) for each in named.values()]
     found = _Archive(1)
@@ -93,9 +96,9 @@ def pareto(
     >>> pareto(["a", "b"], data, ["nDCG@1", "price@1"])
     ParetoFront(3 points, complete: nDCG@1 1.0000 to 0.0000, price@1 1.5000 to 9.0000)
     """
+    check_data(data)
     named = two_measures(measures)
-    if points < 0:
-        raise SettingError(f"points must be at least 0, got {points}")
+    check_count("points", points, 0, MOST_POINTS)
     first, second = named.values()
     if isinstance(model, str) or (isinstance(model, Sequence) and all(isinstance(name, str) for name in model)):
         systems = [model] if isinstance(model, str) else list(model)
@@ -122,7 +125,7 @@ def pareto(
 
 def two_measures(measures: Sequence[str | Measure]) -> Mapping[str, Measure]:
     """Both measures, by their names as given."""
-    given = [measures] if isinstance(measures, str | Measure) else list(measures)
+    given = listed_measures(measures)
     named = {str(each): parse_measure(each) for each in given}
     if len(given) != 2 or len(set(named.values())) != 2:
         raise MeasureError(

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.arguments import check_count
 from exactrank.arrays import PerDocument, Rows
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.evaluate import checked_scores
 from exactrank.numerics import standard_normal
@@ -210,10 +211,10 @@ def forces(
     >>> ranknet.potential, ranknet.convex, lambdarank.symmetric, lambdarank.potential
     (True, True, True, False)
     """
+    check_data(data)
     if not hasattr(objective, "on"):
         raise IncompatibleError(f"{objective!r} is not a lambda function; give e.g. Lambdas(measure=xr.NDCG(k=10))")
-    if queries < 1:
-        raise DataError(f"queries must be at least 1, got {queries}")
+    check_count("queries", queries, 1)
     s = standard_normal(np.random.default_rng(seed), data.n_documents) if scores is None else data.grouped(checked_scores(data, scores))
     if not np.all(np.isfinite(s)):
         raise DataError(f"scores holds {s[~np.isfinite(s)][0]}; forces act on documents with finite scores, so leave out the others")

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.arguments import check_count
 from exactrank.arrays import PerQuery
 from exactrank.data.alignment import aligned
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import evaluate
+from exactrank.measures.evaluate import MOST_RESAMPLES, evaluate
 from exactrank.measures.parse import parse_measure
 from exactrank.pictures import COLOURS, INK, Pictured, caption
 from exactrank.probe.probed import measure_of, model_of
@@ -181,8 +182,8 @@ def importance(
     >>> [(feature.feature, round(feature.drop, 2), round(feature.error, 2)) for feature in found.per_feature]
     [('bm25', 0.26, 0.04), ('length', 0.0, 0.0)]
     """
-    if repeats < 1:
-        raise DataError(f"repeats must be at least 1, got {repeats}")
+    check_data(data)
+    check_count("repeats", repeats, 1, MOST_RESAMPLES)
     given = model_of(model)
     parsed = measure_of(given, None) if measure is None else parse_measure(measure)
     here = evaluate(parsed, data, given.predict(data, threads), threads=threads)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
@@ -38,6 +38,7 @@ def jumping_points(
     >>> [jumping_points(measure, data, scores, direction).tolist() for measure in ("nDCG@1", "nDCG")]
     [[1, 0], [3, 0]]
     """
+    check_data(data)
     parsed = parse_measure(measure)
     bound = replace(parsed, ties="input").on(data, np.ones(data.n_queries))
     check_pairs(bound)

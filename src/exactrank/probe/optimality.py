@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
@@ -198,6 +198,7 @@ def optimality(
     >>> optimality(Model(Linear(np.array([0.2, 0.5]))), data, measure="nDCG@10")
     Optimality('nDCG@10 1.0000 is a coordinatewise maximum: no change of a single weight raises it.')
     """
+    check_data(data)
     given = model_of(model)
     linear = given.scorer
     if not isinstance(linear, Linear):

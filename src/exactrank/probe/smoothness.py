@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactrank.data.ranking_data import RankingData
+from exactrank.arguments import check_count
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from exactrank.pictures import Panels
     from exactrank.rankers.base import Ranker
 
+MOST_POINTS = 1_000_000  #: of a grid
 SAMPLES = (100, 1_000, 10_000)  #: of queries, as in the paper
 
 
@@ -227,11 +229,12 @@ def smoothness(
     >>> [(curve.weight.name, round(curve.low, 1), round(curve.high, 1), round(curve.gain, 4)) for curve in found.curves]
     [('bm25', -100.0, -40.5, 0.4131), ('dense', 68.0, 100.0, 0.4131)]
     """
+    check_data(data)
     if not 0 < percent < np.inf:
         raise DataError(f"percent must be a number above 0, got {percent}")
-    for name, least, number in (("weights", 1, weights), ("points", 3, points), ("samples", 1, min(samples, default=1))):
-        if number < least:
-            raise DataError(f"{name} must be at least {least}, got {number}")
+    check_count("points", points, 3, MOST_POINTS)
+    for name, least, number in (("weights", 1, weights), *(("samples", 1, each) for each in samples)):
+        check_count(name, number, least)
     given = model_of(model)
     parsed = measure_of(given, measure)
     scorer = given.scorer

@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from exactrank.arguments import wrong_kind
 from exactrank.arrays import PerDocument, Table
 from exactrank.bars import Line, heard
 from exactrank.data.alignment import listed
@@ -266,6 +267,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             constraints=goal.constraints,
         )
         journal = Journal() if resume is None else own._journal(resume, given)
+        if checkpoint is not None and not callable(checkpoint):
+            raise wrong_kind("checkpoint", checkpoint, "a function that is called with the model so far, and may save it")
         keep = None if checkpoint is None else partial(own._keep, given, checkpoint)
         with heard(progress, type(self).__name__, partial(_line, str(measure), self.engine)) as listener:
             root = Root(listener, keep, journal)

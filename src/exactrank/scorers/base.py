@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Matrix, PerDocument
-from exactrank.data.alignment import first_repeated
 from exactrank.data.levels import NO_LEVELS, Levels
 from exactrank.data.precision import Offset
+from exactrank.data.repeated import check_features
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.scorers.missing import ROWS_PER_BLOCK, PerFeature, TreeMissing, filled, refuse_missing
 from exactrank.table import ROWS, Shown, Table, Values, small_table
@@ -137,9 +137,7 @@ class Scorer(Shown):
         names = tuple(self.feature_names)
         if names and len(names) != n_features:
             raise DataError(f"there are {n_features} weights for {len(names)} features; give one per feature")
-        twice = first_repeated(names)
-        if twice is not None:
-            raise DataError(f"two features are called {twice!r}; weights are matched by name, so give each its own")
+        check_features(names)
         if self.missing not in self.policies:
             *most, last = (f'"{policy}"' for policy in self.policies)
             raise DataError(f"missing={self.missing!r} is not a policy; use {', '.join(most)} or {last}")

@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import __version__
+from exactrank.arguments import wrong_kind
 from exactrank.arrays import PerDocument
 from exactrank.data.alignment import aligned, listed
 from exactrank.data.format import Columns
-from exactrank.data.given import masked_as_missing
+from exactrank.data.given import array_of, masked_as_missing
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.files import whole_file
@@ -153,7 +154,9 @@ class Model(Shown):
 
     def _unjudged(self, X: Any) -> RankingData:
         """Rows without grades, as one query, kept as differences from the scorer's offset: so no row's score depends on the others."""
-        table = X if hasattr(X, "shape") else np.asarray(X)
+        table = X if hasattr(X, "shape") else array_of(X)
+        if len(table.shape) == 0:
+            raise wrong_kind("X", X, "a RankingData, a frame or a table of numbers, documents x features")
         rows, width = table.shape[0], table.shape[1] if len(table.shape) == 2 else 0
         own = np.zeros(self.scorer.n_features) if self.scorer.offset is None else self.scorer.offset
         offset = own if len(own) == width else np.zeros(width)

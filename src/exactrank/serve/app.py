@@ -1,7 +1,8 @@
 """The answers of the service. FastAPI provides the routes and OpenAPI; bodies are read by `exactrank.serve.documents`, since a hundred
 documents are thousands of numbers, and pydantic would take longer to check them than the model takes to score them.
 
-Small bodies are answered where they arrive; large ones in a thread, so that others need not wait, and within the time limit.
+Small bodies are answered where they arrive; large ones in a thread, so that others need not wait, and within the time limit. Bodies that
+are being received, or wait for that thread, share a limit on memory.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from exactrank.serve.models import Models, Served
 from exactrank.serve.schema import REFUSALS, Described, Listing, Ranked, State, body_schema
 
 access = logging.getLogger("exactrank.access")
+BODIES = 8  #: times `Rules.max_bytes` is what all bodies in memory may take together
 AT_ONCE = 1 << 20  #: bytes; a body up to this size is answered where it arrives, which takes some milliseconds
 ABOUT = """Scores the documents of a query with models of exactrank, and ranks them.
 
@@ -46,28 +48,38 @@ class Rules:
     access_log: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass
 class Ranking:
     """Answers with scores from models that may change, within the rules; large bodies in a thread."""
 
     models: Models
     rules: Rules
     large: ThreadPoolExecutor
+    bytes_held: int = 0  #: of the bodies of all requests in progress
 
     async def answer(self, name: str, request: Request) -> Response:
         """Scores and order of the documents in a request, or why there are none."""
-        served, seconds = self.models.served.get(name), self.rules.timeout
+        served = self.models.served.get(name)
         if served is None:
             return _no_model(name)
+        held: list[bytes] = []
+        try:
+            return await self._answer(name, served, request, held)
+        finally:
+            self.bytes_held -= sum(map(len, held))
+
+    async def _answer(self, name: str, served: Served, request: Request, parts: list[bytes]) -> Response:
+        seconds = self.rules.timeout
         try:
             async with asyncio.timeout(seconds):
-                body = await _body(request, self.rules)
+                await self._receive(request, parts)
         except RequestError as refused:
             return _refusal(refused)
         except TimeoutError:
             return _refusal(RequestError(408, f"the body did not arrive within {seconds:g} s; send it faster, or raise --timeout"))
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
+        body = b"".join(parts)
         if len(body) <= AT_ONCE:
             return ranked(name, served, body, self.rules)
         try:
@@ -76,6 +88,19 @@ class Ranking:
         except TimeoutError:
             told = f"no time was left for a large request within {seconds:g} s"
             return _refusal(RequestError(503, f"{told}; send fewer documents, send it later, or raise --timeout"))
+
+    async def _receive(self, request: Request, parts: list[bytes]) -> None:
+        """Append the parts of the body to ``parts``, if it is of the right type, not too long, and there is room for it."""
+        _check_head(request, self.rules)
+        received = 0
+        async for part in request.stream():
+            parts.append(part)
+            received += len(part)
+            self.bytes_held += len(part)
+            if received > self.rules.max_bytes:
+                raise _too_long(self.rules)
+            if self.bytes_held > BODIES * self.rules.max_bytes:
+                raise RequestError(503, "too many large requests are in progress; try again later")
 
     @asynccontextmanager
     async def running(self, _: FastAPI) -> AsyncIterator[None]:
@@ -145,25 +170,21 @@ def ranked(name: str, served: Served, body: bytes, rules: Rules) -> Response:
     return Response(orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json")
 
 
-async def _body(request: Request, rules: Rules) -> bytes:
-    """The whole body, checked to be of the right type and not too long."""
+def _check_head(request: Request, rules: Rules) -> None:
+    """Refuse a body by its headers, if it is of another type or longer than allowed."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise RequestError(415, f"the body is of type {kind[:100]!r}; send JSON, with the header Content-Type: application/json")
     coding = request.headers.get("content-encoding", "identity")
     if coding.lower() != "identity":
         raise RequestError(415, f"the body is encoded as {coding[:100]!r}; send it unencoded")
-    too_long = RequestError(413, f"the body has more than {rules.max_bytes:,} bytes; send fewer documents, or raise --max-bytes")
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > rules.max_bytes:
-        raise too_long
-    parts, received = [], 0
-    async for part in request.stream():
-        parts.append(part)
-        received += len(part)
-        if received > rules.max_bytes:
-            raise too_long
-    return b"".join(parts)
+        raise _too_long(rules)
+
+
+def _too_long(rules: Rules) -> RequestError:
+    return RequestError(413, f"the body has more than {rules.max_bytes:,} bytes; send fewer documents, or raise --max-bytes")
 
 
 def _refusal(refused: RequestError) -> Response:

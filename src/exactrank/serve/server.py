@@ -1,9 +1,9 @@
 """The process of the service: it answers itself, or starts several workers that share its port and restarts those that end.
 
-SIGTERM and Ctrl-C end it: no new requests are accepted, those in progress are answered. A connection that does not send the head of a
-request in time is closed.
+SIGTERM and Ctrl-C end it without losing a request: listeners are closed, then every open connection is told so with its next answer.
 """
 
+import asyncio
 import logging
 import multiprocessing
 import os
@@ -13,57 +13,65 @@ import sys
 import threading
 import time
 import warnings
-from asyncio import TimerHandle, Transport
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from math import ceil
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from exactrank.errors import PrecisionWarning
 from exactrank.serve.app import Rules, make_app
+from exactrank.serve.connection import Connection
 from exactrank.serve.models import Models
 
 log = logging.getLogger(__name__)
 WAITING = 2048  #: connections that nobody has accepted yet
+ENDING = {signal.SIGINT, signal.SIGTERM}
+SETTLED = 0.3  #: seconds after which all workers have heard that they are to end
 AT_ONCE_AGAIN = 2.0  #: seconds; a worker that ends sooner after its start has failed to start
 
 
-class Connection(HttpToolsProtocol):
-    """A connection on which the head of each request must arrive within a time limit."""
+class Server(uvicorn.Server):
+    """A server that takes in whoever has connected before it ends."""
 
-    seconds = Rules.timeout
-    _late: TimerHandle | None = None
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer; a signal that came earlier is heard now."""
+        await super().startup(sockets)
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._wait()
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the listeners, answer what is open, and end."""
+        loop, config = asyncio.get_running_loop(), self.config
+        protocol: Any = config.http_protocol_class
+        connected = [client for listener in sockets or [] for client in _accept_all(listener)]
+        for server in self.servers:
+            server.close()
+        for listener in sockets or []:
+            listener.close()
+        for client in connected:
+            await loop.connect_accepted_socket(
+                lambda: protocol(config=config, server_state=self.server_state, app_state=self.lifespan.state), client
+            )
+        # By then the other workers have closed their listeners too: a client that is sent away must not find one that is about to end.
+        await asyncio.sleep(SETTLED)
+        protocol.ending = True
+        await super().shutdown()
 
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._wait()
 
-    def on_headers_complete(self) -> None:
-        self._stop()
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        self._stop()
-        self._late = self.loop.call_later(self.seconds, self.transport.close)
-
-    def _stop(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+def _accept_all(listener: socket.socket) -> Iterator[socket.socket]:
+    """Accept every connection that waits."""
+    with suppress(BlockingIOError):
+        while True:
+            client, _ = listener.accept()
+            client.setblocking(False)
+            yield client
 
 
 @dataclass(frozen=True)
@@ -78,16 +86,17 @@ class Service:
         listener.setblocking(False)
         warnings.simplefilter("ignore", PrecisionWarning)  # of each request's own numbers
         app = make_app(self.models, self.rules)
-        protocol: Any = type("Limited", (Connection,), {"seconds": self.rules.timeout})
         config = uvicorn.Config(
-            app, http=protocol, ws="none", log_config=None, access_log=False, server_header=False, proxy_headers=False,
-            timeout_graceful_shutdown=int(self.rules.timeout) + 1,
+            app, http=Connection.limited(self.rules.timeout), ws="none", log_config=None, access_log=False, server_header=False,
+            proxy_headers=False, timeout_graceful_shutdown=ceil(self.rules.timeout) + 1,
         )  # fmt: skip
         with suppress(KeyboardInterrupt):  # the server raises it again after it has ended
-            uvicorn.Server(config).run([listener])
+            Server(config).run([listener])
 
     def worker(self, listener: socket.socket) -> None:
-        """The same in a process that ends with the one that started it."""
+        """The same in a process that ends with the one that started it, and only then: Ctrl-C in a terminal is left to that one."""
+        if hasattr(os, "setpgrp"):
+            os.setpgrp()
         threading.Thread(target=_end_with_parent, daemon=True).start()
         _log_to_standard_streams(self.rules.access_log)
         self.work(listener)
@@ -130,12 +139,14 @@ def _supervise(service: Service, listeners: Sequence[socket.socket]) -> None:
     A replacement starts with the newest models that could be read, even if their files are damaged by now.
     """
     processes = multiprocessing.get_context("spawn")
+    resource_tracker.ensure_running()  # it unblocks signals when it starts
 
     def started(listener: socket.socket) -> tuple[BaseProcess, float]:
         if service.rules.watch:
             service.models.refresh()
         process = processes.Process(target=service.worker, args=(listener,))
-        process.start()
+        with _signals_blocked():
+            process.start()
         return process, time.monotonic()
 
     going = [started(listener) for listener in listeners]
@@ -152,12 +163,27 @@ def _supervise(service: Service, listeners: Sequence[socket.socket]) -> None:
     except KeyboardInterrupt:
         pass
     finally:
+        for listener in listeners:  # while this process held them open, connections would be accepted and never answered
+            listener.close()
         for process, _ in going:
             process.terminate()
         for process, _ in going:
-            process.join(service.rules.timeout + 2)
+            process.join(service.rules.timeout + 3)
             if process.exitcode is None:
                 process.kill()
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Keep signals that end the service from a worker that starts, until it can answer: it inherits what its parent blocks."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with_parent() -> None:

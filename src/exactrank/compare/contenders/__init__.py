@@ -12,6 +12,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from exactrank.arguments import checked_list
 from exactrank.compare.contender import Contender
 from exactrank.compare.contenders.estimator import EstimatorContender, name_of
 from exactrank.compare.contenders.ranker import RankerContender
@@ -88,7 +89,7 @@ def contenders_of(values: Sequence[Any]) -> tuple[Contender, ...]:
     ['ridge', 'Ridge', 'Ridge 2']
     """
     found: dict[str, Contender] = {}
-    for contender in map(as_contender, values):
+    for contender in map(as_contender, checked_list("methods", values, "a list of methods, e.g. ['lambdamart', 'ridge']")):
         name, number = contender.name, 1
         while name in found:
             if not isinstance(contender, EstimatorContender):

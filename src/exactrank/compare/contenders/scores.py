@@ -16,7 +16,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
-from exactrank.files import open_bytes
+from exactrank.files import nothing_at, open_bytes
 
 #: The largest file of scores, in bytes: a fixed part, and a part per document.
 LARGEST, LARGEST_LINE = 16 << 20, 1 << 10
@@ -92,7 +92,7 @@ class GivenScores:
 def check_scores_file(path: str | os.PathLike[str], documents: int) -> None:
     """Raise where ``path`` is a pipe, a device or a folder, or larger than the scores of the documents can be."""
     if not os.path.exists(path):
-        raise DataError(f"{path} does not exist; check the path")
+        raise nothing_at(path)
     if not os.path.isfile(path):
         raise DataError(f"{path} is not a regular file; write the scores to one")
     size, most = os.stat(path).st_size, LARGEST + LARGEST_LINE * documents

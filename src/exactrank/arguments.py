@@ -1,0 +1,62 @@
+"""The rule for arguments of the wrong kind or size: the error names the argument, what was given, and what to give instead."""
+
+import reprlib
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+from exactrank.errors import IncompatibleError, SettingError
+
+
+def described(value: object) -> str:
+    """Return a short description of ``value`` for an error.
+
+    >>> described(None), described(3.0), described([1, 2]), described(int)
+    ('None', '3.0', 'of type list', 'the class int')
+    """
+    if value is None or isinstance(value, int | float | complex | str | bytes):
+        return reprlib.repr(value)
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return f"of type {type(value).__name__}"
+
+
+def wrong_kind(name: str, value: object, expected: str) -> IncompatibleError:
+    """Return the error for an argument ``name`` that is not what is ``expected``."""
+    return IncompatibleError(f"{name} is {described(value)}; give {expected}")
+
+
+def check_kind(name: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
+    """Raise unless the argument ``name`` is one of ``kinds``."""
+    if not isinstance(value, kinds):
+        raise wrong_kind(name, value, expected)
+
+
+def checked_list(name: str, values: Any, expected: str) -> list[Any]:
+    """Return several ``values`` as a list; a single one, also a text, is an error.
+
+    >>> checked_list("systems", 3, "a list of names")
+    Traceback (most recent call last):
+        ...
+    exactrank.errors.IncompatibleError: systems is 3; give a list of names
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise wrong_kind(name, values, expected)
+    return list(values)
+
+
+def check_count(name: str, value: object, least: int, most: int | None = None) -> None:
+    """Raise unless the argument ``name`` is a whole number from ``least`` to ``most``, if there is a largest.
+
+    >>> check_count("bootstrap", 10**9, 0, 100_000)
+    Traceback (most recent call last):
+        ...
+    exactrank.errors.SettingError: bootstrap must be at most 100,000, got 1000000000
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise wrong_kind(name, value, f"a whole number of at least {least:,}" + ("" if most is None else f" and at most {most:,}"))
+    count = int(value)
+    if count < least:
+        raise SettingError(f"{name} must be at least {least:,}, got {value}")
+    if most is not None and count > most:
+        raise SettingError(f"{name} must be at most {most:,}, got {value}")

@@ -1,0 +1,50 @@
+"""Numbers from text, as files, settings and the command line write them.
+
+Python's ``int`` and ``float`` also read ``1_0`` as 10, and the digits of other scripts. Other programs refuse both, so in data they are a
+slip of the writer, and here they are errors everywhere.
+"""
+
+import ast
+
+
+def whole_number(text: str | bytes) -> int:
+    """Return the whole number that ``text`` writes, or raise a `ValueError`.
+
+    >>> whole_number("12"), whole_number(b"-3")
+    (12, -3)
+    """
+    return int(_plain(text))
+
+
+def number(text: str | bytes) -> float:
+    """Return the number that ``text`` writes, or raise a `ValueError`.
+
+    >>> number("1e-3"), number(b"nan")
+    (0.001, nan)
+    >>> number("1_0")
+    Traceback (most recent call last):
+        ...
+    ValueError: '1_0' is not a number; write it with the digits 0 to 9, without _
+    """
+    return float(_plain(text))
+
+
+def literal(text: str) -> object:
+    """Return the Python literal that ``text`` writes, or raise a `ValueError` or a `SyntaxError`."""
+    tree = ast.parse(text.strip(), mode="eval")
+    check_literals(tree, text.strip())
+    return ast.literal_eval(tree)
+
+
+def check_literals(tree: ast.AST, source: str) -> None:
+    """Raise a `ValueError` if a number in ``tree``, which is parsed from ``source``, is written with underscores."""
+    for node in ast.walk(tree) if "_" in source else ():
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | complex):
+            _plain(ast.get_source_segment(source, node) or "")
+
+
+def _plain(text: str | bytes) -> str | bytes:
+    if not text.isascii() or ("_" if isinstance(text, str) else b"_") in text:  # type: ignore[operator]  # of the same type
+        shown = text if isinstance(text, str) else text.decode("utf-8", "backslashreplace")
+        raise ValueError(f"{shown[:40]!r} is not a number; write it with the digits 0 to 9, without _")
+    return text
