@@ -1,8 +1,9 @@
 """Digests of everything that is trained, tuned, tested or probed, and the processors on which they must be the same.
 
-``python -m tests.processors NAME ...`` prints one digest per named result, or of all of them, as JSON. ``EMULATIONS`` are environments in
-which the libraries below exactrank behave as on other processors: OpenBLAS and NumPy choose other kernels, the C library other variants of
-``exp`` and ``log``.
+``python -m tests.processors NAME ...`` prints one digest per named result, or of all of them, as JSON. ``GOLDEN`` holds the digests that
+every machine must have; after a change that is meant to move them, ``python -m tests.processors > tests/golden/digests.json`` writes them
+anew. ``EMULATIONS`` are environments in which the libraries below exactrank behave as on other processors: OpenBLAS and NumPy choose other
+kernels, the C library other variants of ``exp`` and ``log``.
 """
 
 import hashlib
@@ -13,7 +14,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from importlib.metadata import version
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -33,6 +36,9 @@ EMULATIONS = {
     "NumPy without AVX": {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"},
     "libm without FMA": {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F"},
 }
+GOLDEN = Path(__file__).parent / "golden" / "digests.json"
+#: Results that also depend on the version of LightGBM, which grows their trees.
+OF_LIGHTGBM = {"Blend", "DirectRankTrees", "LambdaMART", "MART"}
 DATA = CubicPolynomial(features=12, documents=9, noise=0.4, seed=3)
 
 
@@ -185,4 +191,5 @@ def digests_on(emulation: str | None, names: list[str]) -> dict[str, str]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    print(json.dumps({name: digest(RESULTS[name]()) for name in sys.argv[1:] or RESULTS}))
+    versions = {"LightGBM": version("lightgbm")}
+    print(json.dumps(versions | {name: digest(RESULTS[name]()) for name in sys.argv[1:] or RESULTS}, indent=1))

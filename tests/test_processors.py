@@ -4,6 +4,7 @@ PyTorch, CUDA and the models of other libraries are excepted, as docs/numbers.md
 """
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processors import EMULATIONS, RESULTS, digests_on
+from tests.processors import EMULATIONS, GOLDEN, OF_LIGHTGBM, RESULTS, digests_on
 
 PACKAGE, NATIVE = Path("src/exactrank"), Path("src/native")
 #: Functions of NumPy that pass work to BLAS, LAPACK, or vector and C libraries.
@@ -111,6 +112,13 @@ def test_no_kernel_calls_the_c_library():
 @cache
 def here() -> dict[str, str]:
     return digests_on(None, [])
+
+
+def test_every_result_has_the_bits_of_all_machines():
+    """The recorded digests were computed on AMD and Intel processors, with several versions of Python and NumPy."""
+    golden = json.loads(GOLDEN.read_text())
+    comparable = {name for name in RESULTS if name not in OF_LIGHTGBM or golden["LightGBM"] == here()["LightGBM"]}
+    assert {name: here()[name] for name in comparable if here()[name] != golden[name]} == {}
 
 
 @pytest.mark.parametrize("emulation", EMULATIONS)
