@@ -258,7 +258,7 @@ class Constant:
 def test_what_is_refused():
     data = judged()
     for percent in (0.0, -5.0, math.inf, math.nan):
-        with pytest.raises(DataError, match="percent must be a number above 0"):
+        with pytest.raises(SettingError, match="percent must be a number above 0"):
             smoothness(linear(), data, percent=percent)
     for name, bad in (("weights", 0), ("points", 2), ("samples", [0])):
         with pytest.raises(SettingError, match=f"{name} must be at least"):

@@ -84,5 +84,5 @@ def test_each_degree_has_the_same_say():
     ("changes", "said"), [({"features": 0}, "features must be"), ({"grades": 1}, "grades must be"), ({"noise": -1}, "noise must be")]
 )
 def test_bad_settings(changes, said):
-    with pytest.raises(xr.DataError, match=said):
+    with pytest.raises(xr.SettingError, match=said):
         CubicPolynomial(**changes)

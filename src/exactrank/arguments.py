@@ -2,7 +2,8 @@
 
 import reprlib
 from collections.abc import Iterable
-from numbers import Integral
+from math import inf
+from numbers import Integral, Real
 from typing import Any
 
 from exactrank.errors import IncompatibleError, SettingError
@@ -60,3 +61,16 @@ def check_count(name: str, value: object, least: int, most: int | None = None) -
         raise SettingError(f"{name} must be at least {least:,}, got {value}")
     if most is not None and count > most:
         raise SettingError(f"{name} must be at most {most:,}, got {value}")
+
+
+def check_number(name: str, value: object, *, above: bool = False) -> None:
+    """Raise unless the argument ``name`` is a finite number of at least 0, or ``above`` it.
+
+    >>> check_number("prior", None, above=True)
+    Traceback (most recent call last):
+        ...
+    exactrank.errors.SettingError: prior must be a number above 0, got None
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not (value > 0 if above else value >= 0) or value == inf:  # type: ignore[operator]  # it is a number
+        raise SettingError(f"{name} must be a number {'above' if above else 'of at least'} 0, got {value!r}")

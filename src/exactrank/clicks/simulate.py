@@ -10,14 +10,13 @@ With ``"pbm"`` rank k is looked at with probability theta_k, with ``"cascade"`` 
 """
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import numerics
-from exactrank.arguments import check_count
+from exactrank.arguments import check_count, check_number
 from exactrank.arrays import Floats, PerDocument
 from exactrank.clicks.log import DEEPEST, Clicks, coded
 from exactrank.clicks.propensities import Given, Propensities, known
@@ -62,8 +61,7 @@ def simulate_clicks(
     check_count("sessions", sessions, 1, max(1, MOST_IMPRESSIONS // (data.n_queries * min(shown, data.longest))))
     check_count("rankers", rankers, 1, MOST_RANKERS)
     check_count("seed", seed, 0)
-    if not isinstance(jitter, Real) or not 0 <= jitter < np.inf:
-        raise DataError(f"jitter must be a number of at least 0, got {jitter!r}")
+    check_number("jitter", jitter)
     if data.docid is None:
         raise DataError("the data has no document ids, which a click log needs; read it with ids, or generate it with --clicks")
     depth = min(shown, data.longest)

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from exactrank import _core
+from exactrank.arguments import check_count, check_number
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Block, Stream
@@ -43,12 +44,9 @@ class CubicPolynomial:
 
     def __post_init__(self) -> None:
         for name, least, most in (("features", 1, 1000), ("documents", 1, 10**7), ("grades", 2, 1000)):
-            if not least <= getattr(self, name) <= most:
-                raise DataError(f"{name} must be from {least} to {most:,}, got {getattr(self, name)}")
-        if self.seed < 0:
-            raise DataError(f"the seed must be at least 0, got {self.seed}")
-        if not 0 <= self.noise < np.inf:
-            raise DataError(f"noise must be a number of at least 0, got {self.noise}")
+            check_count(name, getattr(self, name), least, most)
+        check_count("seed", self.seed, 0)
+        check_number("noise", self.noise)
 
     def stream(self, queries: int, first: int = 1) -> Stream:
         """``queries`` queries with the ids from ``first`` on: disjoint ranges make training and test sets."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from exactrank.arguments import check_count
+from exactrank.arguments import check_count, check_number
 from exactrank.arrays import PerQuery
 from exactrank.bars import Advance, Line, heard, in_steps
 from exactrank.data.folds import deal_folds, drawn_counts
@@ -92,7 +92,7 @@ def fuse(
     tried, rule = _normalisations(target, normalise, folds), _absent(target, absent)
     depth = DEPTH if depth is None and target else depth
     parsed = goal.measure
-    _check(parsed, target, depth, nonnegative, folds, bootstrap=bootstrap, cells=cells, tolerance=tolerance)
+    _check(parsed, target, depth, nonnegative, folds, bootstrap, cells, tolerance)
     if isinstance(data, Shards):
         data = systems_in_shards(data, systems, [each.column for each in goal.measures if each.column is not None])
     named = data.feature_names if systems is None else systems
@@ -200,7 +200,16 @@ def _absent(engine: Engine | None, absent: str | None) -> str:
     return engine.absent if engine else absent or ABSENT[0]
 
 
-def _check(measure: Measure, engine: Engine | None, depth: int | None, nonnegative: bool, folds: int, **numbers: float | None) -> None:
+def _check(
+    measure: Measure,
+    engine: Engine | None,
+    depth: int | None,
+    nonnegative: bool,
+    folds: int,
+    bootstrap: int,
+    cells: int | None,
+    tolerance: float,
+) -> None:
     """Raise if settings make no sense, alone or together."""
     if engine and not nonnegative and not engine.signed:
         signed = ", ".join(name for name, each in ENGINES.items() if each.signed)
@@ -214,13 +223,13 @@ def _check(measure: Measure, engine: Engine | None, depth: int | None, nonnegati
             f"depth={depth} is less than the {measure.k} documents that {measure} counts, which lists of that depth need not fill; "
             f"give a depth of at least {measure.k}, or a smaller cutoff"
         )
-    check_count("bootstrap", numbers.pop("bootstrap"), 0, MOST_RESAMPLES)
+    check_count("bootstrap", bootstrap, 0, MOST_RESAMPLES)
     check_count("folds", folds, 0)
     if folds == 1:
         raise DataError(f"folds={folds} leaves no queries to tune on; give at least 2, or 0 for no cross-validation")
-    for name, value in numbers.items():
-        if value is not None and not value >= (name == "cells"):
-            raise DataError(f"{name} must be at least {int(name == 'cells')}, got {value}")
+    if cells is not None:
+        check_count("cells", cells, 1)
+    check_number("tolerance", tolerance)
 
 
 def _in_decimals(problem: Problem, weights: Weights) -> Weights:

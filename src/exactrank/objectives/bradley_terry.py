@@ -24,10 +24,11 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from exactrank.arguments import check_number
 from exactrank.arrays import PerDocument, Rows
 from exactrank.data.preferences import Preferences
 from exactrank.data.ranking_data import RankingData, check_data
-from exactrank.errors import DataError, SettingError
+from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.numerics import cholesky, exp, log1p, solve_lower
 from exactrank.table import Shown, Values
@@ -77,8 +78,7 @@ def bradley_terry(data: RankingData, *, prior: float = 0.1, scale: float = 4.0) 
     """
     check_data(data)
     for name, value in (("prior", prior), ("scale", scale)):
-        if not 0 < value < np.inf:
-            raise SettingError(f"{name} must be a number above 0, got {value}")
+        check_number(name, value, above=True)
     if data.preferences is None:
         raise DataError("the data has no pairs to make grades of; give it some with xr.with_pairs or xr.read_pairs")
     contest = _Contest.of(data, data.preferences, prior)

@@ -40,6 +40,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from exactrank import _core
+from exactrank.arguments import check_number
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import SettingError
 from exactrank.measures.base import NO_CUTOFF, Measure
@@ -71,8 +72,7 @@ class LambdaRule:
             read_measure(self)
         if self.link not in ("logistic", "step", "spring"):
             raise SettingError(f'link={self.link!r} is not one of "logistic", "step", "spring"')
-        if not 0 <= self.margin < float("inf"):
-            raise SettingError(f"margin must be a number of at least 0, got {self.margin}")
+        check_number("margin", self.margin)
         if self.near is not None and (self.measure is None or not 0 < self.near < float("inf")):
             raise SettingError(f"near must be a number above 0, and needs a measure; got {self.near} and {self.measure}")
         for name in ("neighbours", "truncation"):
@@ -141,8 +141,7 @@ class SampledLambdas(LambdaRule):
         super().__post_init__()
         if not (isinstance(self.samples, int | np.integer) and 1 <= self.samples < 2**31):
             raise SettingError(f"samples must be a whole number of at least 1, got {self.samples}")
-        if not 0 <= self.noise < float("inf"):
-            raise SettingError(f"noise must be a number of at least 0, got {self.noise}")
+        check_number("noise", self.noise)
         for name in ("seed", "draw"):
             if not 0 <= getattr(self, name) < 2**64:
                 raise SettingError(f"{name} must be at least 0 and below 2^64, got {getattr(self, name)}")
@@ -181,8 +180,7 @@ class FiniteDifference:
 
     def __post_init__(self) -> None:
         read_measure(self)
-        if not 0 < self.step < float("inf"):
-            raise SettingError(f"the step of a finite difference must be a number above 0, got {self.step}")
+        check_number("the step of a finite difference", self.step, above=True)
 
     def pairs(self, data: RankingData) -> float:
         """How many documents are ranked anew in one pass: all of a query, twice for each of them."""

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from exactrank import _core
+from exactrank.arguments import check_number
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.ranking_data import RankingData
@@ -190,8 +191,7 @@ class SmoothMeasure:
         read_measure(self)
         if not isinstance(self.measure, Positional) or self.measure.normaliser == "mean_ideal":
             raise IncompatibleError(f"{self.measure} is not a sum over ranks, so it cannot be smoothed; use nDCG, DCG, P, R or RBP")
-        if not 0 < self.sigma < float("inf"):
-            raise SettingError(f"sigma must be a number above 0, got {self.sigma}")
+        check_number("sigma", self.sigma, above=True)
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of a rank and a document one pass looks at."""
@@ -231,8 +231,7 @@ class ApproxNDCGLoss:
             raise IncompatibleError(f"ApproxNDCG approximates nDCG, not {self.measure}; use nDCG, or SmoothMeasure for P, R, DCG or RBP")
         if self.measure.discount != "log2":
             raise IncompatibleError(f"soft ranks have no discount {self.measure.discount!r}; use discount='log2', or SmoothMeasure")
-        if not 0 < self.alpha < float("inf"):
-            raise SettingError(f"alpha must be a number above 0, got {self.alpha}")
+        check_number("alpha", self.alpha, above=True)
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of a document with a gain and another one pass looks at."""

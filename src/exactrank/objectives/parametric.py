@@ -19,11 +19,12 @@ import numpy.typing as npt
 from xxhash import xxh3_128_hexdigest
 
 from exactrank import _core
+from exactrank.arguments import check_number
 from exactrank.arrays import PerQuery
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part, Partitioned, fold, in_parts
-from exactrank.errors import IncompatibleError, SettingError
+from exactrank.errors import IncompatibleError
 from exactrank.numerics import dot
 from exactrank.objectives.lambdas import FiniteDifference, LambdaRule
 from exactrank.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, PairHinge, RankCosineLoss, SmoothMeasure
@@ -52,8 +53,7 @@ class Posed:
         l2: float = 0.0,
         threads: int | None = None,
     ) -> None:
-        if not 0 <= l2 < np.inf:
-            raise SettingError(f"l2 must be a number of at least 0, got {l2}")
+        check_number("l2", l2)
         self.objective, self.architecture, self.data, self.l2 = objective, architecture, data, l2
         if not isinstance(data, Partitioned):
             announce_cost(objective, data)

@@ -49,6 +49,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.arguments import check_number
 from exactrank.errors import SettingError
 from exactrank.numerics import norm, power
 from exactrank.optimizers.base import Draws, State, Theta, Valued, drawing_from, draws_of
@@ -121,8 +122,7 @@ class Gains:
             if not 0 < getattr(self, name) < math.inf:
                 raise SettingError(f"{name} must be a number above 0, or None for an automatic choice; got {getattr(self, name)}")
         for name in ("A", "alpha", "gamma"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise SettingError(f"{name} must be a number of at least 0, got {getattr(self, name)}")
+            check_number(name, getattr(self, name))
 
     def a(self, k: int) -> float:
         """a_k."""

@@ -37,6 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._core import Planes
+from exactrank.arguments import check_number
 from exactrank.errors import SettingError
 from exactrank.numerics import dot, matmul
 from exactrank.optimizers.base import Draws, Duality, State, Theta, drawing_from, draws_of
@@ -120,8 +121,7 @@ class CuttingPlane:
     sweeps: int = 10_000
 
     def __post_init__(self) -> None:
-        if not 0 <= self.tolerance < np.inf:
-            raise SettingError(f"the tolerance of the gap must be a number of at least 0, got {self.tolerance}")
+        check_number("the tolerance of the gap", self.tolerance)
         if not 0 < self.level <= 1 or not 0 < self.inexact < 1:
             raise SettingError(f"level must be above 0 and at most 1, inexact between 0 and 1, got {self.level} and {self.inexact}")
         if self.keep < 1 or self.sweeps < 1 or (self.batch is not None and self.batch < 1):

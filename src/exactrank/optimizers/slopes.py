@@ -38,6 +38,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.arguments import check_number
 from exactrank.errors import SettingError
 from exactrank.numerics import dot, norm, power
 from exactrank.optimizers.base import Draws, Duality, State, Theta, Valued, drawing_from, draws_of
@@ -106,8 +107,7 @@ class SGD:
     patience: int = 50
 
     def __post_init__(self) -> None:
-        if not 0 < self.learning_rate < np.inf:
-            raise SettingError(f"learning_rate must be a number above 0, got {self.learning_rate}")
+        check_number("learning_rate", self.learning_rate, above=True)
         if not 0 < self.decay <= 1:
             raise SettingError(f"decay must be above 0 and at most 1, got {self.decay}")
 
@@ -154,8 +154,7 @@ class Adam:
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
-        if not 0 < self.learning_rate < np.inf:
-            raise SettingError(f"learning_rate must be a number above 0, got {self.learning_rate}")
+        check_number("learning_rate", self.learning_rate, above=True)
         if self.batch_size < 1:
             raise SettingError(f"batch_size must be at least 1, got {self.batch_size}")
 

@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from exactrank._core import Planes
-from exactrank.errors import SettingError
+from exactrank.arguments import check_number
 from exactrank.numerics import dot
 from exactrank.optimizers.base import Duality, State, Theta
 from exactrank.optimizers.cutting_plane import Bundle, PlanesState, Regularised, Whole, tangent, value_of
@@ -56,8 +56,7 @@ class Subgradient:
     convex: bool = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.tolerance < np.inf:
-            raise SettingError(f"the tolerance must be a number above 0, got {self.tolerance}")
+        check_number("the tolerance", self.tolerance, above=True)
 
     def init(self, problem: Regularised, theta: Theta, rng: np.random.Generator, below: PlanesState | None = None) -> SubgradientState:
         """At ``theta``; the planes ``below`` may be known from before."""

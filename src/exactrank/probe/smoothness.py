@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactrank.arguments import check_count
+from exactrank.arguments import check_count, check_number
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
@@ -230,8 +230,7 @@ def smoothness(
     [('bm25', -100.0, -40.5, 0.4131), ('dense', 68.0, 100.0, 0.4131)]
     """
     check_data(data)
-    if not 0 < percent < np.inf:
-        raise DataError(f"percent must be a number above 0, got {percent}")
+    check_number("percent", percent, above=True)
     check_count("points", points, 3, MOST_POINTS)
     for name, least, number in (("weights", 1, weights), *(("samples", 1, each) for each in samples)):
         check_count(name, number, least)
