@@ -263,6 +263,15 @@ def test_a_worker_that_does_not_see_the_files_is_named(client, shards):
         partitioned(shards, xr.DaskEngine(client))
 
 
+def recurse(number):
+    return recurse(number)
+
+
+def test_a_recursion_without_an_end_is_an_error(client):
+    with pytest.raises(xr.EngineError, match=r"worker tcp://.*: maximum recursion depth exceeded"):
+        xr.DaskEngine(client).map(recurse, [1])
+
+
 def end_the_process(number):
     os._exit(1)
 

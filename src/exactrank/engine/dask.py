@@ -315,6 +315,8 @@ def _carried_out(version: str, work: bytes) -> Any:
         return pickle.loads(work)()
     except ExactRankError as error:
         raise type(error)(f"{who}: {error}") from error
+    except RecursionError as error:
+        endless = f"{who}: {error}"
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -322,6 +324,7 @@ def _carried_out(version: str, work: bytes) -> Any:
         raise EngineError(
             f"{who}: the disk is full ({error.strerror}) at {where}; free some of it, or start the worker with TMPDIR on a larger disk"
         ) from error
+    raise EngineError(endless)  # without the traceback of the recursion: it cannot be sent, and Dask's client would wait for it forever
 
 
 def beside_others(work: Callable[[], A]) -> A:
