@@ -33,7 +33,7 @@ def scheduler_and_address() -> "Iterator[tuple[subprocess.Popen[str], str]]":
 
 
 def answering(client: Any, workers: int) -> None:
-    """Wait until so many ``workers`` answer, and the scheduler has no others: it may not know yet that one of them is gone."""
+    """Wait until this number of ``workers`` answers, and the scheduler has no others: it may not know yet that one of them is gone."""
 
     def answer() -> bool:
         with suppress(OSError):
@@ -73,7 +73,7 @@ class ByHeartbeat(DaskEngine):
         self.now += self.silence + 1
 
     def facts(self) -> dict[str, Any]:
-        """What the scheduler knows, once the silence of the worker that is stopped is over."""
+        """Return what the scheduler knows, after the time in which it waits for a stopped worker."""
         assert time.monotonic() < self._hangs, "it hangs"
         _, since = self._seen.get(self.stopped, (0.0, -float("inf")))
         if self.now - since <= self.silence:

@@ -79,7 +79,7 @@ def clicks() -> object:
 
 
 def comparison() -> object:
-    """What a comparison says of two rankers, but for times and memory, and the p-values of all tests."""
+    """A comparison of two rankers without times and memory, and the p-values of all tests."""
     compared = xr.compare(DATA.data(24), ["ridge", "listnet(max_iter=3)"], ["nDCG@5", "AP"], folds=3, workers=1)
     table = compared.to_frame().drop(columns=["fit_seconds", "tuning_seconds", "memory_bytes"])
     differences = numerics.standard_normal(np.random.default_rng(2), 40) + 0.3

@@ -47,7 +47,7 @@ class Client:
         return False
 
     def raw(self, sent):
-        """What comes back for these bytes, until the answer is whole or the service closes."""
+        """Return the answer to these bytes, or what came before the service closed the connection."""
         with self.connected() as wire:
             wire.sendall(sent)
             return received(wire)

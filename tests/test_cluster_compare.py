@@ -68,14 +68,14 @@ def wait_and_write(folder: Path) -> None:
 
 @pytest.fixture
 def begun(tmp_path: Path) -> Iterator[Letterbox]:
-    """Where the process of each fit is told that has begun."""
+    """A letterbox to which each fit posts its process when it begins."""
     with closing(Letterbox(tmp_path / "begun")) as letterbox:
         yield letterbox
 
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Iterator[Gate]:
-    """Where all of them wait."""
+    """A gate at which all fits wait."""
     with closing(Gate(tmp_path / "gate")) as gate:
         yield gate
 

@@ -86,7 +86,7 @@ def test_everything_listens_on_the_loopback_interface_and_nothing_speaks_http(cl
 
 
 def received(connection: socket.socket) -> bytes:
-    """What comes until the other side ends it."""
+    """Return what arrives until the other side closes."""
     content = b""
     try:
         while some := connection.recv(4096):

@@ -845,7 +845,7 @@ def test_scores_of_a_program_go_to_the_rows_they_are_for(tmp_path):
 
 @pytest.fixture
 def heard_out(monkeypatch):
-    """What a program has said is read to its end, however long that takes."""
+    """The output of a program is read to its end, however long that takes."""
     monkeypatch.setattr(programs, "PATIENCE", HANGS)
 
 

@@ -177,7 +177,7 @@ def test_bad_input_is_told(folder, monkeypatch):
         pass
 
 
-#: The command line, in which training does not end by itself: once there are so many checkpoints, the same question is asked for ever.
+#: The command line, in which training does not end by itself: after a number of checkpoints, the same question is asked forever.
 ENDLESS = """
 import sys
 from exactrank.cli import main

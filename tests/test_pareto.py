@@ -163,7 +163,7 @@ def test_a_constraint_that_binds_is_kept_at_a_price(solver):
 
 
 def test_a_bound_that_stops_single_weights_does_not_stop_the_search(monkeypatch):
-    """Of small problems, by 2,000 random weights each: single weights alone end at the bound, twice as far below the best."""
+    """On small problems, beside 2,000 random weights each; moving single weights alone stops twice as far below the best."""
     missing = {True: 0.0, False: 0.0}
     for seed in range(10):
         data = made(seed, queries=12)

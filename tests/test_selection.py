@@ -134,7 +134,7 @@ def on_the_edge(values, weights):
 
 @given(st.integers(0, 99), st.integers(2, 8))
 def test_the_last_bit_decides_nothing_among_candidates_within_the_noise(seed, count):
-    """Of equal means on queries that differ, a few last bits make any the best; the simplest is kept whichever that is."""
+    """If candidates differ by last bits alone, any may be the best; the simplest is kept all the same."""
     noise = np.random.default_rng(seed).normal(size=(count, 50))
     values = 0.5 + 0.1 * (noise - noise.mean(axis=1, keepdims=True))
     for favourite in range(count):
@@ -144,7 +144,7 @@ def test_the_last_bit_decides_nothing_among_candidates_within_the_noise(seed, co
 
 
 def slow_average(values, weights):
-    """What samples choose on average, sample by sample and candidate by candidate."""
+    """The average choice of the samples, computed one sample and one candidate at a time."""
     rng, positions = np.random.default_rng(0), []
     for _ in range(selection.SAMPLES):
         drawn = rng.integers(0, len(weights), len(weights))

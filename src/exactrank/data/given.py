@@ -68,11 +68,11 @@ def floats_of(name: str, values: Any) -> npt.NDArray[np.float64]:
     [2.0, 0.5, 1000.0]
     """
     try:
-        found = np.asarray(unmasked(values, name))
-        if found.dtype.kind in "OSU":
-            cells = [number(cell) if isinstance(cell, str | bytes) else cell for cell in found.ravel().tolist()]
-            return np.array(cells, np.float64).reshape(found.shape)
-        return np.asarray(found, np.float64)
+        array = np.asarray(unmasked(values, name))
+        if array.dtype.kind in "OSU":
+            cells = [number(cell) if isinstance(cell, str | bytes) else cell for cell in array.ravel().tolist()]
+            return np.array(cells, np.float64).reshape(array.shape)
+        return np.asarray(array, np.float64)
     except DataError:
         raise
     except (TypeError, ValueError, OverflowError) as error:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def repeated_places(keys: Iterable[Hashable]) -> tuple[int, int] | None:
-    """Where the first key that occurs again stands first, and where again, counted from 0.
+    """Return the two places of the first key that occurs again, counted from 0, or None.
 
     >>> repeated_places("abcb"), repeated_places("abc")
     ((1, 3), None)

@@ -76,10 +76,10 @@ def read_shards(
     listed = [paths] if isinstance(paths, str | os.PathLike) else checked_list("paths", paths, "a pattern, a folder, or a list of files")
     for path in listed:
         checked_path(path)
-    given = [os.fspath(path) for path in listed]
-    files = [file for path in given for file in _shards_at(path)]
+    patterns = [os.fspath(path) for path in listed]
+    files = [file for path in patterns for file in _shards_at(path)]
     if not files:
-        raise DataError(f"{given[0] if given else 'paths'}: there is no such file; check the pattern")
+        raise DataError(f"{patterns[0] if patterns else 'paths'}: there is no such file; check the pattern")
     return Shards(tuple(files), ReadOptions(keep_missing, n_features, columns=columns or Columns()))
 
 

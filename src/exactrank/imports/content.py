@@ -61,7 +61,7 @@ class Content:
 
     @cached_property
     def budget(self) -> Budget:
-        """What reading it may still take."""
+        """Return how much memory reading the file may still take."""
         return Budget.of(self.data)
 
     @property

@@ -122,8 +122,8 @@ class _Walk:
         """Sums of features, or of hidden units."""
         if isinstance(left, _Sums) and left.bent:
             return _Score(((left, _shaped(weights, (left.weights.shape[1], 1), "MatMul")[:, 0]),))
-        found = _shaped(weights, (self.n_features, *(np.shape(weights)[1:2] or (1,))), "MatMul")
-        return _Sums(_of(left, _Rows, "MatMul"), found, np.zeros(found.shape[1]))
+        matrix = _shaped(weights, (self.n_features, *(np.shape(weights)[1:2] or (1,))), "MatMul")
+        return _Sums(_of(left, _Rows, "MatMul"), matrix, np.zeros(matrix.shape[1]))
 
     def tanh(self, _: "_Attributes", sums: Any) -> _Sums:
         """Hidden units."""

@@ -171,8 +171,7 @@ def evaluate(
 
 def named_measures(measures: str | Measure | Sequence[str | Measure], preset: str | None) -> dict[str, Measure]:
     """What to evaluate, by name: each measure as it was written, or the measures of a goal with constraints."""
-    given = listed_measures(measures)
-    goals = [(str(each), parse_goal(each, preset)) for each in given]
+    goals = [(str(measure), parse_goal(measure, preset)) for measure in listed_measures(measures)]
     return {str(each) if goal.constraints else text: each for text, goal in goals for each in goal.measures}
 
 
@@ -194,10 +193,10 @@ def counts_all(preset: str | None, complete: bool | None) -> bool:
 
 def checked_scores(data: RankingData, scores: npt.ArrayLike, name: str = "scores") -> PerDocument:
     """``scores`` as doubles, after a check that there is one per document."""
-    found = floats_of(name, scores)
-    if found.ndim == 0:
+    numbers = floats_of(name, scores)
+    if numbers.ndim == 0:
         raise wrong_kind(name, scores, f"one number per row, of the {data.n_documents:,} documents")
-    checked = np.ascontiguousarray(found)
+    checked = np.ascontiguousarray(numbers)
     if checked.shape != (data.n_documents,):
         raise DataError(f"{name} has shape {checked.shape} for {data.n_documents} documents; give one number per row")
     return checked

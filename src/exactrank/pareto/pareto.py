@@ -125,11 +125,11 @@ def pareto(
 
 def two_measures(measures: Sequence[str | Measure]) -> Mapping[str, Measure]:
     """Both measures, by their names as given."""
-    given = listed_measures(measures)
-    named = {str(each): parse_measure(each) for each in given}
-    if len(given) != 2 or len(set(named.values())) != 2:
+    listed = listed_measures(measures)
+    named = {str(each): parse_measure(each) for each in listed}
+    if len(listed) != 2 or len(set(named.values())) != 2:
         raise MeasureError(
-            f"a trade-off is between two measures, got {', '.join(map(str, given)) or 'none'}; give e.g. nDCG@10, revenue@10"
+            f"a trade-off is between two measures, got {', '.join(map(str, listed)) or 'none'}; give e.g. nDCG@10, revenue@10"
         )
     return named
 

@@ -109,7 +109,7 @@ class Connection(HttpToolsProtocol):
 
     @classmethod
     def limited(cls, seconds: float) -> type["Connection"]:
-        """Return the class of connections on which clients have so many ``seconds``."""
+        """Return the class of connections whose clients have ``seconds`` for each step."""
         return type("Limited", (cls,), {"seconds": seconds, "most": connection_limit(), "ending": False, "waiting": {}})
 
     # ---- the transport
