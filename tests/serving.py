@@ -83,3 +83,32 @@ def wait_for(holds):
     end = time.monotonic() + HANGS
     while not holds():
         assert time.monotonic() < end, "it did not come to pass"
+
+
+class Wire:
+    """The transport of a connection, as the server sees it."""
+
+    def __init__(self):
+        self.sent, self.ended, self.closed = b"", False, False
+
+    def write(self, data):
+        self.sent += data
+
+    def write_eof(self):
+        self.ended = True
+
+    def close(self):
+        self.closed = True
+
+    abort = close
+
+    def is_closing(self):
+        return self.closed
+
+    def get_extra_info(self, _):
+        return None
+
+    def pause_reading(self):
+        pass
+
+    resume_reading = pause_reading

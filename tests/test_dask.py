@@ -257,7 +257,7 @@ def test_a_worker_without_exactrank_is_told_what_to_install(client):
 
 
 def test_a_worker_that_does_not_see_the_files_is_named(client, shards):
-    hidden = "import pathlib; is_file = pathlib.Path.is_file; pathlib.Path.is_file = lambda self: self.suffix != '.xr' and is_file(self)"
+    hidden = "import os.path; os.path.isfile = lambda path, isfile=os.path.isfile: not str(path).endswith('.xr') and isfile(path)"
     said = r"worker tcp://.*: .*part-000\d\.xr is not there; every worker must find each file under the same path"
     with odd_worker(client, hidden), pytest.raises(xr.DataError, match=said):
         partitioned(shards, xr.DaskEngine(client))

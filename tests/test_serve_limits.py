@@ -19,7 +19,7 @@ pytest.importorskip("orjson", reason="the extra serve is not installed")
 uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 pytest.importorskip("httptools", reason="the extra serve is not installed")
 from exactrank.serve.connection import GRACE, HEAD_BYTES, HEADERS, LINGER, Connection  # noqa: E402
-from tests.serving import BODY, HANGS, HEAD, received, service, wait_for  # noqa: E402
+from tests.serving import BODY, HANGS, HEAD, Wire, received, service, wait_for  # noqa: E402
 
 REQUEST = HEAD + b"\r\n" + BODY
 UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQBAAAAAAIAAAAA\r\n"
@@ -225,35 +225,6 @@ class Timer:
 
     def cancel(self):
         self.cancelled = True
-
-
-class Wire:
-    """The transport of a connection, as the server sees it."""
-
-    def __init__(self):
-        self.sent, self.ended, self.closed = b"", False, False
-
-    def write(self, data):
-        self.sent += data
-
-    def write_eof(self):
-        self.ended = True
-
-    def close(self):
-        self.closed = True
-
-    abort = close
-
-    def is_closing(self):
-        return self.closed
-
-    def get_extra_info(self, _):
-        return None
-
-    def pause_reading(self):
-        pass
-
-    resume_reading = pause_reading
 
 
 @pytest.fixture

@@ -187,7 +187,7 @@ def describe_shard(shard: Shard, options: ReadOptions) -> Described:
 def _opened(path: str, options: ReadOptions, expected: str | None) -> tuple[RankingData, str]:
     if not is_remote(path) and os.path.islink(path) and not os.path.exists(path):
         raise nothing_at(path)
-    if not is_remote(path) and not Path(path).is_file():
+    if not is_remote(path) and not os.path.isfile(path):
         raise DataError(f"{path} is not there; every worker must find each file under the same path, e.g. in a shared folder")
     with local_copy(path) as file:
         checksum = file_checksum(file)

@@ -115,7 +115,7 @@ class Ranking:
 def make_app(models: Models, rules: Rules) -> ASGIApp:
     """The service."""
     ranking = Ranking(models, rules, ThreadPoolExecutor(1, "large"))
-    app = FastAPI(title="exactrank serve", version=__version__, description=ABOUT, lifespan=ranking.running)
+    app = FastAPI(title="exactrank serve", version=__version__, description=ABOUT, lifespan=ranking.running, redirect_slashes=False)
     first, served = next(iter(models.served.items()))
     told: dict[str, Any] = {
         "response_model": None,
