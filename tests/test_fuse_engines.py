@@ -280,7 +280,7 @@ def test_an_engine_chooses_among_its_own():
         ({"engine": "opensearch", "absent": "worst"}, SettingError, "opensearch computes absent='zero', not 'worst'; leave it out"),
         ({"engine": "elasticsearch", "depth": 9}, SettingError, "depth=9 is less than the 10 documents that nDCG@10 counts"),
         ({"depth": 9}, SettingError, "give a depth of at least 10, or a smaller cutoff"),
-        ({"depth": 0}, DataError, "depth must be at least 1, got 0"),
+        ({"depth": 0}, SettingError, "depth must be at least 1, got 0"),
         ({"normalise": "all", "folds": 2}, SettingError, "give at least 3 folds, got 2"),
         ({"normalise": "all", "folds": 0}, SettingError, "give at least 3 folds, got 0"),
     ],

@@ -133,7 +133,7 @@ def test_threads_and_folders_reach_the_experiment(ran, tmp_path):
         (["jumping-point", "--out", "new"], "no experiment 'jumping-point' (did you mean jumping-points?)"),
         (["jumping-points"], "give --out FOLDER for the report of jumping-points"),
         (["ranknet-speedup", "--out", "new", "--data", "."], "ranknet-speedup is run on artificial data alone; leave --data out"),
-        (["jumping-points", "--out", "new", "--data", "nowhere"], "nowhere holds neither folders named Fold1"),
+        (["jumping-points", "--out", "new", "--data", "nowhere"], "nowhere does not exist; check the path"),
         (["jumping-points", "--out", "new", "--data", "short"], "no training query of its first fold has 12 documents"),
         (["jumping-points", "--out", "new", "--seed", "-1"], "--seed"),
     ],
