@@ -26,7 +26,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEAD_BYTES = 64 << 10
 HEADERS = 100
 ADDRESS_BYTES = 8 << 10
-PIECE = 16 << 10  #: bytes given to the parser at a time, so that a head stops early
 CONNECTIONS = 4096
 RESERVED_FILES = 64  #: descriptors that are left for everything other than connections
 GRACE = 1.0  #: seconds
@@ -77,7 +76,7 @@ class LingeringTransport:
 
     def __init__(self, transport: Transport, on_close: Any) -> None:
         self._transport, self._on_close, self._closing = transport, on_close, False
-        self.write = transport.write
+        self.write, self.pause_reading, self.resume_reading = transport.write, transport.pause_reading, transport.resume_reading
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -182,17 +181,18 @@ class Connection(HttpToolsProtocol):
     # ---- the bytes
 
     def data_received(self, data: bytes) -> None:
+        view = memoryview(data)
         try:
-            for start in range(0, len(data), PIECE):
+            for start in range(0, len(data), HEAD_BYTES):  # so that a long head is refused early
                 if self._discards or self.transport.is_closing():
                     return
-                self._parse(data[start : start + PIECE])
+                self._parse(view[start : start + HEAD_BYTES])
         except HttpError as refused:
             self._refuse(refused)
         except httptools.HttpParserError as error:
             self._refuse(error.__context__ if isinstance(error.__context__, HttpError) else INVALID)
 
-    def _parse(self, piece: bytes) -> None:
+    def _parse(self, piece: memoryview) -> None:
         self._since_body += len(piece)
         try:
             self.parser.feed_data(piece)
@@ -201,7 +201,7 @@ class Connection(HttpToolsProtocol):
         if self._since_body > HEAD_BYTES:
             raise LONG_HEAD
 
-    def _parse_without_upgrade(self, rest: bytes) -> None:
+    def _parse_without_upgrade(self, rest: memoryview) -> None:
         """Read the request again without its ``Upgrade`` header: httptools would take its body for the new protocol."""
         request_line = b"%s %s HTTP/%s\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
         headers = [b"%s: %s\r\n" % header for header in self.headers if header[0] != b"upgrade"]
