@@ -546,3 +546,11 @@ def test_grades_of_pairs_train_any_ranker():
     for name in ("prior", "scale"):
         with pytest.raises(xr.SettingError, match=f"{name} must be a number above 0, got 0"):
             xr.bradley_terry(without_grades(data), **{name: 0})
+
+
+def test_weights_whose_squares_overflow_are_refused():
+    data = xr.RankingData.from_arrays(None, [0, 0, 0], group=[3])
+    pairs = {"better": [0, 1], "worse": [1, 2]}
+    assert np.all(np.isfinite(xr.bradley_terry(xr.with_pairs(data, pairs | {"weight": [1.0, 1e100]})).strength))
+    with pytest.raises(xr.DataError, match=r"the weight of pair 1 is 1e\+150; give weights of at most 1e\+100"):
+        xr.bradley_terry(xr.with_pairs(data, pairs | {"weight": [1.0, 1e150]}))

@@ -60,7 +60,7 @@ def of_record(record: Mapping[str, Any], budget: Budget) -> Model:
     model = part(booster, "model" if kind == "gbtree" else "gbtree.model", dict)
     trees = [_tree(tree, number) for number, tree in enumerate(part(model, "trees", list))]
     factors = array(booster, "weight_drop", kind, "iuf", len(trees)) if kind == "dart" else np.ones(len(trees))
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # a tree refuses what is not finite
         trees = [replace(tree, value=tree.value * factor) for tree, factor in zip(trees, factors.astype(np.float32).tolist(), strict=True)]
     if trees:
         trees[0] = replace(trees[0], value=trees[0].value + _margin(given["base_score"], objective))

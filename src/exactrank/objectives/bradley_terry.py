@@ -37,6 +37,7 @@ STEPS = 100  #: of Newton's method; it takes about ten
 SOLVED = 1e-6  #: the residual of a Newton step, relative to the slope
 FOUND = 1e-10  #: the largest change of a strength in the last step
 ROUNDING = 1e-12  #: of (1)
+LARGEST_WEIGHT = 1e100  #: of a pair; squares of sums must not overflow
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,6 +82,10 @@ def bradley_terry(data: RankingData, *, prior: float = 0.1, scale: float = 4.0) 
         check_number(name, value, above=True)
     if data.preferences is None:
         raise DataError("the data has no pairs to make grades of; give it some with xr.with_pairs or xr.read_pairs")
+    heavy = np.flatnonzero(data.preferences.weight > LARGEST_WEIGHT)
+    if len(heavy):
+        weight = data.preferences.weight[heavy[0]]
+        raise DataError(f"the weight of pair {heavy[0]} is {weight:g}; give weights of at most {LARGEST_WEIGHT:g}")
     contest = _Contest.of(data, data.preferences, prior)
     strength = contest.fitted()
     judged = replace(data, y=scale / (1 + exp(-strength)), preferences=None)
