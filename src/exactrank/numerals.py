@@ -5,6 +5,7 @@ slip of the writer, and here they are errors everywhere.
 """
 
 import ast
+from math import inf
 
 
 def whole_number(text: str | bytes) -> int:
@@ -37,10 +38,12 @@ def literal(text: str) -> object:
 
 
 def check_literals(tree: ast.AST, source: str) -> None:
-    """Raise a `ValueError` if a number in ``tree``, which is parsed from ``source``, is written with underscores."""
-    for node in ast.walk(tree) if "_" in source else ():
+    """Raise a `ValueError` if a number in ``tree``, which is parsed from ``source``, has underscores or is too large."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float | complex):
-            _plain(ast.get_source_segment(source, node) or "")
+            written = _plain(ast.get_source_segment(source, node) or "")
+            if node.value == inf:
+                raise ValueError(f"{written!r} is larger than any number that can be held")
 
 
 def _plain(text: str | bytes) -> str | bytes:

@@ -62,6 +62,8 @@ def read_pairs(path: str | os.PathLike[str], data: RankingData) -> RankingData:
             columns = {each: table[each].to_pylist() for each in table.column_names}
         except UnicodeDecodeError as error:
             raise DataError(f"{source}: an id is not UTF-8 ({error}); write the ids as UTF-8 text") from None
+        except (OverflowError, ValueError) as error:
+            raise DataError(f"{source}: a value cannot be read ({error}); write ids as text or whole numbers") from None
         return _added(data, columns, lambda i: f"{source}, row {i}")
     lines: list[int] = []
     found = _csv_columns(source, "\t" if name.suffix.lower() == ".tsv" else ",", lines)
