@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from exactrank.rankers import RANKERS
 from tests.processors import EMULATIONS, GOLDEN, OF_LIGHTGBM, RESULTS, digests_on
 
 PACKAGE, NATIVE = Path("src/exactrank"), Path("src/native")
@@ -107,6 +108,11 @@ def test_no_kernel_calls_the_c_library():
     paths = [*NATIVE.glob("*.hpp"), *NATIVE.glob("*.cpp")]
     assert len(paths) > 50
     assert [f"{path}: {found[0]}" for path in paths for found in called.finditer(path.read_text())] == []
+
+
+def test_every_ranker_is_among_the_results():
+    rankers = {RANKERS[name].__name__ for name in RANKERS} - {"TorchRanker"}
+    assert rankers - {name.partition(",")[0] for name in RESULTS} == set()
 
 
 @cache
