@@ -27,7 +27,8 @@ class FixedPoint {
 public:
     explicit FixedPoint(double most = 1) : exponent_(most > 0 && std::isfinite(most) ? std::clamp(60 - std::ilogb(most), -960, 960) : 60) {}
 
-    std::int64_t operator()(double value) const { return std::llrint(value * unit_); }
+    // What is not finite counts as 0: such sums are not asked for, but must not overflow either.
+    std::int64_t operator()(double value) const { return std::isfinite(value) ? std::llrint(value * unit_) : 0; }
     double back(std::int64_t fixed) const { return std::ldexp(static_cast<double>(fixed), -exponent_); }
 
 private:
