@@ -92,8 +92,9 @@ def test_a_tunnel_is_refused(served):
         b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * HEAD_BYTES,
         b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * HEADERS + b"\r\n",
         b"GET / HTTP/1.1\r\n" + b"a" * HEAD_BYTES,
+        b"GET / HTTP/1.1\r\nHost: x\r\n" + (b"a: " + b"b" * 4096 + b"\r\n") * 17 + b"\r\n",
     ],
-    ids=["header", "headers", "name"],
+    ids=["header", "headers", "name", "complete"],
 )
 def test_a_head_that_is_too_long_is_refused(served, sent):
     answer = served.raw(sent)

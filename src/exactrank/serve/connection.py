@@ -2,8 +2,8 @@
 
 uvicorn and httptools parse and answer; this module bounds them:
 
-- A head has at most `HEAD_BYTES`, `ADDRESS_BYTES` of them for the address, and `HEADERS` headers. `HEAD_BYTES` is also the most that may
-  arrive without any part of a body among them, which bounds trailers, chunk extensions and empty lines.
+- A head has at most `HEAD_BYTES`, `ADDRESS_BYTES` of them for the address, and `HEADERS` headers. No more than twice `HEAD_BYTES`
+  may arrive without any part of a body among them, which bounds trailers, chunk extensions and empty lines.
 - The head of a request must be complete `Rules.timeout` seconds after the connection was opened or the previous answer was sent, and an
   answer must be read in that time. Bytes that arrive do not extend it.
 - A process holds at most `CONNECTIONS` connections, fewer if it may open fewer files. One more takes the place of the one that has been
@@ -233,6 +233,8 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
             return
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES:
+            raise LONG_HEAD
         self._in_body, self._since_body = True, 0
         self._stop_timer()
         super().on_headers_complete()
