@@ -153,6 +153,8 @@ void bind_planes(nb::module_& m);
 void bind_boosting(nb::module_& m);
 // Regression trees: bindings_trees.cpp.
 void bind_trees(nb::module_& m);
+// Growing regression trees: bindings_forest.cpp.
+void bind_forest(nb::module_& m);
 // LETOR text: bindings_letor.cpp.
 void bind_letor(nb::module_& m);
 // Matrices of features: bindings_matrices.cpp.

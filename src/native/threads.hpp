@@ -100,6 +100,101 @@ void parallel_for(std::size_t tasks, int threads, Task&& task) {
     helpers == 0 ? work() : Crew().run(helpers, work);
 }
 
+// The threads of a call that does many short pieces of work one after the other, each shared among all of them. Helpers wait between pieces
+// instead of being started anew. A helper that the system does not run is not waited for, unless it is in the midst of a task.
+class Team {
+public:
+    // Runs lead(team) on this thread, beside up to threads - 1 helpers.
+    template <class Lead>
+    static void run(int threads, Lead&& lead) {
+        Team team(std::max(threads, 1));
+        const std::thread::id leader = std::this_thread::get_id();
+        auto work = [&] {
+            if (std::this_thread::get_id() != leader) return team.help();
+            try {
+                lead(team);
+            } catch (...) {
+                team.end();
+                throw;
+            }
+            team.end();
+        };
+        team.threads_ == 1 ? work() : Crew().run(team.threads_ - 1, work);
+    }
+
+    int threads() const { return threads_; }
+
+    // Calls task(i) for i in [0, tasks), each once, and returns when all have ended. The first exception is rethrown here.
+    template <class Task>
+    void for_each(std::size_t tasks, Task&& task) {
+        if (threads_ == 1 || tasks <= 1) {
+            for (std::size_t i = 0; i < tasks; ++i) breathe(), task(i);
+            return;
+        }
+        call_ = [](void* context, std::size_t i) { (*static_cast<std::remove_reference_t<Task>*>(context))(i); };
+        context_ = const_cast<void*>(static_cast<const void*>(&task));
+        for (std::size_t first = 0; first < tasks; first += most_tasks) share(std::min(tasks - first, most_tasks), first);
+        if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    }
+
+private:
+    // A ticket holds the number of the piece of work, how many tasks it has, and the next of them: so a claim is of one piece for certain.
+    static constexpr int task_bits = 20;
+    static constexpr std::size_t most_tasks = (std::size_t{1} << task_bits) - 4097;  // helpers may count a little beyond the last
+    static constexpr std::uint64_t task_mask = (std::uint64_t{1} << task_bits) - 1;
+
+    explicit Team(int threads) : threads_(threads) {}
+
+    static bool is_open(std::uint64_t ticket) { return (ticket & task_mask) < (ticket >> task_bits & task_mask); }
+
+    void share(std::size_t tasks, std::size_t first) {
+        first_ = first;
+        done_.store(0, std::memory_order_relaxed);
+        ticket_.store(++pieces_ << 2 * task_bits | tasks << task_bits, std::memory_order_release);
+        ticket_.notify_all();
+        work();
+        for (int spins = 0; done_.load(std::memory_order_acquire) < tasks;)
+            if (++spins > 4096) std::this_thread::yield();
+    }
+    void work() {
+        while (is_open(ticket_.load(std::memory_order_acquire))) {
+            const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_acq_rel);
+            if (!is_open(ticket)) return;
+            try {
+                if (!failed_.load(std::memory_order_relaxed)) breathe(), call_(context_, first_ + (ticket & task_mask));
+            } catch (...) {
+                if (!failed_.exchange(true)) failure_ = std::current_exception();
+            }
+            done_.fetch_add(1, std::memory_order_acq_rel);
+        }
+    }
+    void help() {
+        for (int spins = 0; !ended_.load(std::memory_order_acquire);) {
+            const std::uint64_t seen = ticket_.load(std::memory_order_acquire);
+            if (is_open(seen)) {
+                work();
+                spins = 0;
+            } else if (++spins > 4096) {
+                ticket_.wait(seen, std::memory_order_acquire);
+            }
+        }
+    }
+    void end() {
+        ended_.store(true, std::memory_order_release);
+        ticket_.fetch_add(1, std::memory_order_acq_rel);  // so that those that wait look again
+        ticket_.notify_all();
+    }
+
+    const int threads_;
+    void (*call_)(void*, std::size_t) = nullptr;
+    void* context_ = nullptr;
+    std::size_t first_ = 0;
+    std::uint64_t pieces_ = 0;
+    std::atomic<std::uint64_t> ticket_{0}, done_{0};
+    std::atomic<bool> ended_{false}, failed_{false};
+    std::exception_ptr failure_;
+};
+
 // Calls body(first, last) over blocks that together cover [0, count); `weight` items make a block worth a task.
 template <class Body>
 void for_each_block(std::size_t count, std::size_t weight, int threads, Body&& body) {

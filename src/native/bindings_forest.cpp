@@ -1,0 +1,384 @@
+// Growing regression trees: bins, documents in nodes, and growth.
+#include "bindings.hpp"
+#include "trees/growth.hpp"
+
+namespace exactrank {
+
+namespace {
+
+using Layout = std::shared_ptr<const BinLayout>;
+using Chosen = std::optional<In<std::uint8_t>>;
+
+const std::uint8_t* pointer(const Chosen& chosen, std::size_t rows) {
+    if (!chosen) return nullptr;
+    require_length("chosen", chosen->size(), rows);
+    return chosen->data();
+}
+
+void require_kinds(const In<std::uint8_t>& kinds, std::size_t features) {
+    require_length("kinds", kinds.size(), features);
+    for (std::size_t f = 0; f < features; ++f) require(kinds(f) <= BinLayout::category, "kinds are 0, 1 or 2");
+}
+
+Layout layout_of_sample(InMatrix<float> sample, std::size_t bins, In<std::uint8_t> kinds, int threads) {
+    require_kinds(kinds, sample.shape(1));
+    require(bins >= 2 && bins < 65536, "bins must be from 2 to 65,535");
+    nb::gil_scoped_release release;
+    return make_layout(viewed(sample), bins, spanned(kinds), threads);
+}
+
+Layout layout_of_cuts(In<std::int64_t> start, In<double> cuts, In<std::uint8_t> kinds) {
+    require_kinds(kinds, start.size() - 1);
+    require_starts("start", start, cuts.size(), true);
+    for (std::size_t f = 0; f < kinds.size(); ++f) {
+        require(start(f + 1) - start(f) < 65535, "a feature has too many bins");
+        for (std::int64_t c = start(f) + 1; c < start(f + 1); ++c) require(cuts(c) > cuts(c - 1), "cuts must rise");
+    }
+    return std::make_shared<const BinLayout>(std::vector<std::size_t>(start.data(), start.data() + start.size()), copied(cuts), spanned(kinds));
+}
+
+Out<std::int64_t> starts_of(const BinLayout& layout) { return array(std::vector<std::int64_t>(layout.start.begin(), layout.start.end())); }
+
+Out<double> cuts_of(const BinLayout& layout) { return array(std::vector<double>(layout.cuts)); }
+
+Out<std::uint8_t> kinds_of(const BinLayout& layout) {
+    std::vector<std::uint8_t> kinds;
+    for (const auto& feature : layout.features) kinds.push_back(feature.kind);
+    return array(std::move(kinds));
+}
+
+void make_binned(BinnedRows* self, Layout layout, InMatrix<float> x, int threads) {
+    require(x.shape(1) == layout->features.size(), "bins and rows differ in features");
+    require(x.shape(0) < std::size_t{1} << 31, "there are too many rows");
+    nb::gil_scoped_release release;
+    new (self) BinnedRows(std::move(layout), viewed(x), threads);
+}
+
+// A list of questions as plain values, which can be sent.
+using Asked =
+    std::vector<std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::uint32_t, bool, std::vector<std::uint64_t>, std::vector<std::int32_t>>>;
+
+Asked as_values(const std::vector<Expansion>& expansions) {
+    Asked asked;
+    for (const Expansion& e : expansions)
+        asked.emplace_back(e.node, e.left, e.right, e.split.feature, e.split.bin, e.split.missing_left, e.split.categories, e.wanted);
+    return asked;
+}
+
+std::vector<Expansion> from_values(const Asked& asked, const BinLayout& layout, std::size_t nodes) {
+    std::vector<Expansion> expansions;
+    for (const auto& [node, left, right, feature, bin, missing_left, categories, wanted] : asked) {
+        Expansion e;
+        e.node = node, e.left = left, e.right = right, e.wanted = wanted;
+        if (node >= 0) {
+            require_below("node", node, nodes), require_below("feature", feature, layout.features.size());
+            require(layout.features[feature].is_used(), "a feature with one bin is split");
+            require(left == static_cast<std::int32_t>(nodes) && right == left + 1, "children are not numbered on");
+            nodes += 2;
+        }
+        for (const std::int32_t child : wanted) require_below("wanted", child, nodes);
+        e.split.feature = feature, e.split.bin = bin, e.split.missing_left = missing_left, e.split.categories = categories;
+        expansions.push_back(std::move(e));
+    }
+    return expansions;
+}
+
+void make_node_rows(NodeRows* self, std::shared_ptr<const BinnedRows> binned) {
+    nb::gil_scoped_release release;
+    new (self) NodeRows(std::move(binned));
+}
+
+void begin(NodeRows& self, const Chosen& chosen, In<double> slope, In<double> bend, double per_slope, double per_bend, int threads) {
+    const std::size_t rows = self.binned().rows();
+    require_length("slope", slope.size(), rows), require_length("bend", bend.size(), rows);
+    const std::uint8_t* which = pointer(chosen, rows);
+    nb::gil_scoped_release release;
+    Team::run(threads, [&](Team& team) { self.begin(team, which, slope.data(), bend.data(), per_slope, per_bend); });
+}
+
+void grow_here(NodeRows& self, Growth& growth, int threads) {
+    require(&self.binned().layout() == &growth.layout(), "rows and growth differ in their bins");
+    nb::gil_scoped_release release;
+    grow(growth, self, threads);
+}
+
+FeatureChoice choice_of(const BinLayout& layout, const In<std::uint8_t>& allowed) {
+    require_length("allowed", allowed.size(), layout.features.size());
+    return FeatureChoice(layout, spanned(allowed));
+}
+
+// Splits rows as asked; the histograms that are wanted, each as two planes of cells.
+Out<std::uint64_t> answer(NodeRows& self, const Asked& asked, In<std::uint8_t> allowed, std::uint64_t documents, int threads) {
+    const BinLayout& layout = self.binned().layout();
+    const FeatureChoice choice = choice_of(layout, allowed);
+    const std::vector<Expansion> expansions = from_values(asked, layout, self.nodes());
+    std::size_t wanted = 0;
+    for (const Expansion& e : expansions) wanted += e.wanted.size();
+    auto words = empty<std::uint64_t>(wanted * 2 * layout.cells);
+    nb::gil_scoped_release release;
+    std::fill_n(words.data(), words.size(), 0);
+    Team::run(threads, [&](Team& team) {
+        HistogramBuilder builder(self.binned(), choice, Widths(documents));
+        std::uint64_t* at = words.data();
+        for (const Expansion& e : expansions) {
+            if (e.node >= 0) self.split(team, e.node, e.split, e.left, e.right);
+            for (const std::int32_t node : e.wanted) {
+                builder.build(team, self.of(node), {reinterpret_cast<std::int64_t*>(at), at + layout.cells});
+                at += 2 * layout.cells;
+            }
+        }
+    });
+    return words;
+}
+
+void make_growth(Growth* self, Layout layout, std::shared_ptr<HistogramPool> pool, In<std::uint8_t> allowed, std::uint64_t documents, double unit_slope,
+                 double unit_bend, std::uint64_t key, std::int32_t leaves, std::int32_t depth, std::int64_t min_documents, double min_curvature, double l1,
+                 double l2, double min_gain, double max_step, double smoothing, double noise, bool extra, std::int32_t features_per_node, bool symmetric,
+                 std::int64_t min_group, In<std::int8_t> monotone, const std::vector<std::vector<std::int32_t>>& groups) {
+    require(pool->cells() == layout->cells, "the pool is of other bins");
+    require(monotone.size() == 0 || monotone.size() == layout->features.size(), "monotone has one number per feature, or none");
+    require(leaves >= 2 && depth >= 0 && min_documents >= 1 && features_per_node >= 0 && documents < std::uint64_t{1} << 31, "a setting is out of range");
+    GrowthRules rules;
+    rules.split = {min_documents, min_curvature, l1, l2, min_gain, max_step, smoothing, noise, extra, min_group};
+    rules.leaves = leaves, rules.depth = depth, rules.features_per_node = features_per_node, rules.is_symmetric = symmetric;
+    rules.monotone = copied(monotone);
+    for (const auto& group : groups) {
+        auto& members = rules.groups.emplace_back(layout->features.size(), 0);
+        for (const std::int32_t f : group) require_below("groups", f, members.size()), members[f] = 1;
+    }
+    FeatureChoice choice = choice_of(*layout, allowed);
+    new (self) Growth(std::move(layout), std::move(choice), std::move(rules), {unit_slope, unit_bend}, Widths(documents), key, std::move(pool));
+}
+
+void take_words(Growth& self, In<std::uint64_t> words, int threads) {
+    const std::vector<Expansion>& asked = self.pending();
+    std::size_t wanted = 0;
+    for (const Expansion& e : asked) wanted += e.wanted.size();
+    require_length("words", words.size(), wanted * 2 * self.layout().cells);
+    nb::gil_scoped_release release;
+    const std::uint64_t* at = words.data();
+    for (const Expansion& e : asked)
+        for (const std::int32_t node : e.wanted) {
+            const HistogramView room = self.room(node);
+            std::copy_n(at, 2 * self.layout().cells, reinterpret_cast<std::uint64_t*>(room.slope));
+            at += 2 * self.layout().cells;
+        }
+    Team::run(threads, [&](Team& team) { self.take(team); });
+}
+
+template <class T>
+Out<T> copy_of(const std::vector<T>& values) {
+    return array(std::vector<T>(values));
+}
+
+void make_tree(GrownTree* self, Layout layout, In<std::int32_t> feature, In<std::uint32_t> bin, In<std::uint8_t> missing_left, In<std::int32_t> left,
+               In<std::int32_t> right, In<std::int64_t> category_start, In<std::uint64_t> categories) {
+    const std::size_t nodes = feature.size();
+    require(bin.size() == nodes && missing_left.size() == nodes && left.size() == nodes && right.size() == nodes, "the nodes' arrays differ in length");
+    require_length("category_start", category_start.size(), nodes + 1);
+    require_starts("category_start", category_start, categories.size(), true);
+    GrownTree tree;
+    for (std::size_t node = 0; node < nodes; ++node) {
+        require_below("feature", feature(node), layout->features.size());
+        require(layout->features[feature(node)].is_used(), "a feature with one bin is split");
+        for (const std::int32_t child : {left(node), right(node)})
+            require(child < 0 ? static_cast<std::size_t>(~child) <= nodes : static_cast<std::size_t>(child) > node && static_cast<std::size_t>(child) < nodes,
+                    "a child is out of range");
+        tree.categories.emplace_back(categories.data() + category_start(node), categories.data() + category_start(node + 1));
+    }
+    tree.feature = copied(feature), tree.bin = copied(bin), tree.missing_left = copied(missing_left), tree.left = copied(left), tree.right = copied(right);
+    tree.documents.resize(nodes + 1);
+    new (self) GrownTree(std::move(tree));
+}
+
+Out<std::int64_t> category_starts(const GrownTree& tree) {
+    std::vector<std::int64_t> starts{0};
+    for (const auto& own : tree.categories) starts.push_back(starts.back() + static_cast<std::int64_t>(own.size()));
+    return array(std::move(starts));
+}
+
+Out<std::uint64_t> category_words(const GrownTree& tree) {
+    std::vector<std::uint64_t> words;
+    for (const auto& own : tree.categories) words.insert(words.end(), own.begin(), own.end());
+    return array(std::move(words));
+}
+
+OutMatrix<double> restrictions(const GrownTree& tree) {
+    auto rows = empty<double>(tree.restrictions.size(), 3);
+    for (std::size_t leaf = 0; leaf < tree.restrictions.size(); ++leaf) {
+        const Restriction& own = tree.restrictions[leaf];
+        rows.data()[3 * leaf] = own.toward, rows.data()[3 * leaf + 1] = own.low, rows.data()[3 * leaf + 2] = own.high;
+    }
+    return rows;
+}
+
+template <class Number>
+using Numbers = nb::ndarray<Number, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class Number>
+void number_rows(const NodeRows& self, const GrownTree& tree, const Chosen& chosen, Numbers<Number> numbers, int threads) {
+    const std::size_t rows = self.binned().rows();
+    require_length("numbers", numbers.size(), rows);
+    require(tree.leaf_of_node.size() >= self.nodes(), "the tree did not grow on these rows");
+    const std::uint8_t* which = pointer(chosen, rows);
+    nb::gil_scoped_release release;
+    self.number_leaves(std::span<const std::int32_t>(tree.leaf_of_node), numbers.data());
+    if (which) walk(self.binned(), tree, which, numbers.data(), threads);
+}
+
+template <class Number>
+void walk_rows(const BinnedRows& self, const GrownTree& tree, Numbers<Number> numbers, int threads) {
+    require_length("numbers", numbers.size(), self.rows());
+    for (const std::int32_t feature : tree.feature) require_below("feature", feature, self.layout().features.size());
+    nb::gil_scoped_release release;
+    walk(self, tree, nullptr, numbers.data(), threads);
+}
+
+template <class Number>
+Out<std::int64_t> leaf_sums(In<Number> leaf, const Chosen& chosen, In<double> slope, In<double> bend, double per_slope, double per_bend, std::size_t leaves) {
+    require_length("slope", slope.size(), leaf.size()), require_length("bend", bend.size(), leaf.size());
+    const std::uint8_t* which = pointer(chosen, leaf.size());
+    std::vector<std::int64_t> sums(2 * leaves);
+    {
+        nb::gil_scoped_release release;
+        Breath breath;
+        for (std::size_t i = 0; i < leaf.size(); ++i) {
+            if (which && !which[i]) continue;
+            require_below("leaf", leaf.data()[i], leaves);
+            sums[leaf.data()[i]] += static_cast<std::int64_t>(std::nearbyint(slope.data()[i] * per_slope));
+            sums[leaves + leaf.data()[i]] += static_cast<std::int64_t>(std::nearbyint(bend.data()[i] * per_bend));
+            breath.after(2);
+        }
+    }
+    return array(std::move(sums));
+}
+
+template <class Number>
+void add_leaf_values(Numbers<double> scores, In<Number> leaf, In<double> values) {
+    require_length("scores", scores.size(), leaf.size());
+    nb::gil_scoped_release release;
+    for (std::size_t i = 0; i < leaf.size(); ++i) {
+        require_below("leaf", leaf.data()[i], values.size());
+        scores.data()[i] += values.data()[leaf.data()[i]];
+    }
+}
+
+Out<double> leaf_outputs(In<double> slope, In<double> curvature, In<std::int64_t> documents, InMatrix<double> within, double l1, double l2, double max_step,
+                         double smoothing) {
+    const std::size_t leaves = slope.size();
+    require(curvature.size() == leaves && documents.size() == leaves && within.shape(0) == leaves && within.shape(1) == 3,
+            "the leaves' arrays differ in length");
+    SplitRules rules;
+    rules.l1 = l1, rules.l2 = l2, rules.max_step = max_step, rules.smoothing = smoothing;
+    auto outputs = empty<double>(leaves);
+    for (std::size_t leaf = 0; leaf < leaves; ++leaf) {
+        const double* own = within.data() + 3 * leaf;
+        outputs.data()[leaf] = output_of(slope(leaf), curvature(leaf), static_cast<double>(documents(leaf)), {own[0], own[1], own[2]}, rules).value;
+    }
+    return outputs;
+}
+
+Out<std::int64_t> sample_of(InMatrix<float> x, std::uint64_t limit, int threads) {
+    std::vector<std::int64_t> rows;
+    {
+        nb::gil_scoped_release release;
+        rows = sampled_rows(viewed(x), limit, threads);
+    }
+    return array(std::move(rows));
+}
+
+}  // namespace
+
+void bind_forest(nb::module_& m) {
+    m.def("sampled_rows", &sample_of, "x"_a, "limit"_a, "threads"_a);
+    nb::class_<BinLayout>(m, "BinLayout")
+        .def_static(
+            "of_sample",
+            [](InMatrix<float> sample, std::size_t bins, In<std::uint8_t> kinds, int threads) {
+                return std::const_pointer_cast<BinLayout>(layout_of_sample(sample, bins, kinds, threads));
+            },
+            "sample"_a, "bins"_a, "kinds"_a, "threads"_a)
+        .def_static(
+            "of_cuts",
+            [](In<std::int64_t> start, In<double> cuts, In<std::uint8_t> kinds) {
+                return std::const_pointer_cast<BinLayout>(layout_of_cuts(start, cuts, kinds));
+            },
+            "start"_a, "cuts"_a, "kinds"_a)
+        .def_prop_ro("start", &starts_of, nb::rv_policy::move)
+        .def_prop_ro("cuts", &cuts_of, nb::rv_policy::move)
+        .def_prop_ro("kinds", &kinds_of, nb::rv_policy::move)
+        .def_prop_ro("cells", [](const BinLayout& self) { return self.cells; });
+    nb::class_<BinnedRows>(m, "BinnedRows")
+        .def(
+            "__init__",
+            [](BinnedRows* self, std::shared_ptr<BinLayout> layout, InMatrix<float> x, int threads) { make_binned(self, std::move(layout), x, threads); },
+            "layout"_a, "x"_a, "threads"_a)
+        .def("__len__", &BinnedRows::rows)
+        .def("walk", &walk_rows<std::uint8_t>, "tree"_a, "numbers"_a.noconvert(), "threads"_a)
+        .def("walk", &walk_rows<std::uint16_t>, "tree"_a, "numbers"_a.noconvert(), "threads"_a)
+        .def("walk", &walk_rows<std::uint32_t>, "tree"_a, "numbers"_a.noconvert(), "threads"_a);
+    nb::class_<HistogramPool>(m, "HistogramPool")
+        .def("__init__", [](HistogramPool* self, const BinLayout& layout) { new (self) HistogramPool(layout.cells); }, "layout"_a);
+    nb::class_<NodeRows>(m, "NodeRows")
+        .def(
+            "__init__", [](NodeRows* self, std::shared_ptr<BinnedRows> binned) { make_node_rows(self, std::move(binned)); }, "binned"_a)
+        .def("begin", &begin, "chosen"_a.none(), "slope"_a, "bend"_a, "per_slope"_a, "per_bend"_a, "threads"_a)
+        .def("grow", &grow_here, "growth"_a, "threads"_a)
+        .def("answer", &answer, "asked"_a, "allowed"_a, "documents"_a, "threads"_a)
+        .def("number", &number_rows<std::uint8_t>, "tree"_a, "chosen"_a.none(), "numbers"_a.noconvert(), "threads"_a)
+        .def("number", &number_rows<std::uint16_t>, "tree"_a, "chosen"_a.none(), "numbers"_a.noconvert(), "threads"_a)
+        .def("number", &number_rows<std::uint32_t>, "tree"_a, "chosen"_a.none(), "numbers"_a.noconvert(), "threads"_a);
+    nb::class_<GrownTree>(m, "GrownTree")
+        .def(
+            "__init__",
+            [](GrownTree* self, std::shared_ptr<BinLayout> layout, In<std::int32_t> feature, In<std::uint32_t> bin, In<std::uint8_t> missing_left,
+               In<std::int32_t> left, In<std::int32_t> right, In<std::int64_t> category_start,
+               In<std::uint64_t> categories) { make_tree(self, std::move(layout), feature, bin, missing_left, left, right, category_start, categories); },
+            "layout"_a, "feature"_a, "bin"_a, "missing_left"_a, "left"_a, "right"_a, "category_start"_a, "categories"_a)
+        .def_prop_ro(
+            "feature", [](const GrownTree& self) { return copy_of(self.feature); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "bin", [](const GrownTree& self) { return copy_of(self.bin); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "missing_left", [](const GrownTree& self) { return copy_of(self.missing_left); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "left", [](const GrownTree& self) { return copy_of(self.left); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "right", [](const GrownTree& self) { return copy_of(self.right); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "gain", [](const GrownTree& self) { return copy_of(self.gain); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "documents", [](const GrownTree& self) { return copy_of(self.documents); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "leaf_of_node", [](const GrownTree& self) { return copy_of(self.leaf_of_node); }, nb::rv_policy::move)
+        .def_prop_ro("category_start", &category_starts, nb::rv_policy::move)
+        .def_prop_ro("categories", &category_words, nb::rv_policy::move)
+        .def_prop_ro("restrictions", &restrictions, nb::rv_policy::move);
+    nb::class_<Growth>(m, "Growth")
+        .def(
+            "__init__",
+            [](Growth* self, std::shared_ptr<BinLayout> layout, std::shared_ptr<HistogramPool> pool, In<std::uint8_t> allowed, std::uint64_t documents,
+               double unit_slope, double unit_bend, std::uint64_t key, std::int32_t leaves, std::int32_t depth, std::int64_t min_documents,
+               double min_curvature, double l1, double l2, double min_gain, double max_step, double smoothing, double noise, bool extra,
+               std::int32_t features_per_node, bool symmetric, std::int64_t min_group, In<std::int8_t> monotone,
+               const std::vector<std::vector<std::int32_t>>& groups) {
+                make_growth(self, std::move(layout), std::move(pool), allowed, documents, unit_slope, unit_bend, key, leaves, depth, min_documents,
+                            min_curvature, l1, l2, min_gain, max_step, smoothing, noise, extra, features_per_node, symmetric, min_group, monotone, groups);
+            },
+            "layout"_a, "pool"_a, "allowed"_a, "documents"_a, "unit_slope"_a, "unit_bend"_a, "key"_a, "leaves"_a, "depth"_a, "min_documents"_a,
+            "min_curvature"_a, "l1"_a, "l2"_a, "min_gain"_a, "max_step"_a, "smoothing"_a, "noise"_a, "extra"_a, "features_per_node"_a, "symmetric"_a,
+            "min_group"_a, "monotone"_a, "groups"_a)
+        .def(
+            "asks", [](Growth& self, bool ahead) { return as_values(self.ask(ahead)); }, "ahead"_a)
+        .def("take", &take_words, "words"_a, "threads"_a)
+        .def("tree", &Growth::tree);
+    m.def("leaf_sums", &leaf_sums<std::uint8_t>, "leaf"_a.noconvert(), "chosen"_a.none(), "slope"_a, "bend"_a, "per_slope"_a, "per_bend"_a, "leaves"_a);
+    m.def("leaf_sums", &leaf_sums<std::uint16_t>, "leaf"_a.noconvert(), "chosen"_a.none(), "slope"_a, "bend"_a, "per_slope"_a, "per_bend"_a, "leaves"_a);
+    m.def("leaf_sums", &leaf_sums<std::uint32_t>, "leaf"_a.noconvert(), "chosen"_a.none(), "slope"_a, "bend"_a, "per_slope"_a, "per_bend"_a, "leaves"_a);
+    m.def("add_leaf_values", &add_leaf_values<std::uint8_t>, "scores"_a.noconvert(), "leaf"_a.noconvert(), "values"_a);
+    m.def("add_leaf_values", &add_leaf_values<std::uint16_t>, "scores"_a.noconvert(), "leaf"_a.noconvert(), "values"_a);
+    m.def("add_leaf_values", &add_leaf_values<std::uint32_t>, "scores"_a.noconvert(), "leaf"_a.noconvert(), "values"_a);
+    m.def("leaf_outputs", &leaf_outputs, "slope"_a, "curvature"_a, "documents"_a, "within"_a, "l1"_a, "l2"_a, "max_step"_a, "smoothing"_a);
+}
+
+}  // namespace exactrank

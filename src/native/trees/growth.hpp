@@ -1,0 +1,469 @@
+// How a tree grows: which nodes are split, in which order.
+//
+// Growth is best-first: of all leaves the one whose best split gains most is split next. A `Growth` decides, and never sees a document. It asks
+// for `Expansion`s: to split the documents of a node, and for the histogram of the smaller child; the larger one's is the difference to the
+// parent's, which is exact. Whoever holds documents answers, and sums of the answers of several holders are answers too. So one tree grows in
+// memory, from files, on a cluster or on a GPU.
+//
+// Where a round of questions is dear, `ahead` asks for all nodes at once that would be split if nothing better came up. The tree is the same:
+// splits are committed in the order of their gains, from what is known, and what was expanded in vain is forgotten.
+//
+// A symmetric tree has one split per level: the one whose gains, summed over the leaves that it can split, are largest.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "node_rows.hpp"
+#include "split.hpp"
+
+namespace exactrank {
+
+struct GrowthRules {
+    SplitRules split;
+    std::int32_t leaves = 31, depth = 0;  // a depth of 0 is no limit
+    std::int32_t features_per_node = 0;   // 0: all
+    bool is_symmetric = false;
+    std::vector<std::int8_t> monotone;              // of each feature
+    std::vector<std::vector<std::uint8_t>> groups;  // of features that may meet on a path; none: all may
+};
+
+// A tree as arrays: node 0 is the root, a child below 0 is ~leaf.
+struct GrownTree {
+    std::vector<std::int32_t> feature, left, right;
+    std::vector<std::uint32_t> bin;
+    std::vector<std::uint8_t> missing_left;
+    std::vector<double> gain;
+    std::vector<std::vector<std::uint64_t>> categories;
+    std::vector<std::int64_t> documents;     // of each leaf
+    std::vector<Restriction> restrictions;   // of each leaf's output
+    std::vector<std::int32_t> leaf_of_node;  // of each node that was asked for, in their numbering; of a split one that of any leaf below
+};
+
+// Histograms that were used and can be used again, by one tree after the other.
+class HistogramPool {
+public:
+    explicit HistogramPool(std::size_t cells) : cells_(cells) {}
+    HistogramPool(const HistogramPool&) = delete;
+    HistogramPool& operator=(const HistogramPool&) = delete;
+    std::size_t cells() const { return cells_; }
+    std::unique_ptr<Histogram> take() {
+        if (free_.empty()) {
+            auto histogram = std::make_unique<Histogram>(cells_);
+            std::fill_n(histogram->words(), 2 * cells_, 0);
+            return histogram;
+        }
+        auto histogram = std::move(free_.back());
+        free_.pop_back();
+        return histogram;
+    }
+    void give_back(std::unique_ptr<Histogram> histogram) { free_.push_back(std::move(histogram)); }
+
+private:
+    std::size_t cells_;
+    std::vector<std::unique_ptr<Histogram>> free_;
+};
+
+struct Expansion {
+    std::int32_t node = -1, left = -1, right = -1;  // node -1: nothing is split, the root alone is asked for
+    Split split;
+    std::vector<std::int32_t> wanted;  // whose histograms are asked for
+};
+
+class Growth {
+public:
+    Growth(std::shared_ptr<const BinLayout> layout, FeatureChoice choice, GrowthRules rules, Units units, Widths widths, std::uint64_t key,
+           std::shared_ptr<HistogramPool> pool)
+        : layout_(std::move(layout)), pool_(std::move(pool)), choice_(std::move(choice)), rules_(std::move(rules)), units_(units), widths_(widths) {
+        Node root;
+        root.facts.key = key;
+        root.groups.assign(rules_.groups.size(), 1);
+        nodes_.push_back(std::move(root));
+        keeps_histograms_ = rules_.is_symmetric || layout_->cells * 16 * static_cast<std::size_t>(rules_.leaves) <= most_bytes;
+    }
+
+    ~Growth() {
+        for (Node& node : nodes_) release(node);
+    }
+    Growth(const Growth&) = delete;
+    Growth& operator=(const Growth&) = delete;
+
+    const FeatureChoice& choice() const { return choice_; }
+    const Widths& widths() const { return widths_; }
+    const BinLayout& layout() const { return *layout_; }
+
+    // What to do next; nothing when the tree is complete.
+    const std::vector<Expansion>& ask(bool ahead) {
+        pending_.clear();
+        if (choice_.features.empty()) return pending_;
+        if (!nodes_[0].is_known)
+            pending_.push_back({-1, -1, -1, {}, {0}});
+        else
+            pending_ = rules_.is_symmetric ? level() : frontier(ahead);
+        return pending_;
+    }
+    const std::vector<Expansion>& pending() const { return pending_; }
+
+    // Room for the histogram of a node that is asked for.
+    HistogramView room(std::int32_t node) {
+        nodes_[node].histogram = pool_->take();
+        return nodes_[node].histogram->view();
+    }
+
+    // Takes the histograms that were asked for, which are in their rooms now, and finds the best splits.
+    void take(Team& team) {
+        for (const Expansion& expansion : pending_) {
+            if (expansion.node < 0) {
+                know_root();
+                search(team, 0);
+                continue;
+            }
+            finish_siblings(team, expansion);
+            for (const std::int32_t child : {expansion.left, expansion.right})
+                if (nodes_[child].histogram) search(team, child);
+        }
+    }
+
+    // The tree so far, or all of it.
+    GrownTree tree() const {
+        GrownTree tree;
+        tree.leaf_of_node.assign(nodes_.size(), 0);
+        for (const std::int32_t node : committed_) {
+            const Split& split = nodes_[node].split;
+            tree.feature.push_back(split.feature), tree.bin.push_back(split.bin), tree.missing_left.push_back(split.missing_left);
+            tree.gain.push_back(split.gain), tree.categories.push_back(split.categories);
+            auto number = [&](std::int32_t child) { return nodes_[child].place >= 0 ? nodes_[child].place : ~nodes_[child].leaf; };
+            tree.left.push_back(number(nodes_[node].left)), tree.right.push_back(number(nodes_[node].right));
+        }
+        const std::size_t leaves = committed_.size() + 1;
+        tree.documents.resize(leaves), tree.restrictions.resize(leaves);
+        for (std::size_t node = 0; node < nodes_.size(); ++node) {
+            std::int32_t at = static_cast<std::int32_t>(node);
+            while (nodes_[at].leaf < 0) at = nodes_[at].parent;  // one that was expanded in vain belongs to the leaf above it
+            tree.leaf_of_node[node] = nodes_[at].leaf;
+            if (at != static_cast<std::int32_t>(node) || nodes_[node].place >= 0) continue;
+            tree.documents[nodes_[node].leaf] = nodes_[node].facts.sums.count(widths_);
+            tree.restrictions[nodes_[node].leaf] = nodes_[node].facts.within;
+        }
+        return tree;
+    }
+
+private:
+    static constexpr std::size_t most_bytes = std::size_t{1} << 30;
+
+    struct Node {
+        NodeFacts facts;
+        std::int32_t parent = -1, left = -1, right = -1, depth = 0;
+        std::int32_t place = -1;  // among the splits of the tree, once it is one
+        std::int32_t leaf = -1;   // its number while or where it is a leaf of the tree
+        std::unique_ptr<Histogram> histogram;
+        bool is_known = false, is_expanded = false;
+        Split split;
+        std::vector<std::uint8_t> groups;  // those that all features on the path belong to
+    };
+
+    bool may_split(const Node& node) const {
+        return (rules_.depth == 0 || node.depth < rules_.depth) && node.facts.sums.count(widths_) >= 2 * rules_.split.min_documents;
+    }
+
+    void know_root() {
+        Node& root = nodes_[0];
+        const BinLayout::Feature& feature = layout_->features[choice_.features.front()];
+        const HistogramView view = root.histogram->view();
+        for (std::uint32_t b = 0; b < feature.bins; ++b) root.facts.sums = root.facts.sums + view.at(feature.cell + b);
+        root.is_known = true, root.leaf = 0;
+        settle(root.facts);
+    }
+
+    // The output of a node as a leaf, which its own children's splits are compared with.
+    void settle(NodeFacts& facts) const {
+        const Output output = output_of(facts.sums, facts.within, rules_.split, units_, widths_);
+        facts.output = output.value, facts.contribution = output.contribution;
+    }
+
+    // The larger child's histogram is what is left of the parent's.
+    void finish_siblings(Team& team, const Expansion& expansion) {
+        Node& parent = nodes_[expansion.node];
+        if (expansion.wanted.size() == 1 && parent.histogram) {
+            const std::int32_t small = expansion.wanted[0], large = small == expansion.left ? expansion.right : expansion.left;
+            std::uint64_t* from = parent.histogram->words();
+            const std::uint64_t* what = nodes_[small].histogram->words();
+            const std::size_t words = 2 * layout_->cells, piece = 1 << 14;
+            team.for_each((words + piece - 1) / piece,
+                          [&](std::size_t p) { subtract(from + p * piece, what + p * piece, std::min(piece, words - p * piece)); });
+            nodes_[large].histogram = std::move(parent.histogram);
+        }
+        release(parent);
+    }
+
+    bool is_allowed(const Node& node, std::uint32_t f, std::uint64_t most_drawn) const {
+        if (!rules_.groups.empty()) {
+            bool meets = false;
+            for (std::size_t g = 0; g < rules_.groups.size() && !meets; ++g) meets = node.groups[g] && rules_.groups[g][f];
+            if (!meets) return false;
+        }
+        return draw(node.facts.key ^ 0x6665617475726573, f) <= most_drawn;
+    }
+
+    // What the features that are drawn for a node are drawn below.
+    std::uint64_t drawn_below(const Node& node) const {
+        const auto wanted = static_cast<std::size_t>(rules_.features_per_node);
+        if (wanted == 0 || wanted >= choice_.features.size()) return ~std::uint64_t{0};
+        std::vector<std::uint64_t> draws;
+        for (const std::uint32_t f : choice_.features) draws.push_back(draw(node.facts.key ^ 0x6665617475726573, f));
+        std::nth_element(draws.begin(), draws.begin() + (wanted - 1), draws.end());
+        return draws[wanted - 1];
+    }
+
+    int monotone(std::uint32_t f) const { return rules_.monotone.empty() ? 0 : rules_.monotone[f]; }
+
+    // The best split of a node whose histogram is there. A symmetric tree asks for those of a level instead.
+    void search(Team& team, std::int32_t number) {
+        Node& node = nodes_[number];
+        if (rules_.is_symmetric) return;
+        if (!may_split(node)) return release(node);
+        const HistogramView view = node.histogram->view();
+        const std::uint64_t most_drawn = drawn_below(node);
+        const std::size_t count = choice_.features.size(), tasks = count < 16 ? 1 : std::min<std::size_t>(count / 8, 4 * team.threads()),
+                          length = (count + tasks - 1) / tasks;
+        std::vector<Split> best(tasks);
+        team.for_each(tasks, [&](std::size_t t) {
+            SplitSearch searcher(*layout_, rules_.split, units_, widths_);
+            for (std::size_t k = t * length; k < std::min(count, (t + 1) * length); ++k) {
+                const std::uint32_t f = choice_.features[k];
+                if (!is_allowed(node, f, most_drawn)) continue;
+                Split split = searcher.best(f, monotone(f), view, node.facts);
+                if (split.gain > rules_.split.min_gain && split.score > best[t].score) best[t] = std::move(split);
+            }
+        });
+        for (Split& split : best)
+            if (split.score > node.split.score) node.split = std::move(split);
+        if (node.split.feature < 0 || !keeps_histograms_) release(node);
+    }
+
+    void release(Node& node) {
+        if (node.histogram) pool_->give_back(std::move(node.histogram));
+    }
+
+    // The leaves of the tree in the order in which they would be split, until `most` of them are; `visit` says whether the children of one are known.
+    std::vector<Expansion> frontier(bool ahead) {
+        auto later = [&](std::int32_t a, std::int32_t b) {
+            const Node &x = nodes_[a], &y = nodes_[b];
+            return x.split.gain < y.split.gain || (x.split.gain == y.split.gain && x.leaf > y.leaf);
+        };
+        if (heap_.empty() && committed_.empty() && nodes_[0].split.feature >= 0) heap_.push_back(0);
+        while (static_cast<std::int32_t>(committed_.size()) + 1 < rules_.leaves && !heap_.empty()) {
+            if (!nodes_[heap_.front()].is_expanded) return expansions(ahead);
+            std::pop_heap(heap_.begin(), heap_.end(), later);
+            const std::int32_t node = heap_.back();
+            heap_.pop_back();
+            commit(node);
+            for (const std::int32_t child : {nodes_[node].left, nodes_[node].right})
+                if (nodes_[child].split.feature >= 0) heap_.push_back(child), std::push_heap(heap_.begin(), heap_.end(), later);
+        }
+        return {};
+    }
+
+    void commit(std::int32_t number) {
+        Node& node = nodes_[number];
+        node.place = static_cast<std::int32_t>(committed_.size());
+        committed_.push_back(number);
+        nodes_[node.left].leaf = node.leaf, nodes_[node.right].leaf = static_cast<std::int32_t>(committed_.size());
+    }
+
+    // The nodes that would be split if nothing better came up; without `ahead` the first of them.
+    std::vector<Expansion> expansions(bool ahead) {
+        std::size_t left = static_cast<std::size_t>(rules_.leaves) - committed_.size() - 1;
+        const bool is_last = left == 1;
+        std::vector<std::int32_t> chosen;
+        if (ahead) {
+            auto lower = [&](std::int32_t a, std::int32_t b) { return nodes_[a].split.gain < nodes_[b].split.gain; };
+            std::vector<std::int32_t> open(heap_);
+            std::make_heap(open.begin(), open.end(), lower);
+            for (; left > 0 && !open.empty(); --left) {
+                std::pop_heap(open.begin(), open.end(), lower);
+                const std::int32_t node = open.back();
+                open.pop_back();
+                if (!nodes_[node].is_expanded) {
+                    chosen.push_back(node);
+                    continue;
+                }
+                for (const std::int32_t child : {nodes_[node].left, nodes_[node].right})
+                    if (nodes_[child].split.feature >= 0) open.push_back(child), std::push_heap(open.begin(), open.end(), lower);
+            }
+            std::sort(chosen.begin(), chosen.end());
+        } else {
+            chosen.push_back(heap_.front());
+        }
+        std::vector<Expansion> asked;
+        for (const std::int32_t node : chosen) asked.push_back(expand(node, is_last));
+        return asked;
+    }
+
+    // Makes the children of a node; `is_last`: they will not be split.
+    Expansion expand(std::int32_t number, bool is_last) {
+        const auto left = static_cast<std::int32_t>(nodes_.size()), right = left + 1;
+        nodes_.resize(nodes_.size() + 2);
+        Node& node = nodes_[number];
+        Expansion expansion{number, left, right, node.split, {}};
+        const ForceSums sums[2] = {node.split.left, node.facts.sums - node.split.left};
+        Restriction within[2] = {node.facts.of_children(), node.facts.of_children()};
+        if (const int direction = monotone(static_cast<std::uint32_t>(node.split.feature)); direction != 0) {
+            double middle = 0;
+            for (int side = 0; side < 2; ++side) middle += output_of(sums[side], within[side], rules_.split, units_, widths_).value / 2;
+            within[direction > 0 ? 0 : 1].high = middle, within[direction > 0 ? 1 : 0].low = middle;
+        }
+        for (int side = 0; side < 2; ++side) {
+            Node& child = nodes_[left + side];
+            child.parent = number, child.depth = node.depth + 1, child.is_known = true;
+            child.facts = {sums[side], within[side], 0, 0, draw(node.facts.key, 0x6368696c64 + side)};
+            settle(child.facts);
+            child.groups = node.groups;
+            for (std::size_t g = 0; g < child.groups.size(); ++g) child.groups[g] &= rules_.groups[g][node.split.feature];
+        }
+        node.left = left, node.right = right, node.is_expanded = true;
+        const bool leads_on[2] = {!is_last && may_split(nodes_[left]), !is_last && may_split(nodes_[right])};
+        const int small = sums[0].count(widths_) <= sums[1].count(widths_) ? 0 : 1;
+        if (node.histogram && (leads_on[0] || leads_on[1]))
+            expansion.wanted = {left + small};
+        else
+            for (int side = 0; side < 2; ++side)
+                if (leads_on[side]) expansion.wanted.push_back(left + side);
+        return expansion;
+    }
+
+    // The split of the next level, at all leaves that it can split.
+    std::vector<Expansion> level() {
+        if (committed_.empty() && level_.empty()) level_ = {0};
+        std::vector<std::int32_t> open;
+        for (const std::int32_t node : level_)
+            if (may_split(nodes_[node]) && nodes_[node].histogram) open.push_back(node);
+        const std::size_t left = static_cast<std::size_t>(rules_.leaves) - committed_.size() - 1;
+        Split split = open.empty() || left == 0 ? Split{} : best_of_level(open);
+        if (split.feature < 0) return {};
+        std::vector<Expansion> asked;
+        std::vector<std::int32_t> next;
+        for (const std::int32_t node : level_) {
+            const bool is_open = std::find(open.begin(), open.end(), node) != open.end();
+            if (!is_open || asked.size() == left || !splits_at(node, split)) {
+                next.push_back(node);
+                continue;
+            }
+            asked.push_back(expand(node, false));
+            commit(node);
+            next.push_back(nodes_[node].left), next.push_back(nodes_[node].right);
+        }
+        level_ = next;
+        return asked;
+    }
+
+    // Gives `node` the split of its level with its own sums, unless a child would be too small.
+    bool splits_at(std::int32_t number, const Split& split) {
+        Node& node = nodes_[number];
+        const SplitSearch searcher(*layout_, rules_.split, units_, widths_);
+        const ForceSums left = searcher.left_sums(split, node.histogram->view());
+        if (!searcher.is_sound(left, node.facts)) return false;
+        node.split = split, node.split.left = left;
+        const Restriction within = node.facts.of_children();
+        const Output sides[2] = {output_of(left, within, rules_.split, units_, widths_),
+                                 output_of(node.facts.sums - left, within, rules_.split, units_, widths_)};
+        node.split.gain = sides[0].contribution + sides[1].contribution - node.facts.contribution;
+        const int direction = monotone(static_cast<std::uint32_t>(split.feature));
+        return direction == 0 || direction * (sides[1].value - sides[0].value) >= 0;
+    }
+
+    Split best_of_level(const std::vector<std::int32_t>& open) {
+        Split best;
+        SplitSearch searcher(*layout_, rules_.split, units_, widths_);
+        const Node& root = nodes_[0];
+        const std::uint64_t level_key = draw(root.facts.key, committed_.size());
+        for (const std::uint32_t f : choice_.features) {
+            const BinLayout::Feature& feature = layout_->features[f];
+            if (feature.kind == BinLayout::category || !is_allowed(nodes_[open.front()], f, ~std::uint64_t{0})) continue;
+            SplitSearch::LevelGains gains;
+            bool has_missing = false;
+            for (const std::int32_t number : open) {
+                const Node& node = nodes_[number];
+                const HistogramView view = node.histogram->view();
+                searcher.add_gains(f, monotone(f), view, node.facts, gains);
+                has_missing |= feature.kind == BinLayout::number_or_missing && view.at(feature.cell + feature.known()).rest != 0;
+            }
+            const double factor = rules_.split.noise > 0 ? std::max(0.0, 1 + rules_.split.noise * draw_normal(level_key, f)) : 1.0;
+            for (std::uint32_t b = 0; b < gains.right.size(); ++b)
+                for (const bool is_left : {false, true}) {
+                    const double gain = (is_left ? gains.left : gains.right)[b];
+                    if (!(gain > rules_.split.min_gain) || !(gain * factor > best.score)) continue;
+                    best.gain = gain, best.score = gain * factor, best.feature = static_cast<std::int32_t>(f), best.bin = b, best.missing_left = is_left;
+                    if (!has_missing) best.missing_left = false;
+                }
+        }
+        return best;
+    }
+
+    std::shared_ptr<const BinLayout> layout_;
+    std::shared_ptr<HistogramPool> pool_;
+    FeatureChoice choice_;
+    GrowthRules rules_;
+    Units units_;
+    Widths widths_;
+    bool keeps_histograms_ = true;
+    std::vector<Node> nodes_;
+    std::vector<std::int32_t> heap_, committed_, level_;
+    std::vector<Expansion> pending_;
+};
+
+// The leaf of each row that is not `chosen`, or of each where that is null.
+template <class Number>
+void walk(const BinnedRows& binned, const GrownTree& tree, const std::uint8_t* chosen, Number* numbers, int threads) {
+    const BinLayout& layout = binned.layout();
+    struct Step {
+        const std::uint8_t* bytes;
+        const std::uint16_t* words;
+        std::vector<std::uint8_t> goes_left;
+        std::int32_t left, right;
+    };
+    std::vector<Step> steps(tree.feature.size());
+    for (std::size_t node = 0; node < steps.size(); ++node) {
+        const BinLayout::Feature& feature = layout.features[tree.feature[node]];
+        const Split split{0, 0, tree.feature[node], tree.bin[node], tree.missing_left[node] != 0, tree.categories[node], {}};
+        Step& step = steps[node] = {nullptr, nullptr, std::vector<std::uint8_t>(feature.bins), tree.left[node], tree.right[node]};
+        for (std::uint32_t b = 0; b < feature.bins; ++b) step.goes_left[b] = SplitSearch::goes_left(feature, split, b);
+        if (feature.tile < 0)
+            step.words = binned.column(feature.slot);
+        else
+            step.bytes = binned.tile(feature.tile) + feature.slot;
+    }
+    for_each_block(binned.rows(), 16384, threads, [&](std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; ++i) {
+            if (chosen && chosen[i]) continue;
+            std::int32_t node = steps.empty() ? ~0 : 0;
+            while (node >= 0) {
+                const Step& step = steps[node];
+                const std::uint32_t bin = step.bytes ? step.bytes[i * BinLayout::per_tile] : step.words[i];
+                node = step.goes_left[bin] ? step.left : step.right;
+            }
+            numbers[i] = static_cast<Number>(~node);
+        }
+    });
+}
+
+// Grows the whole tree on documents that lie in one place.
+inline void grow(Growth& growth, NodeRows& rows, int threads) {
+    Team::run(threads, [&](Team& team) {
+        HistogramBuilder builder(rows.binned(), growth.choice(), growth.widths());
+        while (!growth.ask(false).empty()) {
+            for (const Expansion& expansion : growth.pending()) {
+                if (expansion.node >= 0) rows.split(team, expansion.node, expansion.split, expansion.left, expansion.right);
+                for (const std::int32_t node : expansion.wanted) builder.build(team, rows.of(node), growth.room(node));
+            }
+            growth.take(team);
+        }
+    });
+}
+
+}  // namespace exactrank
