@@ -27,7 +27,7 @@ from exactrank.data.ranking_data import checksum
 from exactrank.scorers import KINDS, missing as policies
 from exactrank.scorers.deep import Net
 from exactrank.scorers.missing import fill_values, filled
-from exactrank.scorers.plain_tree import PlainTree, text_of
+from exactrank.scorers.plain_tree import PlainTree, table_of
 from exactrank.scorers.sum import Sum
 from exactrank.scorers.thresholds import Thresholds
 
@@ -130,8 +130,8 @@ OVERFLOWING = {
     "linear": (xr.Linear(np.array([1e300, -1e300])), "weights or features"),
     "network": (xr.Network(np.ones((2, 2)), np.zeros(2), np.full(2, 1e308), np.zeros(2), np.ones(2)), "weights or features"),
     "thresholds": (xr.Thresholds(([1.0], [1.0]), ([1e308], [1e308])), "weights or features"),
-    "trees": (xr.TreeEnsemble(text_of([TREE, TREE], 2)), "the trees"),
-    "sum": (Sum((xr.Linear(np.full(2, 1e270)), xr.TreeEnsemble(text_of([TREE], 2))), np.array([1.0, -1e9])), "the weights"),
+    "trees": (xr.TreeEnsemble(table_of([TREE, TREE], 2)), "the trees"),
+    "sum": (Sum((xr.Linear(np.full(2, 1e270)), xr.TreeEnsemble(table_of([TREE], 2))), np.array([1.0, -1e9])), "the weights"),
     "deep": (xr.Deep((Net(FLAT, 1e308, "none"),)), "weights or features"),
 }
 
@@ -295,7 +295,7 @@ def every_kind():
     """A scorer of each kind, of three features; some keep their rows as differences from an offset."""
     X = random_matrix(60, 3)
     booster = lgb.train({"verbose": -1, "min_data_in_leaf": 2, "num_threads": 1}, lgb.Dataset(X, X.sum(axis=1)), 3)
-    linear, trees = xr.Linear(np.array([1.0, -2.0, 0.5])), xr.TreeEnsemble(booster.model_to_string())
+    linear, trees = xr.Linear(np.array([1.0, -2.0, 0.5])), xr.TreeEnsemble.of_lightgbm(booster.model_to_string())
     ones, offset = np.ones(3), np.array([0.0, 1.7e9, 0.1])
     network = xr.Network(np.ones((2, 3)), np.zeros(2), np.ones(2), np.zeros(3), ones)
     steps = Thresholds((np.array([0.5]),) * 3, (np.array([1.0]),) * 3)

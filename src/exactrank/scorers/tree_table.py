@@ -99,11 +99,11 @@ class TreeTable:
     @cached_property
     def native(self) -> _core.Trees:
         """The kernels' form of the trees."""
-        return _core.Trees(*self._kernel_arrays())
+        return _core.Trees(**self._kernel_arrays())
 
     def contributions(self, rows: Matrix, threads: int) -> Floats:
         """Return the SHAP values of each row, a number per feature, and in the last column what all rows have in common."""
-        return _core.tree_contributions(*self._kernel_arrays(), cover=self.cover, x=rows, threads=threads)
+        return _core.tree_contributions(**self._kernel_arrays(), cover=self.cover, x=rows, threads=threads)
 
     def splits_by_feature(self) -> Ints:
         """Return for each feature how many splits gained by it."""
@@ -198,9 +198,9 @@ class TreeTable:
             **{name: getattr(self, name)[leaves] for name in ("leaf_value", "cover")},
         )
 
-    def _kernel_arrays(self) -> tuple[Any, ...]:
-        children = self.left, self.right, self.leaf_value
-        return self.n_features, self.start, self.feature, self.threshold, self.decision, *children, self.set_start, self.sets
+    def _kernel_arrays(self) -> dict[str, Any]:
+        names = ("start", "feature", "threshold", "decision", "left", "right", "leaf_value", "set_start", "sets")
+        return {"width": self.n_features} | {name: getattr(self, name) for name in names}
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the kernels' form, which cannot be copied and is made again."""
