@@ -173,7 +173,7 @@ def test_a_file_is_json_that_any_parser_reads(tmp_path):
     text = (tmp_path / "m.json").read_text()
     record = json.loads(text, parse_constant=lambda token: pytest.fail(f"{token} is not JSON"))
     assert record["format"] == "exactrank-model"
-    assert record["version"] == 1
+    assert record["version"] == 2
     assert record["library"] == xr.__version__
     assert record["scorer"] == {"kind": "linear", "missing": "error", "weights": {"a": 0.5, "b": -2.0}}
     assert record["params"] == {
@@ -215,7 +215,7 @@ def test_weights_trained_anywhere(tmp_path, written, names, weights, policy):
 def changed(**changes):
     record = {
         "format": "exactrank-model",
-        "version": 1,
+        "version": 2,
         "library": "0.1.0",
         "ranker": None,
         "measure": None,
@@ -247,7 +247,7 @@ def changed(**changes):
         ("7", "numbers by feature name"),
         ('{"weights": {"a": 1}, "missing": "mean"}', "needs fill"),
         (changed(format="onnx"), "'onnx'; expected 'exactrank-model'"),
-        (changed(version=2), "newer"),
+        (changed(version=3), "version is 3 but this exactrank reads 1 and 2; install a newer one"),
         (changed(version="left out"), "None but this"),
         (changed(measure=3), "'measure' is 3"),
         (changed(seed=True), "'seed' is True"),

@@ -302,5 +302,6 @@ class Forest:
         if self._start is not None and len(weights) <= self._before:
             return self._start.table.first(len(weights))
         grown_weights = weights[self._before :]
-        grown = self.table_of(0, len(grown_weights)).first(len(grown_weights)).scaled(grown_weights)
+        grown = self.table_of(0, len(grown_weights))  # without weights what LightGBM has where no split is possible
+        grown = grown if all(weight == 1 for weight in grown_weights) else grown.scaled(grown_weights)
         return grown if self._start is None else self._start.table.joined(grown)

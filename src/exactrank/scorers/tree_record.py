@@ -47,7 +47,7 @@ def _record(tree: TreeTable) -> dict[str, Any]:
         "right": tree.right.tolist(),
         "gain": _written(_shortened(tree.gain)),
         "value": tree.leaf_value.tolist(),
-        "documents": tree.cover.tolist(),
+        "documents": [int(count) if count.is_integer() else count for count in tree.cover.tolist()],
     }
     sets = [tree.sets[slice(*tree.set_start[number : number + 2])] for number in numbers]
     return record | ({"categories": [categories_in(words).tolist() for words in sets]} if sets else {})
