@@ -142,7 +142,7 @@ def _numbered(threshold: list[float], categorical: list[bool], categories: objec
 
 
 def _words(categories: object, t: int, most: int) -> npt.NDArray[np.uint32]:
-    """Return a set of categories as bits, in at most so many words that a short file cannot ask for much memory."""
+    """Return a set of categories as bits, in ``most`` words or fewer, so that a short file cannot ask for much memory."""
     if not isinstance(categories, list) or not all(type(value) is int and 0 <= value <= HIGHEST_CATEGORY for value in categories):
         shown = reprlib.repr(categories)
         raise DataError(f"tree {t}: categories has {shown}; expected a list of whole numbers from 0 to {HIGHEST_CATEGORY}; {AGAIN}")
