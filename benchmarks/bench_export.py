@@ -7,6 +7,7 @@ ONNX Runtime gets the export of the model in doubles, which gives the same bits,
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from bench_tree_latency import FEATURES, LEAVES, TREES, lightgbm, rows
@@ -66,9 +67,9 @@ def main() -> None:
     pin(1)
     booster = lightgbm(TREES, LEAVES)
     names = tuple(f"f{number}" for number in range(FEATURES))
-    trees = xr.TreeEnsemble(booster.model_to_string(), names)
+    trees = replace(xr.TreeEnsemble.of_lightgbm(booster.model_to_string()), feature_names=names)
     exports(trees)
-    scoring(xr.TreeEnsemble(booster.model_to_string()), booster)
+    scoring(xr.TreeEnsemble.of_lightgbm(booster.model_to_string()), booster)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def main() -> None:
     singles = weights.astype(np.float32)
     settings = {"num_leaves": 31, "verbose": -1, "num_threads": 1}
     booster = lgb.train(settings, lgb.Dataset(X, X[:, :20].sum(axis=1) + np.sin(3 * X[:, 20:40]).sum(axis=1)), 300)
-    linear, trees = xr.Linear(weights), xr.TreeEnsemble(booster.model_to_string())
+    linear, trees = xr.Linear(weights), xr.TreeEnsemble.of_lightgbm(booster.model_to_string())
     scorers = {"linear": linear, "300 trees": trees, "blend": Sum((linear, trees), np.ones(2))}
 
     def lightgbm(X: np.ndarray) -> object:

@@ -30,7 +30,7 @@ def lightgbm(trees: int, leaves: int) -> lgb.Booster:
 
 
 def ours_and_lightgbm(X: np.ndarray, booster: lgb.Booster) -> Works:
-    scorer = xr.TreeEnsemble(booster.model_to_string())
+    scorer = xr.TreeEnsemble.of_lightgbm(booster.model_to_string())
     works: Works = {
         "exactrank": lambda: scorer.score(X, threads=1),
         "LightGBM": lambda: booster.predict(X, raw_score=True, num_threads=1),

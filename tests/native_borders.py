@@ -60,6 +60,8 @@ OF_ANY_LENGTH = {
     ("smooth_measure", "worths"),
     ("approx_ndcg", "worths"),
     ("Trees.__init__", "set_start"),
+    ("tree_contributions", "set_start"),
+    ("tree_contributions", "x"),
 }
 
 #: Boundaries of queries that may be empty, so that the end may be there twice.
@@ -295,6 +297,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "column_thresholds": lambda: {"x": X, "limit": 4, "threads": 2},
     "Trees.__init__": lambda: dict(TREES),
     "Trees.scores": lambda: {"self": _core.Trees(**TREES), "x": X, "threads": 2, "lanes": 8},
+    "tree_contributions": lambda: TREES | {"cover": np.ones(len(TREES["leaf_value"])), "x": X, "threads": 2},
     "LetorParser.__init__": lambda: {
         "missing": False, "queries": True, "features": 3, "first_feature": 1, "expected_bytes": 1 << 40, "threads": 2, "exact": [2, 0],
     },

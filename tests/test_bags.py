@@ -13,7 +13,7 @@ from exactrank.rankers.training_data import deal_parts
 from exactrank.scorers.sum import mean_of
 
 from .test_rankers import judged, rows
-from .test_tree_ensemble import trained
+from .test_tree_ensemble import ensemble, trained
 
 NAMES = ("bm25", "clicks", "age", "length")
 OFFSET = np.array([0.0, 1e9, 0.0, -3e7])
@@ -36,7 +36,7 @@ def thresholds(rng):
 
 
 def trees(rng):
-    return replace(xr.TreeEnsemble(trained(int(rng.integers(50)), categorical=False, num_leaves=4).model_to_string()), feature_names=NAMES)
+    return ensemble(trained(int(rng.integers(50)), categorical=False, num_leaves=4).model_to_string(), NAMES)
 
 
 KINDS = {"linear": linear, "network": network, "thresholds": thresholds, "trees": trees}

@@ -31,6 +31,8 @@ from exactrank.export import TARGETS
 from exactrank.rankers.forest import Bins, Trees
 from exactrank.serve.documents import RequestError, read_documents
 
+from .reference.trees import booster_of
+
 KINDS = ["red", "green", "blue", "Größe", "a b", "7", "<b>"]
 TREES = pytest.mark.parametrize("kind", [xr.LambdaMART, xr.MART, xr.DirectRankTrees])
 FEATURES = ["colour", "x", "shop"]
@@ -247,7 +249,7 @@ def test_trees_learn_from_categories_and_models_encode_frames(kind, tmp_path):
     assert model.scorer.levels == data.levels
     for rows in (frame[FEATURES], frame[FEATURES[::-1]], pl.from_pandas(frame[FEATURES]), data, data.X):
         assert np.array_equal(model.predict(rows), scores)
-    assert np.array_equal(model.scorer.booster.predict(data.X, raw_score=True), scores)
+    assert np.array_equal(booster_of(model.scorer).predict(data.X, raw_score=True), scores)
 
 
 @TREES
@@ -305,7 +307,7 @@ def test_few_and_many_levels(kind, count):
     data = xr.RankingData.from_frame(frame)
     assert len(data.levels["colour"]) == frame.colour.nunique()
     scores = ranker.predict(data)
-    assert np.array_equal(ranker.model_.scorer.booster.predict(data.X, raw_score=True), scores)
+    assert np.array_equal(booster_of(ranker.model_.scorer).predict(data.X, raw_score=True), scores)
     bins = Bins(data, None, ranker._settings(data.feature_names), [0, 2])
     grown = Trees().rooted(bins)
     for _ in range(3):

@@ -29,6 +29,8 @@ from exactrank.rankers.rank import Plan
 from tests.dask_processes import ByHeartbeat, answering
 from tests.events import HANGS, wait_until
 
+from .test_tree_ensemble import same
+
 pytest.importorskip("distributed", reason="needs Dask")
 
 
@@ -147,7 +149,7 @@ def test_workers_grow_the_same_trees_for_any_cut(name: str, shards: Callable[...
     here = trained(make, shards(DATA))
     for cuts in ((900,), (500, 2100)):
         there = trained(make, shards(DATA, *cuts), engine_of(cluster))
-        assert there.scorer.text == here.scorer.text
+        assert same(there.scorer.table, here.scorer.table)
         assert there.training == here.training
 
 
@@ -187,7 +189,7 @@ def test_training_is_resumed_to_the_same_bits(
     with pytest.raises(OSError, match="the client ends here"):
         trained(make, shards(DATA), engine_of(cluster), checkpoint=keep)
     again = trained(make, shards(DATA), engine_of(cluster), resume=xr.load(path))
-    assert again.scorer.text == whole.scorer.text
+    assert same(again.scorer.table, whole.scorer.table)
     assert again.training == whole.training
 
 
@@ -195,8 +197,8 @@ def test_a_forest_that_was_finished_is_taken_up_where_it_ended(shards: Callable[
     """As by a command that was killed when it had written its model, and by one that asks for more trees."""
     few, more = (partial(xr.LambdaMART, trees=trees, threads=1) for trees in (3, 5))
     finished = trained(few, shards(DATA, 900), valid=VALID)
-    assert trained(few, shards(DATA, 900), valid=VALID, resume=finished).scorer.text == finished.scorer.text
-    assert trained(more, shards(DATA, 900), resume=finished).scorer.text == trained(more, shards(DATA)).scorer.text
+    assert same(trained(few, shards(DATA, 900), valid=VALID, resume=finished).scorer.table, finished.scorer.table)
+    assert same(trained(more, shards(DATA, 900), resume=finished).scorer.table, trained(more, shards(DATA)).scorer.table)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
@@ -215,7 +217,7 @@ def test_a_lost_worker_changes_nothing(
     finally:
         if how is signal.SIGSTOP:
             os.kill(victim, signal.SIGKILL)
-    assert there.scorer.text == whole.scorer.text
+    assert same(there.scorer.table, whole.scorer.table)
     answering(cluster, 2)
 
 

@@ -14,9 +14,9 @@ from exactrank.errors import IncompatibleError
 from exactrank.export import TARGETS
 from exactrank.export.plain import plain
 from exactrank.scorers.network import Network
-from exactrank.scorers.plain_tree import PlainTree, text_of
+from exactrank.scorers.plain_tree import PlainTree, table_of
 from exactrank.scorers.sum import sum_of
-from exactrank.scorers.tree_text import ModelText
+from tests.reference.trees import booster_of
 
 FEATURES = ("bm25", "dense", "age")
 
@@ -112,12 +112,11 @@ def test_what_stands_for_missing_values_is_a_float_as_features_are():
 
 @pytest.mark.parametrize("threshold", [1e-35, 1e-40, 0.0, -0.0, -1e-40, -1e-35])
 def test_tiny_values_are_zeros_to_trees_as_to_lightgbm(threshold):
-    model = ModelText.of(xr.LambdaMART(trees=1, leaves=2, min_documents=1, bags=0).fit(data_of(1)).model_.scorer.text)
-    tree = re.sub("(?m)^threshold=.*$", f"threshold={float(np.float32(threshold))!r}", model.trees[0])
-    scorer = xr.TreeEnsemble(replace(model, trees=(tree,)).written())
+    table = xr.LambdaMART(trees=1, leaves=2, min_documents=1, bags=0).fit(data_of(1)).model_.scorer.table
+    scorer = xr.TreeEnsemble(replace(table, threshold=np.array([float(np.float32(threshold))])))
     tiny = np.float32([1e-35, 1e-36, 1e-45, 0.0])
     rows = np.tile(np.concatenate([tiny, -tiny, np.nextafter(tiny, np.float32(1)), np.nextafter(-tiny, np.float32(-1))]), (3, 1)).T
-    np.testing.assert_array_equal(plain_scores(plain(xr.Model(scorer)), rows), scorer.booster.predict(rows, raw_score=True))
+    np.testing.assert_array_equal(plain_scores(plain(xr.Model(scorer)), rows), booster_of(scorer).predict(rows, raw_score=True))
 
 
 def test_a_split_of_what_is_missing_from_what_is_there_has_a_finite_threshold():
@@ -207,9 +206,9 @@ def test_an_unknown_target_or_setting_is_named():
 
 
 def stump(value=1.0):
-    """The text of a tree with one split of two features."""
+    """A tree with one split, of two features."""
     left, right = np.array([1, -1, -1]), np.array([2, -1, -1])
-    return text_of([PlainTree(np.zeros(3, int), np.full(3, 0.5), left, right, np.array([0.0, 1.0, value]))], 2, ("a", "b"))
+    return table_of([PlainTree(np.zeros(3, int), np.full(3, 0.5), left, right, np.array([0.0, 1.0, value]))], 2)
 
 
 LARGE = np.array([1e300, 1.0])

@@ -15,6 +15,7 @@ from exactrank.errors import IncompatibleError, SettingError
 from exactrank.export.names import check_function_name
 from exactrank.export.plain import plain
 from exactrank.scorers.network import Network
+from exactrank.scorers.plain_tree import PlainTree, table_of
 from tests.engine_rows import FEATURES, as_data, forest, models, rows_near
 from tests.test_export import plain_scores
 
@@ -153,7 +154,6 @@ def test_trees_of_a_single_leaf(target):
 
 
 def single_leaf():
-    import lightgbm as lgb
-
-    settings = {"min_data_in_leaf": 9, "verbose": -1, "objective": "regression"}
-    return lgb.train(settings, lgb.Dataset(np.arange(4.0)[:, None], label=[0, 0, 1, 1]), num_boost_round=1).model_to_string()
+    """A tree that gives every row 0.5."""
+    root = np.array([-1])
+    return table_of([PlainTree(np.zeros(1, int), np.zeros(1), root, root, np.array([0.5]))], 1)

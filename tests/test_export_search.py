@@ -21,8 +21,9 @@ from exactrank.export.nested import DEEPEST
 from exactrank.export.plain import ZERO, plain
 from exactrank.export.single import decimals, next_above, rounded_down
 from exactrank.export.solr import SLACK, without_slack
+from exactrank.scorers.lightgbm_text import read_lightgbm
+from exactrank.scorers.plain_tree import PlainTree, table_of
 from exactrank.scorers.sum import sum_of
-from exactrank.scorers.tree_edits import first_trees
 from tests.reference import engines_search as engines
 
 FEATURES = ("bm25", "clicks", "age", "dense")
@@ -301,7 +302,7 @@ def test_elasticsearch_has_what_eland_writes():
     rows[rng.random(rows.shape) < 0.1] = np.nan
     model = lgb.LGBMRegressor(n_estimators=10, num_leaves=8, objective="regression", verbose=-1).fit(rows, rows[:, 0] > rows[:, 1])
     theirs = transformers.LGBMRegressorTransformer(model, list(FEATURES)).transform().serialize_model()
-    made = xr.export(xr.TreeEnsemble(model.booster_.model_to_string(), FEATURES), "elasticsearch")
+    made = xr.export(xr.TreeEnsemble(read_lightgbm(model.booster_.model_to_string())[0], FEATURES), "elasticsearch")
     ours = json.loads(made.content)["definition"]
 
     def nodes(definition):
@@ -313,23 +314,19 @@ def test_elasticsearch_has_what_eland_writes():
     whole = lgb.LGBMRegressor(n_estimators=2, objective="regression", verbose=-1).fit(
         np.nan_to_num(rows) - 5, np.nan_to_num(rows).sum(axis=1)
     )
-    ours = json.loads(xr.export(xr.TreeEnsemble(whole.booster_.model_to_string(), FEATURES), "elasticsearch").content)["definition"]
+    ours = json.loads(xr.export(xr.TreeEnsemble(read_lightgbm(whole.booster_.model_to_string())[0], FEATURES), "elasticsearch").content)[
+        "definition"
+    ]
     splits = [node for node in nodes(ours) if "threshold" in node]
     assert [node["default_left"] for node in splits] == [node["threshold"] >= 0 for node in splits]
 
 
 def deep(levels):
-    """A chain of splits."""
-    leaves, nodes = levels + 1, " ".join
-    numbers = {
-        "num_leaves": f"{leaves}", "num_cat": "0", "split_feature": nodes(["0"] * levels), "split_gain": nodes(["1"] * levels),
-        "threshold": nodes(map(str, range(levels))), "decision_type": nodes(["2"] * levels),
-        "left_child": nodes(str(~j) for j in range(levels)), "right_child": nodes([*map(str, range(1, levels)), str(~levels)][:levels]),
-        "leaf_value": nodes(map(str, range(leaves))), "shrinkage": "1",
-    }  # fmt: skip
-    tree = "".join(f"{name}={value}\n" for name, value in numbers.items()) + "\n\n"
-    head = "version=v4 num_class=1 num_tree_per_iteration=1 max_feature_idx=0 feature_names=a feature_infos=[0:1]".replace(" ", "\n")
-    return xr.TreeEnsemble(f"tree\n{head}\ntree_sizes={len(tree) + 7}\n\nTree=0\n{tree}end of trees\n\n", ("a",))
+    """A chain of splits: a leaf follows each."""
+    splits, sides = np.arange(0, 2 * levels, 2), np.full((2, 2 * levels + 1), -1)
+    sides[:, splits] = splits + 1, splits + 2
+    numbers, value = np.arange(2 * levels + 1) // 2, np.arange(2 * levels + 1.0) // 2
+    return xr.TreeEnsemble(table_of([PlainTree(np.zeros_like(numbers), numbers.astype(float), *sides, value)], 1), ("a",))
 
 
 @pytest.mark.parametrize("to", ["elasticsearch-ltr", "elasticsearch", "solr", "ranklib"])
@@ -347,7 +344,7 @@ def test_trees_that_are_a_leaf_are_written_and_no_trees_refused(to):
     made = xr.export(xr.TreeEnsemble.added([deep(0), deep(1)], [1.0, 1.0]), to)
     np.testing.assert_array_equal(made.target.scores(made.content, np.array([[0.0], [1.0]]), ("a",)), [0, 1])
     with pytest.raises(IncompatibleError, match="scores all documents the same"):
-        xr.export(xr.TreeEnsemble(first_trees(deep(1).text, 0), ("a",)), to)
+        xr.export(deep(1).first(0), to)
 
 
 LINEAR, STEP = xr.Linear(np.ones(4), FEATURES), xr.Thresholds.merged([(0, 0.5, 1.0)], 4, FEATURES)

@@ -101,6 +101,19 @@ def deep_file(shape, content=b""):
     return json.dumps(record | {"params": {}, "data": {}, "training": {}, "scorer": scorer}).encode()
 
 
+def tree_file(**changes):
+    """A model of a single leaf."""
+    leaf = {name: [] for name in ("feature", "threshold", "decision", "left", "right", "gain")} | {"value": [1.0], "documents": [1]}
+    scorer = {"kind": "trees", "missing": "keep", "features": 1, "trees": [leaf | {"weight": 1.0}]} | changes
+    record = {"format": "exactrank-model", "version": 2, "library": "1", "ranker": None, "measure": None, "seed": None}
+    return json.dumps(record | {"params": {}, "data": {}, "training": {}, "scorer": scorer}).encode()
+
+
+def wide_categories():
+    tree = json.loads(tree_file())["scorer"]["trees"][0]
+    return tree_file(trees=[tree | {"categories": [[16_777_215]] * 10_000}])
+
+
 FILES = {
     "xgboost.json": (lambda: xgboost_file(50_000_000), "num_feature asks for 50,000,000 features, .* bytes; leave out features"),
     "texts.json": (
@@ -113,6 +126,8 @@ FILES = {
     "trees.onnx": (lambda: doubled(14, xr.Thresholds((np.arange(40.0),), (np.ones(40),))), "the score asks for .* nodes, too many"),
     "shared.onnx": (lambda: shared_weights(4000, 20_000), "the score asks for .* numbers, too many"),
     "modes.onnx": (lambda: long_mode(100_000), "compare in another way"),
+    "width.json": (lambda: tree_file(features=2**40), "features: expected names, or a number from 1 to 1048576"),
+    "categories.json": (wide_categories, "tree 0: the categories of all trees take more than 16,777,216 words"),
     "axes.json": (lambda: deep_file([1] * 65, b"\0" * 4), "mean has 65 dimensions, expected at most 32"),
     "axis.json": (lambda: deep_file([0, 2**70]), "mean has the shape"),
 }  # fmt: skip

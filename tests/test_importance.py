@@ -17,6 +17,7 @@ import exactrank as xr
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError, MeasureError, OutputExistsError, SettingError
 from exactrank.probe.importance import importance
+from exactrank.scorers.lightgbm_text import read_lightgbm
 from tests.reference import importance as reference
 from tests.strategies import GRADES, MEASURES
 
@@ -253,7 +254,8 @@ def test_trees_of_lightgbm():
     X[:, 2] = 1.0
     data = replace(data, X=X)
     settings = {"objective": "regression", "num_leaves": 4, "min_data_in_leaf": 5, "verbosity": -1, "num_threads": 1}
-    scorer = xr.TreeEnsemble(lgb.train(settings, lgb.Dataset(X, data.y), 8).model_to_string(), NAMES)
+    table, _, _ = read_lightgbm(lgb.train(settings, lgb.Dataset(X, data.y), 8).model_to_string())
+    scorer = xr.TreeEnsemble(table, NAMES)
     ours = importance(xr.Model(scorer), data, xr.NDCG(k=5), repeats=2, seed=7)
     _, theirs = reference.drops(xr.NDCG(k=5), scorer, data, 2, 7)
     assert [(f.drop, f.error) for f in ours.per_feature] == [pytest.approx(pair, abs=1e-12) for pair in theirs]

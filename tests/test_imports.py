@@ -20,7 +20,6 @@ import exactrank as xr
 from exactrank.cli import app
 from exactrank.imports.content import Budget, Content
 from exactrank.imports.ubjson import parsed
-from exactrank.scorers.tree_text import ModelText, TreeTable
 
 xgb = pytest.importorskip("xgboost", reason="xgboost is not installed")
 #: Models and the scores that their libraries gave, of rows next to every threshold.
@@ -40,7 +39,7 @@ def drawn(seed=0, holes=True):
 
 def hard_rows(scorer, seed=0, holes=True):
     """Rows of thresholds, the floats next to them, zeros and holes, in every feature."""
-    known = TreeTable.of(ModelText.of(scorer.text)).threshold.astype(np.float32)
+    known = scorer.table.threshold.astype(np.float32)
     known = known[np.abs(known) > 1e-30]  # up to 1e-35 counts as 0
     values = np.concatenate([known, np.nextafter(known, np.float32(np.inf)), np.nextafter(known, np.float32(-np.inf)), [0.0, -1e30, 1e30]])
     return np.random.default_rng(seed).choice(np.append(values, [np.nan] * (len(values) // 8 if holes else 0)), (300, 3)).astype(np.float32)
@@ -48,7 +47,7 @@ def hard_rows(scorer, seed=0, holes=True):
 
 def rounding(scorer):
     """How far sums of all trees in single precision may be from those in double precision."""
-    table = TreeTable.of(ModelText.of(scorer.text))
+    table = scorer.table
     starts = table.start + np.arange(len(table.start))
     largest = sum(np.abs(table.leaf_value[a:b]).max() for a, b in pairwise(starts))
     return 2.0**-24 * (scorer.n_trees + 2) * largest

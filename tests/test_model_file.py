@@ -19,6 +19,7 @@ from .fuzz.mutations import changed_json
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
 GOLDEN = Path(__file__).parent / "golden"
 MODELS = sorted((GOLDEN / "models").glob("*.json"))
+OLD = sorted((GOLDEN / "models_of_version_1").glob("*.json"))
 SCHEMA = json.loads(resources.files("exactrank.scorers").joinpath("model.schema.json").read_text())
 VALID = jsonschema.Draft202012Validator(SCHEMA)
 #: What makes rankers quick.
@@ -56,6 +57,14 @@ def test_every_ranker_writes_what_the_schema_says(name):
     assert model.card().startswith("# Model card\n")
 
 
+@pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
+def test_files_of_version_1_stay_loadable_with_the_same_scores(path):
+    golden, model = record(GOLDEN / "scores.json"), xr.load(path)
+    assert record(path)["version"] == 1
+    assert model.predict(np.array(golden["X"])).tolist() == golden["scores"][path.stem]
+    assert json.loads(model.to_bytes()) == record(GOLDEN / "models" / path.name)
+
+
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_files_of_this_version_stay_loadable_with_the_same_scores(path):
     golden, model = record(GOLDEN / "scores.json"), xr.load(path)
@@ -67,7 +76,7 @@ def test_files_of_this_version_stay_loadable_with_the_same_scores(path):
 
 def test_there_is_a_golden_file_of_every_kind():
     assert {record(path)["scorer"]["kind"] for path in MODELS} == {"deep", "linear", "network", "sum", "thresholds", "trees"}
-    assert {path.stem for path in MODELS} == set(record(GOLDEN / "scores.json")["scores"])
+    assert {path.stem for path in MODELS} == {path.stem for path in OLD} == set(record(GOLDEN / "scores.json")["scores"])
 
 
 @given(st.integers(0, 10**6), st.sampled_from(MODELS))
@@ -87,7 +96,7 @@ def test_what_can_be_loaded_is_saved_by_the_schema(tmp_path_factory, seed, path)
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (("version",), 2), (("format",), "other"), (("scorer", "kind"), "forest"), (("scorer", "weights"), {}),
+        (("version",), 3), (("version",), True), (("format",), "other"), (("scorer", "kind"), "forest"), (("scorer", "weights"), {}),
         (("scorer", "weights", "bm25"), "x"), (("scorer", "missing"), "maybe"), (("training", "steps"), "many"),
         (("training", "interrupted"), 1), (("training", "value"), []), (("training", "chosen"), []), (("data", "queries"), "x"),
         (("data", "documents"), True), (("data", "checksum"), 5), (("seed",), 0.5), (("scorer", "fill"), None), (("params",), []),

@@ -113,7 +113,7 @@ def test_weights_are_those_of_the_trees(found):
     ranker = RANKERS["DirectRank"](measure="nDCG@10", leaves=3, seed=5).fit(fold.train, valid=fold.valid)
     left, weights = fold.train.y - fold.train.y.mean(), []
     for number in range(ranker.model_.scorer.n_trees):
-        output = ranker.model_.scorer.booster.predict(fold.train.X, start_iteration=number, num_iteration=1, raw_score=True)
+        output = xr.TreeEnsemble(ranker.model_.scorer.table.single(number)).score(fold.train.X)
         weights.append(output @ output / (output @ left))
         left = left - output
     (shown,) = found.panels[3].curves

@@ -27,7 +27,7 @@ from exactrank.data.ranking_data import checksum
 from exactrank.scorers import KINDS, missing as policies
 from exactrank.scorers.deep import Net
 from exactrank.scorers.missing import fill_values, filled
-from exactrank.scorers.plain_tree import PlainTree, text_of
+from exactrank.scorers.plain_tree import PlainTree, table_of
 from exactrank.scorers.sum import Sum
 from exactrank.scorers.thresholds import Thresholds
 
@@ -130,8 +130,8 @@ OVERFLOWING = {
     "linear": (xr.Linear(np.array([1e300, -1e300])), "weights or features"),
     "network": (xr.Network(np.ones((2, 2)), np.zeros(2), np.full(2, 1e308), np.zeros(2), np.ones(2)), "weights or features"),
     "thresholds": (xr.Thresholds(([1.0], [1.0]), ([1e308], [1e308])), "weights or features"),
-    "trees": (xr.TreeEnsemble(text_of([TREE, TREE], 2)), "the trees"),
-    "sum": (Sum((xr.Linear(np.full(2, 1e270)), xr.TreeEnsemble(text_of([TREE], 2))), np.array([1.0, -1e9])), "the weights"),
+    "trees": (xr.TreeEnsemble(table_of([TREE, TREE], 2)), "the trees"),
+    "sum": (Sum((xr.Linear(np.full(2, 1e270)), xr.TreeEnsemble(table_of([TREE], 2))), np.array([1.0, -1e9])), "the weights"),
     "deep": (xr.Deep((Net(FLAT, 1e308, "none"),)), "weights or features"),
 }
 
@@ -173,7 +173,7 @@ def test_a_file_is_json_that_any_parser_reads(tmp_path):
     text = (tmp_path / "m.json").read_text()
     record = json.loads(text, parse_constant=lambda token: pytest.fail(f"{token} is not JSON"))
     assert record["format"] == "exactrank-model"
-    assert record["version"] == 1
+    assert record["version"] == 2
     assert record["library"] == xr.__version__
     assert record["scorer"] == {"kind": "linear", "missing": "error", "weights": {"a": 0.5, "b": -2.0}}
     assert record["params"] == {
@@ -215,7 +215,7 @@ def test_weights_trained_anywhere(tmp_path, written, names, weights, policy):
 def changed(**changes):
     record = {
         "format": "exactrank-model",
-        "version": 1,
+        "version": 2,
         "library": "0.1.0",
         "ranker": None,
         "measure": None,
@@ -247,7 +247,7 @@ def changed(**changes):
         ("7", "numbers by feature name"),
         ('{"weights": {"a": 1}, "missing": "mean"}', "needs fill"),
         (changed(format="onnx"), "'onnx'; expected 'exactrank-model'"),
-        (changed(version=2), "newer"),
+        (changed(version=3), "version is 3 but this exactrank reads 1 and 2; install a newer one"),
         (changed(version="left out"), "None but this"),
         (changed(measure=3), "'measure' is 3"),
         (changed(seed=True), "'seed' is True"),
@@ -295,7 +295,7 @@ def every_kind():
     """A scorer of each kind, of three features; some keep their rows as differences from an offset."""
     X = random_matrix(60, 3)
     booster = lgb.train({"verbose": -1, "min_data_in_leaf": 2, "num_threads": 1}, lgb.Dataset(X, X.sum(axis=1)), 3)
-    linear, trees = xr.Linear(np.array([1.0, -2.0, 0.5])), xr.TreeEnsemble(booster.model_to_string())
+    linear, trees = xr.Linear(np.array([1.0, -2.0, 0.5])), xr.TreeEnsemble.of_lightgbm(booster.model_to_string())
     ones, offset = np.ones(3), np.array([0.0, 1.7e9, 0.1])
     network = xr.Network(np.ones((2, 3)), np.zeros(2), np.ones(2), np.zeros(3), ones)
     steps = Thresholds((np.array([0.5]),) * 3, (np.array([1.0]),) * 3)

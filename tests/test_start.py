@@ -8,9 +8,9 @@ import xgboost as xgb
 
 import exactrank as xr
 from exactrank.rankers import RANKERS
-from exactrank.scorers.tree_edits import first_trees
 
 from .test_rankers import judged, quick, rows
+from .test_tree_ensemble import same
 
 TREES = ["mart", "lambdamart", "directrank-trees"]
 PARAMETERS = ["ranknet", "lambdarank", "listnet", "listmle", "rankcosine", "approxndcg", "smoothrank", "spsarank", "coordinate-ascent"]
@@ -55,8 +55,7 @@ def test_more_trees_on_the_same_data_are_those_of_one_run(name):
     further = quick(name, trees=20 - kept).fit(judged(), valid=judged(seed=1), start=few).model_
     both = min(further.scorer.n_trees, many.scorer.n_trees)
     assert both > 1
-    ours, theirs = (first_trees(model.scorer.text, both).split("end of trees")[0] for model in (further, many))
-    assert ours == theirs
+    assert same(*(model.scorer.table.first(both) for model in (further, many)))
     assert further.data != many.data, "the model says that it has a start"
 
 
@@ -65,11 +64,11 @@ def test_scores_are_those_of_the_model_plus_those_of_the_trees_that_were_added(n
     before, other = quick(name, trees=6).fit(judged()).model_, judged(seed=7)
     after = quick(name, trees=5).fit(other, start=before).model_
     assert before.scorer.n_trees < after.scorer.n_trees <= before.scorer.n_trees + 5
-    assert after.scorer.text.split("Tree=1\n")[0].split("Tree=0\n")[1] == before.scorer.text.split("Tree=1\n")[0].split("Tree=0\n")[1]
+    assert same(after.scorer.table.first(1), before.scorer.table.first(1))
     trees = list(after.scorer.single_trees())[before.scorer.n_trees :]
     added = sum(tree.score(other.X) for tree in trees)
     assert after.predict(other) == pytest.approx(before.predict(other) + added, rel=1e-9, abs=1e-9)
-    assert xr.TreeEnsemble(first_trees(after.scorer.text, before.scorer.n_trees)).score(other.X) == pytest.approx(before.predict(other))
+    assert after.scorer.first(before.scorer.n_trees).score(other.X) == pytest.approx(before.predict(other))
 
 
 @pytest.mark.parametrize("name", ["lambdarank", "listnet", "spsarank", "coordinate-ascent"])
@@ -97,7 +96,7 @@ def test_offsets_of_other_data_move_the_trees():
     after = quick("lambdamart", trees=5).fit(wide + 0.25, y, qid=qid, start=before.model_)
     small = quick("lambdamart", trees=5).fit(X, y, qid=qid, start=before.model_)
     for one in (after, small):
-        first = xr.TreeEnsemble(first_trees(one.model_.scorer.text, before.model_.scorer.n_trees), one.model_.scorer.feature_names)
+        first = xr.TreeEnsemble(one.model_.scorer.table.first(before.model_.scorer.n_trees), one.model_.scorer.feature_names)
         ours = first.score(X, offset=np.full(4, 2.0**30))
         assert np.corrcoef(ours, before.predict(wide))[0, 1] > 0.999
 
@@ -130,7 +129,7 @@ def test_models_of_other_libraries_are_gone_on_from(estimator):
     X, y, qid = rows()
     start = xr.from_estimator(estimator.fit(X, y, group=[8] * 12))
     after = xr.LambdaMART("nDCG@5", trees=5, min_documents=1).fit(X, y, qid=qid, start=start)
-    first = xr.TreeEnsemble(first_trees(after.model_.scorer.text, start.scorer.n_trees))
+    first = xr.TreeEnsemble(after.model_.scorer.table.first(start.scorer.n_trees))
     assert after.model_.scorer.n_trees > start.scorer.n_trees
     assert first.score(X) == pytest.approx(start.predict(X), rel=1e-6)
 

@@ -5,7 +5,7 @@ import json
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import lightgbm as lgb
 import numpy as np
@@ -14,7 +14,8 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.scorers.tree_text import ModelText, TreeTable
+from exactrank.scorers.lightgbm_text import read_lightgbm
+from exactrank.scorers.tree_table import TreeTable
 
 from .reference.trees import tree_scores
 
@@ -50,6 +51,11 @@ def trained(seed=0, trees=3, categorical=True, **more):
     return lgb.train(given | {"min_sum_hessian_in_leaf": 0}, data, trees)
 
 
+def ensemble(text, *common):
+    """The trees of a LightGBM model, with what all scorers have."""
+    return xr.TreeEnsemble(read_lightgbm(text)[0], *common)
+
+
 TEXT = trained(trees=3, num_leaves=8).model_to_string()
 
 
@@ -61,7 +67,7 @@ def boosters(draw):
 
 def hard_rows(text, seed):
     """Rows of all kinds of odd values, and thresholds with their neighbours."""
-    known, rng = TreeTable.of(ModelText.of(text)).threshold, np.random.default_rng(seed)
+    known, rng = ensemble(text).table.threshold, np.random.default_rng(seed)
     with np.errstate(over="ignore"):
         close = [np.nextafter(known.astype(np.float32), np.float32(side)) for side in (-np.inf, np.inf)]
         values = np.concatenate([np.array(ODD, np.float32), known.astype(np.float32), *close])
@@ -73,7 +79,7 @@ def hard_rows(text, seed):
 def test_scores_are_lightgbms_to_the_bit(booster, seed, threads):
     text = booster.model_to_string()
     X = hard_rows(text, seed)
-    ours = xr.TreeEnsemble(text).score(X, threads)
+    ours = ensemble(text).score(X, threads)
     assert ours.tobytes() == booster.predict(X, raw_score=True).tobytes()
     assert ours.tolist() == tree_scores(text, X)
 
@@ -84,18 +90,18 @@ def test_the_models_of_these_tests_have_every_kind_of_node():
         for seed in range(3)
         for zero, use in [(True, True), (False, True), (False, False)]
     ]
-    tables = [TreeTable.of(ModelText.of(text)) for text in texts]
+    tables = [ensemble(text).table for text in texts]
     assert set(np.concatenate([table.decision for table in tables]) & 13) >= {0, 4, 8, 9}
     assert {2, 0} <= set(np.concatenate([table.decision for table in tables]) & 2)
     assert np.inf in np.concatenate([table.threshold for table in tables])
-    assert max(len(ModelText.of(text).trees) for text in texts) == 3
-    assert TreeTable.of(ModelText.of(trained(num_leaves=64).model_to_string())).start[1] > 32
+    assert max(table.n_trees for table in tables) == 3
+    assert ensemble(trained(num_leaves=64).model_to_string()).table.start[1] > 32
 
 
 def test_scores_do_not_depend_on_threads_or_neighbours():
     X = np.tile(rows(5, 1000), (60, 1)) + np.arange(4, dtype=np.float32)
     booster = trained(5, 30, num_leaves=200)
-    scorer = xr.TreeEnsemble(booster.model_to_string())
+    scorer = ensemble(booster.model_to_string())
     one = scorer.score(X, threads=1)
     assert one.tobytes() == scorer.score(X, threads=3).tobytes() == scorer.score(np.asfortranarray(X), threads=2).tobytes()
     assert one[:3000].tobytes() == booster.predict(X[:3000], raw_score=True).tobytes()
@@ -109,8 +115,9 @@ def test_scores_do_not_depend_on_threads_or_neighbours():
 @given(boosters(), st.integers(0, 99))
 @settings(max_examples=20)
 def test_single_trees_add_up(booster, seed):
-    scorer = xr.TreeEnsemble(booster.model_to_string(), ("a", "b", "c", "d"), "zero")
-    X, singles = hard_rows(scorer.text, seed), list(scorer.single_trees())
+    text = booster.model_to_string()
+    scorer = ensemble(text, ("a", "b", "c", "d"), "zero")
+    X, singles = hard_rows(text, seed), list(scorer.single_trees())
     assert [(each.n_trees, each.feature_names, each.missing) for each in singles] == [(1, scorer.feature_names, "zero")] * scorer.n_trees
     assert sum((each.score(X) for each in singles), np.zeros(len(X))).tobytes() == scorer.score(X).tobytes()
 
@@ -118,24 +125,14 @@ def test_single_trees_add_up(booster, seed):
 @given(boosters())
 @settings(max_examples=20)
 def test_importance_is_lightgbms(booster):
-    scorer = xr.TreeEnsemble(booster.model_to_string())
+    scorer = ensemble(booster.model_to_string())
     for kind in ("gain", "split"):
-        assert scorer.importance(kind).tolist() == scorer.booster.feature_importance(kind).tolist()
-
-
-def test_contributions_add_up_to_the_score():
-    X, names = rows(3), ("a", "b", "c", "d")
-    kept = xr.TreeEnsemble(trained(3).model_to_string(), names)
-    np.testing.assert_allclose(kept.contributions(X).sum(axis=1), kept.score(X), atol=1e-12)
-    mean = replace(kept, missing="mean", fill=np.array([0.5, 0, 0, 7]))
-    assert mean.contributions(X).tobytes() == kept.contributions(np.where(np.isnan(X), mean.fill, X).astype(np.float32)).tobytes()
-    with pytest.raises(xr.DataError, match=r"values are missing \(a: "):
-        replace(kept, missing="error").contributions(X)
+        assert scorer.importance(kind).tolist() == booster.feature_importance(kind).tolist()
 
 
 def test_missing_values_by_policy():
     X = rows(3)
-    kept = xr.TreeEnsemble(trained(3).model_to_string(), ("a", "b", "c", "d"))
+    kept = ensemble(trained(3).model_to_string(), ("a", "b", "c", "d"))
     with pytest.raises(xr.DataError, match=r"values are missing \(a: "):
         replace(kept, missing="error").score(X)
     whole = X[~np.isnan(X).any(axis=1)]
@@ -159,11 +156,11 @@ def test_missing_values_by_policy():
 )
 def test_bad_scorers_are_refused(given, said):
     with pytest.raises(xr.DataError, match=said):
-        xr.TreeEnsemble(TEXT, **given)
+        xr.TreeEnsemble(ensemble(TEXT).table, **given)
 
 
 def test_bad_questions_are_refused():
-    scorer = xr.TreeEnsemble(TEXT)
+    scorer = ensemble(TEXT)
     with pytest.raises(xr.IncompatibleError, match="shape"):
         scorer.score(np.zeros((2, 3), np.float32))
     with pytest.raises(xr.IncompatibleError, match="shape"):
@@ -173,12 +170,13 @@ def test_bad_questions_are_refused():
 
 
 def test_copies_score_the_same():
-    scorer = xr.TreeEnsemble(TEXT, ("a", "b", "c", "d"), "mean", np.arange(4.0))
+    scorer = ensemble(TEXT, ("a", "b", "c", "d"), "mean", np.arange(4.0))
     X = rows(1)
     scores = scorer.score(X)
-    assert scorer.booster.num_trees() == scorer.n_trees == 3
+    assert scorer.n_trees == 3
     for twin in (pickle.loads(pickle.dumps(scorer)), copy.deepcopy(scorer), copy.copy(scorer), replace(scorer)):
-        assert (twin.text, twin.feature_names, twin.missing, twin.fill.tolist()) == (TEXT, ("a", "b", "c", "d"), "mean", [0, 1, 2, 3])
+        assert same(twin.table, scorer.table)
+        assert (twin.feature_names, twin.missing, twin.fill.tolist()) == (("a", "b", "c", "d"), "mean", [0, 1, 2, 3])
         assert twin.score(X).tobytes() == scores.tobytes()
 
 
@@ -186,45 +184,119 @@ def test_copies_score_the_same():
 @pytest.mark.parametrize("missing", ["keep", "error", "zero", "mean"])
 def test_a_file_keeps_every_bit(tmp_path, missing, named):
     fill = np.arange(4.0) / 3 if missing == "mean" else None
-    scorer = xr.TreeEnsemble(TEXT, ("a", "b", "c", "d") if named else (), missing, fill)
+    scorer = ensemble(TEXT, ("a", "b", "c", "d") if named else (), missing, fill)
     xr.Model(scorer).save(tmp_path / "m.json")
     read = xr.load(tmp_path / "m.json").scorer
-    assert (read.text, read.feature_names, read.missing) == (scorer.text, scorer.feature_names, missing)
+    assert same(read.table, scorer.table)
+    assert (read.feature_names, read.missing) == (scorer.feature_names, missing)
     assert (read.fill is None) == (missing in ("keep", "error"))
     assert read.fill is None or read.fill.tobytes() == scorer.fill.tobytes()
 
 
 def test_loading_and_scoring_need_no_lightgbm(tmp_path):
-    xr.Model(xr.TreeEnsemble(TEXT)).save(tmp_path / "m.json")
+    xr.Model(ensemble(TEXT)).save(tmp_path / "m.json")
     code = """
 import sys
 sys.modules["lightgbm"] = None
 import exactrank as xr
 scorer = xr.load(sys.argv[1]).scorer
-print(scorer.score(xr.RankingData.from_arrays([[0.0, 1.0, 2.0, 3.0]], [0], group=[1]).X).tolist(), scorer.importance("split").tolist())
+X = xr.RankingData.from_arrays([[0.0, 1.0, 2.0, 3.0]], [0], group=[1]).X
+print(scorer.score(X).tolist(), scorer.contributions(X).tolist(), scorer.importance("split").tolist())
+xr.TreeEnsemble.of_lightgbm(xr.export(scorer, "lightgbm").content.decode())
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m.json")], capture_output=True, text=True, check=True)
-    scorer = xr.TreeEnsemble(TEXT)
-    ours = f"{scorer.score(np.array([[0, 1, 2, 3]], np.float32)).tolist()} {scorer.importance('split').tolist()}"
+    scorer, X = ensemble(TEXT), np.array([[0, 1, 2, 3]], np.float32)
+    ours = f"{scorer.score(X).tolist()} {scorer.contributions(X).tolist()} {scorer.importance('split').tolist()}"
     assert done.stdout.strip() == ours
+
+
+def same(ours, theirs):
+    """Do two tables have the same bits?"""
+    pairs = [(getattr(ours, field.name), getattr(theirs, field.name)) for field in fields(TreeTable)]
+    return all(np.asarray(one).tobytes() == np.asarray(other).tobytes() for one, other in pairs)
+
+
+@given(boosters(), st.integers(0, 99))
+@settings(max_examples=30)
+def test_records_keep_every_bit(booster, seed):
+    """Sets of categories, infinite thresholds and gains of single precision included."""
+    table = ensemble(booster.model_to_string()).table
+    values = np.random.default_rng(seed).standard_normal(len(table.leaf_value)) * 1e-300
+    table = replace(table, leaf_value=values, cover=np.abs(values), gain=np.where(table.gain > 5, np.inf, table.gain))
+    record = json.loads(json.dumps(xr.TreeEnsemble(table).to_record(), allow_nan=False))
+    assert same(xr.TreeEnsemble.from_record(record, "m.json").table, table)
+
+
+def test_the_lines_of_version_1_still_load():
+    record = {"kind": "trees", "missing": "keep", "features": [], "lightgbm": TEXT.split("\n")}
+    assert same(xr.TreeEnsemble.from_record(record, "m.json").table, ensemble(TEXT).table)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"lightgbm": None}, "trees need the lines"),
-        ({"lightgbm": ["tree", 3]}, "trees need the lines"),
-        ({"features": "abcd"}, "trees need the lines"),
-        ({"lightgbm": ["tree"]}, "begins with a line|end of trees"),
+        ({"lightgbm": ["tree", 3], "features": []}, "trees need the lines"),
+        ({"lightgbm": ["tree"], "features": []}, "begins with a line|end of trees"),
+        ({"trees": None}, "trees: None is not a list"),
+        ({"trees": [3]}, "tree 0: 3 is not an object"),
+        ({"features": "abcd"}, "expected names, or a number from 1 to 1048576"),
+        ({"features": 2**40}, "expected names, or a number"),
+        ({"features": True}, "expected names, or a number"),
+        ({"features": ["a", 3]}, "expected names or a number"),
         ({"missing": "mean"}, "needs fill"),
         ({"missing": "mean", "fill": [1.0]}, "fill has 1 values"),
         ({"features": ["a", "b", "c", "c"]}, "features 2 and 3 .* are both called 'c'"),
+        ({"levels": {"a": "xy"}}, "levels: expected lists of texts"),
     ],
 )
 def test_bad_records_are_refused_with_their_place(change, said):
-    record = json.loads(json.dumps(xr.TreeEnsemble(TEXT).to_record()))
+    record = json.loads(json.dumps(ensemble(TEXT).to_record()))
     with pytest.raises(xr.DataError, match=rf"m\.json: .*({said})"):
         xr.TreeEnsemble.from_record(record | change, "m.json")
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "said"),
+    [
+        ("left", lambda left: [9, *left[1:]], "child 9 is out of range"),
+        ("left", lambda left: [-9, *left[1:]], "child -9 is out of range"),
+        ("right", lambda right: [*right[:-1], 1], "child 1 is out of range or leads back"),
+        ("right", lambda right: [-1 if child < 0 else child for child in right], "child -1 is the child of two splits"),
+        ("left", lambda left: left[:-1], "left has 6 numbers and feature has 7"),
+        ("left", lambda left: [True, *left[1:]], "left has True, which is not a whole number of 32 bits"),
+        ("left", lambda left: [2**40, *left[1:]], "left has 1099511627776, which is not a whole number of 32 bits"),
+        ("right", lambda right: None, "right is None, not a list"),
+        ("feature", lambda feature: [4, *feature[1:]], "feature 4 is not one of 0 to 3"),
+        ("decision", lambda decision: [12, *decision[1:]], "decision 12 is not one of 0 to 11"),
+        ("decision", lambda decision: [256, *decision[1:]], "decision 256 is not one of 0 to 11"),
+        ("value", lambda value: ["inf", *value[1:]], "leaf_value inf is not finite"),
+        ("value", lambda value: [10**400, *value[1:]], "value has 10{5}"),
+        ("threshold", lambda threshold: ["nan", *threshold[1:]], "threshold has 'nan', which is neither a number nor \"inf\""),
+        ("documents", lambda documents: [-1, *documents[1:]], "cover -1.0 is not a finite number of at least 0"),
+        ("weight", lambda weight: "inf", "shrinkage inf is not finite"),
+        ("weight", lambda weight: None, "weight has None"),
+        ("categories", lambda categories: [], "threshold .* is not the place of one of the 0 categories"),
+        ("categories", lambda categories: 3, "categories is 3, not a list of lists"),
+        (
+            "categories",
+            lambda categories: [[1 << 24], *categories[1:]],
+            "categories has .* whole numbers from 0 to 16777215",
+        ),
+        (
+            "categories",
+            lambda categories: [*categories, *[[(1 << 24) - 1]] * 40],
+            ".* take more than 16,777,216 words",
+        ),
+    ],
+)
+def test_damage_to_a_tree_is_named_with_it(key, change, said):
+    record = json.loads(json.dumps(ensemble(TEXT).to_record()))
+    tree = record["trees"][1]
+    assert len(tree["feature"]) == 7
+    tree[key] = change(tree[key])
+    with pytest.raises(xr.DataError, match=rf"^m\.json: tree 1: {said}.*; (train or copy|number categories)"):
+        xr.TreeEnsemble.from_record(record, "m.json")
 
 
 @pytest.mark.parametrize(

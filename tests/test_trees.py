@@ -15,11 +15,12 @@ import exactrank as xr
 from exactrank.objectives.losses import SquaredError
 from exactrank.rankers.forest import Bins, Trees
 from exactrank.rankers.training_data import training_data
-from exactrank.scorers.tree_edits import first_trees
 from exactrank.stored import from_record, to_record
 from tests import killed
 
+from .reference.trees import booster_of
 from .test_rankers import judged, mean, rows
+from .test_tree_ensemble import same
 
 SMALL = {"trees": 20, "min_documents": 3, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1}
 KINDS = {
@@ -34,8 +35,7 @@ EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 SCORED_BY_LIGHTGBM = """
 import json, sys
 import lightgbm, numpy
-record = json.load(open(sys.argv[1]))["scorer"]
-booster = lightgbm.Booster(model_str="\\n".join(record["lightgbm"]) + "\\n")
+booster = lightgbm.Booster(model_file=sys.argv[1])
 assert "exactrank" not in sys.modules
 print(json.dumps(booster.predict(numpy.load(sys.argv[2]), raw_score=True).tolist()))
 """
@@ -46,12 +46,13 @@ def test_lightgbm_alone_scores_the_same(kind, tmp_path):
     data = judged(queries=30)
     ranker = KINDS[kind]().fit(data)
     ranker.save(tmp_path / "m.json")
+    xr.export(ranker.model_, "lightgbm").save(tmp_path / "m.txt")
     np.save(tmp_path / "x.npy", data.X)
-    command = [sys.executable, "-c", SCORED_BY_LIGHTGBM, str(tmp_path / "m.json"), str(tmp_path / "x.npy")]
+    command = [sys.executable, "-c", SCORED_BY_LIGHTGBM, str(tmp_path / "m.txt"), str(tmp_path / "x.npy")]
     theirs = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     np.testing.assert_allclose(theirs, ranker.predict(data), rtol=0, atol=1e-12)
     assert np.array_equal(xr.load(tmp_path / "m.json").predict(data), ranker.predict(data))
-    assert ranker.model_.scorer.booster.num_trees() == ranker.model_.scorer.n_trees
+    assert booster_of(ranker.model_.scorer).num_trees() == ranker.model_.scorer.n_trees
 
 
 @EVERY_KIND
@@ -60,7 +61,7 @@ def test_the_text_names_an_objective_so_that_others_read_it(kind, given, tmp_pat
     """In the header, in LightGBM's place, and among the parameters."""
     data = judged(queries=30)
     ranker = KINDS[kind](trees=6, **given).fit(data)
-    text = ranker.model_.scorer.text
+    text = xr.export(ranker.model_, "lightgbm").text
     lines = text.split("\n")
     assert lines[lines.index("objective=lambdarank") - 1].startswith("max_feature_idx=")
     assert [line for line in lines if line.startswith("[objective:")] == ["[objective: lambdarank]"]
@@ -72,16 +73,6 @@ def test_the_text_names_an_objective_so_that_others_read_it(kind, given, tmp_pat
     (tmp_path / "m.txt").write_text(text)
     scores = treelite.gtil.predict(treelite.frontend.load_lightgbm_model(tmp_path / "m.txt"), data.X.astype(np.float64))
     assert scores.ravel().tobytes() == ranker.predict(data).tobytes()
-
-
-def test_trees_saved_without_an_objective_get_one_when_they_go_on():
-    data = judged(queries=30)
-    old = grown(data).text.replace("objective=lambdarank\n", "").replace("[objective: lambdarank]", "[objective: custom]")
-    assert "lambdarank]" not in old
-    going_on = Trees.of(xr.TreeEnsemble(old)).rooted(Bins(data, None, {"num_leaves": 4, "min_data_in_leaf": 2}))
-    slope = np.random.default_rng(9).standard_normal(data.n_documents)
-    for trees in (going_on, going_on.plus(going_on.grow(slope, np.ones(data.n_documents)))):
-        assert trees.text.count("lambdarank\n") == trees.text.count("[objective: lambdarank]") == 1
 
 
 def grown(data, valid=None, seed=0, weights=(1.0, 1.0, 1.0)):
@@ -102,7 +93,8 @@ def test_the_text_scores_as_the_forest_to_the_bit(seed, weights):
     read = from_record(json.loads(json.dumps(to_record(trees))), "here")
     for scores in (*trees.kept, trees.scores(data)):
         assert np.array_equal(read.scores(data), scores)
-    assert (read.count, read.forest, read.text) == (len(weights), None, trees.text)
+    assert (read.count, read.forest) == (len(weights), None)
+    assert same(read.table, trees.table)
 
 
 @given(seed=st.integers(0, 50))
@@ -123,11 +115,11 @@ def test_trees_are_values_that_may_grow_in_two_ways(drawn):
     slope, flat = rng.standard_normal(data.n_documents), np.ones(data.n_documents)
     trees = Trees().rooted(Bins(data, None, {"num_leaves": 4, "min_data_in_leaf": 2, "feature_fraction": 0.5 if drawn else 1.0}))
     trees = trees.plus(trees.grow(slope, flat, dict.fromkeys(drawn, 1)))
-    before, bins = trees.text.partition("parameters")[0], trees.forest.bins
+    before, bins = trees.table, trees.forest.bins
     first, second, third = (each.plus(each.grow(-slope, flat, drawn), 0.7) for each in map(Trees.rooted, [trees] * 3, [bins] * 3))
-    assert len({each.text.partition("parameters")[0] for each in (first, second, third)}) == 1
+    assert all(same(each.table, first.table) for each in (second, third))
     assert np.array_equal(first.kept[0], third.kept[0])
-    assert trees.text.partition("parameters")[0] == before
+    assert same(trees.table, before)
 
 
 @given(seed=st.integers(0, 50), follow=st.sampled_from(["grades", "lambdas"]))
@@ -143,7 +135,7 @@ def test_the_line_search_never_falls_below_the_least_weight(seed, follow):
 def test_the_first_tree_of_mart_is_least_squares():
     data = judged(queries=20)
     tree = KINDS["MART"](trees=1, learning_rate=1.0, leaves=4).fit(data).model_.scorer
-    leaf = tree.booster.predict(data.X, pred_leaf=True).ravel()
+    leaf = booster_of(tree).predict(data.X, pred_leaf=True).ravel()
     left = data.y - data.y.mean()
     for number in np.unique(leaf):
         np.testing.assert_allclose(tree.score(data.X)[leaf == number], left[leaf == number].mean(), atol=1e-6)
@@ -204,11 +196,11 @@ def test_settings_reach_the_trees():
     falling = KINDS["MART"](monotone={"x3": -1, "x0": 0}).fit(data)
     assert np.any(np.diff(plain.predict(X)) > 1e-9)
     assert np.all(np.diff(falling.predict(X)) <= 1e-12)
-    assert KINDS["MART"](leaves=2, trees=3).fit(data).model_.scorer.booster.trees_to_dataframe()["node_depth"].max() == 2
+    assert booster_of(KINDS["MART"](leaves=2, trees=3).fit(data).model_.scorer).trees_to_dataframe()["node_depth"].max() == 2
     for drawn in ({"query_fraction": 0.5}, {"extra": True}, {"feature_fraction": 0.5}):
         assert not np.array_equal(KINDS["MART"](**drawn).fit(data).predict(data), plain.predict(data))
     kinds = KINDS["MART"](categorical=["x0"]).fit(np.abs(data.X).astype(int), data.y, group=data.sizes)
-    assert "==" in set(kinds.model_.scorer.booster.trees_to_dataframe()["decision_type"].dropna())
+    assert "==" in set(booster_of(kinds.model_.scorer).trees_to_dataframe()["decision_type"].dropna())
 
 
 def test_where_no_split_is_possible_it_says_so():
@@ -261,7 +253,7 @@ def test_threads_do_not_matter(kind):
     data = judged(queries=40)
     drawn = {"feature_fraction": 0.5, "query_fraction": 0.6, "seed": 7}
     one, two = (KINDS[kind](**(drawn | {"threads": threads})).fit(data) for threads in (1, 2))
-    assert one.model_.scorer.text.partition("parameters")[0] == two.model_.scorer.text.partition("parameters")[0]
+    assert same(one.model_.scorer.table, two.model_.scorer.table)
     other = KINDS[kind](**(drawn | {"seed": 8})).fit(data)
     assert not np.array_equal(other.predict(data), one.predict(data))
 
@@ -285,7 +277,7 @@ def test_documents_weigh_in_least_squares():
     X, y, qid = rows(queries=20)
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     tree = KINDS["MART"](trees=1, learning_rate=1.0, leaves=4).fit(X, y, qid=qid, sample_weight=weight).model_.scorer
-    leaf = tree.booster.predict(X, pred_leaf=True).ravel()
+    leaf = booster_of(tree).predict(X, pred_leaf=True).ravel()
     for number in np.unique(leaf):
         held = leaf == number
         np.testing.assert_allclose(
@@ -323,7 +315,7 @@ def test_a_force_is_multiplied_by_the_weight_of_its_document():
     tree = ranker.fit(X, y, qid=qid, sample_weight=weight).model_.scorer
     as_trained = training_data(xr.RankingData.from_arrays(X, y, qid=qid, sample_weight=weight), None, "keep", 1).data
     forces = xr.slopes(xr.Lambdas(xr.NDCG()), as_trained, np.zeros(len(y)))
-    leaf = tree.booster.predict(X, pred_leaf=True).ravel()
+    leaf = booster_of(tree).predict(X, pred_leaf=True).ravel()
     for number in np.unique(leaf):
         held = (leaf == number) & (weight > 0)
         np.testing.assert_allclose(tree.score(X)[held], forces.slope[held].sum() / forces.curvature[held].sum(), rtol=1e-5)
@@ -380,9 +372,7 @@ def test_every_checkpoint_leads_to_the_same_end(kind, held_out, monkeypatch):
 def test_bags_are_a_mean_of_forests(kind):
     data, valid = judged(queries=40, noise=1.0), judged(queries=40, noise=1.0, seed=1)
     one, three = (KINDS[kind](query_fraction=0.6, bags=bags).fit(data, valid=valid) for bags in (0, 3))
-    assert np.allclose(
-        one.predict(data), 3 * xr.TreeEnsemble(first_trees(three.model_.scorer.text, one.model_.scorer.n_trees)).score(data.X)
-    )
+    assert np.allclose(one.predict(data), 3 * three.model_.scorer.first(one.model_.scorer.n_trees).score(data.X))
     assert three.model_.scorer.n_trees > one.model_.scorer.n_trees
     assert not np.allclose(one.predict(data), three.predict(data)), "each forest has draws of its own"
     for part, measured in ((data, "value"), (valid, "valid")):

@@ -331,6 +331,21 @@ class Trees:
     ) -> None: ...
     def scores(self, x: _Matrix, threads: int, lanes: int = ...) -> _Floats: ...
 
+def tree_contributions(
+    width: int,
+    start: _Ints,
+    feature: npt.NDArray[np.int32],
+    threshold: _Floats,
+    decision: _Bytes,
+    left: npt.NDArray[np.int32],
+    right: npt.NDArray[np.int32],
+    leaf_value: _Floats,
+    set_start: _Ints,
+    sets: npt.NDArray[np.uint32],
+    cover: _Floats,
+    x: _Matrix,
+    threads: int,
+) -> _Floats: ...
 def exp(x: _Floats) -> _Floats: ...
 def exp2(x: _Floats) -> _Floats: ...
 def log(x: _Floats) -> _Floats: ...

@@ -1,5 +1,6 @@
 // Regression trees.
 #include "bindings.hpp"
+#include "tree_shap.hpp"
 #include "trees.hpp"
 
 namespace exactrank {
@@ -27,8 +28,9 @@ void check(const TreeTable& table, std::size_t width) {
     }
 }
 
-void make_trees(Trees* self, std::size_t width, In<std::int64_t> start, In<std::int32_t> feature, In<double> threshold, In<std::uint8_t> decision,
-                In<std::int32_t> left, In<std::int32_t> right, In<double> leaf_value, In<std::int64_t> set_start, In<std::uint32_t> sets) {
+TreeTable checked(std::size_t width, const In<std::int64_t>& start, const In<std::int32_t>& feature, const In<double>& threshold,
+                  const In<std::uint8_t>& decision, const In<std::int32_t>& left, const In<std::int32_t>& right, const In<double>& leaf_value,
+                  const In<std::int64_t>& set_start, const In<std::uint32_t>& sets) {
     require_starts("start", start, feature.size(), true);
     require_starts("set_start", set_start, sets.size(), false);
     const std::size_t trees = start.size() - 1, nodes = feature.size(), set_count = set_start.size() - 1;
@@ -38,6 +40,12 @@ void make_trees(Trees* self, std::size_t width, In<std::int64_t> start, In<std::
     const TreeTable table{start.data(),     trees,     feature.data(), left.data(), right.data(), threshold.data(), decision.data(), leaf_value.data(),
                           set_start.data(), set_count, sets.data()};
     check(table, width);
+    return table;
+}
+
+void make_trees(Trees* self, std::size_t width, In<std::int64_t> start, In<std::int32_t> feature, In<double> threshold, In<std::uint8_t> decision,
+                In<std::int32_t> left, In<std::int32_t> right, In<double> leaf_value, In<std::int64_t> set_start, In<std::uint32_t> sets) {
+    const TreeTable table = checked(width, start, feature, threshold, decision, left, right, leaf_value, set_start, sets);
     nb::gil_scoped_release release;
     new (self) Trees(table, width);
 }
@@ -51,6 +59,19 @@ Out<double> tree_scores(const Trees& self, InMatrix<float> x, int threads, std::
     return scores;
 }
 
+OutMatrix<double> tree_contributions(std::size_t width, In<std::int64_t> start, In<std::int32_t> feature, In<double> threshold, In<std::uint8_t> decision,
+                                     In<std::int32_t> left, In<std::int32_t> right, In<double> leaf_value, In<std::int64_t> set_start, In<std::uint32_t> sets,
+                                     In<double> cover, InMatrix<float> x, int threads) {
+    const TreeTable table = checked(width, start, feature, threshold, decision, left, right, leaf_value, set_start, sets);
+    require(cover.size() == leaf_value.size(), "there is a cover for each leaf");
+    require(x.shape(1) == width, "trees and rows differ in features");
+    auto found = empty<double>(x.shape(0), width + 1);
+    nb::gil_scoped_release release;
+    std::fill_n(found.data(), found.size(), 0.0);
+    TreeShap(table, cover.data(), width).contributions(viewed(x), threads, {found.data(), found.size()});
+    return found;
+}
+
 }  // namespace
 
 void bind_trees(nb::module_& m) {
@@ -58,6 +79,8 @@ void bind_trees(nb::module_& m) {
         .def("__init__", &make_trees, "width"_a, "start"_a, "feature"_a, "threshold"_a, "decision"_a, "left"_a, "right"_a, "leaf_value"_a, "set_start"_a,
              "sets"_a)
         .def("scores", &tree_scores, "x"_a, "threads"_a, "lanes"_a = native_lanes());
+    m.def("tree_contributions", &tree_contributions, "width"_a, "start"_a, "feature"_a, "threshold"_a, "decision"_a, "left"_a, "right"_a, "leaf_value"_a,
+          "set_start"_a, "sets"_a, "cover"_a, "x"_a, "threads"_a);
 }
 
 }  // namespace exactrank

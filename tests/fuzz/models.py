@@ -1,4 +1,4 @@
-"""Model files: JSON of every kind of scorer, and LightGBM's text with sizes that fit what was changed."""
+"""Model files: JSON of every kind of scorer, trees with some of their arrays changed, and LightGBM's text with sizes that fit."""
 
 import json
 import re
@@ -50,7 +50,8 @@ def good_models() -> list[Any]:
         for i, ranker in enumerate(rankers):
             ranker.fit(data).save(Path(folder) / f"{i}.json")
         trained = [json.loads((Path(folder) / f"{i}.json").read_bytes()) for i in range(len(rankers))]
-    return [*trained, {"bm25": 0.7, "dense": 0.3}, {"weights": {"a": 1, "b": 2}, "missing": "zero"}, [0.5, 1]]
+    categories = json.loads(Model(xr.TreeEnsemble.of_lightgbm(good_trees())).to_bytes())
+    return [*trained, categories, {"bm25": 0.7, "dense": 0.3}, {"weights": {"a": 1, "b": 2}, "missing": "zero"}, [0.5, 1]]
 
 
 @cache
@@ -73,6 +74,20 @@ def model_json(rng: np.random.Generator) -> bytes:
     if rng.random() < 0.5:
         return mutated(rng, json.dumps(model).encode(), JSON)
     return json.dumps(changed_json(rng, model)).encode()
+
+
+def tree_json(rng: np.random.Generator) -> bytes:
+    """A model of trees in which a few numbers of one tree are others, mostly ones that its arrays could have."""
+    record = deepcopy(one_of(rng, [good_models()[2], good_models()[4]]))
+    tree = one_of(rng, record["scorer"]["trees"])
+    for _ in range(rng.integers(1, 4)):
+        values = tree[one_of(rng, [name for name in tree if name != "weight"])]
+        at, other = (
+            int(rng.integers(len(values) + 1)),
+            one_of(rng, [*range(-6, 14), 0.5, 1e300, "inf", "-inf", "nan", [], [3], [99, 99], 2**31]),
+        )
+        values[at : at + int(rng.integers(1, 3))] = [other] if rng.random() < 0.9 else []
+    return json.dumps(record).encode()
 
 
 def lightgbm_text(rng: np.random.Generator) -> bytes:
@@ -115,6 +130,10 @@ def use_model(path: Path) -> None:
     again = path.with_suffix(".again")
     model.save(again, force=True)
     require(_same(_scores(model, rows), _scores(xr.load(again), rows)), "a saved model scores as before")
+    if isinstance(model.scorer, xr.TreeEnsemble) and not isinstance(scores := _scores(model, rows), str):
+        parts = model.scorer.contributions(rows if model.scorer.missing == "keep" else np.nan_to_num(rows))
+        size = np.abs(model.scorer.table.leaf_value).sum()
+        require(bool(np.all(np.abs(parts.sum(axis=1) - scores) <= 1e-9 * size)), "contributions add up to the score")
 
 
 def _scores(model: Model, rows: Any) -> Any:
@@ -221,6 +240,7 @@ TARGETS = [
     Target("deep", ".json", deep_json, use_model),
     Target("onnx", ".onnx", onnx_graph, use_model),
     Target("models", ".json", model_json, use_model),
+    Target("trees", ".json", tree_json, use_model),
     Target("lightgbm", ".txt", lightgbm_text, use_model),
     Target("imports", ".model", imported, use_model),
 ]

@@ -2,6 +2,10 @@
 
 import math
 
+import lightgbm as lgb
+
+from exactrank.scorers.lightgbm_text import write_lightgbm
+
 ZERO = 1.0000000180025095e-35  #: 1e-35 as a float: what is no larger counts as zero
 
 
@@ -42,3 +46,8 @@ def _in_set(tree, number, x):
     begin, end = (int(bound) for bound in tree["cat_boundaries"][number : number + 2])
     words = [int(word) for word in tree["cat_threshold"][begin:end]]
     return math.isfinite(x) and 0 <= int(x) < 32 * len(words) and bool(words[int(x) // 32] >> int(x) % 32 & 1)
+
+
+def booster_of(scorer):
+    """The trees of a scorer as LightGBM reads them."""
+    return lgb.Booster(model_str=write_lightgbm(scorer.table, scorer.feature_names, scorer.levels))

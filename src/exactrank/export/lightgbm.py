@@ -1,4 +1,4 @@
-"""LightGBM: the text of the trees as it is stored, which treelite, lleaves and other tree compilers read too.
+"""LightGBM: the trees as the text that LightGBM saves, which treelite, lleaves and other tree compilers read too.
 
 Categorical splits and everything else that trees may have stay as they are. Thresholds and sums of trees become trees of one text.
 """
@@ -9,12 +9,13 @@ import numpy as np
 
 from exactrank.arrays import PerDocument
 from exactrank.data.alignment import listed
+from exactrank.data.frame import library
 from exactrank.export.plain import Plain, Tree, plain
 from exactrank.export.target import Export, Rows, Target
+from exactrank.scorers.lightgbm_text import writable, write_lightgbm
 from exactrank.scorers.model import Model
-from exactrank.scorers.tree_edits import for_ranking, with_levels
 from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.scorers.tree_text import CATEGORICAL, MISSING_IS_NAN, MISSING_IS_ZERO, MISSING_LEFT, TreeTable, writable
+from exactrank.scorers.tree_table import CATEGORICAL, MISSING_IS_NAN, MISSING_IS_ZERO, MISSING_LEFT, TreeTable
 
 
 class LightGBM(Target):
@@ -31,7 +32,7 @@ class LightGBM(Target):
         others = _has_other_splits(scorer)
         if scorer.fill is not None and not others and not _fills_itself(scorer):
             return super().export(model)
-        text = with_levels(for_ranking(scorer.text), scorer.levels, scorer.feature_names)
+        text = write_lightgbm(scorer.table, scorer.feature_names, scorer.levels)
         remarks = _remarks(scorer.feature_names)
         if scorer.levels:
             named = listed(list(map(repr, scorer.levels)))
@@ -58,12 +59,14 @@ class LightGBM(Target):
             np.zeros(1, np.int64),
             np.empty(0, np.uint32),
             np.ones(len(trees)),
+            np.ones(len(leaf)),
         )
-        return table.text(terms.features), _remarks(terms.features)
+        return write_lightgbm(table, terms.features), _remarks(terms.features)
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
         """By LightGBM."""
-        return np.asarray(TreeEnsemble(content.decode()).booster.predict(rows, raw_score=True), np.float64)
+        lightgbm = library("lightgbm", "scores of LightGBM's files", "lightgbm")
+        return np.asarray(lightgbm.Booster(model_str=content.decode()).predict(rows, raw_score=True), np.float64)
 
     def terms(self, model: Model) -> Plain:
         """For splits that plain terms cannot express, only the leaves: enough to bound the rounding of their sum."""
@@ -82,8 +85,8 @@ def _has_other_splits(scorer: TreeEnsemble) -> bool:
 
 def _fills_itself(scorer: TreeEnsemble) -> bool:
     """Do its nodes send missing values where their fill value goes?"""
-    kept = TreeEnsemble(scorer.text, scorer.feature_names, offset=scorer.offset)
-    pairs = zip(plain(Model(scorer)).trees, plain(Model(kept)).trees, strict=True)
+    unfilled = TreeEnsemble(scorer.table, scorer.feature_names, offset=scorer.offset)
+    pairs = zip(plain(Model(scorer)).trees, plain(Model(unfilled)).trees, strict=True)
     return all(np.array_equal(ours.missing_left, theirs.missing_left) for ours, theirs in pairs)
 
 

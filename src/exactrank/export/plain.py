@@ -29,7 +29,7 @@ from exactrank.scorers.network import Network
 from exactrank.scorers.sum import Sum
 from exactrank.scorers.thresholds import Thresholds
 from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.scorers.tree_text import CATEGORICAL, MISSING_IS_NAN, MISSING_IS_ZERO, MISSING_LEFT
+from exactrank.scorers.tree_table import CATEGORICAL, MISSING_IS_NAN, MISSING_IS_ZERO, MISSING_LEFT
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

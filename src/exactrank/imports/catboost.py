@@ -14,7 +14,7 @@ import numpy.typing as npt
 from exactrank.errors import DataError
 from exactrank.imports.content import DAMAGED, Content, Reader, array, finite, part
 from exactrank.scorers.model import Model
-from exactrank.scorers.plain_tree import PlainTree, text_of
+from exactrank.scorers.plain_tree import PlainTree, table_of
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 
 DEEPEST = 16  #: levels of a symmetric tree, as in CatBoost
@@ -51,7 +51,7 @@ def of_record(record: Mapping[str, Any]) -> Model:
     with np.errstate(over="ignore"):
         trees = [replace(tree, value=scale * tree.value + (bias if number == 0 else 0.0)) for number, tree in enumerate(trees)]
     known = names if all(names) else ()
-    return Model(TreeEnsemble(text_of(trees, len(features), known), known), ranker="CatBoost")
+    return Model(TreeEnsemble(table_of(trees, len(features)), known), ranker="CatBoost")
 
 
 def _scale_and_bias(record: Mapping[str, Any]) -> tuple[float, float]:

@@ -27,7 +27,7 @@ _EXPECTED = "expected a file from exactrank train, from a library that exactrank
 
 
 ALWAYS, PER_BYTE = 1 << 28, 256  #: bytes of memory that a file may take: any file, and for each of its bytes
-#: What things take, in bytes: a feature has a name, in the text of the trees and apart, and its place in tables; a part is a scorer.
+#: What things take, in bytes: a feature has a name and its place in tables; a part is a scorer.
 COSTS = {"features": 256, "nodes": 1024, "numbers": 8, "parts": 8192}
 
 

@@ -20,7 +20,7 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
 from exactrank.scorers.network import Network
-from exactrank.scorers.plain_tree import PlainTree, text_of
+from exactrank.scorers.plain_tree import PlainTree, table_of
 from exactrank.scorers.sum import Sum
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 
@@ -300,7 +300,7 @@ def _scorer(score: _Score, n_features: int, names: tuple[str, ...], offset: Floa
             constant += float(sums.bias[0]) + (0.0 if offset is None else float(np.sum(sums.weights[:, 0] * offset)))
     trees += [_leaf(constant)] if constant else []
     if trees:
-        parts.append(TreeEnsemble(text_of(trees, n_features, names), names, offset=offset))
+        parts.append(TreeEnsemble(table_of(trees, n_features), names, offset=offset))
     if not parts:
         raise DataError(f"the score does not depend on the features; {_FOREIGN}")
     return parts[0] if len(parts) == 1 else Sum(tuple(parts), np.ones(len(parts)))

@@ -15,7 +15,7 @@ from exactrank.errors import DataError
 from exactrank.imports.content import DAMAGED, Content, Reader
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
-from exactrank.scorers.plain_tree import PlainTree, text_of
+from exactrank.scorers.plain_tree import PlainTree, table_of
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 
 TREES, WEIGHTS = ("LambdaMART", "MART", "Random Forests"), ("Coordinate Ascent",)
@@ -45,7 +45,7 @@ def read(content: Content) -> Model:
         return Model(Linear(np.array([found.get(j + 1, 0.0) for j in range(width)]), missing="zero"), ranker=f"RankLib {name}")
     trees = _trees(body)
     width = _width(max((int(tree.feature.max()) + 1 for tree in trees), default=1), content)
-    return Model(TreeEnsemble(text_of(trees, width)), ranker=f"RankLib {name}")
+    return Model(TreeEnsemble(table_of(trees, width)), ranker=f"RankLib {name}")
 
 
 def _width(last: int, content: Content) -> int:

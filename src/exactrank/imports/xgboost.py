@@ -19,7 +19,7 @@ from exactrank.imports.ubjson import parsed
 from exactrank.numerics import log
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.model import Model
-from exactrank.scorers.plain_tree import PlainTree, text_of
+from exactrank.scorers.plain_tree import PlainTree, table_of
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 
 LOGISTIC = ("binary:logistic", "binary:logitraw", "reg:logistic")
@@ -64,7 +64,7 @@ def of_record(record: Mapping[str, Any], budget: Budget) -> Model:
         trees = [replace(tree, value=tree.value * factor) for tree, factor in zip(trees, factors.astype(np.float32).tolist(), strict=True)]
     if trees:
         trees[0] = replace(trees[0], value=trees[0].value + _margin(given["base_score"], objective))
-    return Model(TreeEnsemble(text_of(trees, n_features, names), names), ranker=f"XGBoost {objective}")
+    return Model(TreeEnsemble(table_of(trees, n_features), names), ranker=f"XGBoost {objective}")
 
 
 def _tree(tree: Any, number: int) -> PlainTree:

@@ -181,7 +181,7 @@ class BoostedRanker(Ranker):
             bins = task.common["bins"] = self._bins(task)
         problem = Boosting(self, task, bins, objective, self.weigher(task.data.weights, line_searches(task)))
         patience = None if task.valid is None else self.patience
-        start = Trees.of(task.start) if isinstance(task.start, TreeEnsemble) else Trees()
+        start = Trees.of(task.start.table) if isinstance(task.start, TreeEnsemble) else Trees()
         run = Run(Growth[Trees](), problem, start, _judge(task), start.count + self.trees, patience=patience)
         return self.finished(run, names, levels, recorder)
 
@@ -189,11 +189,11 @@ class BoostedRanker(Ranker):
         self, run: Run[Any, Trees, State[Trees]], names: tuple[str, ...], levels: Levels, recorder: Recorder[Scorer]
     ) -> Trained[Scorer]:
         """What ``run`` grows, as a model of features that have these names and levels."""
-        growing: Recorder[Trees] = recorder.part(view=lambda trees: TreeEnsemble(trees.text, names, levels=levels))
+        growing: Recorder[Trees] = recorder.part(view=lambda trees: TreeEnsemble(trees.table, names, levels=levels))
         grown = run(growing)
-        trees = Trees(grown.iterate.weights, written=grown.iterate.text)  # without a forest, which takes memory
+        trees = Trees(grown.iterate.weights, read=grown.iterate.table)  # without a forest, which takes memory
         growing.journal.entries[growing.place] = replace(grown, iterate=trees)
-        scorer = TreeEnsemble(trees.text, names, levels=levels)
+        scorer = TreeEnsemble(trees.table, names, levels=levels)
         return Trained(scorer, grown.verdict, grown.steps, grown.trouble, alternatives=grown.alternatives)
 
     def _bins(self, task: Task) -> Bins:
@@ -222,9 +222,9 @@ class BoostedRanker(Ranker):
                 )
         journal = super()._journal(model, given)
         if model.run is None and self._is_one_forest() and isinstance(model.scorer, TreeEnsemble):
-            trees = Trees.of(model.scorer.relative_to(given.data.offset, given.data.feature_names))
+            trees = Trees.of(model.scorer.relative_to(given.data.offset, given.data.feature_names).table)
             task = Task(parse_measure(self.measure), given.data, given.valid, self.threads)
-            verdict = task.verdict(TreeEnsemble(trees.text))
+            verdict = task.verdict(TreeEnsemble(trees.table))
             journal.entries["/0"] = Standing(State(trees, 0.0, trees.count), StepChoice.of(trees, verdict, trees.count))
         return journal
 

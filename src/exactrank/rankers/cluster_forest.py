@@ -1,11 +1,11 @@
 """A forest that grows on the workers of an engine, some trees at a time, and stays what it was when workers are lost.
 
 The loop of training (`exactrank.training.run`) runs here, on the client, and asks for one tree after the other. Trees come in batches: all
-workers grow some together (`exactrank.rankers.crew`), which takes about a second, and send the text of the trees, and what the measure is
+workers grow some together (`exactrank.rankers.crew`), which takes about a second, and send the trees, and what the measure is
 of each query after each of them; validation data stays here. So the judge, early stopping, checkpoints, progress and Ctrl-C are those of
 any training. Batches do not change the trees; a few that nobody asks for grow in vain when training stops early.
 
-When a worker is lost, those that are left are told to end, and begin again from the text of the trees so far: training that is taken up
+When a worker is lost, those that are left are told to end, and begin again from the trees so far: training that is taken up
 goes on to the same bits.
 """
 
@@ -37,8 +37,8 @@ from exactrank.rankers.crew import Load, Orders, begin, end, grow, muster
 from exactrank.rankers.forest import Trees
 from exactrank.rankers.rank import Grown, Plan, Values
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.tree_edits import first_trees, joined
 from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.scorers.tree_table import TreeTable
 from exactrank.training.judge import Task, severe, validated
 from exactrank.training.progress import Trained, Verdict
 from exactrank.training.run import Recorder, Run
@@ -57,15 +57,18 @@ class ClusterForest:
 
     def __init__(self, plan: Plan, task: Task, most: int) -> None:
         self._plan, self._task, self._data, self._most = plan, task, cast(Partitioned, task.data), most
-        self._text, self._weights, self._verdicts = "", tuple[float, ...](), dict[int, Verdict]()
+        self._table: TreeTable | None = None
+        self._weights, self._verdicts = tuple[float, ...](), dict[int, Verdict]()
         self._ended = False
         self._crews: Crews | None = None
         self._batch = 1
         self._scores: PerDocument | None = None  #: of validation documents, by all trees
 
-    def text(self, weights: Sequence[float]) -> str:
-        """The model of the first trees."""
-        return self._text if len(weights) == self._count else first_trees(self._text, len(weights))
+    def table(self, weights: Sequence[float]) -> TreeTable:
+        """The first trees."""
+        if self._table is None:
+            raise TypeError("no trees have grown")
+        return self._table if len(weights) == self._count else self._table.first(len(weights))
 
     def grown(self, trees: Trees) -> Trees:
         """``trees`` with one more, or as they are where no split is possible."""
@@ -96,10 +99,10 @@ class ClusterForest:
         """Go on from ``trees`` where they grew elsewhere."""
         if trees.forest is self or (not trees.count and not self._count):
             return
-        if trees.count == self._count and trees.text == self._text:
+        if trees.count == self._count and trees.read is self._table is not None:
             return
         self.close()
-        self._text, self._weights, self._ended, self._verdicts = trees.text, trees.weights, False, {}
+        self._table, self._weights, self._ended, self._verdicts = trees.table if trees.count else None, trees.weights, False, {}
         self._scores = None
 
     def _grow(self, count: int) -> None:
@@ -108,7 +111,7 @@ class ClusterForest:
             try:
                 begun = time.monotonic()
                 if self._crews is None:
-                    self._crews = Crews.begun(self._plan, self._data, self._text, self._task.threads)
+                    self._crews = Crews.begun(self._plan, self._data, self._table, self._task.threads)
                     begun = time.monotonic()
                 self._hear(count, self._crews.grow(count))
                 if count and time.monotonic() - begun < SECONDS_PER_BATCH / 2:
@@ -124,28 +127,29 @@ class ClusterForest:
 
     def _hear(self, count: int, heard: Sequence[tuple[Load, Grown]]) -> None:
         """Take the trees of a batch, and what the measure is after each."""
-        text, made = next((grown.text for _, grown in heard if grown.text), ""), len(heard[0][1].values)
+        table, made = next((grown.table for _, grown in heard if grown.table is not None), None), len(heard[0][1].values)
         values = np.empty((made, 2, self._data.n_queries))
         for load, grown in heard:
             values[:, :, load.queries] = grown.values
         first = self._count + 1 if count else self._count
-        for place, (both, scores) in enumerate(zip(values, self._staged(text), strict=False)):
+        for place, (both, scores) in enumerate(zip(values, self._staged(table), strict=False)):
             self._verdicts[first + place] = self._verdict(both, scores)
-        self._text = joined(self._text, text) if self._text and text else self._text or text
+        if table is not None:
+            self._table = table if self._table is None else self._table.joined(table)
         self._weights, self._ended = (*self._weights, *heard[0][1].weights), heard[0][1].ended
 
-    def _staged(self, text: str) -> Iterator[PerDocument | None]:
-        """The scores of validation documents after each tree of ``text``, or where there is none by the trees so far."""
+    def _staged(self, table: TreeTable | None) -> Iterator[PerDocument | None]:
+        """The scores of validation documents after each tree of ``table``, or where there is none by the trees so far."""
         valid, threads = self._task.valid, self._task.threads
         if valid is None:
             yield from repeat(None)
             return
         if self._scores is None:
-            self._scores = TreeEnsemble(self._text).score(valid.X, threads) if self._text else np.zeros(valid.n_documents)
-        if not text:
+            self._scores = np.zeros(valid.n_documents) if self._table is None else TreeEnsemble(self._table).score(valid.X, threads)
+        if table is None:
             yield self._scores
             return
-        for tree in TreeEnsemble(text).single_trees():
+        for tree in TreeEnsemble(table).single_trees():
             self._scores = self._scores + tree.score(valid.X, threads)
             yield self._scores
 
@@ -173,7 +177,7 @@ class Crews:
     loads: dict[str, dict[int, Load]]  #: by worker and rank
 
     @classmethod
-    def begun(cls, plan: Plan, data: Partitioned, start: str, threads: int | None) -> "Crews":
+    def begun(cls, plan: Plan, data: Partitioned, start: TreeTable | None, threads: int | None) -> "Crews":
         """Ranks on all workers that live now, ready to grow trees after those of ``start``."""
         crews = cls(data.engine, secrets.token_hex(8), _loads(data))
         try:
@@ -249,7 +253,7 @@ def plan_of(ranker: BoostedRanker, task: Task, objective: Objective) -> Plan:
 
 def fit_on_engine(ranker: BoostedRanker, task: Task, objective: Objective, recorder: Recorder[Scorer]) -> Trained[Scorer]:
     """What `BoostedRanker` finds on data that an engine answers for."""
-    start = Trees.of(task.start) if isinstance(task.start, TreeEnsemble) else Trees()
+    start = Trees.of(task.start.table) if isinstance(task.start, TreeEnsemble) else Trees()
     most, patience = start.count + ranker.trees, None if task.valid is None else ranker.patience
     forest = ClusterForest(plan_of(ranker, task, objective), task, most)
     run = Run(Growth[Trees](), forest, start, lambda trees, _: forest.verdict(trees), most, patience=patience)

@@ -23,6 +23,7 @@ from exactrank.engine.partitions import Partition, concatenated, some_queries
 from exactrank.rankers.peers import Address, LostRankError, Peers, listen
 from exactrank.rankers.rank import Grown, Plan, Rank
 from exactrank.rankers.search_by_ranks import Numbers, Share
+from exactrank.scorers.tree_table import TreeTable
 
 A = TypeVar("A")
 #: Seconds after which a session that nobody asks for any more gives its memory back, when another begins.
@@ -68,7 +69,7 @@ class Orders:
     loads: dict[int, Load]  #: by rank
     addresses: tuple[Address, ...]  #: of all ranks
     key: bytes
-    start: str  #: the text of trees that are there
+    start: TreeTable | None  #: trees that are there
     threads: int  #: of each rank
 
 

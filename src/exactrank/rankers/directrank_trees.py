@@ -44,7 +44,6 @@ from exactrank.rankers.lambda_function import LambdaChoice
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
-from exactrank.scorers.tree_edits import scaled
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.settings import Range, setting
 from exactrank.threads import thread_count
@@ -179,6 +178,6 @@ def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: 
     towards, search = cast(Linear, found).weights - ones, LineSearch(bound)
     search.start(outputs.sum(axis=1, dtype=np.float64))
     step = search.best(_core.linear_scores(outputs, towards, thread_count(threads)), 0.0, 1.0).middle()
-    anew = replace(scorer, text=scaled(scorer.text, ones + step * towards))
+    anew = replace(scorer, table=scorer.table.scaled(ones + step * towards))
     before, after = (bound.mean(each.score(data.X, threads)) for each in (scorer, anew))
     return anew if after >= before else scorer

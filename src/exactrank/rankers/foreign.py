@@ -19,7 +19,6 @@ from exactrank.rankers.base import Ranker
 from exactrank.reasons import reason_of
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
-from exactrank.scorers.tree_edits import first_trees
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.settings import setting
 from exactrank.text import written
@@ -136,4 +135,4 @@ def _chosen(scorer: Scorer, task: Task) -> Scorer:
         sums = [own + tree.score(part.X, task.threads) for own, part in zip(sums, parts, strict=True)]
         verdict = judge(sums, 0.0)
         choice = StepChoice.of(count, verdict) if choice is None else choice.after(count, verdict)
-    return scorer if choice is None else TreeEnsemble(first_trees(scorer.text, choice.candidate), scorer.feature_names)
+    return scorer if choice is None else TreeEnsemble(scorer.table.first(choice.candidate), scorer.feature_names)

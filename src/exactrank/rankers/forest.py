@@ -13,7 +13,6 @@ A `Forest` is LightGBM at work, and changes. `Trees` are a value: the first tree
 """
 
 import operator
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -28,8 +27,10 @@ from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.objectives.exact_sums import rounded
 from exactrank.rankers.lightgbm_library import Forces, binned, sums, updated
-from exactrank.scorers.tree_edits import first_trees, for_ranking, joined, scaled
+from exactrank.scorers.lightgbm_text import read_lightgbm
 from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.scorers.tree_record import read_trees, tree_records
+from exactrank.scorers.tree_table import TreeTable
 from exactrank.stored import storable
 
 #: Of training and, where there is any, validation data.
@@ -99,22 +100,21 @@ class Tree:
     without: PerSet
 
     @cached_property
-    def text(self) -> str:
-        """Of itself, as a model of its own."""
-        return self.forest.text_of(self.number)
+    def table(self) -> TreeTable:
+        """The tree alone."""
+        return self.forest.table_of(self.number)
 
-    @cached_property
+    @property
     def values(self) -> PerLeaf:
         """Those of its leaves, to the bit."""
-        line = re.search("^leaf_value=(.*)$", self.text, re.MULTILINE)
-        return np.array(line[1].split() if line else [], np.float64)
+        return self.table.leaf_value
 
     @cached_property
     def outputs(self) -> tuple[Outputs, ...]:
         """What it says of each document: of its leaves' values the one next to what the sum rose by."""
         values, sums = np.sort(self.values), self.forest.sums
         if np.any(np.diff(values) < LIKE * (1 + max(sums[0].max(), -sums[0].min()))):
-            alone = TreeEnsemble(self.text)  # by way of the features
+            alone = TreeEnsemble(self.table)  # by way of the features
             found = tuple(Outputs.nearest(values, alone.score(X, self.forest.bins.threads)) for X in self.forest.bins.features)
         else:
             found = tuple(Outputs.nearest(values, after, before) for before, after in zip(self.without, sums, strict=True))
@@ -125,20 +125,20 @@ class Tree:
 class Grove(Protocol):
     """Where trees grow: a `Forest` in this process, or one on several machines (`exactrank.rankers.cluster_forest`)."""
 
-    def text(self, weights: Sequence[float]) -> str:
-        """The model of the first trees, which have ``weights``."""
+    def table(self, weights: Sequence[float]) -> TreeTable:
+        """The first trees, which have ``weights``."""
 
 
 @storable
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """The first trees of a forest, or trees that were read: then there is only their text. It is the iterate of tree rankers."""
+    """The first trees of a forest, or trees that were read: then there is only their table. It is the iterate of tree rankers."""
 
     weights: tuple[float, ...] = ()  #: of each tree
     kept: PerSet = ()  #: the scores of the forest's documents, while these are its last trees
     are_sums: bool = True  #: are these LightGBM's own sums, of trees that all weigh 1?
     forest: Grove | None = None  #: where they grew
-    written: str = ""
+    read: TreeTable | None = None  #: those that were read
 
     @property
     def count(self) -> int:
@@ -146,9 +146,13 @@ class Trees:
         return len(self.weights)
 
     @property
-    def text(self) -> str:
-        """The model as LightGBM writes it."""
-        return self.written if self.forest is None else self.forest.text(self.weights)
+    def table(self) -> TreeTable:
+        """The trees in arrays."""
+        if self.forest is not None:
+            return self.forest.table(self.weights)
+        if self.read is None:
+            raise TypeError("there are no trees")
+        return self.read
 
     def scores(self, data: RankingData, threads: int | None = None) -> PerDocument:
         """The score of each document, kept from tree to tree where it is one of the forest's."""
@@ -156,18 +160,18 @@ class Trees:
             for X, scores in zip(self.forest.bins.features, self.kept, strict=True):
                 if X is data.X:
                     return scores
-        return TreeEnsemble(self.text).score(data.X, threads)
+        return TreeEnsemble(self.table).score(data.X, threads)
 
     @classmethod
-    def of(cls, read: TreeEnsemble) -> "Trees":
+    def of(cls, table: TreeTable) -> "Trees":
         """Those of a model; each weight is what LightGBM calls shrinkage, which has all its digits."""
-        return cls(tuple(read.shrinkage.tolist()), written=for_ranking(read.text))
+        return cls(tuple(table.shrinkage.tolist()), read=table)
 
     def rooted(self, bins: "Bins") -> "Trees":
         """The same in a forest that can go on from them."""
         if isinstance(self.forest, Forest) and self.forest.n_trees == self.count:
             return self
-        forest = Forest(bins, TreeEnsemble(self.text) if self.weights else None)
+        forest = Forest(bins, TreeEnsemble(self.table) if self.weights else None)
         return replace(self, kept=forest.sums, are_sums=True, forest=forest)
 
     def grow(self, slope: Forces, curvature: Forces, settings: Mapping[str, Any] | None = None) -> Tree | None:
@@ -190,13 +194,19 @@ class Trees:
         return replace(self, weights=(*self.weights, weight), kept=kept, are_sums=are_sums)
 
     def to_record(self) -> dict[str, Any]:
-        """The text by lines."""
-        return {"lightgbm": self.text.split("\n")}
+        """The trees as in a model file; nothing where there are none."""
+        if self.forest is None and self.read is None:
+            return {}
+        return {"features": self.table.n_features, "trees": tree_records(self.table)}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], where: str) -> "Trees":
         """The trees that `to_record` described."""
-        return cls.of(TreeEnsemble("\n".join(record["lightgbm"])))
+        if not record:
+            return cls()
+        if "lightgbm" in record:  # of version 1
+            return cls.of(read_lightgbm("\n".join(record["lightgbm"]))[0])
+        return cls.of(read_trees(record["trees"], record["features"]))
 
 
 class Bins:
@@ -283,15 +293,15 @@ class Forest:
             self._begun = True
             return updated(self._booster, slope, curvature)
 
-    def text_of(self, number: int, count: int = 1) -> str:
-        """The model of that tree alone, of those that grew here, or of ``count`` from it on."""
-        return str(self._booster.model_to_string(num_iteration=count, start_iteration=number))
+    def table_of(self, number: int, count: int = 1) -> TreeTable:
+        """That tree alone, of those that grew here, or ``count`` from it on."""
+        return read_lightgbm(str(self._booster.model_to_string(num_iteration=count, start_iteration=number)))[0]
 
-    def text(self, weights: Sequence[float]) -> str:
-        """The model of the first trees, which have ``weights``."""
+    def table(self, weights: Sequence[float]) -> TreeTable:
+        """The first trees, which have ``weights``."""
         if self._start is not None and len(weights) <= self._before:
-            return first_trees(self._start.text, len(weights))
-        own = weights[self._before :]
-        grown = for_ranking(str(self._booster.model_to_string(num_iteration=len(own))))
-        text = grown if all(weight == 1 for weight in own) else scaled(grown, own)
-        return text if self._start is None else joined(self._start.text, text)
+            return self._start.table.first(len(weights))
+        grown_weights = weights[self._before :]
+        grown = self.table_of(0, len(grown_weights))  # without weights what LightGBM has where no split is possible
+        grown = grown if all(weight == 1 for weight in grown_weights) else grown.scaled(grown_weights)
+        return grown if self._start is None else self._start.table.joined(grown)

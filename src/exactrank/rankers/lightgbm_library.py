@@ -19,7 +19,7 @@ import numpy.typing as npt
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.immutable import is_mapped
 from exactrank.data.room import scratch
-from exactrank.scorers.tree_text import writable
+from exactrank.scorers.lightgbm_text import writable
 
 Forces = npt.NDArray[np.float32]  #: on each document
 

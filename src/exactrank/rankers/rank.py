@@ -34,9 +34,8 @@ from exactrank.rankers.forest import FIXED, Bins, Forest, Trees
 from exactrank.rankers.lightgbm_library import sampled_rows
 from exactrank.rankers.peers import Peers
 from exactrank.rankers.search_by_ranks import SearchesByRanks, Share
-from exactrank.scorers.tree_edits import for_ranking, scaled
-from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.scorers.tree_text import writable
+from exactrank.scorers.lightgbm_text import writable
+from exactrank.scorers.tree_table import TreeTable
 from exactrank.training.judge import severe
 
 Values = npt.NDArray[np.float64]
@@ -63,7 +62,7 @@ class Plan:
 class Grown:
     """What a batch of trees came to on one rank."""
 
-    text: str  #: of these trees, as a model of its own; from rank 0 alone
+    table: TreeTable | None  #: these trees; from rank 0 alone
     weights: tuple[float, ...]  #: of each
     values: Values  #: the measure, trees x (as asked, as it selects) x queries
     ended: bool  #: is no further split possible?
@@ -116,12 +115,12 @@ def _shared_sample(plan: Plan, peers: Peers, share: Share) -> Matrix:
 class Rank:
     """A rank at work on its ``share`` of the data, after the trees of ``start``."""
 
-    def __init__(self, plan: Plan, peers: Peers, share: Share, start: str, threads: int) -> None:
+    def __init__(self, plan: Plan, peers: Peers, share: Share, start: TreeTable | None, threads: int) -> None:
         self._plan, self._peers, self._queries, self._data = plan, peers, share.queries, share.data
         asked = plan.measure.on(share.data, threads=threads)
         self._measures = asked, gentle(asked.with_ties(severe(plan.measure).ties))
         self._bins = RankBins(plan, peers, share, threads)
-        self._trees = (Trees.of(TreeEnsemble(start)) if start else Trees()).rooted(self._bins)
+        self._trees = (Trees() if start is None else Trees.of(start)).rooted(self._bins)
         numbers = int(share.queries[0]), int(share.documents[0])
         objective = plan.objective.counted_from(*numbers) if isinstance(plan.objective, Numbered) else plan.objective
         self._objective = bound_by_tree(objective, share.data)
@@ -134,18 +133,16 @@ class Rank:
         while self._trees.count < before + count and self._grow_one():
             values.append(self.values())
         weights = self._trees.weights[before:]
-        text = "" if self._peers.rank else self._text(len(weights))
+        table = None if self._peers.rank else self._table(len(weights))
         found = np.array(values).reshape(len(values), 2, len(self._queries))
-        return Grown(text, weights, found, len(weights) < count, self._peers.sent - sent, time.thread_time() - begun)
+        return Grown(table, weights, found, len(weights) < count, self._peers.sent - sent, time.thread_time() - begun)
 
-    def _text(self, count: int) -> str:
-        """The last ``count`` trees, as a model of their own."""
+    def _table(self, count: int) -> TreeTable | None:
+        """The last ``count`` trees."""
         forest = self._trees.forest
         if not count or not isinstance(forest, Forest):
-            return ""
-        text = for_ranking(forest.text_of(forest.own - count, count))
-        weights = self._trees.weights[-count:]
-        return text if all(weight == 1 for weight in weights) else scaled(text, weights)
+            return None
+        return forest.table_of(forest.own - count, count).scaled(self._trees.weights[-count:])
 
     def _grow_one(self) -> bool:
         """A tree more; False where no split is possible."""

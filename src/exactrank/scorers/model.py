@@ -35,7 +35,8 @@ from exactrank.scorers.linear import Linear
 from exactrank.table import Shown, Table, Values
 
 FORMAT = "exactrank-model"
-VERSION = 1
+VERSION = 2
+READABLE = (1, VERSION)  #: in version 1, trees are the lines of a LightGBM model
 EXACT = float(1 << 24)  #: below it float32 holds every whole number
 _NONE = type(None)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of a function: another one in each process
@@ -234,9 +235,10 @@ class Model(Shown):
         if record.get("format") != FORMAT:
             found = reprlib.repr(record.get("format"))
             raise DataError(f"{where}: the format is {found}; expected {FORMAT!r}, as exactrank train writes it")
-        if record.get("version") != VERSION or isinstance(record.get("version"), bool):
-            found = reprlib.repr(record.get("version"))
-            raise DataError(f"{where}: the version is {found} but this exactrank reads {VERSION}; install a newer one")
+        version = record.get("version")
+        if type(version) is not int or version not in READABLE:
+            readable = " and ".join(map(str, READABLE))
+            raise DataError(f"{where}: the version is {reprlib.repr(version)} but this exactrank reads {readable}; install a newer one")
         for name, types in _TYPES.items():
             if name not in record or not isinstance(record[name], types) or isinstance(record[name], bool):
                 found = reprlib.repr(record[name]) if name in record else "missing"
@@ -257,7 +259,30 @@ class Model(Shown):
             name: self.scorer.to_record() if name == "scorer" else plain(getattr(self, name)) for name in _TYPES
         }
         record |= {} if self.run is None else {"run": self.run}
-        return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
+        return (_json(record) + "\n").encode()
+
+
+def _json(value: Any, indent: str = "") -> str:
+    """Return ``value`` as JSON, with lists of plain values in one line each: otherwise every number of a tree would take a line.
+
+    >>> print(_json({"left": [1, -1], "sets": [[3], []]}))
+    {
+      "left": [1, -1],
+      "sets": [
+        [3],
+        []
+      ]
+    }
+    """
+    inner = indent + "  "
+    if isinstance(value, dict) and value:
+        lines = [f"{inner}{json.dumps(name)}: {_json(item, inner)}" for name, item in value.items()]
+    elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        lines = [inner + _json(item, inner) for item in value]
+    else:
+        return json.dumps(value, allow_nan=False)
+    first, last = "{}" if isinstance(value, dict) else "[]"
+    return f"{first}\n" + ",\n".join(lines) + f"\n{indent}{last}"
 
 
 def _graded(X: Any, y: npt.ArrayLike | None, qid: npt.ArrayLike | None, group: npt.ArrayLike | None) -> RankingData:

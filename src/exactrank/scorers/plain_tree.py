@@ -1,4 +1,4 @@
-"""Trees as most libraries keep them, splits and leaves in one numbering, checked and written as a LightGBM model."""
+"""Trees as most libraries keep them, splits and leaves in one numbering, checked and put into a `TreeTable`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.errors import DataError
-from exactrank.scorers.tree_lines import Floats, Ints
-from exactrank.scorers.tree_text import MISSING_IS_NAN, MISSING_LEFT, TreeTable
+from exactrank.scorers.tree_table import MISSING_IS_NAN, MISSING_LEFT, Floats, Ints, TreeTable
 
 _DAMAGED = "the model is damaged, so train or copy it again"
 
@@ -24,7 +23,7 @@ class PlainTree:
 
     >>> stump = PlainTree(np.array([0, 0, 0]), np.array([0.5, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1]), np.array([0, 2.0, 3.0]))
     >>> from exactrank import TreeEnsemble
-    >>> TreeEnsemble(text_of([stump], n_features=1)).score(np.array([[0.5], [0.75]], np.float32))
+    >>> TreeEnsemble(table_of([stump], n_features=1)).score(np.array([[0.5], [0.75]], np.float32))
     array([2., 3.])
     """
 
@@ -54,7 +53,7 @@ class PlainTree:
         return np.array(ends[0], np.int64), np.array(ends[1], np.int64)
 
     def columns(self, number: int, n_features: int) -> tuple[npt.NDArray[Any], ...]:
-        """What a `TreeTable` has of it, from ``feature`` to ``leaf_value``, and what `TreeTable.text` takes as cover."""
+        """Return its part of the arrays of a `TreeTable`, from ``feature`` to ``leaf_value``, and ``cover``."""
         splits, leaves = self.ordered(number)
         feature, threshold, value = self.feature[splits], self.threshold[splits], self.value[leaves]
         gain = np.ones(len(splits)) if self.gain is None else self.gain[splits]
@@ -76,17 +75,13 @@ class PlainTree:
         return feature, threshold, aside, place[self.left[splits]], place[self.right[splits]], gain, value, cover
 
 
-def text_of(trees: Sequence[PlainTree], n_features: int, feature_names: Sequence[str] = ()) -> str:
-    """The LightGBM model of ``trees``, of which there is at least one and whose values are added up in their order."""
+def table_of(trees: Sequence[PlainTree], n_features: int) -> TreeTable:
+    """Return ``trees`` as a table; there is at least one, and their values are added up in their order."""
     if not trees:
         raise DataError("the model has no trees, so all scores would be equal; train it")
     columns = [tree.columns(number, n_features) for number, tree in enumerate(trees)]
-    types = (np.int32, np.float64, np.uint8, np.int32, np.int32, np.float32, np.float64, np.float64)
-    with np.errstate(over="ignore"):
-        feature, threshold, decision, left, right, gain, value, cover = (
-            np.concatenate(arrays).astype(of) for arrays, of in zip(zip(*columns, strict=True), types, strict=True)
-        )
-    start = np.cumsum([0, *(len(own) for own, *_ in columns)], dtype=np.int64)
+    feature, threshold, decision, left, right, gain, value, cover = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
+    start = np.cumsum([0, *(len(splits) for splits, *_ in columns)], dtype=np.int64)
     no_sets = np.zeros(1, np.int64), np.empty(0, np.uint32)
-    table = TreeTable(n_features, start, feature, threshold, decision, left, right, gain, value, *no_sets, np.ones(len(trees)))
-    return table.text(feature_names, cover)
+    ones = np.ones(len(trees))
+    return TreeTable(n_features, start, feature, threshold, decision, left, right, gain, value, *no_sets, ones, cover)

@@ -1,16 +1,14 @@
-"""Ensembles of regression trees, kept as the text of a LightGBM model.
+"""Ensembles of regression trees.
 
     s(x) = sum over the trees of the value of the leaf that x falls into                                         (1)
 
-The text is the whole model: LightGBM can read it by itself, and its raw scores are the same to the bit. Its thresholds are of whole
-features, even if those are kept as differences from an offset: LightGBM takes doubles. Missing values are left to the
-trees, which send them down the side that was better in training, unless a policy fills them. Scores need no LightGBM.
+The trees are plain arrays (`TreeTable`). Their thresholds are of whole features, even if those are kept as differences from an offset.
+Missing values are left to the trees, which send them down the side that was better in training, unless a policy fills them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,40 +18,39 @@ from exactrank.data.levels import Levels, check_levels
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError
 from exactrank.scorers.base import Scorer, read_common
+from exactrank.scorers.lightgbm_text import read_lightgbm
 from exactrank.scorers.missing import PerFeature, TreeMissing
-from exactrank.scorers.tree_edits import joint_info, levels_of, moved, scaled
-from exactrank.scorers.tree_text import ModelText, PerTree, TreeTable, writable
+from exactrank.scorers.tree_record import read_trees, tree_records
+from exactrank.scorers.tree_table import PerTree, TreeTable
 from exactrank.stored import storable
+from exactrank.threads import thread_count
 
-if TYPE_CHECKING:
-    import lightgbm as lgb
+MOST_UNNAMED = 1 << 20  #: features without names that a file may ask for by a number
 
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeEnsemble(Scorer):
-    """(1) of the LightGBM model ``text``, from ``Booster.model_to_string``; with ``feature_names=()`` features are known by position.
+    """(1) of the trees in ``table``; with ``feature_names=()`` features are known by position.
 
-    ``missing`` says how NaN is treated: ``"keep"`` leaves it to the trees, else as in [`Linear`][exactrank.Linear]. ``levels`` maps the
-    name of a feature to the texts that the codes of a category stand for, from 0 on.
+    ``missing`` says how NaN is treated: ``"keep"`` leaves it to the trees, otherwise as in [`Linear`][exactrank.Linear]. ``levels`` maps
+    the name of a feature to the texts that the codes of a category stand for, from 0 on.
 
     >>> import lightgbm as lgb
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]], np.float32)
     >>> settings = {"min_data_in_leaf": 1, "min_data_in_bin": 1, "verbose": -1}
     >>> booster = lgb.train(settings, lgb.Dataset(X, label=[0, 0, 1, 1]), num_boost_round=5)
-    >>> np.array_equal(TreeEnsemble(booster.model_to_string()).score(X), booster.predict(X, raw_score=True))
+    >>> scorer = TreeEnsemble.of_lightgbm(booster.model_to_string())
+    >>> np.array_equal(scorer.score(X), booster.predict(X, raw_score=True))
     True
     """
 
-    text: str
+    table: TreeTable
     feature_names: tuple[str, ...] = ()
     missing: TreeMissing = "keep"
     fill: PerFeature | None = None
     offset: Offset | None = None
     levels: Levels = field(default_factory=dict)
-    n_trees: int = field(init=False, repr=False)
-    #: What the values of each tree have been multiplied by: the learning rate, and a weight where it was given one.
-    shrinkage: PerTree = field(init=False, repr=False)
 
     kind: ClassVar[str] = "trees"
     policies: ClassVar[tuple[str, ...]] = ("keep", "error", "zero", "mean")
@@ -61,9 +58,18 @@ class TreeEnsemble(Scorer):
 
     def __post_init__(self) -> None:
         self._settle(self.table.n_features)
-        vars(self)["levels"] = {name: tuple(own) for name, own in self.levels.items()}
+        vars(self)["levels"] = {name: tuple(texts) for name, texts in self.levels.items()}
         check_levels(self.levels, self.feature_names)
-        vars(self).update(n_trees=len(self.table.shrinkage), shrinkage=self.table.shrinkage)
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees there are."""
+        return self.table.n_trees
+
+    @property
+    def shrinkage(self) -> PerTree:
+        """What the values of each tree have been multiplied by: the learning rate, and a weight if there was one."""
+        return self.table.shrinkage
 
     @property
     def size(self) -> str:
@@ -71,91 +77,99 @@ class TreeEnsemble(Scorer):
 
     @classmethod
     def of_lightgbm(cls, text: str) -> "TreeEnsemble":
-        """The scorer of a model that LightGBM saved, with the names it knows, unless it only numbered the columns, and levels."""
-        names = ModelText.of(text).header["feature_names"].split(" ")
-        if names == [f"Column_{j}" for j in range(len(names))]:
-            return cls(text)
-        return cls(text, tuple(names), levels=levels_of(text))
+        """Return the scorer of a model that LightGBM saved, with its names, unless the columns are only numbered, and levels."""
+        table, names, levels = read_lightgbm(text)
+        return cls(table, names, levels=levels)
 
     @classmethod
     def added(cls, scorers: "Sequence[TreeEnsemble]", weights: Sequence[float]) -> "TreeEnsemble":
-        """The forest of all trees."""
-        given = zip(scorers, weights, strict=True)
-        models = [ModelText.of(scaled(scorer.text, np.full(scorer.n_trees, weight))) for scorer, weight in given]
-        same = zip(*(model.header["feature_infos"].split(" ") for model in models), strict=True)
-        header = models[0].header | {"feature_infos": " ".join(reduce(joint_info, infos) for infos in same)}
-        trees = tuple(tree for model in models for tree in model.trees)
-        return replace(scorers[0], text=replace(models[0], header=header, trees=trees).written())
+        """Return the forest of all trees."""
+        pairs = zip(scorers, weights, strict=True)
+        first, *others = [scorer.table.scaled(np.full(scorer.n_trees, weight)) for scorer, weight in pairs]
+        return replace(scorers[0], table=first.joined(*others))
+
+    def first(self, count: int) -> "TreeEnsemble":
+        """Return the ensemble of the first ``count`` trees."""
+        return replace(self, table=self.table.first(count))
 
     def single_trees(self) -> Iterator["TreeEnsemble"]:
-        """Each tree as an ensemble of its own."""
-        model = ModelText.of(self.text)
-        return (replace(self, text=replace(model, trees=(tree,)).written()) for tree in model.trees)
+        """Yield each tree as an ensemble."""
+        return (replace(self, table=self.table.single(t)) for t in range(self.n_trees))
 
     def anchored(self, offset: Offset | None) -> "TreeEnsemble":
-        """The scorer of whole features that scores as this one does their differences from ``offset``."""
-        return self if offset is None else replace(self, text=moved(self.text, offset), offset=offset)
+        """Return the scorer of whole features that scores as this one does their differences from ``offset``."""
+        return self if offset is None else replace(self, table=self.table.moved(offset), offset=offset)
 
     def relative_to(self, offset: Offset | None, names: tuple[str, ...]) -> "TreeEnsemble":
-        """The scorer that scores differences from ``offset`` of features called ``names`` as this one does whole features."""
-        model = ModelText.of(self.text if offset is None else moved(self.text, -offset))
-        called = names if writable(names) else [f"Column_{j}" for j in range(len(names))]  # as LightGBM numbers them
-        text = replace(model, header=model.header | {"feature_names": " ".join(called)}).written()
-        return replace(self, text=text, feature_names=names, offset=None)
+        """Return the scorer that scores differences from ``offset`` of features called ``names`` as this one does whole features."""
+        table = self.table if offset is None else self.table.moved(-offset)
+        return replace(self, table=table, feature_names=names, offset=None)
 
     def importance(self, kind: Literal["gain", "split"] = "gain") -> PerFeature:
-        """The total gain of each feature's splits in training, or their number."""
+        """Return the total gain of each feature's splits in training, or their number."""
         if kind not in ("gain", "split"):
             raise DataError(f'kind={kind!r} is not one of "gain", "split"')
-        gained = np.maximum(self.table.gain.astype(np.float64), 0.0)
-        found = np.bincount(self.table.feature, gained, self.n_features) if kind == "gain" else self.table.splits()
-        return found.astype(np.float64)
+        if kind == "split":
+            return self.table.splits_by_feature().astype(np.float64)
+        gain = np.maximum(self.table.gain.astype(np.float64), 0.0)
+        return np.bincount(self.table.feature, gain, self.n_features).astype(np.float64)
 
-    def contributions(self, X: Matrix, offset: Offset | None = None) -> npt.NDArray[np.float64]:
-        """What each feature adds to each row's score (SHAP, by LightGBM); the last column is what all rows have in common."""
-        rows = self._rows(X, None, offset)
-        return np.asarray(self.booster.predict(rows if offset is None else rows + offset, pred_contrib=True), np.float64)
+    def contributions(self, X: Matrix, offset: Offset | None = None, threads: int | None = None) -> npt.NDArray[np.float64]:
+        """Return what each feature adds to each row's score (SHAP); the last column is what all rows have in common.
 
-    @cached_property
-    def booster(self) -> "lgb.Booster":
-        """The same for users of LightGBM."""
-        import lightgbm as lgb
-
-        try:
-            return lgb.Booster(model_str=self.text)
-        except (lgb.basic.LightGBMError, ValueError) as error:
-            raise DataError(f"LightGBM cannot read the trees ({error}); train or copy the model again") from None
+        These are the path-dependent values of Lundberg et al. (2018): a feature that is not known counts by the training documents on
+        either side of a split.
+        """
+        table, rows = self._without_offset(self._rows(X, threads, offset), offset)
+        contributions = table.contributions(rows, thread_count(threads))
+        if not np.all(np.isfinite(contributions)):
+            row = int(np.argmin(np.isfinite(contributions).all(axis=1)))
+            raise DataError(f"a contribution to the score of row {row} overflows; scale {self.scaled} down")
+        return contributions
 
     def to_record(self) -> dict[str, Any]:
-        """Itself as JSON values: the text by lines."""
-        levels = {"levels": {name: list(own) for name, own in self.levels.items()}} if self.levels else {}
-        return self._record(features=list(self.feature_names)) | levels | {"lightgbm": self.text.split("\n")}
+        """Return the scorer as JSON values."""
+        levels = {"levels": {name: list(texts) for name, texts in self.levels.items()}} if self.levels else {}
+        return self._record(features=list(self.feature_names) or self.n_features) | levels | {"trees": tree_records(self.table)}
 
     @classmethod
     def _read(cls, record: Mapping[str, Any]) -> "TreeEnsemble":
-        names, lines = record.get("features"), record.get("lightgbm")
-        if not isinstance(lines, list) or not isinstance(names, list) or not all(isinstance(word, str) for word in [*lines, *names]):
-            raise DataError("trees need the lines of a LightGBM model and names of features; train or copy the model again")
+        features = record.get("features")
+        names = tuple(features) if isinstance(features, list) else ()
+        if not all(isinstance(name, str) for name in names):
+            raise DataError("features: expected names or a number; train or copy the model again")
         levels = record.get("levels", {})
-        if not isinstance(levels, dict) or not all(isinstance(own, list) for own in levels.values()):
+        if not isinstance(levels, dict) or not all(isinstance(texts, list) for texts in levels.values()):
             raise DataError("levels: expected lists of texts by the name of a feature; train or copy the model again")
-        return cls("\n".join(lines), **read_common(record, tuple(names), "keep"), levels=levels)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but what is large or cannot be copied, and is made again."""
-        return {name: value for name, value in vars(self).items() if name not in ("table", "booster")}
+        table = _table_of_version_1(record) if "lightgbm" in record else read_trees(record.get("trees"), len(names) or _count(features))
+        return cls(table, **read_common(record, names, "keep"), levels=levels)
 
     def _scores(self, rows: Matrix, threads: int, offset: Offset | None) -> PerDocument:
+        table, rows = self._without_offset(rows, offset)
+        return table.native.scores(rows, threads)
+
+    def _without_offset(self, rows: Matrix, offset: Offset | None) -> tuple[TreeTable, Matrix]:
+        """Return trees and rows that give the scores of ``rows`` plus ``offset``."""
         if offset is None or not np.any(offset):
-            return self.table.native.scores(rows, threads)
+            return self.table, rows
         table, left = self.table.less(offset)
         if np.any(left):  # in single precision
             rows = np.array(rows)
             for j in np.flatnonzero(left):
                 rows[:, j] = rows[:, j] + left[j]
-        return table.native.scores(rows, threads)
+        return table, rows
 
-    @cached_property
-    def table(self) -> TreeTable:
-        """The trees in flat arrays."""
-        return TreeTable.of(ModelText.of(self.text))
+
+def _count(features: object) -> int:
+    """Return the number of features that have no names."""
+    if type(features) is not int or not 1 <= features <= MOST_UNNAMED:
+        raise DataError(f"features: expected names, or a number from 1 to {MOST_UNNAMED}; train or copy the model again")
+    return features
+
+
+def _table_of_version_1(record: Mapping[str, Any]) -> TreeTable:
+    """Return the trees of a file that holds the lines of a LightGBM model."""
+    lines = record["lightgbm"]
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines) or not isinstance(record.get("features"), list):
+        raise DataError("trees need the lines of a LightGBM model and names of features; train or copy the model again")
+    return read_lightgbm("\n".join(lines))[0]
