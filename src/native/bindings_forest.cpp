@@ -172,7 +172,8 @@ Out<T> copy_of(const std::vector<T>& values) {
 }
 
 void make_tree(GrownTree* self, Layout layout, In<std::int32_t> feature, In<std::uint32_t> bin, In<std::uint8_t> missing_left, In<std::int32_t> left,
-               In<std::int32_t> right, In<std::int64_t> category_start, In<std::uint64_t> categories) {
+               In<std::int32_t> right, In<std::int64_t> category_start, In<std::uint64_t> categories,
+               In<std::int32_t> leaf_of_node) {
     const std::size_t nodes = feature.size();
     require(bin.size() == nodes && missing_left.size() == nodes && left.size() == nodes && right.size() == nodes, "the nodes' arrays differ in length");
     require_length("category_start", category_start.size(), nodes + 1);
@@ -188,6 +189,8 @@ void make_tree(GrownTree* self, Layout layout, In<std::int32_t> feature, In<std:
     }
     tree.feature = copied(feature), tree.bin = copied(bin), tree.missing_left = copied(missing_left), tree.left = copied(left), tree.right = copied(right);
     tree.documents.resize(nodes + 1);
+    for (std::size_t node = 0; node < leaf_of_node.size(); ++node) require_below("leaf_of_node", leaf_of_node(node), nodes + 1);
+    tree.leaf_of_node = copied(leaf_of_node);
     new (self) GrownTree(std::move(tree));
 }
 
@@ -329,12 +332,9 @@ void bind_forest(nb::module_& m) {
         .def("number", &number_rows<std::uint16_t>, "tree"_a, "chosen"_a.none(), "numbers"_a.noconvert(), "threads"_a)
         .def("number", &number_rows<std::uint32_t>, "tree"_a, "chosen"_a.none(), "numbers"_a.noconvert(), "threads"_a);
     nb::class_<GrownTree>(m, "GrownTree")
-        .def(
-            "__init__",
-            [](GrownTree* self, std::shared_ptr<BinLayout> layout, In<std::int32_t> feature, In<std::uint32_t> bin, In<std::uint8_t> missing_left,
-               In<std::int32_t> left, In<std::int32_t> right, In<std::int64_t> category_start,
-               In<std::uint64_t> categories) { make_tree(self, std::move(layout), feature, bin, missing_left, left, right, category_start, categories); },
-            "layout"_a, "feature"_a, "bin"_a, "missing_left"_a, "left"_a, "right"_a, "category_start"_a, "categories"_a)
+        .def("__init__", [](GrownTree* self, std::shared_ptr<BinLayout> layout, In<std::int32_t> feature, In<std::uint32_t> bin, In<std::uint8_t> missing_left, In<std::int32_t> left, In<std::int32_t> right, In<std::int64_t> category_start, In<std::uint64_t> categories, In<std::int32_t> leaf_of_node) {
+            make_tree(self, std::move(layout), feature, bin, missing_left, left, right, category_start, categories, leaf_of_node); },
+            "layout"_a, "feature"_a, "bin"_a, "missing_left"_a, "left"_a, "right"_a, "category_start"_a, "categories"_a, "leaf_of_node"_a)
         .def_prop_ro(
             "feature", [](const GrownTree& self) { return copy_of(self.feature); }, nb::rv_policy::move)
         .def_prop_ro(

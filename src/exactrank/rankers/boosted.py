@@ -1,79 +1,54 @@
-"""What all tree rankers share: trees by LightGBM, one after the other, each along the slope of an objective of the scores.
+"""What all tree rankers share: regression trees, one after the other, each along the slope of an objective of the scores.
 
     tree_t fits  slope(s) / curvature(s)  in each leaf (a Newton step),    s <- s + weight_t * tree_t            (1)
 
 An objective without curvature counts as one of curvature 1. The weight of a document multiplies its slope and its curvature: its share in
 the loss of squared errors, and the force on it where there are forces between documents. After each tree the measure itself is evaluated,
 exactly, and validation data says how many trees to keep. A ranker names its objective and, if it is not a constant, the weight of
-each tree.
+each tree. `exactrank.trees` grows them.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar, Literal
+from functools import partial
+from typing import Literal
 
-import lightgbm as lgb
 import numpy as np
 
-from exactrank import _core
 from exactrank.arrays import PerQuery
 from exactrank.data.alignment import listed
 from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Part, Partitioned, fold
+from exactrank.engine.engine import Part, Partitioned, fold, in_parts
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
+from exactrank.objectives.exact_sums import rounded
+from exactrank.objectives.losses import SquaredError
 from exactrank.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.optimizers.base import State
 from exactrank.optimizers.boosting import Growth
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.forces import Draws, Searches, Weigher, bound_by_tree, forces, line_searches
-from exactrank.rankers.forest import Bins, Forest, Trees
-from exactrank.rankers.lightgbm_library import AS_GOOD_AS_ZERO
-from exactrank.rankers.lightgbm_parameters import passed_on
 from exactrank.rankers.training_data import TrainingData
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import PerFeature, TreeMissing
+from exactrank.scorers.missing import TreeMissing
 from exactrank.scorers.model import Model
 from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.scorers.tree_table import TreeTable
 from exactrank.settings import SOME, VALID, Range, setting
 from exactrank.threads import thread_count
-from exactrank.training.judge import Judge, Task
+from exactrank.training.judge import Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Journal, Recorder, Run, Standing
 from exactrank.training.selection import StepChoice
+from exactrank.trees.bins import Layout
+from exactrank.trees.forest import Forest, Trees, Weigher
+from exactrank.trees.growth import Draws, GrowthSettings
+from exactrank.trees.part import Plan
 
-
-@dataclass(frozen=True, eq=False)
-class Boosting:
-    """(1) on the data of a task: what `exactrank.optimizers.growth` asks for the next tree."""
-
-    barren: ClassVar[str] = (
-        "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
-    )
-
-    ranker: "BoostedRanker"
-    task: Task
-    bins: Bins
-    objective: Objective
-    weigh: Weigher | None  #: None where all trees weigh 1
-
-    def grown(self, iterate: Trees) -> Trees:
-        """``iterate`` with one tree more, or as it is where no split is possible."""
-        trees, data = iterate.rooted(self.bins), self.task.data
-        draws = self.ranker.draws(self.task.bag)
-        seen, bound = draws.seen(trees.count, data.weights), self._bound(draws.place(trees.count))
-        tree = trees.grow(*forces(bound, trees.kept[0], data, seen, self.bins), draws.seeds(trees.count))  # forces are held no longer
-        if tree is None:
-            return trees
-        return trees.plus(tree, 1.0 if self.weigh is None else self.weigh(trees, tree.outputs[0], seen))
-
-    @cached_property
-    def _bound(self) -> Callable[[int], _core.Objective]:
-        return bound_by_tree(self.objective, self.task.data)
+#: With fewer values per thread, waiting for each other takes threads longer than the work.
+CELLS_PER_THREAD = 1_000_000
 
 
 class BoostedRanker(Ranker):
@@ -118,9 +93,26 @@ class BoostedRanker(Ranker):
     categorical: Sequence[str] = setting(
         default=(), help="Names of features whose values are categories (whole numbers from 0), not amounts."
     )
-    lightgbm: Mapping[str, object] | None = setting(
-        default=None,
-        help="Other parameters of LightGBM by its names, as {'lambda_l1': 0.1, 'interaction_constraints': [['bm25', 'age'], ['price']]}.",
+    shape: Literal["best-first", "symmetric"] = setting(
+        default="best-first",
+        help="How a tree grows: the leaf that gains most is split next, or all leaves of a level by the same split.",
+        search=("best-first", "symmetric"),
+    )
+    l1: float = setting(default=0.0, help="Subtracted from the size of each leaf's slope.", at_least=0, at_most=1e100)
+    min_gain: float = setting(default=0.0, help="Minimum gain of a split.", at_least=0, at_most=1e100)
+    max_step: float = setting(default=0.0, help="Maximum size of a leaf's output before the learning rate; 0 is no limit.", at_least=0)
+    path_smoothing: float = setting(
+        default=0.0, help="Draws a leaf's output towards its parent's, as this number of documents would.", at_least=0, at_most=1e100
+    )
+    node_features: float = setting(
+        default=1.0, help="Share of the tree's features that each split may use.", above=0, at_most=1, only={"shape": ("best-first",)}
+    )
+    split_noise: float = setting(
+        default=0.0, help="Standard deviation of the random factor, around 1, by which the gains of features are compared.", at_least=0
+    )
+    interactions: Sequence[Sequence[str]] = setting(
+        default=(),
+        help="Groups of features, by name: only features of one group may meet on a path from the root. Those not named are a group too.",
     )
     patience: int = setting(
         default=50,
@@ -144,18 +136,18 @@ class BoostedRanker(Ranker):
     def _objective(self, measure: Measure) -> Objective:
         """What the trees follow the slope of."""
 
-    def weigher(self, weights: PerQuery, searches: Searches) -> Weigher | None:
-        """What says the weight of a tree that has grown, beside ``learning_rate``, by ``weights`` of queries; None where there is none."""
-        return None
+    def _weigher(self, task: Task) -> Weigher:
+        """Return what says the weight of a tree that has grown."""
+        return lambda forest, outputs: self.learning_rate
 
     def draws(self, bag: int) -> Draws:
-        """What is drawn for the trees of the forest with that number in a bag."""
-        return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction < 1, self.extra)
+        """Return what is drawn for the trees of the forest with that number in a bag."""
+        return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction)
 
     def check_effects(self, data: RankingData, validated: bool = False) -> None:
         """Raise also where the forests of a bag would not differ."""
         super().check_effects(data, validated)
-        drawn = self.extra or min(self.query_fraction, self.feature_fraction) < 1
+        drawn = self.extra or self.split_noise > 0 or min(self.query_fraction, self.feature_fraction, self.node_features) < 1
         alike = self.bags and self.bagging == "draws" and not drawn
         if alike and not isinstance(self._objective(parse_measure(self.measure)), Sampled):
             raise SettingError(
@@ -170,46 +162,31 @@ class BoostedRanker(Ranker):
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         self._check_features(task.data)
-        objective, bins = self._objective(task.measure), task.common.get("bins")
-        names, levels = task.data.feature_names, task.data.levels
+        objective = self._objective(task.measure)
         announce_cost(objective, task.data)
-        if isinstance(task.data, Partitioned):
-            from exactrank.rankers.cluster_forest import fit_on_engine
-
-            return fit_on_engine(self, task, objective, recorder)
-        if not isinstance(bins, Bins) or not bins.hold(task.data, task.valid):  # else they are those of the forest before
-            bins = task.common["bins"] = self._bins(task)
-        problem = Boosting(self, task, bins, objective, self.weigher(task.data.weights, line_searches(task)))
-        patience = None if task.valid is None else self.patience
+        forest = self._forest(task, objective)
         start = Trees.of(task.start.table) if isinstance(task.start, TreeEnsemble) else Trees()
-        run = Run(Growth[Trees](), problem, start, _judge(task), start.count + self.trees, patience=patience)
-        return self.finished(run, names, levels, recorder)
-
-    def finished(
-        self, run: Run[Any, Trees, State[Trees]], names: tuple[str, ...], levels: Levels, recorder: Recorder[Scorer]
-    ) -> Trained[Scorer]:
-        """What ``run`` grows, as a model of features that have these names and levels."""
-        growing: Recorder[Trees] = recorder.part(view=lambda trees: TreeEnsemble(trees.table, names, levels=levels))
+        patience = None if task.valid is None else self.patience
+        run = Run(
+            Growth[Trees](), forest, start, lambda trees, _: forest.verdict(trees), start.count + self.trees, patience=patience
+        )
+        scorer_of = partial(_scorer, names=task.data.feature_names, levels=task.data.levels)
+        growing: Recorder[Trees] = recorder.part(view=scorer_of)
         grown = run(growing)
-        trees = Trees(grown.iterate.weights, read=grown.iterate.table)  # without a forest, which takes memory
+        trees = Trees.of(table) if (table := grown.iterate.table) is not None else Trees()  # without a forest, which takes memory
         growing.journal.entries[growing.place] = replace(grown, iterate=trees)
-        scorer = TreeEnsemble(trees.table, names, levels=levels)
-        return Trained(scorer, grown.verdict, grown.steps, grown.trouble, alternatives=grown.alternatives)
+        return Trained(scorer_of(trees), grown.verdict, grown.steps, grown.trouble, alternatives=grown.alternatives)
 
-    def _bins(self, task: Task) -> Bins:
-        """The data in bins; raises where LightGBM refuses a parameter that is passed on, of which it looks at some when it begins."""
-        kinds = self.kinds(task.data.feature_names, task.data.levels)
-        settings = self._settings(task.data.feature_names) | self._of_kinds(kinds)
-        try:
-            bins = Bins(task.data, task.valid, settings, kinds, thread_count(self.threads))
-            if self.lightgbm:
-                Forest(bins)
-        except (lgb.basic.LightGBMError, TypeError) as error:
-            if not self.lightgbm:
-                raise
-            why = str(error).partition(" at /")[0]  # without the place in its sources
-            raise SettingError(f"{type(self).__name__}: LightGBM refuses lightgbm={self.lightgbm!r}: {why}; change it") from None
-        return bins
+    def _forest(self, task: Task, objective: Objective) -> Forest:
+        """Return the forest before its first tree; the members of a bag that learn from the same documents share their bins."""
+        data, threads = task.data, thread_count(self.threads)
+        earlier = task.common.get("bins")
+        shared = earlier.shared_with(data) if isinstance(earlier, SharedBins) else None
+        shared = task.common["bins"] = SharedBins.of(data, self) if shared is None else shared
+        if isinstance(data, Partitioned) and isinstance(objective, SquaredError):
+            objective = replace(objective, mean=_mean_grade(data))
+        plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads)
+        return Forest(plan, self._growth_settings(data.feature_names), shared.parts, task.valid, self._weigher(task))
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:
         """Trees that stand in a model alone, as they grew, go on from there."""
@@ -232,13 +209,9 @@ class BoostedRanker(Ranker):
         """Is the model a forest as it grew, and nothing more?"""
         return not self.bags
 
-    def kinds(self, names: Sequence[str], levels: Levels) -> list[int]:
-        """The numbers of the features whose values are kinds: those that are so called, and those that the data has as text."""
+    def categories(self, names: Sequence[str], levels: Levels) -> list[int]:
+        """Return the numbers of the features whose values are categories: by the setting, or because the data has them as text."""
         return [number for number, name in enumerate(names) if name in self.categorical or name in levels]
-
-    def _of_kinds(self, kinds: Sequence[int]) -> dict[str, Any]:
-        """What LightGBM is told of categories, where there are any: as many documents in a group of them as its defaults have in leaves."""
-        return {"min_data_per_group": min(100, 5 * self.min_documents)} if kinds else {}
 
     def _check_features(self, data: RankingData) -> None:
         """Raise for settings that name features which cannot be meant, and for features that trees cannot read."""
@@ -247,51 +220,93 @@ class BoostedRanker(Ranker):
             unknown = [name for name in getattr(self, kind) or () if name not in names]
             if unknown:
                 raise SettingError(f"{kind} names {unknown[0]!r}, which is not a feature; there are {listed(list(names))}")
-        both = [names[kind] for kind in self.kinds(names, data.levels) if monotone.get(names[kind])]
+        both = [names[number] for number in self.categories(names, data.levels) if monotone.get(names[number])]
         if both:
             raise SettingError(f"{both[0]!r} cannot be categorical and monotone; categories have no order, so leave it out of one of them")
         far = [name for name in self.categorical if data.offset is not None and data.offset[names.index(name)]]
         if far:
             raise SettingError(f"{far[0]!r} cannot be categorical: its values are too large for float32; number its categories from 0")
-        largest = np.max(fold(data, LargestValues(self.threads)), axis=0)
-        lost = np.flatnonzero((largest > 0) & (largest <= AS_GOOD_AS_ZERO))  # LightGBM reads them as 0, also when it scores
-        if len(lost):
-            raise DataError(
-                f"all values of feature {names[lost[0]]} are at most {largest[lost[0]]:.2g} in size, and trees treat values up to 1e-35"
-                " as 0; multiply the feature by a constant, in training and in prediction"
-            )
+        unknown = [name for group in self.interactions for name in group if name not in names]
+        if unknown:
+            raise SettingError(f"interactions names {unknown[0]!r}, which is not a feature; there are {listed(list(names))}")
 
-    def _settings(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """What LightGBM calls them."""
-        monotone = [(self.monotone or {}).get(name, 0) for name in names]
-        return {
-            "learning_rate": self.learning_rate,
-            "num_leaves": self.leaves,
-            "max_depth": self.depth or -1,
-            "min_data_in_leaf": self.min_documents,
-            "min_data_in_bin": min(3, self.min_documents),
-            "min_sum_hessian_in_leaf": self.min_curvature,
-            "max_bin": self.bins,
-            "lambda_l2": self.l2,
-            "feature_fraction": self.feature_fraction,
-            "extra_trees": self.extra,
-            "seed": self.seed,
-            **({"monotone_constraints": monotone} if any(monotone) else {}),
-            **passed_on(self.lightgbm or {}, names, type(self).__name__),
-        }
-
-
-@dataclass(frozen=True)
-class LargestValues:
-    """The size of the largest value of each feature."""
-
-    threads: int | None
-
-    def __call__(self, part: Part) -> PerFeature:
-        """Of the documents of ``part``."""
-        low, high, *_ = _core.summarise_columns(part.data.X, thread_count(self.threads))
-        return np.maximum(np.abs(low), np.abs(high))
+    def _growth_settings(self, names: tuple[str, ...]) -> GrowthSettings:
+        """Return how trees grow, with features by their numbers."""
+        monotone = tuple((self.monotone or {}).get(name, 0) for name in names)
+        groups = [tuple(names.index(name) for name in group) for group in self.interactions]
+        rest = tuple(number for number in range(len(names)) if not any(number in group for group in groups))
+        return GrowthSettings(
+            leaves=self.leaves,
+            depth=self.depth or 0,
+            min_documents=self.min_documents,
+            min_curvature=self.min_curvature,
+            l1=self.l1,
+            l2=self.l2,
+            min_gain=self.min_gain,
+            max_step=self.max_step,
+            smoothing=self.path_smoothing,
+            noise=self.split_noise,
+            extra=self.extra,
+            features_per_node=self.node_features,
+            symmetric=self.shape == "symmetric",
+            monotone=monotone if any(monotone) else (),
+            groups=(*groups, rest) if groups and rest else tuple(groups),
+        )
 
 
-def _judge(task: Task) -> Judge[Trees]:
-    return Judge(task, lambda trees, part: trees.scores(part, task.threads))
+def _scorer(trees: Trees, names: tuple[str, ...], levels: Levels) -> TreeEnsemble:
+    """Return the model of ``trees``, whose features have these names and levels."""
+    table = trees.table
+    return TreeEnsemble(TreeTable.empty(len(names)) if table is None else table, names, levels=levels)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedBins:
+    """Documents whose features are cut into bins once, for all forests that learn from them."""
+
+    data: RankingData
+    parts: Part | Partitioned
+    layout: Layout
+
+    @classmethod
+    def of(cls, data: RankingData, ranker: BoostedRanker) -> "SharedBins":
+        """Return the bins for the forests of ``ranker``."""
+        parts = in_parts(data)
+        categorical = ranker.categories(data.feature_names, data.levels)
+        return cls(data, parts, Layout.of(parts, ranker.bins, categorical, ranker.threads))
+
+    def shared_with(self, data: RankingData) -> "SharedBins | None":
+        """Return the bins for ``data`` if it has the same documents, maybe with other weights of queries."""
+        if isinstance(self.parts, Partitioned):
+            other = in_parts(data)
+            same = isinstance(other, Partitioned) and other.partitions is self.parts.partitions and other.key == self.parts.key
+            return SharedBins(data, other, self.layout) if same else None
+        return SharedBins(data, Part(data, kept=self.parts.kept), self.layout) if data.X is self.data.X else None
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedGrades:
+    """The largest weight and weighted grade of a part or, if these ``largest`` are known, the sums of both, rounded to be exact."""
+
+    weights: PerQuery  #: of all queries
+    documents: int
+    largest: tuple[float, float] | None = None
+
+    def __call__(self, part: Part) -> tuple[float, float]:
+        """Answer for the documents of ``part``."""
+        data = part.data
+        weight = np.repeat(self.weights[part.first : part.first + data.n_queries], data.sizes)
+        weight = weight if data.sample_weight is None else weight * data.sample_weight
+        both = weight, weight * data.y
+        if self.largest is None:
+            return float(both[0].max()), float(np.abs(both[1]).max())
+        sums = [float(rounded(terms, largest, self.documents).sum()) for terms, largest in zip(both, self.largest, strict=True)]
+        return sums[0], sums[1]
+
+
+def _mean_grade(data: Partitioned) -> float:
+    """Return the mean of all grades by their weights, the same for any cut."""
+    question = WeightedGrades(data.weights, data.n_documents)
+    highest = np.max(fold(data, question), axis=0)
+    weight, weighted = np.sum(fold(data, replace(question, largest=(float(highest[0]), float(highest[1])))), axis=0)
+    return float(weighted / weight)

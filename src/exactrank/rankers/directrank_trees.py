@@ -4,7 +4,7 @@ After each tree the exact line search of the measure along the tree's outputs sa
 
     alpha_t = the middle of the best interval of  measure(s + alpha tree_t)  in [low, high]                      (1)
 
-and the weight goes into the values of its leaves, so that the model is a plain LightGBM one. The paper has weight_t = alpha_t, searched
+and the weight goes into the values of its leaves, so that the model is a plain sum of trees. The paper has weight_t = alpha_t, searched
 on all queries, with [0.1, 0.5]. But a tree looks better than it is on the queries that it was fitted to, so that the search goes
 nearly to the upper end each time; and what it finds on other queries is right only on average. So by default alpha_t is searched on the
 queries that the tree did not see (``query_fraction``), and the result moves the weight of the tree before,
@@ -29,7 +29,6 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from exactrank import _core
-from exactrank.arrays import PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned
 from exactrank.errors import SettingError
@@ -38,8 +37,6 @@ from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.losses import SquaredError
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.directrank import DirectRank
-from exactrank.rankers.forces import Searches, Weigher
-from exactrank.rankers.forest import Outputs, Trees
 from exactrank.rankers.lambda_function import LambdaChoice
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.scorers.base import Scorer
@@ -50,6 +47,9 @@ from exactrank.threads import thread_count
 from exactrank.training.judge import Task, severe
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder
+from exactrank.trees.forest import Forest, Weigher
+from exactrank.trees.growth import PerLeaf
+from exactrank.trees.steps import exact_steps
 
 #: Leveraging, no tree weighs more than this, nor less than nothing.
 MOST = 2.0
@@ -125,21 +125,16 @@ class DirectRankTrees(LambdaMART):
                 'DirectRankTrees: search="unseen" needs queries that a tree does not see; give a query_fraction below 1, or search="all"'
             )
 
-    def _settings(self, names: tuple[str, ...]) -> dict[str, Any]:
-        return super()._settings(names) | {"learning_rate": 1.0}
-
     def _objective(self, measure: Measure) -> Objective:
         return super()._objective(measure) if self.follow == "lambdas" else SquaredError(within=self.follow == "grades-within")
 
-    def weigher(self, weights: PerQuery, searches: Searches) -> Weigher:
-        """(1) and (2)."""
-        on_all = searches(weights) if self.search == "all" else None
+    def _weigher(self, task: Task) -> Weigher:
+        """Return (1) and (2)."""
+        steps = exact_steps(task)
 
-        def weight(trees: Trees, output: Outputs, seen: PerQuery) -> float:
-            unseen = np.where(seen > 0, 0.0, weights)
-            step_along = on_all or searches(unseen if unseen.any() else weights)
-            step = step_along(trees.kept[0], output, self.low, self.high)
-            before = trees.weights[-1] if trees.weights else self.learning_rate
+        def weight(forest: Forest, outputs: PerLeaf) -> float:
+            step = steps(forest, outputs, self.search == "unseen", self.low, self.high)
+            before = self.learning_rate if forest.last_weight is None else forest.last_weight
             return step if self.smoothing == 1 else before + self.smoothing * (step - before)  # (2)
 
         return weight

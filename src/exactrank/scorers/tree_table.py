@@ -86,6 +86,12 @@ class TreeTable:
             values.flags.writeable = False
         vars(self).update(arrays)
 
+    @classmethod
+    def empty(cls, n_features: int) -> "TreeTable":
+        """Return a table without a tree."""
+        none = np.empty(0)
+        return cls(n_features, np.zeros(1), none, none, none, none, none, none, none, np.zeros(1), none, none, none)  # type: ignore[arg-type]
+
     @property
     def n_trees(self) -> int:
         """How many trees there are."""

@@ -1,0 +1,80 @@
+"""Where the values of features are cut into bins; the same for any order of the documents, any cut into files and any number of threads.
+
+Cuts come from a sample of the documents, which a hash of their features draws (`src/native/trees/bins.hpp`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from xxhash import xxh3_128_hexdigest
+
+from exactrank import _core
+from exactrank.arrays import Matrix
+from exactrank.engine.engine import Part, Partitioned, fold
+from exactrank.threads import thread_count
+
+#: Documents in the sample, about; as many as this per bin if there are many bins.
+SAMPLE, SAMPLE_PER_BIN = 1 << 16, 4
+NUMBER, NUMBER_OR_MISSING, CATEGORY = 0, 1, 2  #: kinds of features
+_ALL = (1 << 64) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The cuts of feature f are ``cuts[start[f]:start[f + 1]]``; those of a category are the categories that have a bin."""
+
+    start: npt.NDArray[np.int64]
+    cuts: npt.NDArray[np.float64]
+    kinds: npt.NDArray[np.uint8]  #: of each feature
+
+    @cached_property
+    def native(self) -> _core.BinLayout:
+        """The kernels' form of it."""
+        return _core.BinLayout.of_cuts(self.start, self.cuts, self.kinds)
+
+    @cached_property
+    def key(self) -> str:
+        """What tells it from other layouts."""
+        return xxh3_128_hexdigest(self.start.tobytes() + self.cuts.tobytes() + self.kinds.tobytes())
+
+    @cached_property
+    def is_used(self) -> npt.NDArray[np.bool_]:
+        """Does each feature have more than one bin?"""
+        return np.diff(self.start) + (self.kinds != NUMBER) > 0
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what travels: the kernels' form is made again."""
+        return {name: vars(self)[name] for name in ("start", "cuts", "kinds")}
+
+    @classmethod
+    def of(cls, data: Part | Partitioned, bins: int, categorical: Sequence[int], threads: int | None) -> "Layout":
+        """Return the layout of at most ``bins`` bins per feature, beside one for missing values."""
+        documents = data.n_documents if isinstance(data, Partitioned) else data.data.n_documents
+        size = max(SAMPLE, SAMPLE_PER_BIN * bins)
+        limit = _ALL if documents <= size else int(2.0**64 * (size / documents))
+        answers = fold(data, Sampling(limit, thread_count(threads)))
+        has_missing = np.any([missing for missing, _ in answers], axis=0)
+        kinds = np.where(has_missing, NUMBER_OR_MISSING, NUMBER).astype(np.uint8)
+        kinds[list(categorical)] = CATEGORY
+        sample = answers[0][1] if len(answers) == 1 else np.concatenate([rows for _, rows in answers])
+        native = _core.BinLayout.of_sample(sample, min(bins, 65_534), kinds, thread_count(threads))
+        return cls(native.start, native.cuts, kinds)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which features have missing values in a part, and the documents of the part that are in the sample."""
+
+    limit: int  #: documents are in the sample whose hash is at most this
+    threads: int
+
+    def __call__(self, part: Part) -> tuple[npt.NDArray[np.bool_], Matrix]:
+        """Answer for ``part``."""
+        X = part.data.X
+        _, _, missing, _ = _core.summarise_columns(X, self.threads)
+        if self.limit == _ALL and part.whole:
+            return missing > 0, X
+        return missing > 0, np.ascontiguousarray(X[_core.sampled_rows(X, self.limit, self.threads)])

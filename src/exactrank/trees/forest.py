@@ -1,0 +1,234 @@
+"""A forest that grows: one tree after the other, each along the forces at the scores of those before.
+
+    s <- s + weight_t * tree_t                                                                                  (1)
+
+The forest decides, and parts of the data answer (`exactrank.trees.part`): one in this process, or several, in files or on a cluster. Sums are
+of whole numbers, so the trees have the same bits wherever the documents lie. In one process a tree grows in a single call of the core;
+otherwise in rounds, each about several nodes.
+
+`Trees` are a value: the first trees of a forest, which stay what they are while more grow.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank.data.ranking_data import RankingData
+from exactrank.engine.engine import Part, Partitioned, fold
+from exactrank.measures.bound import BoundMeasure, mean_over_queries
+from exactrank.objectives.bounded_gain import gentle
+from exactrank.scorers.tree_record import read_trees, tree_records
+from exactrank.scorers.tree_table import TreeTable
+from exactrank.stored import storable
+from exactrank.training.judge import severe, validated
+from exactrank.training.progress import Verdict
+from exactrank.trees.growth import GrowthSettings, PerLeaf, Units, tree_table
+from exactrank.trees.part import Behind, BehindError, BinnedScores, ForestPart, History, Plan, Question, TreeState, Values, What, grown_arrays
+
+A = TypeVar("A")
+#: The weight of the tree that has just grown in a forest, from the outputs of its leaves.
+Weigher = Callable[["Forest", PerLeaf], float]
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """The first trees of a forest, or trees that were read."""
+
+    count: int = 0
+    forest: "Forest | None" = None  #: where they grew
+    read: TreeTable | None = None
+
+    @property
+    def table(self) -> TreeTable | None:
+        """The trees as arrays; None where there is not one."""
+        if self.forest is not None:
+            return self.forest.table(self.count)
+        return None if self.read is None or not self.count else self.read.first(self.count)
+
+    @classmethod
+    def of(cls, table: TreeTable) -> "Trees":
+        """Return the trees of a model."""
+        return cls(table.n_trees, read=table)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the trees as JSON values."""
+        table = self.table
+        return {"features": 0, "trees": []} if table is None else {"features": table.n_features, "trees": tree_records(table)}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], where: str) -> "Trees":
+        """Return the trees that `to_record` described."""
+        return cls.of(read_trees(record["trees"], record["features"])) if record["trees"] else cls()
+
+
+@dataclass(eq=False)
+class Grown:
+    """A tree of a forest, with the values of its leaves; the arrays of a model are made of it when they are needed."""
+
+    tree: _core.GrownTree
+    values: PerLeaf
+    weight: float
+
+
+class Forest:
+    """Trees that grow on ``data``, by ``plan`` and ``settings``; validation data is judged here."""
+
+    barren = "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
+
+    def __init__(
+        self, plan: Plan, settings: GrowthSettings, data: Part | Partitioned, valid: RankingData | None, weigh: Weigher
+    ) -> None:
+        self.plan, self.data = plan, data
+        self._settings, self._weigh = settings, weigh
+        self._valid_data = valid
+        self._pool = _core.HistogramPool(plan.layout.native)
+        self._start: TreeTable | None = None
+        self._grown: list[Grown] = []
+        self._verdicts: dict[int, Verdict] = {}
+        self.tree_question = Question("", 0, "sums")  #: that settles the tree that has just grown
+        self._restart()
+
+    @property
+    def count(self) -> int:
+        """How many trees there are."""
+        return self._before + len(self._grown)
+
+    @property
+    def _before(self) -> int:
+        return 0 if self._start is None else self._start.n_trees
+
+    @property
+    def last_weight(self) -> float | None:
+        """The weight of the last tree."""
+        if self._grown:
+            return self._grown[-1].weight
+        return None if self._start is None else float(self._start.shrinkage[-1])
+
+    def table(self, count: int) -> TreeTable | None:
+        """Return the first ``count`` trees as arrays; None where there is not one."""
+        if count <= self._before:
+            return None if self._start is None or not count else self._start.first(count)
+        tables = [tree_table(grown.tree, self.plan.layout, grown.values, grown.weight) for grown in self._grown[: count - self._before]]
+        first, *others = tables if self._start is None else [self._start, *tables]
+        return first.joined(*others) if others else first
+
+    def grown(self, trees: Trees) -> Trees:
+        """Return ``trees`` with one more, or as they are if no split is possible."""
+        self._take_up(trees)
+        state = self._begin()
+        if state is None:
+            return trees
+        tree, state = self._grow(state)
+        if not len(tree.feature):
+            return trees
+        self._add(tree, state)
+        return Trees(self.count, self)
+
+    def verdict(self, trees: Trees) -> Verdict:
+        """Return what is reported of ``trees``, and selects them."""
+        self._take_up(trees)
+        if trees.count not in self._verdicts:
+            self._verdicts = {trees.count: self._judged(self._together(self._ask("values")))}
+        return self._verdicts[trees.count]
+
+    def _take_up(self, trees: Trees) -> None:
+        """Go on from ``trees``, if they grew elsewhere."""
+        if trees.count == self.count and (trees.forest is self or not trees.count):
+            return
+        self._start, self._grown, self._verdicts = trees.table, [], {}
+        self._restart()
+
+    def _restart(self) -> None:
+        """Forget what was computed with other trees."""
+        self._name = secrets.token_hex(8)
+        self.__dict__.pop("_valid", None)
+
+    def _begin(self) -> TreeState | None:
+        """Return the next tree at its root; None if no force acts on any document."""
+        answers: list[tuple[float, float]] = self._ask("forces")
+        slope, curvature = np.max(answers, axis=0).tolist()
+        flat = curvature == 0  # an objective without one
+        curvature = float(self.plan.weights.max()) if flat else curvature
+        allowed, _ = self.plan.draws.features(self.count, self.plan.layout)
+        return TreeState(self.count, Units.of(slope, curvature, self.plan.documents), flat, allowed) if slope > 0 < curvature else None
+
+    def _grow(self, state: TreeState) -> tuple[_core.GrownTree, TreeState]:
+        """Grow a tree from its root; return it, and all rounds that it took."""
+        _, key = self.plan.draws.features(state.number, self.plan.layout)
+        growth = self._settings.begin(self.plan.layout, self._pool, state.allowed, self.plan.documents, state.units, key)
+        if isinstance(self.data, Part):  # all rounds in the core
+            self.part.start(state)
+            self.part.rows.grow(growth, self.plan.threads)
+            return growth.tree(), state
+        while asked := growth.asks(ahead=True):
+            state = replace(state, rounds=(*state.rounds, asked))
+            histograms: list[npt.NDArray[np.uint64]] = self._ask("histograms", state=state)
+            growth.take(np.sum(histograms, axis=0, dtype=np.uint64), self.plan.threads)
+        return growth.tree(), state
+
+    def _add(self, tree: _core.GrownTree, state: TreeState) -> None:
+        """Give the leaves of a tree their values, and add it to the scores of all documents."""
+        asked: dict[str, Any] = {"state": state, "tree": grown_arrays(tree)}
+        sums: list[npt.NDArray[np.int64]] = self._ask("sums", **asked)
+        outputs = self._settings.outputs(tree, np.sum(sums, axis=0), state.units)
+        self.tree_question = Question(self._name, self.count, "sums", outputs=outputs, **asked)
+        weight = self._weigh(self, outputs)
+        values = weight * outputs
+        by_query = self._together(self._ask("add", values=values, **asked))
+        self._grown.append(Grown(tree, values, weight))
+        if self._valid is not None:
+            self._valid[0].add(tree, values)
+        self._verdicts = {self.count: self._judged(by_query)}
+
+    def _ask(self, what: What, **more: Any) -> list[Any]:
+        """Return the answers of all parts; those that are behind are told what they missed."""
+        question = Question(self._name, self.count, what, **more)
+        answers = fold(self.data, question)
+        if any(isinstance(answer, Behind) for answer in answers):
+            answers = fold(self.data, question.with_history(History(self.plan, self.table(self.count))))
+        return answers
+
+    def retried(self, search: Callable[[], A]) -> A:
+        """Return what ``search`` of the tree that has just grown gives, again if a part has lost its state in the meantime."""
+        while True:
+            try:
+                return search()
+            except BehindError:
+                fold(self.data, self.tree_question.with_history(History(self.plan, self.table(self.count))))
+
+    @property
+    def part(self) -> ForestPart:
+        """The only part, in this process."""
+        assert isinstance(self.data, Part)
+        part = Question(self._name, self.count, "values").forest_of(self.data)
+        assert part is not None
+        return part
+
+    def _together(self, by_part: Sequence[Values]) -> Values:
+        return by_part[0] if len(by_part) == 1 else np.concatenate(by_part, axis=1)
+
+    def _judged(self, values: Values) -> Verdict:
+        """Return the verdict by the values of training queries, and by those of validation data if there is any."""
+        value, goodness = (mean_over_queries(each, self.plan.weights) for each in values)
+        if self._valid is None:
+            return Verdict(value, None, goodness)
+        scores, asked, selects = self._valid
+        return validated(value, asked, selects, scores.scores)
+
+    @cached_property
+    def _valid(self) -> tuple[BinnedScores, BoundMeasure, BoundMeasure] | None:
+        """Validation data with its scores, and the measure on it, as asked and as it selects."""
+        data, measure = self._valid_data, self.plan.measure
+        if data is None:
+            return None
+        asked = measure.on(data, threads=self.plan.threads)
+        binned = _core.BinnedRows(self.plan.layout.native, data.X, self.plan.threads)
+        scores = BinnedScores(data, binned, self.table(self.count), self.plan.threads)
+        return scores, asked, gentle(asked.with_ties(severe(measure).ties))
