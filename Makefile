@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := CMakeLists.txt $(wildcard src/native/*)
+NATIVE := CMakeLists.txt $(shell find src/native -name '*.?pp')
 SOURCES := pyproject.toml $(NATIVE) $(shell find src/exactrank -name '*.py' -o -name '*.pyi' -o -name '*.jinja' -o -name '*.css' -o -name '*.js' -o -name '*.json' -o -name '*.cu')
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Installed by itself, before the tests' other packages. For a smaller one without CUDA give TORCH="torch==2.13.0 --index-url URL" with the URL of
@@ -47,7 +47,7 @@ check: format types headers docs
 format: $(VENV)/.checked
 	ruff format --check .
 	ruff check .
-	clang-format --dry-run --Werror src/native/*
+	clang-format --dry-run --Werror $(filter %pp,$(NATIVE))
 
 types: $(VENV)/.checked
 	mypy
@@ -56,7 +56,7 @@ types: $(VENV)/.checked
 # Each header compiles by itself: it includes what it uses.
 headers: $(VENV)/.checked
 	include="-I$$(python -m nanobind --include_dir) -I$$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')"; \
-	ls src/native/*.hpp | xargs -P $$(getconf _NPROCESSORS_ONLN) -I HEADER $${CXX:-c++} -std=c++20 -fsyntax-only -fvisibility=hidden -Wall -Wextra -Wno-psabi -Werror \
+	find src/native -name '*.hpp' | xargs -P $$(getconf _NPROCESSORS_ONLN) -I HEADER $${CXX:-c++} -std=c++20 -fsyntax-only -fvisibility=hidden -Wall -Wextra -Wno-psabi -Werror \
 	  $$include -include HEADER -x c++ /dev/null
 
 docs: $(VENV)/.checked

@@ -9,6 +9,8 @@ _Floats = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
 _Bytes = npt.NDArray[np.uint8]
 _Matrix = npt.NDArray[np.float32]
+_LeafNumbers = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+_Asked = list[tuple[int, int, int, int, int, bool, list[int], list[int]]]
 
 class Gain:
     def __init__(self, kind: str, parameter: float = 0.0) -> None: ...
@@ -345,6 +347,84 @@ def tree_contributions(
     cover: _Floats,
     x: _Matrix,
     threads: int,
+) -> _Floats: ...
+def sampled_rows(x: _Matrix, limit: int, threads: int) -> _Ints: ...
+
+class BinLayout:
+    start: _Ints
+    cuts: _Floats
+    kinds: _Bytes
+    cells: int
+    @staticmethod
+    def of_sample(sample: _Matrix, bins: int, kinds: _Bytes, threads: int) -> BinLayout: ...
+    @staticmethod
+    def of_cuts(start: _Ints, cuts: _Floats, kinds: _Bytes) -> BinLayout: ...
+
+class BinnedRows:
+    def __init__(self, layout: BinLayout, x: _Matrix, threads: int) -> None: ...
+    def __len__(self) -> int: ...
+    def walk(self, tree: GrownTree, numbers: _LeafNumbers, threads: int) -> None: ...
+
+class HistogramPool:
+    def __init__(self, layout: BinLayout) -> None: ...
+
+class NodeRows:
+    def __init__(self, binned: BinnedRows) -> None: ...
+    def begin(self, chosen: _Bytes | None, slope: _Floats, bend: _Floats, per_slope: float, per_bend: float, threads: int) -> None: ...
+    def grow(self, growth: Growth, threads: int) -> None: ...
+    def answer(self, asked: _Asked, allowed: _Bytes, documents: int, threads: int) -> npt.NDArray[np.uint64]: ...
+    def number(self, tree: GrownTree, chosen: _Bytes | None, numbers: _LeafNumbers, threads: int) -> None: ...
+
+class GrownTree:
+    feature: npt.NDArray[np.int32]
+    bin: npt.NDArray[np.uint32]
+    missing_left: _Bytes
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    gain: _Floats
+    documents: _Ints
+    leaf_of_node: npt.NDArray[np.int32]
+    category_start: _Ints
+    categories: npt.NDArray[np.uint64]
+    restrictions: _Floats
+
+class Growth:
+    def __init__(
+        self,
+        layout: BinLayout,
+        pool: HistogramPool,
+        allowed: _Bytes,
+        documents: int,
+        unit_slope: float,
+        unit_bend: float,
+        key: int,
+        leaves: int,
+        depth: int,
+        min_documents: int,
+        min_curvature: float,
+        l1: float,
+        l2: float,
+        min_gain: float,
+        max_step: float,
+        smoothing: float,
+        noise: float,
+        extra: bool,
+        features_per_node: int,
+        symmetric: bool,
+        min_group: int,
+        monotone: npt.NDArray[np.int8],
+        groups: list[list[int]],
+    ) -> None: ...
+    def asks(self, ahead: bool) -> _Asked: ...
+    def take(self, words: npt.NDArray[np.uint64], threads: int) -> None: ...
+    def tree(self) -> GrownTree: ...
+
+def leaf_sums(
+    leaf: _LeafNumbers, chosen: _Bytes | None, slope: _Floats, bend: _Floats, per_slope: float, per_bend: float, leaves: int
+) -> _Ints: ...
+def add_leaf_values(scores: _Floats, leaf: _LeafNumbers, values: _Floats) -> None: ...
+def leaf_outputs(
+    slope: _Floats, curvature: _Floats, documents: _Ints, within: _Floats, l1: float, l2: float, max_step: float, smoothing: float
 ) -> _Floats: ...
 def exp(x: _Floats) -> _Floats: ...
 def exp2(x: _Floats) -> _Floats: ...

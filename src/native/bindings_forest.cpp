@@ -171,27 +171,34 @@ Out<T> copy_of(const std::vector<T>& values) {
     return array(std::vector<T>(values));
 }
 
-void make_tree(GrownTree* self, Layout layout, In<std::int32_t> feature, In<std::uint32_t> bin, In<std::uint8_t> missing_left, In<std::int32_t> left,
-               In<std::int32_t> right, In<std::int64_t> category_start, In<std::uint64_t> categories,
-               In<std::int32_t> leaf_of_node) {
-    const std::size_t nodes = feature.size();
-    require(bin.size() == nodes && missing_left.size() == nodes && left.size() == nodes && right.size() == nodes, "the nodes' arrays differ in length");
-    require_length("category_start", category_start.size(), nodes + 1);
-    require_starts("category_start", category_start, categories.size(), true);
+// A tree as what can be sent.
+using TreeParts = std::tuple<std::vector<std::int32_t>, std::vector<std::uint32_t>, std::vector<std::uint8_t>, std::vector<std::int32_t>, std::vector<std::int32_t>,
+                             std::vector<std::vector<std::uint64_t>>, std::vector<std::int64_t>, std::vector<std::int32_t>>;
+
+TreeParts parts_of(const GrownTree& tree) {
+    return {tree.feature, tree.bin, tree.missing_left, tree.left, tree.right, tree.categories, tree.documents, tree.leaf_of_node};
+}
+
+void make_tree(GrownTree& self, const TreeParts& parts) {
     GrownTree tree;
-    for (std::size_t node = 0; node < nodes; ++node) {
-        require_below("feature", feature(node), layout->features.size());
-        require(layout->features[feature(node)].is_used(), "a feature with one bin is split");
-        for (const std::int32_t child : {left(node), right(node)})
+    std::tie(tree.feature, tree.bin, tree.missing_left, tree.left, tree.right, tree.categories, tree.documents, tree.leaf_of_node) = parts;
+    const std::size_t nodes = tree.feature.size();
+    require(tree.bin.size() == nodes && tree.missing_left.size() == nodes && tree.left.size() == nodes && tree.right.size() == nodes &&
+                tree.categories.size() == nodes && tree.documents.size() == nodes + 1,
+            "the nodes' arrays differ in length");
+    for (std::size_t node = 0; node < nodes; ++node)
+        for (const std::int32_t child : {tree.left[node], tree.right[node]})
             require(child < 0 ? static_cast<std::size_t>(~child) <= nodes : static_cast<std::size_t>(child) > node && static_cast<std::size_t>(child) < nodes,
                     "a child is out of range");
-        tree.categories.emplace_back(categories.data() + category_start(node), categories.data() + category_start(node + 1));
+    for (const std::int32_t leaf : tree.leaf_of_node) require_below("leaf_of_node", leaf, nodes + 1);
+    new (&self) GrownTree(std::move(tree));
+}
+
+void require_features(const GrownTree& tree, const BinLayout& layout) {
+    for (const std::int32_t feature : tree.feature) {
+        require_below("feature", feature, layout.features.size());
+        require(layout.features[feature].is_used(), "a feature with one bin is split");
     }
-    tree.feature = copied(feature), tree.bin = copied(bin), tree.missing_left = copied(missing_left), tree.left = copied(left), tree.right = copied(right);
-    tree.documents.resize(nodes + 1);
-    for (std::size_t node = 0; node < leaf_of_node.size(); ++node) require_below("leaf_of_node", leaf_of_node(node), nodes + 1);
-    tree.leaf_of_node = copied(leaf_of_node);
-    new (self) GrownTree(std::move(tree));
 }
 
 Out<std::int64_t> category_starts(const GrownTree& tree) {
@@ -223,6 +230,7 @@ void number_rows(const NodeRows& self, const GrownTree& tree, const Chosen& chos
     const std::size_t rows = self.binned().rows();
     require_length("numbers", numbers.size(), rows);
     require(tree.leaf_of_node.size() >= self.nodes(), "the tree did not grow on these rows");
+    require_features(tree, self.binned().layout());
     const std::uint8_t* which = pointer(chosen, rows);
     nb::gil_scoped_release release;
     self.number_leaves(std::span<const std::int32_t>(tree.leaf_of_node), numbers.data());
@@ -232,7 +240,7 @@ void number_rows(const NodeRows& self, const GrownTree& tree, const Chosen& chos
 template <class Number>
 void walk_rows(const BinnedRows& self, const GrownTree& tree, Numbers<Number> numbers, int threads) {
     require_length("numbers", numbers.size(), self.rows());
-    for (const std::int32_t feature : tree.feature) require_below("feature", feature, self.layout().features.size());
+    require_features(tree, self.layout());
     nb::gil_scoped_release release;
     walk(self, tree, nullptr, numbers.data(), threads);
 }
@@ -332,9 +340,8 @@ void bind_forest(nb::module_& m) {
         .def("number", &number_rows<std::uint16_t>, "tree"_a, "chosen"_a.none(), "numbers"_a.noconvert(), "threads"_a)
         .def("number", &number_rows<std::uint32_t>, "tree"_a, "chosen"_a.none(), "numbers"_a.noconvert(), "threads"_a);
     nb::class_<GrownTree>(m, "GrownTree")
-        .def("__init__", [](GrownTree* self, std::shared_ptr<BinLayout> layout, In<std::int32_t> feature, In<std::uint32_t> bin, In<std::uint8_t> missing_left, In<std::int32_t> left, In<std::int32_t> right, In<std::int64_t> category_start, In<std::uint64_t> categories, In<std::int32_t> leaf_of_node) {
-            make_tree(self, std::move(layout), feature, bin, missing_left, left, right, category_start, categories, leaf_of_node); },
-            "layout"_a, "feature"_a, "bin"_a, "missing_left"_a, "left"_a, "right"_a, "category_start"_a, "categories"_a, "leaf_of_node"_a)
+        .def("__getstate__", &parts_of)
+        .def("__setstate__", &make_tree)
         .def_prop_ro(
             "feature", [](const GrownTree& self) { return copy_of(self.feature); }, nb::rv_policy::move)
         .def_prop_ro(

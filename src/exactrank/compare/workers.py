@@ -42,7 +42,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 #: What the server's interpreter runs; the names in braces are filled in.
 PROGRAM = "import sys; sys.path[:] = {path!r}; from exactrank.compare.workers import serve; serve({libraries!r})"
 #: Imported once, before any fork.
-PRELOADED = ("exactrank.compare.fitting", "exactrank.rankers.base", "scipy.optimize", "lightgbm")
+PRELOADED = ("exactrank.compare.fitting", "exactrank.rankers.base", "scipy.optimize")
 #: Seconds that the server has to end all fits and itself when it is asked to.
 GRACE = 2.0
 #: Bytes of what a process says when it ends; all of it is in the pipe by then.

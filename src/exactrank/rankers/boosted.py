@@ -21,7 +21,7 @@ from exactrank.data.alignment import listed
 from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part, Partitioned, fold, in_parts
-from exactrank.errors import DataError, IncompatibleError, SettingError
+from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.exact_sums import rounded
@@ -167,9 +167,7 @@ class BoostedRanker(Ranker):
         forest = self._forest(task, objective)
         start = Trees.of(task.start.table) if isinstance(task.start, TreeEnsemble) else Trees()
         patience = None if task.valid is None else self.patience
-        run = Run(
-            Growth[Trees](), forest, start, lambda trees, _: forest.verdict(trees), start.count + self.trees, patience=patience
-        )
+        run = Run(Growth[Trees](), forest, start, lambda trees, _: forest.verdict(trees), start.count + self.trees, patience=patience)
         scorer_of = partial(_scorer, names=task.data.feature_names, levels=task.data.levels)
         growing: Recorder[Trees] = recorder.part(view=scorer_of)
         grown = run(growing)
@@ -199,9 +197,9 @@ class BoostedRanker(Ranker):
                 )
         journal = super()._journal(model, given)
         if model.run is None and self._is_one_forest() and isinstance(model.scorer, TreeEnsemble):
-            trees = Trees.of(model.scorer.relative_to(given.data.offset, given.data.feature_names).table)
-            task = Task(parse_measure(self.measure), given.data, given.valid, self.threads)
-            verdict = task.verdict(TreeEnsemble(trees.table))
+            scorer = model.scorer.relative_to(given.data.offset, given.data.feature_names)
+            trees = Trees.of(scorer.table)
+            verdict = Task(parse_measure(self.measure), given.data, given.valid, self.threads).verdict(scorer)
             journal.entries["/0"] = Standing(State(trees, 0.0, trees.count), StepChoice.of(trees, verdict, trees.count))
         return journal
 

@@ -43,7 +43,7 @@ class Layout:
     @cached_property
     def is_used(self) -> npt.NDArray[np.bool_]:
         """Does each feature have more than one bin?"""
-        return np.diff(self.start) + (self.kinds != NUMBER) > 0
+        return np.asarray(np.diff(self.start) + (self.kinds != NUMBER) > 0)
 
     def __getstate__(self) -> dict[str, object]:
         """Return what travels: the kernels' form is made again."""

@@ -2,8 +2,8 @@
 
     s <- s + weight_t * tree_t                                                                                  (1)
 
-The forest decides, and parts of the data answer (`exactrank.trees.part`): one in this process, or several, in files or on a cluster. Sums are
-of whole numbers, so the trees have the same bits wherever the documents lie. In one process a tree grows in a single call of the core;
+The forest decides, and parts of the data answer (`exactrank.trees.part`): one in this process, or several, in files or on a cluster. Sums
+are of whole numbers, so the trees have the same bits wherever the documents lie. In one process a tree grows in a single call of the core;
 otherwise in rounds, each about several nodes.
 
 `Trees` are a value: the first trees of a forest, which stay what they are while more grow.
@@ -29,7 +29,18 @@ from exactrank.stored import storable
 from exactrank.training.judge import severe, validated
 from exactrank.training.progress import Verdict
 from exactrank.trees.growth import GrowthSettings, PerLeaf, Units, tree_table
-from exactrank.trees.part import Behind, BehindError, BinnedScores, ForestPart, History, Plan, Question, TreeState, Values, What, grown_arrays
+from exactrank.trees.part import (
+    Behind,
+    BehindError,
+    BinnedScores,
+    ForestPart,
+    History,
+    Plan,
+    Question,
+    TreeState,
+    Values,
+    What,
+)
 
 A = TypeVar("A")
 #: The weight of the tree that has just grown in a forest, from the outputs of its leaves.
@@ -82,9 +93,7 @@ class Forest:
 
     barren = "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
 
-    def __init__(
-        self, plan: Plan, settings: GrowthSettings, data: Part | Partitioned, valid: RankingData | None, weigh: Weigher
-    ) -> None:
+    def __init__(self, plan: Plan, settings: GrowthSettings, data: Part | Partitioned, valid: RankingData | None, weigh: Weigher) -> None:
         self.plan, self.data = plan, data
         self._settings, self._weigh = settings, weigh
         self._valid_data = valid
@@ -175,7 +184,7 @@ class Forest:
 
     def _add(self, tree: _core.GrownTree, state: TreeState) -> None:
         """Give the leaves of a tree their values, and add it to the scores of all documents."""
-        asked: dict[str, Any] = {"state": state, "tree": grown_arrays(tree)}
+        asked: dict[str, Any] = {"state": state, "tree": tree}
         sums: list[npt.NDArray[np.int64]] = self._ask("sums", **asked)
         outputs = self._settings.outputs(tree, np.sum(sums, axis=0), state.units)
         self.tree_question = Question(self._name, self.count, "sums", outputs=outputs, **asked)

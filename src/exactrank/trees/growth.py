@@ -39,9 +39,7 @@ class GrowthSettings:
     monotone: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
 
-    def begin(
-        self, layout: Layout, pool: _core.HistogramPool, allowed: Allowed, documents: int, units: "Units", key: int
-    ) -> _core.Growth:
+    def begin(self, layout: Layout, pool: _core.HistogramPool, allowed: Allowed, documents: int, units: "Units", key: int) -> _core.Growth:
         """Return a tree at its root, to be grown on ``documents`` documents with the features that are ``allowed``."""
         available = int(np.count_nonzero(allowed & layout.is_used))
         per_node = 0 if self.features_per_node == 1 else max(1, round(self.features_per_node * available))
@@ -111,7 +109,7 @@ class Draws:
     def drawn(self, number: int, queries: int) -> npt.NDArray[np.bool_]:
         """Return which of so many ``queries`` the tree is fitted to: at least one."""
         draws = np.random.default_rng([self.seed, self.place(number)]).random(queries)
-        return draws < max(self.query_fraction, np.nextafter(draws.min(), 1.0))
+        return np.asarray(draws < max(self.query_fraction, np.nextafter(draws.min(), 1.0)))
 
     def seen(self, number: int, weights: PerQuery) -> PerQuery:
         """Return the ``weights`` of the queries that the tree is fitted to, and 0 for others."""
@@ -146,7 +144,7 @@ def tree_table(tree: _core.GrownTree, layout: Layout, values: PerLeaf, weight: f
         decision=decision,
         left=tree.left,
         right=tree.right,
-        gain=tree.gain,
+        gain=tree.gain.astype(np.float32),
         leaf_value=values,
         set_start=np.cumsum([0, *map(len, words)]),
         sets=np.concatenate(words) if words else np.empty(0, np.uint32),

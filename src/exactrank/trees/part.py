@@ -1,11 +1,12 @@
 """The documents of one part of the data while a forest grows on them, and what they are asked.
 
-A part keeps the scores of its documents, their forces, and which node of the growing tree each of them is in. What leaves it are sums in whole
-numbers and values of queries. Every question says at which tree and at which round of it the forest is: a part that is there answers, one that
-is behind by rounds catches up, and one that has lost its scores, or never had them, says so and is asked again with the trees so far.
+A part keeps the scores of its documents, their forces, and which node of the growing tree each of them is in. What leaves it are sums in
+whole numbers and values of queries. Every question says at which tree and at which round of it the forest is: a part that is there answers,
+one that is behind by rounds catches up, and one that has lost its scores, or never had them, says so and is asked again with the trees so
+far.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -101,7 +102,9 @@ class ForestPart:
         self.training = BinnedScores(data, binned, trees, plan.threads)
         self.rows = _core.NodeRows(self.training.binned)
         objective = plan.objective
-        self._objective = objective.counted_from(part.first, part.first_document) if isinstance(objective, Numbered) and not part.whole else objective
+        self._objective = (
+            objective.counted_from(part.first, part.first_document) if isinstance(objective, Numbered) and not part.whole else objective
+        )
         self._bound = None if isinstance(self._objective, Sampled) else self._objective.on(data)
         asked = plan.measure.on(data, threads=plan.threads)
         self._measures = asked, gentle(asked.with_ties(severe(plan.measure).ties))
@@ -190,7 +193,9 @@ class ForestPart:
             self.leaf = leaf_numbers(self.training.data.n_documents, leaves)
             self.rows.number(tree, self._chosen, self.leaf, self.plan.threads)
             self._is_settled = True
-        return _core.leaf_sums(self.leaf, self._chosen, self._slope, self._curvature, 1 / units.fine_slope, 1 / units.fine_curvature, leaves)
+        return _core.leaf_sums(
+            self.leaf, self._chosen, self._slope, self._curvature, 1 / units.fine_slope, 1 / units.fine_curvature, leaves
+        )
 
     def add(self, values: PerLeaf) -> None:
         """Add the tree that was settled, with these ``values``, to the scores."""
@@ -230,8 +235,8 @@ class Question:
     count: int  #: how many trees there are
     what: What
     state: TreeState | None = None  #: of the tree that grows
-    tree: tuple[npt.NDArray[np.generic], ...] = ()  #: what has grown, as arrays
-    outputs: PerLeaf | None = None  #: of its leaves
+    tree: _core.GrownTree | None = None  #: when it has grown
+    outputs: PerLeaf = field(default_factory=lambda: np.empty(0))  #: of its leaves
     values: PerLeaf | None = None  #: the same, weighted
     history: History | None = None
 
@@ -246,7 +251,8 @@ class Question:
         assert self.state is not None
         if self.what == "histograms":
             return forest.catch_up(self.state)
-        sums = forest.settle(grown_tree(self.tree, forest.plan.layout), self.state)
+        assert self.tree is not None
+        sums = forest.settle(self.tree, self.state)
         if self.what == "sums":
             return sums
         assert self.values is not None
@@ -268,31 +274,12 @@ class Question:
     def settled(self, part: Part) -> ForestPart:
         """Return the state of the part when each document has its leaf."""
         forest = self.forest_of(part)
-        if forest is None or self.state is None:
+        if forest is None or self.state is None or self.tree is None:
             raise BehindError("the scores of a part are lost")
         if not forest.is_settled(self.state):
-            forest.settle(grown_tree(self.tree, forest.plan.layout), self.state)
+            forest.settle(self.tree, self.state)
         return forest
 
     def with_history(self, history: History) -> "Question":
         """Return the question for parts that have to be told the history."""
         return replace(self, history=history)
-
-
-def grown_arrays(tree: _core.GrownTree) -> tuple[npt.NDArray[np.generic], ...]:
-    """Return a tree as what can be sent."""
-    return (
-        tree.feature,
-        tree.bin,
-        tree.missing_left,
-        tree.left,
-        tree.right,
-        tree.category_start,
-        tree.categories,
-        tree.leaf_of_node,
-    )
-
-
-def grown_tree(arrays: tuple[npt.NDArray[np.generic], ...], layout: Layout) -> _core.GrownTree:
-    """Return the tree of `grown_arrays`."""
-    return _core.GrownTree(layout.native, *arrays)
