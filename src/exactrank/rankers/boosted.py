@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from exactrank.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.optimizers.base import State
 from exactrank.optimizers.boosting import Growth
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.training_data import TrainingData
+from exactrank.rankers.training_data import TrainingData, count_mixed
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
 from exactrank.scorers.model import Model
@@ -49,6 +49,8 @@ from exactrank.trees.part import Plan
 
 #: With fewer values per thread, waiting for each other takes threads longer than the work.
 CELLS_PER_THREAD = 1_000_000
+#: Forests of a bag where the number is left open: on fewer than MANY_QUERIES, if FEW_MIXED or more have documents of different grades.
+BAGS, MANY_QUERIES, FEW_MIXED = 10, 2_000, 20
 
 
 class BoostedRanker(Ranker):
@@ -122,10 +124,17 @@ class BoostedRanker(Ranker):
         only={VALID: SOME},
         free=True,
     )
-    bagging: Literal["draws", "cross-fit", "bootstrap"] = setting(  # type: ignore[assignment]  # one more than others have
-        default="draws",
-        help="What each forest of a bag is trained on: all queries, with its own random draws; all parts of the queries except two, one"
-        " of which chooses how many trees to keep; or a bootstrap sample of the queries.",
+    bags: int | None = setting(
+        default=None,
+        help=f"Train this number of forests and take their mean; 0 trains one. By default {BAGS} on fewer than {MANY_QUERIES:,} queries,"
+        " where a single forest, and the validation queries that choose its trees, depend much on chance; otherwise 0.",
+        at_least=0,
+        at_most=1 << 20,
+    )
+    bagging: Literal["cross-fit", "bootstrap", "draws"] = setting(  # type: ignore[assignment]  # one more than others have
+        default="cross-fit",
+        help="What each forest of a bag is trained on: all parts of the queries except two, one of which chooses how many trees to keep; a"
+        " bootstrap sample of the queries; or all queries, with its own random draws.",
         only={"bags": SOME},
     )
     missing: TreeMissing = setting(  # type: ignore[assignment]
@@ -144,11 +153,17 @@ class BoostedRanker(Ranker):
         """Return what is drawn for the trees of the forest with that number in a bag."""
         return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction)
 
+    def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
+        if self.bags is not None:
+            return super()._comes_to(data)
+        is_little = data.n_queries < MANY_QUERIES and not isinstance(data, Partitioned) and count_mixed(data) >= FEW_MIXED
+        return {**super()._comes_to(data), "bags": BAGS if is_little else 0}
+
     def check_effects(self, data: RankingData, validated: bool = False) -> None:
         """Raise also where the forests of a bag would not differ."""
         super().check_effects(data, validated)
         drawn = self.extra or self.split_noise > 0 or min(self.query_fraction, self.feature_fraction, self.node_features) < 1
-        alike = self.bags and self.bagging == "draws" and not drawn
+        alike = self._bag_count(data) and self.bagging == "draws" and not drawn
         if alike and not isinstance(self._objective(parse_measure(self.measure)), Sampled):
             raise SettingError(
                 f"{type(self).__name__}: the forests of {self.bags} bags would be the same; give query_fraction or feature_fraction below"
@@ -177,10 +192,11 @@ class BoostedRanker(Ranker):
 
     def _forest(self, task: Task, objective: Objective) -> Forest:
         """Return the forest before its first tree; the members of a bag that learn from the same documents share their bins."""
-        data, threads = task.data, thread_count(self.threads)
+        data = task.data
+        threads = min(thread_count(task.threads), 1 + data.n_documents * data.n_features // CELLS_PER_THREAD)
         earlier = task.common.get("bins")
         shared = earlier.shared_with(data) if isinstance(earlier, SharedBins) else None
-        shared = task.common["bins"] = SharedBins.of(data, self) if shared is None else shared
+        shared = task.common["bins"] = SharedBins.of(data, self, threads) if shared is None else shared
         if isinstance(data, Partitioned) and isinstance(objective, SquaredError):
             objective = replace(objective, mean=_mean_grade(data))
         plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads)
@@ -190,22 +206,22 @@ class BoostedRanker(Ranker):
         """Trees that stand in a model alone, as they grew, go on from there."""
         for name in ("trees", "patience"):
             found = model.params.get(name)
-            if not self._is_one_forest() and found != getattr(self, name) and model.ranker == type(self).__name__:
+            if not self._is_one_forest(given.data) and found != getattr(self, name) and model.ranker == type(self).__name__:
                 told = f"the model was trained with {name}={found}, not {getattr(self, name)}"
                 raise IncompatibleError(
                     f"{told}, which may change only for a single forest as it grew; resume with the same value, or train anew"
                 )
         journal = super()._journal(model, given)
-        if model.run is None and self._is_one_forest() and isinstance(model.scorer, TreeEnsemble):
+        if model.run is None and self._is_one_forest(given.data) and isinstance(model.scorer, TreeEnsemble):
             scorer = model.scorer.relative_to(given.data.offset, given.data.feature_names)
             trees = Trees.of(scorer.table)
             verdict = Task(parse_measure(self.measure), given.data, given.valid, self.threads).verdict(scorer)
             journal.entries["/0"] = Standing(State(trees, 0.0, trees.count), StepChoice.of(trees, verdict, trees.count))
         return journal
 
-    def _is_one_forest(self) -> bool:
-        """Is the model a forest as it grew, and nothing more?"""
-        return not self.bags
+    def _is_one_forest(self, data: RankingData) -> bool:
+        """Is the model of ``data`` a forest as it grew, and nothing more?"""
+        return not self._bag_count(data)
 
     def categories(self, names: Sequence[str], levels: Levels) -> list[int]:
         """Return the numbers of the features whose values are categories: by the setting, or because the data has them as text."""
@@ -267,11 +283,11 @@ class SharedBins:
     layout: Layout
 
     @classmethod
-    def of(cls, data: RankingData, ranker: BoostedRanker) -> "SharedBins":
+    def of(cls, data: RankingData, ranker: BoostedRanker, threads: int) -> "SharedBins":
         """Return the bins for the forests of ``ranker``."""
         parts = in_parts(data)
         categorical = ranker.categories(data.feature_names, data.levels)
-        return cls(data, parts, Layout.of(parts, ranker.bins, categorical, ranker.threads))
+        return cls(data, parts, Layout.of(parts, ranker.bins, categorical, threads))
 
     def shared_with(self, data: RankingData) -> "SharedBins | None":
         """Return the bins for ``data`` if it has the same documents, maybe with other weights of queries."""

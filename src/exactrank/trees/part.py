@@ -110,7 +110,7 @@ class ForestPart:
         self._measures = asked, gentle(asked.with_ties(severe(plan.measure).ties))
         self.leaf = leaf_numbers(data.n_documents, 2)
         self._forces_of: int | None = None
-        self._rounds_done, self._is_settled = -1, False
+        self._rounds_done, self._is_settled, self._leaves = -1, False, 0
         self._chosen: npt.NDArray[np.uint8] | None = None
         self._slope = self._curvature = np.zeros(0)
 
@@ -181,21 +181,18 @@ class ForestPart:
             self._rounds_done += 1
         return histograms
 
-    def is_settled(self, state: TreeState) -> bool:
-        """Does each document have its leaf in the tree of ``state``?"""
-        return self._is_settled and self._forces_of == state.number
-
-    def settle(self, tree: _core.GrownTree, state: TreeState) -> npt.NDArray[np.int64]:
-        """Give each document its leaf; return the sums of forces over each leaf."""
+    def settle(self, tree: _core.GrownTree, state: TreeState) -> None:
+        """Give each document its leaf, unless it has it."""
         self.catch_up(state)
-        leaves, units = len(tree.documents), state.units
-        if not self.is_settled(state):
-            self.leaf = leaf_numbers(self.training.data.n_documents, leaves)
+        if not self._is_settled:
+            self.leaf = leaf_numbers(self.training.data.n_documents, len(tree.documents))
             self.rows.number(tree, self._chosen, self.leaf, self.plan.threads)
-            self._is_settled = True
-        return _core.leaf_sums(
-            self.leaf, self._chosen, self._slope, self._curvature, 1 / units.fine_slope, 1 / units.fine_curvature, leaves
-        )
+            self._leaves, self._is_settled = len(tree.documents), True
+
+    def leaf_sums(self, units: Units) -> npt.NDArray[np.int64]:
+        """Return the sums of slopes and of curvatures over each leaf of the tree that was settled."""
+        fine = 1 / units.fine_slope, 1 / units.fine_curvature
+        return _core.leaf_sums(self.leaf, self._chosen, self._slope, self._curvature, *fine, self._leaves)
 
     def add(self, values: PerLeaf) -> None:
         """Add the tree that was settled, with these ``values``, to the scores."""
@@ -251,10 +248,9 @@ class Question:
         assert self.state is not None
         if self.what == "histograms":
             return forest.catch_up(self.state)
-        assert self.tree is not None
-        sums = forest.settle(self.tree, self.state)
+        forest = self.settled(part)
         if self.what == "sums":
-            return sums
+            return forest.leaf_sums(self.state.units)
         assert self.values is not None
         forest.add(self.values)
         return forest.values()
@@ -276,8 +272,7 @@ class Question:
         forest = self.forest_of(part)
         if forest is None or self.state is None or self.tree is None:
             raise BehindError("the scores of a part are lost")
-        if not forest.is_settled(self.state):
-            forest.settle(self.tree, self.state)
+        forest.settle(self.tree, self.state)
         return forest
 
     def with_history(self, history: History) -> "Question":
