@@ -81,7 +81,7 @@ public:
            std::shared_ptr<HistogramPool> pool)
         : layout_(std::move(layout)), pool_(std::move(pool)), choice_(std::move(choice)), rules_(std::move(rules)), units_(units), widths_(widths) {
         Node root;
-        root.facts.key = key;
+        root.facts.key = key, root.leaf = 0;
         root.groups.assign(rules_.groups.size(), 1);
         nodes_.push_back(std::move(root));
         keeps_histograms_ = rules_.is_symmetric || layout_->cells * 16 * static_cast<std::size_t>(rules_.leaves) <= most_bytes;
@@ -176,7 +176,7 @@ private:
         const BinLayout::Feature& feature = layout_->features[choice_.features.front()];
         const HistogramView view = root.histogram->view();
         for (std::uint32_t b = 0; b < feature.bins; ++b) root.facts.sums = root.facts.sums + view.at(feature.cell + b);
-        root.is_known = true, root.leaf = 0;
+        root.is_known = true;
         settle(root.facts);
     }
 
