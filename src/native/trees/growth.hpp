@@ -282,19 +282,30 @@ private:
         const bool is_last = left == 1;
         std::vector<std::int32_t> chosen;
         if (ahead) {
-            auto lower = [&](std::int32_t a, std::int32_t b) { return nodes_[a].split.gain < nodes_[b].split.gain; };
-            std::vector<std::int32_t> open(heap_);
-            std::make_heap(open.begin(), open.end(), lower);
-            for (; left > 0 && !open.empty(); --left) {
-                std::pop_heap(open.begin(), open.end(), lower);
-                const std::int32_t node = open.back();
+            // As in `frontier`, with the numbers that leaves would have: of equal gains the same comes first.
+            struct Open {
+                double gain;
+                std::int32_t leaf, node;
+                bool operator<(const Open& other) const { return gain < other.gain || (gain == other.gain && leaf > other.leaf); }
+            };
+            std::vector<Open> open;
+            for (const std::int32_t node : heap_) open.push_back({nodes_[node].split.gain, nodes_[node].leaf, node});
+            std::make_heap(open.begin(), open.end());
+            for (auto last_leaf = static_cast<std::int32_t>(committed_.size()); left > 0 && !open.empty(); --left) {
+                std::pop_heap(open.begin(), open.end());
+                const Open next = open.back();
                 open.pop_back();
-                if (!nodes_[node].is_expanded) {
-                    chosen.push_back(node);
+                ++last_leaf;
+                if (!nodes_[next.node].is_expanded) {
+                    chosen.push_back(next.node);
                     continue;
                 }
-                for (const std::int32_t child : {nodes_[node].left, nodes_[node].right})
-                    if (nodes_[child].split.feature >= 0) open.push_back(child), std::push_heap(open.begin(), open.end(), lower);
+                for (const bool is_right : {false, true}) {
+                    const std::int32_t child = is_right ? nodes_[next.node].right : nodes_[next.node].left;
+                    if (nodes_[child].split.feature < 0) continue;
+                    open.push_back({nodes_[child].split.gain, is_right ? last_leaf : next.leaf, child});
+                    std::push_heap(open.begin(), open.end());
+                }
             }
             std::sort(chosen.begin(), chosen.end());
         } else {
