@@ -201,13 +201,15 @@ private:
         release(parent);
     }
 
+    // May the feature meet those on the path to a node?
+    bool meets_groups(const Node& node, std::uint32_t f) const {
+        for (std::size_t g = 0; g < rules_.groups.size(); ++g)
+            if (node.groups[g] && rules_.groups[g][f]) return true;
+        return rules_.groups.empty();
+    }
+
     bool is_allowed(const Node& node, std::uint32_t f, std::uint64_t most_drawn) const {
-        if (!rules_.groups.empty()) {
-            bool meets = false;
-            for (std::size_t g = 0; g < rules_.groups.size() && !meets; ++g) meets = node.groups[g] && rules_.groups[g][f];
-            if (!meets) return false;
-        }
-        return draw(node.facts.key ^ 0x6665617475726573, f) <= most_drawn;
+        return meets_groups(node, f) && draw(node.facts.key ^ 0x6665617475726573, f) <= most_drawn;
     }
 
     // What the features that are drawn for a node are drawn below.
@@ -361,7 +363,7 @@ private:
         std::vector<std::int32_t> next;
         for (const std::int32_t node : level_) {
             const bool is_open = std::find(open.begin(), open.end(), node) != open.end();
-            if (!is_open || asked.size() == left || !splits_at(node, split)) {
+            if (!is_open || asked.size() == left || !meets_groups(nodes_[node], static_cast<std::uint32_t>(split.feature)) || !splits_at(node, split)) {
                 next.push_back(node);
                 continue;
             }
@@ -395,19 +397,22 @@ private:
         const std::uint64_t level_key = draw(root.facts.key, committed_.size());
         for (const std::uint32_t f : choice_.features) {
             const BinLayout::Feature& feature = layout_->features[f];
-            if (feature.kind == BinLayout::category || !is_allowed(nodes_[open.front()], f, ~std::uint64_t{0})) continue;
+            if (feature.kind == BinLayout::category) continue;
             SplitSearch::LevelGains gains;
             bool has_missing = false;
             for (const std::int32_t number : open) {
                 const Node& node = nodes_[number];
+                if (!meets_groups(node, f)) continue;  // leaves that an earlier level did not split have shorter paths
                 const HistogramView view = node.histogram->view();
                 searcher.add_gains(f, monotone(f), view, node.facts, gains);
                 has_missing |= feature.kind == BinLayout::number_or_missing && view.at(feature.cell + feature.known()).rest != 0;
             }
             const double factor = rules_.split.noise > 0 ? std::max(0.0, 1 + rules_.split.noise * draw_normal(level_key, f)) : 1.0;
-            for (std::uint32_t b = 0; b < gains.right.size(); ++b)
+            const std::size_t cuts = gains.right.size(), only = rules_.split.extra && cuts > 0 ? draw(level_key ^ 0x6578747261, f) % cuts : cuts;
+            for (std::uint32_t b = 0; b < cuts; ++b)
                 for (const bool is_left : {false, true}) {
                     const double gain = (is_left ? gains.left : gains.right)[b];
+                    if (only < cuts && b != only) continue;
                     if (!(gain > rules_.split.min_gain) || !(gain * factor > best.score)) continue;
                     best.gain = gain, best.score = gain * factor, best.feature = static_cast<std::int32_t>(f), best.bin = b, best.missing_left = is_left;
                     if (!has_missing) best.missing_left = false;
