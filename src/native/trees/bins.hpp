@@ -80,6 +80,9 @@ inline std::vector<std::int64_t> sampled_rows(const MatrixView<const float>& x, 
     return all;
 }
 
+// A number as models read it: what is this close to 0 counts as 0 (trees.hpp).
+inline float as_scored(float x) { return (x >= -1e-35f) & (x <= 1e-35f) ? 0.0f : x; }
+
 // An unsigned number in the order of floats; both zeros are the same.
 inline std::uint32_t ordered(float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x + 0.0f);
@@ -201,7 +204,7 @@ inline std::shared_ptr<const BinLayout> make_layout(const MatrixView<const float
         for (std::size_t i = 0; i < sample.rows; ++i)
             for (std::size_t f = first; f < last; ++f) {
                 const float x = sample.row(i)[f];
-                keys[f - first][counts[f - first]] = ordered(x);
+                keys[f - first][counts[f - first]] = ordered(as_scored(x));
                 counts[f - first] += x == x;  // NaN is overwritten
             }
         std::vector<std::uint32_t> scratch;
@@ -244,7 +247,7 @@ public:
 
     std::uint32_t operator()(float x) const {
         if (kind_ == BinLayout::category) return category(x);
-        const std::uint32_t key = std::max(ordered(x), low_);
+        const std::uint32_t key = std::max(ordered(as_scored(x)), low_);
         std::uint32_t bin = first_[std::min<std::size_t>((key - low_) >> shift_, first_.size() - 1)];
         for (int step = steps_ - 1; step >= 0; --step) {
             const std::uint32_t next = bin + (1u << step);
