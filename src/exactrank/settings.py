@@ -46,6 +46,12 @@ ELSEWHERE = {
 VALID = "valid"
 _FUNCTION = get_origin(Callable[[], None])
 _LARGEST = float(np.finfo(np.float64).max)
+_LISTS: Mapping[Any, str] = {
+    str: "a list of names",
+    float: "a list of numbers",
+    int: "a list of whole numbers",
+    Sequence[str]: "a list of lists of names",
+}
 _KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text", NoneType: "None", object: "any value"}
 
 
@@ -281,7 +287,7 @@ def _described(kind: Any) -> str:
         kinds = (_KINDS.get(one) or _listed([repr(word) for word in get_args(one)], comma=False) for one in inner)
         return f"a mapping of {' to '.join(kinds)}"
     if issubclass(origin, Sequence):
-        return {str: "a list of names", Sequence[str]: "a list of lists of names", float: "a list of numbers", int: "a list of whole numbers"}.get(inner[0], "a list")
+        return _LISTS.get(inner[0], "a list")
     return inspect.cleandoc(getattr(kind, "__name__", str(kind)))
 
 

@@ -191,9 +191,9 @@ class Forest:
         weight = self._weigh(self, outputs)
         values = weight * outputs
         by_query = self._together(self._ask("add", values=values, **asked))
-        self._grown.append(Grown(tree, values, weight))
-        if self._valid is not None:
+        if self._valid is not None:  # before the tree is among those of the forest, which validation data begins with
             self._valid[0].add(tree, values)
+        self._grown.append(Grown(tree, values, weight))
         self._verdicts = {self.count: self._judged(by_query)}
 
     def _ask(self, what: What, **more: Any) -> list[Any]:
