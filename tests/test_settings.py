@@ -84,7 +84,10 @@ def others(one: Setting):
         yield from (0.03, 0.3, 0.7, 3.0, 30.0)
     for kind in one.kinds:
         if isinstance(get_origin(kind), type) and get_origin(kind) is not Literal:
-            yield {"a": -1, "b": -1} if issubclass(get_origin(kind), Mapping) else ["e"]
+            if issubclass(get_origin(kind), Mapping):
+                yield {"a": -1, "b": -1}
+            else:
+                yield from ([["a"], ["b", "c"]], ["e"])
 
 
 def context(ranker: type[Ranker], of: str):

@@ -90,7 +90,7 @@ class TreeTable:
     def empty(cls, n_features: int) -> "TreeTable":
         """Return a table without a tree."""
         none = np.empty(0)
-        return cls(n_features, np.zeros(1), none, none, none, none, none, none, none, np.zeros(1), none, none, none)  # type: ignore[arg-type]
+        return cls(n_features, np.zeros(1, np.int64), none, none, none, none, none, none, none, np.zeros(1, np.int64), none, none, none)  # type: ignore[arg-type]
 
     @property
     def n_trees(self) -> int:

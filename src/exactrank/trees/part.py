@@ -16,7 +16,7 @@ from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part
-from exactrank.errors import DataError
+from exactrank.errors import DataError, EngineError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import values_of
 from exactrank.objectives.bounded_gain import gentle
@@ -171,8 +171,14 @@ class ForestPart:
         self.rows.begin(self._chosen, self._slope, self._curvature, 1 / units.slope, 1 / units.curvature, self.plan.threads)
         self._rounds_done = 0
 
-    def catch_up(self, state: TreeState) -> npt.NDArray[np.uint64]:
-        """Do all rounds of the tree that were not done yet; return the histograms that the last of them wants."""
+    def histograms(self, state: TreeState) -> npt.NDArray[np.uint64]:
+        """Return the histograms that the last round of the tree wants."""
+        if self._rounds_done == len(state.rounds):  # asked again, since another part lost its state: nodes cannot be split twice
+            self._rounds_done = -1
+        return self._catch_up(state)
+
+    def _catch_up(self, state: TreeState) -> npt.NDArray[np.uint64]:
+        """Do all rounds of the tree that were not done yet; return the histograms that the last of them wants, if it was not done."""
         self.start(state)
         histograms = np.empty(0, np.uint64)
         while self._rounds_done < len(state.rounds):
@@ -183,7 +189,7 @@ class ForestPart:
 
     def settle(self, tree: _core.GrownTree, state: TreeState) -> None:
         """Give each document its leaf, unless it has it."""
-        self.catch_up(state)
+        self._catch_up(state)
         if not self._is_settled:
             self.leaf = leaf_numbers(self.training.data.n_documents, len(tree.documents))
             self.rows.number(tree, self._chosen, self.leaf, self.plan.threads)
@@ -217,8 +223,8 @@ class Behind:
     """The answer of a part that has to be told the history first."""
 
 
-class BehindError(RuntimeError):
-    """The same, where an answer of another kind is expected."""
+class BehindError(EngineError):
+    """The same, where an answer of another kind is expected; engines pass errors of ours on as they are."""
 
 
 What = Literal["forces", "histograms", "sums", "add", "values"]
@@ -247,7 +253,7 @@ class Question:
             return forest.values()
         assert self.state is not None
         if self.what == "histograms":
-            return forest.catch_up(self.state)
+            return forest.histograms(self.state)
         forest = self.settled(part)
         if self.what == "sums":
             return forest.leaf_sums(self.state.units)
