@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from distributed import Client, LocalCluster
+from exactrank.rankers.cluster_forest import Crews, plan_of
 from timing import table
 
 import exactrank as xr
@@ -31,7 +32,6 @@ from exactrank.engine.dask import DaskEngine
 from exactrank.engine.engine import Part, Partitioned, partitioned
 from exactrank.engine.partitions import read_shards
 from exactrank.measures.parse import parse_measure
-from exactrank.rankers.cluster_forest import Crews, plan_of
 from exactrank.training.judge import Task
 
 ROUNDS, BATCHES, DOCUMENTS, RANKS, BINS, LEAVES = 20, 6, 20, 2, 256, 15

@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from exactrank.rankers.forest import Bins, Trees
 from hypothesis import HealthCheck, given, settings, strategies as st
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
@@ -28,7 +29,6 @@ from exactrank.data.levels import codes_of, levels_in
 from exactrank.data.ranking_data import checksum
 from exactrank.errors import DataError, IncompatibleError, LeftOutWarning, SettingError
 from exactrank.export import TARGETS
-from exactrank.rankers.forest import Bins, Trees
 from exactrank.serve.documents import RequestError, read_documents
 
 from .reference.trees import booster_of

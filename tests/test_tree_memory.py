@@ -9,13 +9,13 @@ import sys
 import lightgbm as lgb
 import numpy as np
 import pytest
+from exactrank.rankers.forest import FIXED
+from exactrank.rankers.lightgbm_library import binned, sums, updated
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.data.room import scratch
 from exactrank.rankers import lightgbm_library
-from exactrank.rankers.forest import FIXED
-from exactrank.rankers.lightgbm_library import binned, sums, updated
 
 from .test_out_of_core import DETERMINED, STACK, made
 

@@ -68,7 +68,7 @@ class BoostedRanker(Ranker):
         default=0.05, help="What each tree's output is multiplied by.", above=0, at_most=1, search=Range(0.02, 0.3, log=True)
     )
     leaves: int = setting(
-        default=15, help="Maximum number of leaves of a tree.", at_least=2, at_most=1 << 17, search=Range(4, 63, log=True)
+        default=16, help="Maximum number of leaves of a tree.", at_least=2, at_most=1 << 17, search=Range(4, 63, log=True)
     )
     depth: int | None = setting(
         default=None, help="Maximum number of splits from the root to a leaf; by default no limit.", at_least=1, at_most=(1 << 31) - 1
@@ -95,9 +95,10 @@ class BoostedRanker(Ranker):
     categorical: Sequence[str] = setting(
         default=(), help="Names of features whose values are categories (whole numbers from 0), not amounts."
     )
-    shape: Literal["best-first", "symmetric"] = setting(
-        default="best-first",
-        help="How a tree grows: the leaf that gains most is split next, or all leaves of a level by the same split.",
+    shape: Literal["best-first", "symmetric"] | None = setting(
+        default=None,
+        help="How a tree grows: the leaf that gains most is split next, or all leaves of a level by the same split. By default"
+        " symmetric where the number of bags is left open, queries are few and no feature is a category; otherwise best-first.",
         search=("best-first", "symmetric"),
     )
     l1: float = setting(default=0.0, help="Subtracted from the size of each leaf's slope.", at_least=0, at_most=1e100)
@@ -154,10 +155,15 @@ class BoostedRanker(Ranker):
         return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction)
 
     def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
-        if self.bags is not None:
-            return super()._comes_to(data)
-        is_little = data.n_queries < MANY_QUERIES and not isinstance(data, Partitioned) and count_mixed(data) >= FEW_MIXED
-        return {**super()._comes_to(data), "bags": BAGS if is_little else 0}
+        opens_bags = self.bags is None and data.n_queries < MANY_QUERIES and not isinstance(data, Partitioned)
+        is_little = opens_bags and count_mixed(data) >= FEW_MIXED
+        is_symmetric = is_little and not self.categories(data.feature_names, data.levels)
+        settings = {"bags": BAGS if is_little else 0, "shape": "symmetric" if is_symmetric else "best-first"}
+        return {**super()._comes_to(data), **{name: value for name, value in settings.items() if getattr(self, name) is None}}
+
+    def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        self.__dict__["grown_shape"] = self._comes_to(task.data).get("shape", self.shape)  # the same for all members of a bag
+        return super()._trained(task, recorder)
 
     def check_effects(self, data: RankingData, validated: bool = False) -> None:
         """Raise also where the forests of a bag would not differ."""
@@ -200,7 +206,7 @@ class BoostedRanker(Ranker):
         if isinstance(data, Partitioned) and isinstance(objective, SquaredError):
             objective = replace(objective, mean=_mean_grade(data))
         plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads)
-        return Forest(plan, self._growth_settings(data.feature_names), shared.parts, task.valid, self._weigher(task))
+        return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task))
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:
         """Trees that stand in a model alone, as they grew, go on from there."""
@@ -240,12 +246,16 @@ class BoostedRanker(Ranker):
         far = [name for name in self.categorical if data.offset is not None and data.offset[names.index(name)]]
         if far:
             raise SettingError(f"{far[0]!r} cannot be categorical: its values are too large for float32; number its categories from 0")
+        categories = self.categories(names, data.levels)
+        if self.shape == "symmetric" and categories:
+            raise SettingError(f"{names[categories[0]]!r} is a category, which symmetric trees do not split; give shape='best-first'")
         unknown = [name for group in self.interactions for name in group if name not in names]
         if unknown:
             raise SettingError(f"interactions names {unknown[0]!r}, which is not a feature; there are {listed(list(names))}")
 
-    def _growth_settings(self, names: tuple[str, ...]) -> GrowthSettings:
-        """Return how trees grow, with features by their numbers."""
+    def _growth_settings(self, data: RankingData) -> GrowthSettings:
+        """Return how trees grow on ``data``, with features by their numbers."""
+        names, shape = data.feature_names, vars(self).get("grown_shape", self.shape)
         monotone = tuple((self.monotone or {}).get(name, 0) for name in names)
         groups = [tuple(names.index(name) for name in group) for group in self.interactions]
         rest = tuple(number for number in range(len(names)) if not any(number in group for group in groups))
@@ -262,7 +272,7 @@ class BoostedRanker(Ranker):
             noise=self.split_noise,
             extra=self.extra,
             features_per_node=self.node_features,
-            symmetric=self.shape == "symmetric",
+            symmetric=shape == "symmetric",
             monotone=monotone if any(monotone) else (),
             groups=(*groups, rest) if groups and rest else tuple(groups),
         )
