@@ -93,7 +93,7 @@ RANKERS = {
         xr.MART, trees=5, threads=1, monotone={NAMES[0]: 1}, interactions=[NAMES[:2]], path_smoothing=5.0, l1=0.1, **SMALL_LEAVES
     ),
     "symmetric": partial(xr.LambdaMART, trees=5, threads=1, shape="symmetric", depth=4),
-    "a bag of draws": partial(xr.LambdaMART, trees=3, threads=1, bags=2),
+    "a bag of draws": partial(xr.LambdaMART, trees=3, threads=1, bags=2, bagging="draws"),
     "a bag of bootstrap samples": partial(xr.DirectRankTrees, trees=3, threads=1, bags=2, bagging="bootstrap"),
 }
 

@@ -23,7 +23,7 @@ from .reference.trees import booster_of
 from .test_rankers import judged, mean, rows
 from .test_tree_ensemble import same
 
-SMALL = {"trees": 20, "min_documents": 3, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1}
+SMALL = {"trees": 20, "min_documents": 3, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1, "bags": 0}
 KINDS = {
     "MART": lambda **more: xr.MART("nDCG@5", **(SMALL | more)),
     "LambdaMART": lambda **more: xr.LambdaMART("nDCG@5", **(SMALL | more)),
@@ -261,7 +261,7 @@ def test_only_what_was_begun_is_resumed(other):
     with pytest.raises(xr.IncompatibleError, match="the model was trained with"):
         KINDS["LambdaMART"]().fit(data, resume=part.model_)
     with pytest.raises(xr.IncompatibleError, match="trees=3, not 5, which may change only for a single forest"):
-        bags = {"bags": 2, "query_fraction": 0.6}
+        bags = {"bags": 2, "bagging": "draws", "query_fraction": 0.6}
         KINDS["MART"](trees=5, **bags).fit(data, resume=KINDS["MART"](trees=3, **bags).fit(data).model_)
     more = KINDS["MART"](trees=5).fit(data, resume=part.model_)
     assert np.array_equal(more.predict(data), KINDS["MART"](trees=5).fit(data).predict(data)), "how many trees there are may change"
@@ -390,7 +390,7 @@ def test_every_checkpoint_leads_to_the_same_end(kind, held_out, monkeypatch):
 @EVERY_KIND
 def test_bags_are_a_mean_of_forests(kind):
     data, valid = judged(queries=40, noise=1.0), judged(queries=40, noise=1.0, seed=1)
-    one, three = (KINDS[kind](query_fraction=0.6, bags=bags).fit(data, valid=valid) for bags in (0, 3))
+    one, three = (KINDS[kind](query_fraction=0.6, **bags).fit(data, valid=valid) for bags in ({"bags": 0}, {"bags": 3, "bagging": "draws"}))
     assert np.allclose(one.predict(data), 3 * three.model_.scorer.first(one.model_.scorer.n_trees).score(data.X))
     assert three.model_.scorer.n_trees > one.model_.scorer.n_trees
     assert not np.allclose(one.predict(data), three.predict(data)), "each forest has draws of its own"
@@ -402,7 +402,7 @@ def test_bags_are_a_mean_of_forests(kind):
 
 
 def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
-    data, settings = judged(queries=40, noise=1.0), {"query_fraction": 0.6, "bags": 3}
+    data, settings = judged(queries=40, noise=1.0), {"query_fraction": 0.6, "bags": 3, "bagging": "draws"}
 
     def interrupt(progress):
         if progress.step == 25:
@@ -429,7 +429,7 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
         ({"interactions": [["x0", "price"]]}, "interactions names 'price', which is not a feature; there are x0"),
         ({"interactions": ["x0"]}, "interactions=\\['x0'\\] is not a list of lists of names"),
         ({"lambda_l1": 0.5}, "MART has no setting 'lambda_l1'; here it is called l1"),
-        ({"bags": 2, "feature_fraction": 1.0, "query_fraction": 1.0}, "the forests of 2 bags would be the same; give query_fraction"),
+        ({"bags": 2, "bagging": "draws", "feature_fraction": 1.0, "query_fraction": 1.0}, "the forests of 2 bags would be the same; give query_fraction"),
         ({"bagging": "bootstrap"}, "bagging='bootstrap' has no effect with bags=0"),
     ],
 )
@@ -492,7 +492,7 @@ def cases():
     kinds = {
         **{f"{kind} drawn": (make(trees=8, **drawn), None) for kind, make in KINDS.items()},
         **{f"{kind} stopped": (make(trees=40, patience=4), valid) for kind, make in KINDS.items()},
-        "draws": (KINDS["DirectRankTrees"](trees=5, bags=3), valid),
+        "draws": (KINDS["DirectRankTrees"](trees=5, bags=3, bagging="draws"), valid),
         "cross-fit": (KINDS["LambdaMART"](trees=30, patience=3, bags=3, bagging="cross-fit"), None),
         "bootstrap": (KINDS["MART"](trees=5, bags=3, bagging="bootstrap"), valid),
         "leverage": (KINDS["DirectRankTrees"](trees=5, leverage=2), valid),

@@ -113,6 +113,7 @@ class ForestPart:
         self._rounds_done, self._is_settled, self._leaves = -1, False, 0
         self._chosen: npt.NDArray[np.uint8] | None = None
         self._slope = self._curvature = np.zeros(0)
+        self.sums = np.zeros(0, np.int64)
 
     @property
     def weights(self) -> PerQuery:
@@ -121,9 +122,10 @@ class ForestPart:
 
     def largest_forces(self, number: int) -> tuple[float, float]:
         """Compute the forces that the tree of that number follows; return the sizes of the largest slope and curvature."""
-        if self._forces_of != number:
+        if self._forces_of != number or self._is_settled:
             self._compute_forces(number)
-        return float(np.abs(self._slope).max(initial=0.0)), float(self._curvature.max(initial=0.0))
+        slope = max(float(self._slope.max(initial=0.0)), -float(self._slope.min(initial=0.0)))
+        return slope, float(self._curvature.max(initial=0.0))
 
     def _compute_forces(self, number: int) -> None:
         plan, data = self.plan, self.training.data
@@ -132,6 +134,7 @@ class ForestPart:
         place = plan.draws.place(number)
         bound = objective.drawn(place).on(data) if isinstance(objective, Sampled) else self._bound
         assert bound is not None
+        self._slope = self._curvature = np.zeros(0)  # gives back the memory of the forces before
         _, slope, curvature = _core.answers(bound, self.training.scores, data.indptr, seen, True, True, plan.threads, with_value=False)
         if not np.isfinite(slope).all() or not np.isfinite(curvature).all():
             raise DataError(
@@ -145,7 +148,7 @@ class ForestPart:
         self._slope, self._curvature = slope, curvature
         chosen = seen > 0
         self._chosen = None if chosen.all() and data.sample_weight is None else self._documents(chosen)
-        self._forces_of, self._rounds_done = number, -1
+        self._forces_of, self._rounds_done, self._is_settled = number, -1, False
 
     def _documents(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
         """Return whether a tree is fitted to each document: those of weight 0 do not count."""
@@ -167,7 +170,7 @@ class ForestPart:
         self.largest_forces(state.number)
         if state.flat:
             self._flatten_curvature(state.number)
-        units, self._is_settled = state.units, False
+        units = state.units
         self.rows.begin(self._chosen, self._slope, self._curvature, 1 / units.slope, 1 / units.curvature, self.plan.threads)
         self._rounds_done = 0
 
@@ -188,17 +191,16 @@ class ForestPart:
         return histograms
 
     def settle(self, tree: _core.GrownTree, state: TreeState) -> None:
-        """Give each document its leaf, unless it has it."""
+        """Give each document its leaf, and sum forces over each leaf. The forces are forgotten: a line search needs the memory."""
+        if self._is_settled and self._forces_of == state.number:
+            return
         self._catch_up(state)
-        if not self._is_settled:
-            self.leaf = leaf_numbers(self.training.data.n_documents, len(tree.documents))
-            self.rows.number(tree, self._chosen, self.leaf, self.plan.threads)
-            self._leaves, self._is_settled = len(tree.documents), True
-
-    def leaf_sums(self, units: Units) -> npt.NDArray[np.int64]:
-        """Return the sums of slopes and of curvatures over each leaf of the tree that was settled."""
-        fine = 1 / units.fine_slope, 1 / units.fine_curvature
-        return _core.leaf_sums(self.leaf, self._chosen, self._slope, self._curvature, *fine, self._leaves)
+        leaves, units, forces = len(tree.documents), state.units, (self._slope, self._curvature)
+        self.leaf = leaf_numbers(self.training.data.n_documents, leaves)
+        self.rows.number(tree, self._chosen, self.leaf, self.plan.threads)
+        self.sums = _core.leaf_sums(self.leaf, self._chosen, *forces, 1 / units.fine_slope, 1 / units.fine_curvature, leaves)
+        self._slope = self._curvature = np.zeros(0)
+        self._is_settled = True
 
     def add(self, values: PerLeaf) -> None:
         """Add the tree that was settled, with these ``values``, to the scores."""
@@ -256,7 +258,7 @@ class Question:
             return forest.histograms(self.state)
         forest = self.settled(part)
         if self.what == "sums":
-            return forest.leaf_sums(self.state.units)
+            return forest.sums
         assert self.values is not None
         forest.add(self.values)
         return forest.values()

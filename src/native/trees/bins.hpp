@@ -16,12 +16,14 @@
 
 #ifdef __linux__
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -43,22 +45,49 @@ class Pages {
 public:
     Pages() = default;
     explicit Pages(std::size_t size) : size_(size) {
-        constexpr std::size_t page = std::size_t{1} << 21;
-        const std::size_t bytes = size * sizeof(T), alignment = bytes < page ? 64 : page;
-        if (size > std::numeric_limits<std::size_t>::max() / sizeof(T) - page) throw std::bad_alloc();
-        const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-        cells_.reset(static_cast<T*>(std::aligned_alloc(alignment, std::max(rounded, alignment))));
-        if (!cells_) throw std::bad_alloc();
+        if (size > std::numeric_limits<std::size_t>::max() / sizeof(T) - 2 * large) throw std::bad_alloc();
+        const std::size_t bytes = size * sizeof(T);
 #ifdef __linux__
-        if (bytes >= page) madvise(cells_.get(), rounded, MADV_HUGEPAGE);
+        if (bytes >= large) {
+            cells_ = {static_cast<T*>(mapped(bytes)), Free{bytes}};
+            return;
+        }
 #endif
+        cells_ = {static_cast<T*>(std::aligned_alloc(64, std::max<std::size_t>((bytes + 63) / 64 * 64, 64))), Free{}};
+        if (!cells_) throw std::bad_alloc();
     }
     T* data() const { return cells_.get(); }
     std::size_t size() const { return size_; }
 
 private:
+    static constexpr std::size_t large = std::size_t{1} << 21;
+
+#ifdef __linux__
+    // Begins with a large page; what a mapping needs before and after for that is given back.
+    static void* mapped(std::size_t bytes) {
+        const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), whole = (bytes + page - 1) / page * page;
+        void* const from = mmap(nullptr, whole + large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (from == MAP_FAILED) throw std::bad_alloc();
+        auto* const first = static_cast<std::byte*>(from);
+        const std::size_t before = (large - reinterpret_cast<std::uintptr_t>(first) % large) % large;
+        if (before > 0) munmap(first, before);
+        if (large > before) munmap(first + before + whole, large - before);
+        madvise(first + before, whole, MADV_HUGEPAGE);
+        return first + before;
+    }
+#endif
+
     struct Free {
-        void operator()(T* cells) const { std::free(cells); }
+        std::size_t mapped = 0;  // bytes, where the memory is a mapping
+        void operator()(T* cells) const {
+#ifdef __linux__
+            if (mapped > 0) {
+                munmap(cells, mapped);
+                return;
+            }
+#endif
+            std::free(cells);
+        }
     };
     std::unique_ptr<T, Free> cells_;
     std::size_t size_ = 0;
