@@ -156,16 +156,18 @@ def bags(
     view: Callable[[Scorer], Scorer] = same,
     done: list[Scorer] | None = None,
 ) -> Trained[Scorer]:
-    """Return the mean of what ``view`` makes of ``members``, and put these into ``done``.
+    """Return the mean of what ``view`` makes of ``members``, and put these into ``done`` where that is given.
 
-    With ``workers`` they are trained in parallel, in as many threads.
+    With ``workers`` they are trained in parallel, in as many threads. A member is one step then, unless ``done`` is given: steps are those
+    of all members, as without workers.
     """
-    done = [] if done is None else done
-    trouble = ""
+    counts_steps, done = done is not None, [] if done is None else done
+    trouble, steps = "", 0
     for number, trained in enumerate(_trained(members, done, recorder, workers, view)):
         done.append(view(trained.iterate))
         trouble = trouble or trained.trouble
-        mean, step = mean_of(done), number + 1 if workers else recorder.made
+        steps += trained.steps if counts_steps else 1
+        mean, step = mean_of(done), steps if workers else recorder.made
         verdict = recorder.finished(mean, judge, step, max(step, 1) * len(members) // (number + 1), f"mean {number}")
     return Trained(mean, verdict, recorder.made, trouble)
 

@@ -110,7 +110,7 @@ class ForestPart:
         self._measures = asked, gentle(asked.with_ties(severe(plan.measure).ties))
         self.leaf = leaf_numbers(data.n_documents, 2)
         self._forces_of: int | None = None
-        self._rounds_done, self._is_settled, self._leaves = -1, False, 0
+        self._rounds_done, self._is_settled = -1, False
         self._chosen: npt.NDArray[np.uint8] | None = None
         self._slope = self._curvature = np.zeros(0)
         self.sums = np.zeros(0, np.int64)
@@ -256,7 +256,8 @@ class Question:
         assert self.state is not None
         if self.what == "histograms":
             return forest.histograms(self.state)
-        forest = self.settled(part)
+        assert self.tree is not None
+        forest.settle(self.tree, self.state)
         if self.what == "sums":
             return forest.sums
         assert self.values is not None
