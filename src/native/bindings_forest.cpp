@@ -199,8 +199,8 @@ Out<T> copy_of(const std::vector<T>& values) {
 }
 
 // A tree as what can be sent.
-using TreeParts = std::tuple<std::vector<std::int32_t>, std::vector<std::uint32_t>, std::vector<std::uint8_t>, std::vector<std::int32_t>, std::vector<std::int32_t>,
-                             std::vector<std::vector<std::uint64_t>>, std::vector<std::int64_t>, std::vector<std::int32_t>>;
+using TreeParts = std::tuple<std::vector<std::int32_t>, std::vector<std::uint32_t>, std::vector<std::uint8_t>, std::vector<std::int32_t>,
+                             std::vector<std::int32_t>, std::vector<std::vector<std::uint64_t>>, std::vector<std::int64_t>, std::vector<std::int32_t>>;
 
 TreeParts parts_of(const GrownTree& tree) {
     return {tree.feature, tree.bin, tree.missing_left, tree.left, tree.right, tree.categories, tree.documents, tree.leaf_of_node};

@@ -126,8 +126,8 @@ static XR_NARROW_CLONES void add_tile_of(int n, const std::uint8_t* tile, const 
     case k: return add_tile<k>(tile, rows, forces, count, slots, sums);
         XR_CASE(1)
         XR_CASE(2)
-        XR_CASE(3) XR_CASE(4) XR_CASE(5) XR_CASE(6) XR_CASE(7) XR_CASE(8) XR_CASE(9) XR_CASE(10) XR_CASE(11) XR_CASE(12) XR_CASE(13) XR_CASE(14) XR_CASE(15)
-            XR_CASE(16)
+        XR_CASE(3)
+        XR_CASE(4) XR_CASE(5) XR_CASE(6) XR_CASE(7) XR_CASE(8) XR_CASE(9) XR_CASE(10) XR_CASE(11) XR_CASE(12) XR_CASE(13) XR_CASE(14) XR_CASE(15) XR_CASE(16)
 #undef XR_CASE
     }
 }
