@@ -191,9 +191,10 @@ class Forest:
         weight = self._weigh(self, outputs)
         values = weight * outputs
         by_query = self._together(self._ask("add", values=values, **asked))
+        valid = self._valid  # whose scores are those of the trees before
         self._grown.append(Grown(tree, values, weight))
-        if self._valid is not None:
-            self._valid[0].add(tree, values)
+        if valid is not None:
+            valid[0].add(tree, values)
         self._verdicts = {self.count: self._judged(by_query)}
 
     def _ask(self, what: What, **more: Any) -> list[Any]:
