@@ -344,25 +344,22 @@ def test_a_pool_of_used_histograms_changes_nothing(case):
 @settings(max_examples=60)
 def test_a_document_with_twice_the_force_is_two_documents(case):
     """Where the rules do not count documents: a tree knows sums alone."""
-    heavy = np.random.default_rng(case.key).random(case.documents) < 0.5
-    kept = replace(case.rules, min_documents=1, smoothing=0.0, noise=0.0, extra=False)
-    case = replace(case, rules=kept, slope=case.slope / 2, bend=case.bend / 2, units=(case.units[0] / 2, case.units[1] / 2))
-    factor = np.where(heavy, 2.0, 1.0)
-    theirs, their_leaf = replace(case, slope=case.slope * factor, bend=case.bend * factor).grown()
-    ours, our_leaf = case.some(np.repeat(np.arange(case.documents), factor.astype(int))).grown()
+    copies = np.random.default_rng(case.key).integers(1, 3, case.documents)
+    rules = replace(case.rules, min_documents=1, smoothing=0.0, noise=0.0, extra=False)
+    slope, bend = (np.trunc(force / unit / 2) * unit for force, unit in zip((case.slope, case.bend), case.units, strict=True))
+    case = replace(case, rules=rules, slope=slope, bend=bend)
+    theirs, their_leaf = replace(case, slope=slope * copies, bend=bend * copies).grown()
+    ours, our_leaf = case.some(np.repeat(np.arange(case.documents), copies)).grown()
     assert [row[:2] + row[4:] for row in structure(ours)] == [row[:2] + row[4:] for row in structure(theirs)]
     assert np.array_equal(ours.gain, theirs.gain)
     chosen = np.ones(case.documents, bool) if case.chosen is None else case.chosen > 0
-    assert (
-        our_leaf[np.repeat(chosen, factor.astype(int))].tolist()
-        == np.repeat(their_leaf, factor.astype(int))[np.repeat(chosen, factor.astype(int))].tolist()
-    )
+    assert our_leaf[np.repeat(chosen, copies)].tolist() == np.repeat(their_leaf[chosen], copies[chosen]).tolist()
 
 
 @given(cases(kinds=st.just(CATEGORY), symmetric=False), SEEDS)
 @settings(max_examples=80)
 def test_the_numbers_of_categories_do_not_matter(case, seed):
-    """The same documents meet in leaves; which side is called left may differ where both orders gain the same."""
+    """Other names, the same leaves."""
     case = replace(case, rules=replace(case.rules, extra=False))
     rng, renamed = np.random.default_rng(seed), case.X.copy()
     for f, (a, b) in enumerate(pairwise(case.layout.start)):
@@ -660,3 +657,116 @@ def test_lightgbm_grows_the_same_tree_on_the_same_bins(seed, more):
         feature, threshold, gain = by_place[place]
         assert (tree.feature[place], tree.bin[place]) == (feature, int(np.floor(threshold)))
         assert tree.gain[place] == pytest.approx(gain, rel=5e-6)  # of which it writes six digits
+
+
+# ---- wrong calls, of which tests/native_borders.py has more
+
+SMALL = Case(
+    np.array([[0, 0], [1, 2], [2, 1], [0, 1]], np.float32),
+    layout_of([[0.5, 1.5], [0.5, 1.5]], [NUMBER, NUMBER]),
+    np.array([1.0, -2.0, 3.0, 5.0]),
+    np.ones(4),
+    Rules(leaves=4),
+)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        (-1, -1, -1, -1, 0, False, [], [1]),
+        (-1, -1, -1, -1, 0, False, [], [-1]),
+        (1, 1, 2, 0, 0, False, [], [1]),
+        (0, 1, 2, 2, 0, False, [], [1]),
+        (0, 1, 2, -1, 0, False, [], [1]),
+        (0, 2, 3, 0, 0, False, [], [2]),
+        (0, 1, 1, 0, 0, False, [], [1]),
+        (0, 1, 2, 0, 0, False, [], [3]),
+        (0, 1, 2, 0, 0, False, [], [0]),
+    ],
+)
+def test_rows_refuse_a_question_that_they_cannot_answer(question):
+    with pytest.raises(ValueError, match=r"holds|numbered on|is split"):
+        SMALL.begun().answer([question], SMALL.may_use, 4, 1)
+
+
+def test_rows_refuse_to_split_a_node_twice():
+    split = 0, 1, 2, 0, 0, False, [], [1]
+    rows = SMALL.begun()
+    with pytest.raises(ValueError, match="a node is split twice"):
+        rows.answer([split, (0, 3, 4, 0, 0, False, [], [])], SMALL.may_use, 4, 1)
+    rows.answer([split], SMALL.may_use, 4, 1)
+    with pytest.raises(ValueError, match="a node is split twice"):
+        rows.answer([(0, 3, 4, 0, 0, False, [], [])], SMALL.may_use, 4, 1)
+
+
+def test_a_tree_begins_before_it_grows():
+    fresh = _core.NodeRows(_core.BinnedRows(SMALL.layout.native, SMALL.X, 1))
+    begun, growth = SMALL.begun(), SMALL.growth()
+    for rows in (fresh, begun):
+        if rows is begun:
+            begun.grow(SMALL.growth(), 1)
+        with pytest.raises(ValueError, match="must begin anew"):
+            rows.grow(growth, 1)
+    growth.take(SMALL.begun().answer(growth.asks(False), SMALL.may_use, 4, 1), 1)
+    with pytest.raises(ValueError, match="must begin anew"):
+        SMALL.begun().grow(growth, 1)
+    with pytest.raises(ValueError, match="differ in their bins"):
+        SMALL.begun().grow(replace(SMALL, layout=layout_of([[0.5], [0.5]], [NUMBER, NUMBER])).growth(), 1)
+    with pytest.raises(ValueError, match="more documents than expected"):
+        SMALL.begun().grow(SMALL.growth(documents=3), 1)
+
+
+def test_questions_stay_the_same_until_they_are_answered_once():
+    growth = SMALL.growth()
+    assert growth.asks(True) == growth.asks(False) == ROOT
+    words = SMALL.begun().answer(ROOT, SMALL.may_use, 4, 1)
+    growth.take(words, 1)
+    with pytest.raises(ValueError, match="words has a length"):
+        growth.take(words, 1)
+    assert growth.asks(True) == growth.asks(True) != ROOT
+
+
+@pytest.mark.parametrize(("slope", "bend"), [(np.nan, 1), (8193, 1), (-np.inf, 1), (1, 2049), (1, -1), (1, np.nan)])
+def test_forces_that_no_word_holds_are_refused(slope, bend):
+    case = replace(SMALL, slope=np.array([1, 1, slope, 1.0]), bend=np.array([1, 1, bend, 1.0]))
+    with pytest.raises(ValueError, match="too large for its unit"):
+        case.begun()
+    case.chosen = np.array([1, 1, 0, 1], np.uint8)
+    case.begun()
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(0, [0, 0]), (1, []), (2, [0]), (3, [1, 7, 0]), (4, [-9, -2, -2]), (3, [0, -1, -1]), (5, []), (6, [4]), (7, [9])],
+)
+def test_a_forged_tree_is_refused(place, value):
+    tree = SMALL.grown()[0]
+    state = list(tree.__getstate__())
+    assert len(state[0]) == 3
+    state[place] = value
+    with pytest.raises((ValueError, TypeError)):
+        type(tree).__new__(type(tree)).__setstate__(tuple(state))
+
+
+def test_numbers_that_cannot_tell_leaves_apart_are_refused():
+    X = np.arange(300, dtype=np.float32)[:, None]
+    case = Case(X, layout_of([np.arange(299) + 0.5], [NUMBER]), X[:, 0].astype(float), np.ones(300), Rules(leaves=300))
+    tree, leaf = case.grown()
+    assert len(np.unique(leaf)) == len(tree.documents) == 300
+    binned = _core.BinnedRows(case.layout.native, X, 1)
+    with pytest.raises(ValueError, match="more leaves"):
+        binned.walk(tree, np.empty(300, np.uint8), 1)
+    with pytest.raises(ValueError, match="more leaves"):
+        case.begun().number(tree, None, np.empty(300, np.uint8), 1)
+
+
+@pytest.mark.parametrize("cuts", [[np.nan], [0.5, 0.5], [np.inf], [0.5, np.nan]])
+def test_cuts_are_finite_and_rise(cuts):
+    with pytest.raises(ValueError, match="finite and rise"):
+        _ = layout_of([cuts], [NUMBER]).native
+
+
+@pytest.mark.parametrize("level", [-1.0, 0.5, 2.0**31, 2.0**24 + 1])
+def test_categories_are_whole_numbers(level):
+    with pytest.raises(ValueError, match="whole numbers from 0"):
+        _ = layout_of([[level]], [CATEGORY]).native

@@ -161,10 +161,10 @@ class Forest:
 
     def _begin(self) -> TreeState | None:
         """Return the next tree at its root; None if no force acts on any document."""
-        answers: list[tuple[float, float]] = self._ask("forces")
-        slope, curvature = np.max(answers, axis=0).tolist()
+        answers: list[tuple[float, float, float]] = self._ask("forces")
+        slope, curvature, weight = np.max(answers, axis=0).tolist()
         flat = curvature == 0  # an objective without one
-        curvature = float(self.plan.weights.max()) if flat else curvature
+        curvature = weight if flat else curvature
         allowed, _ = self.plan.draws.features(self.count, self.plan.layout)
         return TreeState(self.count, Units.of(slope, curvature, self.plan.documents), flat, allowed) if slope > 0 < curvature else None
 

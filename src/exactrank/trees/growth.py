@@ -144,7 +144,7 @@ def tree_table(tree: _core.GrownTree, layout: Layout, values: PerLeaf, weight: f
         decision=decision,
         left=tree.left,
         right=tree.right,
-        gain=tree.gain.astype(np.float32),
+        gain=np.minimum(tree.gain, LARGEST).astype(np.float32),
         leaf_value=values,
         set_start=np.cumsum([0, *map(len, words)]),
         sets=np.concatenate(words) if words else np.empty(0, np.uint32),

@@ -120,12 +120,14 @@ class ForestPart:
         """Those of the part's queries."""
         return self.plan.weights[self.first : self.first + self.training.data.n_queries]
 
-    def largest_forces(self, number: int) -> tuple[float, float]:
-        """Compute the forces that the tree of that number follows; return the sizes of the largest slope and curvature."""
+    def largest_forces(self, number: int) -> tuple[float, float, float]:
+        """Compute the forces that the tree of that number follows; return the largest slope, curvature and weight of a document."""
         if self._forces_of != number or self._is_settled:
             self._compute_forces(number)
         slope = max(float(self._slope.max(initial=0.0)), -float(self._slope.min(initial=0.0)))
-        return slope, float(self._curvature.max(initial=0.0))
+        curvature = float(self._curvature.max(initial=0.0))
+        weight = 0.0 if curvature > 0 else float(self._weights_seen(number).max(initial=0.0))
+        return slope, curvature, weight
 
     def _compute_forces(self, number: int) -> None:
         plan, data = self.plan, self.training.data
@@ -156,12 +158,12 @@ class ForestPart:
         documents = np.repeat(chosen, data.sizes)
         return (documents if data.sample_weight is None else documents & (data.sample_weight > 0)).astype(np.uint8)
 
-    def _flatten_curvature(self, number: int) -> None:
+    def _weights_seen(self, number: int) -> PerDocument:
+        """Return the weight of each document in the tree of that number: its curvature where the objective has none."""
         data = self.training.data
         seen = self.plan.draws.seen(number, self.plan.weights)[self.first : self.first + data.n_queries]
-        self._curvature = np.repeat(seen, data.sizes)
-        if data.sample_weight is not None:
-            self._curvature *= data.sample_weight
+        weights = np.repeat(seen, data.sizes)
+        return weights if data.sample_weight is None else weights * data.sample_weight
 
     def start(self, state: TreeState) -> None:
         """Put all documents that the tree is fitted to into its root, unless they are there."""
@@ -169,7 +171,7 @@ class ForestPart:
             return
         self.largest_forces(state.number)
         if state.flat:
-            self._flatten_curvature(state.number)
+            self._curvature = self._weights_seen(state.number)
         units = state.units
         self.rows.begin(self._chosen, self._slope, self._curvature, 1 / units.slope, 1 / units.curvature, self.plan.threads)
         self._rounds_done = 0

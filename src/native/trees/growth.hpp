@@ -97,10 +97,12 @@ public:
     const Widths& widths() const { return widths_; }
     const BinLayout& layout() const { return *layout_; }
 
-    // What to do next; nothing when the tree is complete.
+    // Has nothing been answered yet?
+    bool is_new() const { return !nodes_[0].is_known; }
+
+    // What to do next, or what has not been answered yet; nothing when the tree is complete.
     const std::vector<Expansion>& ask(bool ahead) {
-        pending_.clear();
-        if (choice_.features.empty()) return pending_;
+        if (choice_.features.empty() || !pending_.empty()) return pending_;
         if (!nodes_[0].is_known)
             pending_.push_back({-1, -1, -1, {}, {0}});
         else
@@ -127,6 +129,7 @@ public:
             for (const std::int32_t child : {expansion.left, expansion.right})
                 if (nodes_[child].histogram) search(team, child);
         }
+        pending_.clear();
     }
 
     // The tree so far, or all of it.
