@@ -195,7 +195,10 @@ class ForestPart:
         return self._is_settled and self._forces_of == state.number
 
     def settle(self, tree: _core.GrownTree, state: TreeState) -> npt.NDArray[np.int64]:
-        """Give each document its leaf; return the sums of forces over each leaf. The forces are forgotten: a line search needs the memory."""
+        """Give each document its leaf; return the sums of forces over each leaf.
+
+        The forces are forgotten, since a line search needs the memory.
+        """
         if not self.is_settled(state):
             self._catch_up(state)
             leaves, units, forces = len(tree.documents), state.units, (self._slope, self._curvature)
