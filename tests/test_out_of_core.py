@@ -25,8 +25,8 @@ STACK = 1 << 19  # bytes, of each thread, which count against the limit
 #: What is free is so for all threads, and their number does not depend on that of the cores.
 DETERMINED = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "2"}
 
-#: What is done under the limit, one of each kind; few steps of each, and few bins: what does not grow with the rows would weigh too much beside
-#: so few of them.
+#: What is done under the limit, one of each kind; few steps of each, and few bins: what does not grow with the rows would weigh too much
+#: beside so few of them.
 TRAINED = {
     "DirectRank, columns": "xr.DirectRank(max_iter=1, bags=0, start='zero', threads=2).fit(data)",
     "DirectRank": "xr.DirectRank(max_iter=1, bags=0, start='zero', threads=2).fit(data)",

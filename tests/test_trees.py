@@ -429,7 +429,10 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
         ({"interactions": [["x0", "price"]]}, "interactions names 'price', which is not a feature; there are x0"),
         ({"interactions": ["x0"]}, "interactions=\\['x0'\\] is not a list of lists of names"),
         ({"lambda_l1": 0.5}, "MART has no setting 'lambda_l1'; here it is called l1"),
-        ({"bags": 2, "bagging": "draws", "feature_fraction": 1.0, "query_fraction": 1.0}, "the forests of 2 bags would be the same; give query_fraction"),
+        (
+            {"bags": 2, "bagging": "draws", "feature_fraction": 1.0, "query_fraction": 1.0},
+            "the forests of 2 bags would be the same; give query_fraction",
+        ),
         ({"bagging": "bootstrap"}, "bagging='bootstrap' has no effect with bags=0"),
     ],
 )
