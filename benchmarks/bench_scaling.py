@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from distributed import Client, LocalCluster
-from exactrank.rankers.cluster_forest import Crews, plan_of
 from timing import table
 
 import exactrank as xr
