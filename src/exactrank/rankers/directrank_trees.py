@@ -145,8 +145,8 @@ class DirectRankTrees(LambdaMART):
         if self.leverage:
             raise SettingError(f"DirectRankTrees: leverage={self.leverage} is not known for data in several files; give leverage=0")
 
-    def _is_one_forest(self, data: RankingData) -> bool:
-        return super()._is_one_forest(data) and not self.leverage
+    def _is_one_forest(self) -> bool:
+        return super()._is_one_forest() and not self.leverage
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The trees; with other weights, where the judge does not think less of them."""

@@ -233,11 +233,6 @@ def mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
     return mixed
 
 
-def count_mixed(data: RankingData) -> int:
-    """Return how many queries have documents of different grades, or pairs."""
-    return int(np.count_nonzero(_is_mixed(data)))
-
-
 def _is_mixed(data: RankingData) -> npt.NDArray[np.bool_]:
     differ = np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1])
     return np.asarray(differ | queries_with_pairs(data))
