@@ -44,7 +44,9 @@ def random_data(seed: int, queries: int = 40, weights: bool = False, fine: bool 
     X[rng.random(X.shape) < 0.1] = np.nan
     X[:, 12] = 1
     X[:, 18:] = rng.integers(0, [7, 90], size=(documents, 2))
-    y = np.clip(np.round(np.nan_to_num(X[:, 0] + X[:, 9] / (documents if fine else 1)) + (X[:, 18] == 3) + rng.normal(size=documents)), 0, 4)
+    y = np.clip(
+        np.round(np.nan_to_num(X[:, 0] + X[:, 9] / (documents if fine else 1)) + (X[:, 18] == 3) + rng.normal(size=documents)), 0, 4
+    )
     data = xr.RankingData.from_arrays(X, y, group=sizes)
     if not weights:
         return data
@@ -97,10 +99,10 @@ def test_histograms_and_leaves_are_those_of_the_processor(gpu, bins, sampled):
 
 
 def growth_on(layout: Layout, allowed: np.ndarray, documents: int) -> _core.Growth:
-    rules = dict(min_curvature=0.0, l1=0.0, l2=1.0, min_gain=0.0, max_step=0.0, smoothing=0.0, noise=0.0, extra=False)
     return _core.Growth(
         layout.native, _core.HistogramPool(layout.native), allowed, documents, 2.0**-11, 2.0**-11, 5, leaves=31, depth=0, min_documents=5,
-        features_per_node=0, symmetric=False, min_group=5, monotone=np.empty(0, np.int8), groups=[], **rules,
+        features_per_node=0, symmetric=False, min_group=5, monotone=np.empty(0, np.int8), groups=[],
+        min_curvature=0.0, l1=0.0, l2=1.0, min_gain=0.0, max_step=0.0, smoothing=0.0, noise=0.0, extra=False,
     )  # fmt: skip
 
 
@@ -155,7 +157,7 @@ def test_rankers_grow_the_trees_of_the_processor(on_cuda, number, more, weights)
     data, valid = (random_data(seed, weights=weights, fine=True, queries=60) for seed in (4, 5))
     names = data.feature_names
     settings = {"trees": 6, "min_documents": 3, "categorical": [names[18], names[19]], "threads": 1} | more
-    ours, theirs = (RANKERS[number](device=device, **settings).fit(data, valid) for device in ("cuda", None))
+    ours, theirs = (RANKERS[number](device=device, **settings).fit(data, valid=valid) for device in ("cuda", None))
     assert np.array_equal(ours.predict(data.X), theirs.predict(data.X))
     assert same_trees(ours, theirs)
 
@@ -169,15 +171,15 @@ def same_trees(ours, theirs) -> bool:
 def test_trees_go_on_growing_there(on_cuda):
     data = random_data(6, fine=True)
     first = xr.LambdaMART("nDCG@10", trees=3, min_documents=3, threads=1).fit(data)
-    ours, theirs = (xr.LambdaMART("nDCG@10", trees=3, min_documents=3, threads=1, device=d).fit(data, start=first.model_) for d in ("cuda", None))
+    ours, theirs = (
+        xr.LambdaMART("nDCG@10", trees=3, min_documents=3, threads=1, device=d).fit(data, start=first.model_) for d in ("cuda", None)
+    )
     assert same_trees(ours, theirs)
 
 
 def test_data_in_several_files_has_no_device(tmp_path):
     data = random_data(7)
-    paths = []
     for part in range(2):
-        paths.append(tmp_path / f"{part}.npz")
-        data.take_queries(np.arange(part, data.n_queries, 2)).save(paths[-1])
+        xr.write(data.take_queries(np.arange(part, data.n_queries, 2)), tmp_path / f"{part}.xr")
     with pytest.raises(IncompatibleError, match="has no device"):
-        xr.MART("nDCG@10", device="cuda").fit(paths)
+        xr.MART("nDCG@10", device="cuda").fit(xr.read_shards(str(tmp_path / "*.xr")))

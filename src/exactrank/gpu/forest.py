@@ -1,7 +1,7 @@
 """The documents of a forest on the GPU: their bins, the nodes of the growing tree, and sums of forces.
 
-What `src/native/trees` does on the processor for `NodeRows`, with the same whole numbers: `forest.cu` has the kernels. The host decides which
-nodes are split (`_core.Growth`); it gets the histograms of a round in one copy.
+What `src/native/trees` does on the processor for `NodeRows`, with the same whole numbers: `forest.cu` has the kernels. The host decides
+which nodes are split (`_core.Growth`); it gets the histograms of a round in one copy.
 """
 
 from dataclasses import dataclass
@@ -162,13 +162,13 @@ class RowsOnGpu:
         pieces = max(SUM_PIECES, -(-bins.rows // MOST_ROWS))
         parts, bits, cells = (np.int32(pieces), np.int32(LEAST_ROWS)), np.int32(count_bits), np.int64(bins.cells)
         if choice.tile_count:
-            features = choice.tiles, choice.tile_places, np.int32(choice.tile_count)
-            arrays = bins.tiles, rows, self._runs, nodes, *features, *parts, np.int32(choice.bins), bits, *self._buffers, histograms, cells
+            tiles = choice.tiles, choice.tile_places, np.int32(choice.tile_count)
+            arrays = bins.tiles, rows, self._runs, nodes, *tiles, *parts, np.int32(choice.bins), bits, *self._buffers, histograms, cells
             blocks = pieces * choice.tile_count * len(wanted)
             self.device.launch_blocks("tile_sums", blocks, ADDING, CELL_BYTES * choice.bins, REAL, *arrays)
         if choice.column_count:
-            features = choice.columns, np.int32(choice.column_count)
-            arrays = bins.columns, rows, self._runs, nodes, *features, *parts, bits, *self._buffers, histograms, cells
+            columns = choice.columns, np.int32(choice.column_count)
+            arrays = bins.columns, rows, self._runs, nodes, *columns, *parts, bits, *self._buffers, histograms, cells
             self.device.launch_blocks("column_sums", pieces * choice.column_count * len(wanted), ADDING, 0, REAL, *arrays)
 
     def settle(

@@ -1,7 +1,7 @@
 """A forest whose documents lie on the GPU: their bins, scores and forces. Trees, leaves and scores have the bits that the processor's have.
 
-Forces that the GPU knows to the last bit are computed there (`exactrank.objectives.forces_on_gpu`); others on the processor, from scores that
-are copied to it. The measure that is reported after each tree is the processor's.
+Forces that the GPU knows to the last bit are computed there (`exactrank.objectives.forces_on_gpu`); others on the processor, from scores
+that are copied to it. The measure that is reported after each tree is the processor's.
 """
 
 import numpy as np
