@@ -170,7 +170,7 @@ class ForestPart:
     def _check_finite(self, is_finite: bool) -> None:
         if not is_finite:
             raise DataError(
-                f"{type(self._objective).__name__} gives forces that are not finite numbers after {self.count:,} trees; mend the"
+                f"{type(self._objective).__name__} gives forces that are not finite numbers after {self.count:,} trees; fix the"
                 " objective, or train with a smaller learning_rate"
             )
 
