@@ -159,7 +159,7 @@ def _trees(sizes: np.ndarray, count: int = 300) -> None:
     X = rng.standard_normal((DOCUMENTS, FEATURES), np.float32) + (grades * 0.1)[:, None].astype(np.float32)
     data = xr.RankingData.from_arrays(X, grades, group=sizes)
     for ranker in (xr.MART, xr.LambdaMART):
-        settings = {"leaves": 31, "query_fraction": 1.0, "feature_fraction": 1.0}
+        settings = {"leaves": 31, "query_fraction": 1.0, "feature_fraction": 1.0, "bags": 0}
         _tree_steps(ranker("nDCG@10", device="cuda", **settings), data)
         models = {}
         for device in ("cuda", None):
@@ -184,7 +184,7 @@ def _tree_steps(ranker: MART | LambdaMART, data: xr.RankingData, repeats: int = 
             torch.cuda.synchronize()
             marks.append(time.perf_counter())  # noqa: B023
 
-        slope, curvature = part.largest_forces(number)
+        slope, curvature, _ = part.largest_forces(number)
         mark()
         allowed, key = plan.draws.features(number, plan.layout)
         state = TreeState(number, Units.of(slope, curvature, plan.documents), False, allowed)
@@ -200,8 +200,8 @@ def _tree_steps(ranker: MART | LambdaMART, data: xr.RankingData, repeats: int = 
             rounds += 1
         mark()
         tree = growth.tree()
-        sums = part._settle(tree, state)
-        part.add(0.05 * forest._settings.outputs(tree, sums, state.units))
+        part.settle(tree, state)
+        part.add(0.05 * forest._settings.outputs(tree, part.sums, state.units))
         mark()
         for name, took in zip(("forces", "root", "growth", "leaves and scores"), np.diff(marks), strict=True):
             times[name].append(took)

@@ -1,10 +1,10 @@
-"""Claim: on a cluster a tree costs what its documents cost, plus bytes that do not depend on them.
+"""Claim: on a cluster a tree costs what its documents cost, plus a few rounds and bytes that do not depend on them.
 
-LambdaMART on artificial data of 20 documents a query: seconds per tree on one machine with one thread, on one worker, which runs two ranks,
-and on two workers; the work of the processor on a rank, and the bytes that it sends to others; then a round of questions, which methods on
-parameter vectors make once per coordinate or step. Workers are processes of this machine with one thread each. Beside these stands the cost
-model of docs/scaling.md, (1): what one of two processes takes for a tree on half of the queries while the other does the same, for cores
-that are busy at once share caches and memory, and the exchange of histograms.
+LambdaMART on artificial data of 20 documents per query: seconds per tree on one machine with one thread, on one worker and on two, with the
+rounds of questions and the bytes that a tree takes; then a round of questions whose answers are tiny, which methods on parameter vectors
+make once per coordinate or step. Workers are processes of this machine with one thread each. Beside these stands the cost model of
+docs/scaling.md, (1): the time of a tree on a worker's share of the queries, and its rounds and bytes. For two workers the first is what
+one of two processes takes on half of the queries while the other does the same, for cores that are busy at once share caches and memory.
 
 Two minutes; with --large, which has a table of its own, some more and 6 GB of memory. On a machine that others use, give the benchmark a
 priority of its own: ``chrt -r 5 python benchmarks/bench_scaling.py``. docs/pictures.py draws both tables.
@@ -29,13 +29,10 @@ import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.engine.dask import DaskEngine
 from exactrank.engine.engine import Part, Partitioned, partitioned
-from exactrank.engine.partitions import read_shards
-from exactrank.measures.parse import parse_measure
-from exactrank.rankers.cluster_forest import Crews, plan_of
-from exactrank.training.judge import Task
+from exactrank.engine.partitions import Shards, read_shards
 
-ROUNDS, BATCHES, DOCUMENTS, RANKS, BINS, LEAVES = 20, 6, 20, 2, 256, 15
-LATENCY, BANDWIDTH = 0.2e-3, 1e9  #: seconds for a message, and bytes a second: between machines of a data centre, and here
+ROUNDS, BATCHES, DOCUMENTS = 20, 3, 20
+BANDWIDTH = 1e9  #: bytes per second: between machines of a data centre, and here
 SIZES, LARGE = ((10_000, 10), (10_000, 40), (30_000, 10), (100_000, 10)), ((1_000_000, 10),)
 QUERIES_AT_ONCE = 100_000  #: of artificial data, so that little memory is needed
 
@@ -57,11 +54,11 @@ print(json.dumps(np.diff(times)[trees - 1 :].tolist()))
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds per tree by the clock, of the processor on a rank, and bytes that a rank sends for one."""
+    """Seconds per tree by the clock, rounds of questions, and bytes that go to workers and come back."""
 
     seconds: float
-    worked: float
-    sent: float
+    rounds: float
+    size: float
 
 
 def trees_at_once(queries: int) -> int:
@@ -77,22 +74,13 @@ def at_once(path: Path, parts: int, trees: int) -> float:
     return float(max(map(min, found)))
 
 
-def on_workers(data: Partitioned, trees: int) -> Measured:
-    """The least of several batches of trees."""
-    ranker = xr.LambdaMART(trees=100, threads=1, feature_fraction=1.0)
-    measure = parse_measure(ranker.measure)
-    plan = plan_of(ranker, Task(measure, data), ranker._objective(measure))  # type: ignore[arg-type]
-    crews = Crews.begun(plan, data, "", 1)
-    try:
-        batches = []
-        for _ in range(BATCHES):
-            begun = time.perf_counter()
-            grown = [found for _, found in crews.grow(trees)]
-            seconds = time.perf_counter() - begun
-            batches.append([seconds / trees, max(each.worked for each in grown) / trees, max(each.sent for each in grown) / trees])
-        return Measured(*np.min(batches, axis=0).tolist())
-    finally:
-        crews.end()
+def on_workers(engine: DaskEngine, shards: Shards, trees: int) -> Measured:
+    """The least of several batches of trees; what is done once is left out."""
+    marks = []
+    ranker = xr.LambdaMART(trees=1 + BATCHES * trees, threads=1, feature_fraction=1.0, engine=engine)
+    ranker.fit(shards, progress=lambda progress: marks.append((time.perf_counter(), engine.rounds, engine.sent + engine.received)))
+    batches = np.diff(np.array(marks)[: 1 + BATCHES * trees : trees], axis=0) / trees
+    return Measured(*np.min(batches, axis=0).tolist())
 
 
 def of_a_round(engine: DaskEngine, data: Partitioned) -> tuple[float, float]:
@@ -107,11 +95,6 @@ def of_a_round(engine: DaskEngine, data: Partitioned) -> tuple[float, float]:
 
 def documents(part: Part) -> int:
     return part.data.n_documents
-
-
-def exchange(features: int, ranks: int) -> float:
-    """Seconds per tree of the second and the third term of (1)."""
-    return LEAVES * (2 * LATENCY + 16 * features * BINS / BANDWIDTH * (ranks - 1) / ranks)
 
 
 def written(folder: Path, queries: int, features: int) -> Path:
@@ -146,17 +129,17 @@ def measured(folder: Path, sizes: list[tuple[int, int]]) -> tuple[list[list[str]
         with cluster, Client(cluster) as client:
             for queries, features in sizes:
                 path, trees, size = written(folder, queries, features), trees_at_once(queries), (queries, features)
-                alone.setdefault(size, (at_once(path, 1, trees), at_once(path, RANKS, trees)))
+                alone.setdefault(size, (at_once(path, 1, trees), at_once(path, 2, trees)))
                 one, share = alone[size]
                 engine: Any = DaskEngine(client)
-                data = partitioned(read_shards([path]), engine)
-                found, (seconds, size_of_round) = on_workers(data, trees), of_a_round(engine, data)
-                model = share + exchange(features, RANKS)
-                times = [f"{1e3 * each:.0f}" for each in (one, share, found.seconds, found.worked, model)]
-                rest = f"{found.sent / 1e6:.2f}", f"{1e3 * seconds:.0f}", f"{size_of_round / 1e3:.1f}"
+                shards = read_shards([path])
+                tree, (seconds, size_of_round) = on_workers(engine, shards, trees), of_a_round(engine, partitioned(shards, engine))
+                model = (one if workers == 1 else share) + tree.rounds * seconds + tree.size / BANDWIDTH
+                times = [f"{1e3 * each:.0f}" for each in (one, share, tree.seconds, model)]
+                rest = f"{tree.rounds:.1f}", f"{tree.size / 1e6:.2f}", f"{1e3 * seconds:.0f}", f"{size_of_round / 1e3:.1f}"
                 rows.append([f"{queries:,}", str(features), str(workers), *times, *rest])
                 print(*rows[-1], file=sys.stderr, flush=True)
-                costs[f"{workers} workers, {queries:,} x {features}"] = found.seconds / model
+                costs[f"{workers} workers, {queries:,} x {features}"] = tree.seconds / model
     return rows, costs
 
 
@@ -173,8 +156,8 @@ def main() -> None:
     sizes = given.sizes or (LARGE if given.large else SIZES)
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
         rows, costs = measured(Path(folder), list(sizes))
-    times = ["one machine, ms a tree", "half of it, two at once", "workers, ms", "of it work", "model, ms"]
-    header = ["queries", "features", "workers", *times, "MB a rank and tree", "ms a round", "kB"]
+    times = ["one machine, ms a tree", "half of it, two at once", "workers, ms", "model, ms"]
+    header = ["queries", "features", "workers", *times, "rounds a tree", "MB a tree", "ms a round", "kB"]
     title = f"LambdaMART on workers of one thread, {DOCUMENTS} documents per query; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     table("large" if given.large else "trees", title, header, rows, costs)
 

@@ -1,4 +1,4 @@
-"""Claims: trees on a mapped cache take at most 0.3 x the features' memory and 60 bytes per document, LightGBM's bins of 0.25 x included,
+"""Claims: trees on a mapped cache take at most 0.3 x the features' memory and 60 bytes per document, bins of 0.25 x included,
 and at most 1.5 x the time of training in memory; in memory at most 1.3 x the features and 60 bytes per document beyond the data as given.
 The time grows as the number of queries does: log-log slope <= 1.05. With --full: 100 trees on 10 M documents x 20 features below 6 GB.
 

@@ -62,13 +62,18 @@ OF_ANY_LENGTH = {
     ("Trees.__init__", "set_start"),
     ("tree_contributions", "set_start"),
     ("tree_contributions", "x"),
+    ("sampled_rows", "x"),
+    ("BinLayout.of_sample", "sample"),
+    ("BinnedRows.__init__", "x"),
+    ("Growth.__init__", "monotone"),
+    ("add_leaf_values", "values"),
 }
 
 #: Boundaries of queries that may be empty, so that the end may be there twice.
 OF_EMPTY_QUERIES = {("optimistic", "indptr")}
 
 #: Classes that Python cannot make.
-ABSTRACT = {"Kernel.__init__", "Objective.__init__", "Outline.__init__", "Separation.__init__"}
+ABSTRACT = {f"{name}.__init__" for name in ("BinLayout", "GrownTree", "Kernel", "Objective", "Outline", "Separation")}
 
 SIZES = (5, 1, 6)
 N, WIDTH = sum(SIZES), 3
@@ -164,6 +169,62 @@ TREES: dict[str, Any] = {
     "set_start": np.array([0, 1]),
     "sets": np.array([5], np.uint32),
 }
+BINS = {"start": np.array([0, 2, 4, 6]), "cuts": np.array([-0.5, 0.5, -0.7, 0.7, 0.0, 1.0]), "kinds": np.array([0, 1, 2], np.uint8)}
+RULES: dict[str, Any] = {
+    "leaves": 4, "depth": 3, "min_documents": 1, "min_curvature": 0.0, "l1": 0.1, "l2": 0.1, "min_gain": 0.0, "max_step": 9.0,
+    "smoothing": 0.1, "noise": 0.1, "extra": False, "features_per_node": 2, "symmetric": False, "min_group": 1,
+    "monotone": np.array([1, -1, 0], np.int8), "groups": [[0, 1], [2]],
+}  # fmt: skip
+ALLOWED = np.ones(WIDTH, np.uint8)
+FORCES = {"slope": SLOPES, "bend": np.ones(N), "per_slope": 64.0, "per_bend": 64.0}
+CHOSEN = np.array([1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1], np.uint8)
+LEAVES = np.array([0, 1, 2, 3] * 3, np.uint8)
+
+
+def bins() -> _core.BinLayout:
+    return _core.BinLayout.of_cuts(**BINS)
+
+
+def binned(layout: _core.BinLayout | None = None) -> _core.BinnedRows:
+    return _core.BinnedRows(bins() if layout is None else layout, X, 2)
+
+
+def node_rows(layout: _core.BinLayout | None = None) -> _core.NodeRows:
+    rows = _core.NodeRows(binned(layout))
+    rows.begin(CHOSEN, **FORCES, threads=2)
+    return rows
+
+
+def growth(layout: _core.BinLayout | None = None) -> _core.Growth:
+    layout = bins() if layout is None else layout
+    return _core.Growth(layout, _core.HistogramPool(layout), ALLOWED, N, 1 / 64, 1 / 64, 1, **RULES)
+
+
+def asked_growth() -> _core.Growth:
+    growing = growth()
+    growing.asks(True)
+    return growing
+
+
+def grown() -> tuple[_core.NodeRows, _core.GrownTree]:
+    layout = bins()
+    rows, growing = node_rows(layout), growth(layout)
+    rows.grow(growing, 2)
+    return rows, growing.tree()
+
+
+def growing_together() -> dict[str, Any]:
+    layout = bins()
+    return {"self": node_rows(layout), "growth": growth(layout), "threads": 2}
+
+
+def numbering() -> dict[str, Any]:
+    rows, tree = grown()
+    return {"self": rows, "tree": tree, "chosen": CHOSEN, "numbers": np.empty(N, np.uint8), "threads": 2}
+
+
+#: Questions for a root: its histogram, a split at the second feature, and the histogram of a child.
+QUESTIONS = [(-1, -1, -1, -1, 0, False, [], [0]), (0, 1, 2, 1, 0, True, [], [2])]
 TASK: dict[str, Any] = {"theta": np.ones(10), "objective": None, "x": X, "indptr": INDPTR, "weight": WEIGHT}
 
 
@@ -298,6 +359,30 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "Trees.__init__": lambda: dict(TREES),
     "Trees.scores": lambda: {"self": _core.Trees(**TREES), "x": X, "threads": 2, "lanes": 8},
     "tree_contributions": lambda: TREES | {"cover": np.ones(len(TREES["leaf_value"])), "x": X, "threads": 2},
+    "sampled_rows": lambda: {"x": X, "limit": 1 << 63, "threads": 2},
+    "BinLayout.of_sample": lambda: {"sample": X, "bins": 4, "kinds": np.array([0, 1, 2], np.uint8), "threads": 2},
+    "BinLayout.of_cuts": lambda: dict(BINS),
+    "BinnedRows.__init__": lambda: {"layout": bins(), "x": X, "threads": 2},
+    "BinnedRows.walk": lambda: {"self": binned(), "tree": grown()[1], "numbers": np.empty(N, np.uint8), "threads": 2},
+    "HistogramPool.__init__": lambda: {"layout": bins()},
+    "NodeRows.__init__": lambda: {"binned": binned()},
+    "NodeRows.begin": lambda: {"self": node_rows(), "chosen": CHOSEN, **FORCES, "threads": 2},
+    "NodeRows.grow": growing_together,
+    "NodeRows.answer": lambda: {"self": node_rows(), "asked": list(QUESTIONS), "allowed": ALLOWED, "documents": N, "threads": 2},
+    "NodeRows.number": numbering,
+    "Growth.__init__": lambda: {
+        "layout": bins(), "pool": _core.HistogramPool(bins()), "allowed": ALLOWED, "documents": N, "unit_slope": 1 / 64,
+        "unit_bend": 1 / 64, "key": 1, **RULES,
+    },
+    "Growth.asks": lambda: {"self": growth(), "ahead": True},
+    "Growth.take": lambda: {"self": asked_growth(), "words": node_rows().answer(QUESTIONS[:1], ALLOWED, N, 2), "threads": 2},
+    "Growth.tree": lambda: {"self": growth()},
+    "leaf_sums": lambda: {"leaf": LEAVES, "chosen": CHOSEN, **FORCES, "leaves": 4},
+    "add_leaf_values": lambda: {"scores": SCORES.copy(), "leaf": LEAVES, "values": np.arange(4.0)},
+    "leaf_outputs": lambda: {
+        "slope": np.ones(2), "curvature": np.ones(2), "documents": np.array([3, 4]), "within": np.array([[0.0, -9, 9]] * 2), "l1": 0.1,
+        "l2": 0.1, "max_step": 9.0, "smoothing": 0.1,
+    },
     "LetorParser.__init__": lambda: {
         "missing": False, "queries": True, "features": 3, "first_feature": 1, "expected_bytes": 1 << 40, "threads": 2, "exact": [2, 0],
     },
@@ -391,6 +476,7 @@ def odd_values(argument: str, value: Any) -> Iterator[tuple[str, Any, bool]]:
         "better",
         "worse",
     )
+    index = index and not (argument == "chosen" and value.dtype == np.uint8)  # flags
     largest = np.iinfo(value.dtype).max if whole else np.inf
     odd = [largest, largest // 2 + 1, 100] if whole else [np.nan, np.inf, -np.inf]
     odd += [-1, -largest] if value.dtype.kind == "i" else []
@@ -400,6 +486,14 @@ def odd_values(argument: str, value: Any) -> Iterator[tuple[str, Any, bool]]:
             changed[place] = number
             yield f"{number} at {place}", changed, index and number not in (100, -1)
         yield f"all {number}", np.full_like(value, number), index and number not in (100, -1)
+
+
+def answer_with_nonsense(growing: _core.Growth, cells: int) -> None:
+    growing.tree()
+    while questions := growing.asks(True):
+        wanted = sum(len(question[-1]) for question in questions)
+        growing.take(np.full(wanted * 2 * cells, 0x123456789ABCDEF, np.uint64), 2)
+    growing.tree()
 
 
 def use(name: str, made: Any) -> None:
@@ -433,6 +527,16 @@ def use(name: str, made: Any) -> None:
         made.scores(np.ones(made.size), X, 2)
     if isinstance(made, _core.RankBoost):
         made.sums(SCORES, 1, 2)
+    if isinstance(made, _core.BinLayout):
+        answer_with_nonsense(_core.Growth(made, _core.HistogramPool(made), ALLOWED, N, 1 / 64, 1 / 64, 1, **RULES), made.cells)
+        use(name, binned(made))
+    if isinstance(made, _core.BinnedRows):
+        use(name, _core.NodeRows(made))
+    if isinstance(made, _core.NodeRows):
+        made.begin(CHOSEN, **FORCES, threads=2)
+        made.answer(QUESTIONS[:1], ALLOWED, N, 2)
+    if isinstance(made, _core.Growth):
+        answer_with_nonsense(made, bins().cells)
     if isinstance(made, _core.Planes):
         made.solve(1e-9, 5)
         made.drop(1)

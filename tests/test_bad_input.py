@@ -14,7 +14,7 @@ import exactrank as xr
 from exactrank.cli import app
 from exactrank.clicks.propensities import known, read_propensities
 from exactrank.data.scores import read_scores
-from exactrank.numerals import literal, number, whole_number
+from exactrank.numerals import number, whole_number
 from exactrank.rankers.notation import parse_method
 
 RNG = np.random.default_rng(0)
@@ -135,15 +135,6 @@ def test_numbers_have_plain_digits(text):
         for written in (text, text.encode()):
             with pytest.raises(ValueError, match=r"is not a number; write it with the digits 0 to 9, without _"):
                 read(written)
-    with pytest.raises((ValueError, SyntaxError)):
-        literal(text)
-
-
-def test_literals():
-    assert literal("{'a_b': [1, 2.5]}") == {"a_b": [1, 2.5]}
-    assert literal("-1e3") == -1000.0
-    with pytest.raises(ValueError, match="'1_000' is not a number"):
-        literal("[2, 1_000]")
 
 
 @pytest.mark.parametrize("digits", ["1_0", "\u0661"])

@@ -390,6 +390,17 @@ def test_a_strength_is_a_number_or_left_to_the_data(made, tmp_path, monkeypatch)
         assert np.array_equal(model.scorer.weights, xr.RankSVM(l2=l2).fit(data).weights_)
 
 
+def test_names_of_features_make_mappings_and_groups(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(made)
+    few = ("train", "mart", "train.txt", "--trees", 3, "--min-documents", 3, "--out", tmp_path / "m.json")
+    called(0, *few, "--monotone", "1=1", "--monotone", "3=-1", "--interactions", "1,2", "--interactions", "4")
+    params = xr.load(tmp_path / "m.json").params
+    assert params["monotone"] == {"1": 1, "3": -1}
+    assert [list(group) for group in params["interactions"]] == [["1", "2"], ["4"]]
+    refused(2, "'price' is not NAME=VALUE", *few, "--monotone", "price")
+    refused(2, "interactions names '7', which is not a feature; there are 1, 2, 3, 4", *few, "--force", "--interactions", "1,7")
+
+
 def test_predictions_are_in_the_order_of_the_rows(letor, tmp_path):
     """Query 10 has rows on both sides of query 11."""
     (tmp_path / "w.json").write_text('{"1": 10, "2": 0}')

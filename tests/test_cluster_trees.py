@@ -2,8 +2,6 @@
 
 import os
 import signal
-import threading
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,18 +14,13 @@ import pytest
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.engine.engine import LocalEngine, partitioned
+from exactrank.engine import engine as engine_module
 from exactrank.engine.partitions import query_range, read_shards
-from exactrank.engine.together import LostWorkerError, together
-from exactrank.errors import EngineError, LostWorkerWarning, SettingError
-from exactrank.measures.parse import parse_measure
+from exactrank.errors import SettingError
 from exactrank.objectives.exact_sums import rounded
-from exactrank.rankers.cluster_forest import Crews
-from exactrank.rankers.lightgbm_library import sampled_rows
-from exactrank.rankers.peers import LostRankError, Peers, listen
-from exactrank.rankers.rank import Plan
+from exactrank.trees import part as forest_part
 from tests.dask_processes import ByHeartbeat, answering
-from tests.events import HANGS, wait_until
+from tests.events import HANGS
 
 from .test_tree_ensemble import same
 
@@ -35,6 +28,19 @@ pytest.importorskip("distributed", reason="needs Dask")
 
 
 DATA, VALID = (CubicPolynomial(features=6, documents=20, noise=0.5, seed=seed).data(queries) for seed, queries in ((1, 2500), (2, 300)))
+
+
+def with_holes(data: xr.RankingData, seed: int) -> xr.RankingData:
+    """Return ``data`` with missing values, weights of queries and of documents, and a feature of categories that matter."""
+    rng, X = np.random.default_rng(seed), data.X.copy()
+    X[:, 5] = np.minimum(data.y + rng.integers(0, 3, len(X)), 6)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    weights = {"sample_weight": rng.integers(0, 4, data.n_documents) / 2, "query_weight": rng.uniform(0.5, 2.0, data.n_queries)}
+    return replace(data, X=X, levels={data.feature_names[5]: tuple("abcdefg")}, **weights)
+
+
+NAMES = DATA.feature_names
+HOLES, VALID_HOLES = (with_holes(data, seed) for seed, data in enumerate((DATA, VALID)))
 
 
 @pytest.fixture(scope="module")
@@ -73,24 +79,48 @@ def trained(make: Callable[..., Any], shards: Any, engine: Any = None, **more: A
     return make(engine=engine).fit(shards, **more).model_
 
 
+ROUNDS_PER_TREE = 13  #: of 31 leaves, whose splits would take 30 if nodes were split one by one; forces, sums and scores take three
+SMALL_LEAVES = {"leaves": 31, "min_documents": 60}  #: so small that min_documents decides
 RANKERS = {
     "LambdaMART": partial(xr.LambdaMART, trees=8, threads=1),
-    "sampled bins": partial(xr.LambdaMART, "AP(rel=3)", trees=5, threads=1, lightgbm={"bin_construct_sample_cnt": 5000}),
-    "MART": partial(xr.MART, trees=8, threads=1, query_fraction=1.0),
+    "few bins": partial(xr.LambdaMART, "AP(rel=3)", trees=5, threads=1, bins=7, **SMALL_LEAVES),
+    "MART": partial(xr.MART, trees=8, threads=1, query_fraction=1.0, **SMALL_LEAVES),
     "DirectRankTrees": partial(xr.DirectRankTrees, trees=6, threads=1),
     "DirectRankTrees of AP": partial(xr.DirectRankTrees, "AP(rel=3)", trees=4, threads=1, search="all", query_fraction=1.0),
     "sampled lambdas": partial(xr.LambdaMART, trees=4, threads=1, lambdas="sampled", samples=2),
-    "a bag of draws": partial(xr.LambdaMART, trees=3, threads=1, bags=2),
-    "a bag of bootstrap samples": partial(xr.LambdaMART, trees=3, threads=1, bags=2, bagging="bootstrap"),
+    "draws in each node": partial(xr.LambdaMART, trees=5, threads=1, extra=True, node_features=0.5, split_noise=0.5, **SMALL_LEAVES),
+    "restrictions": partial(
+        xr.MART, trees=5, threads=1, monotone={NAMES[0]: 1}, interactions=[NAMES[:2]], path_smoothing=5.0, l1=0.1, **SMALL_LEAVES
+    ),
+    "symmetric": partial(xr.LambdaMART, trees=5, threads=1, shape="symmetric", depth=4),
+    "a bag of draws": partial(xr.LambdaMART, trees=3, threads=1, bags=2, bagging="draws"),
+    "a bag of bootstrap samples": partial(xr.DirectRankTrees, trees=3, threads=1, bags=2, bagging="bootstrap"),
 }
+NO_CATEGORIES = ("symmetric", "holes")  #: symmetric trees refuse the categories of these
 
 
-@pytest.mark.parametrize("name", RANKERS)
-def test_two_ranks_grow_the_trees_of_one_machine(name: str, shards: Callable[..., Any]) -> None:
-    ours = trained(RANKERS[name], shards(DATA, 1000), valid=VALID)
-    theirs = RANKERS[name]().fit(DATA, valid=VALID).model_
-    assert ours.predict(DATA).tobytes() == theirs.predict(DATA).tobytes()
-    assert ours.training == theirs.training
+@pytest.mark.parametrize(
+    ("name", "data"), [(name, data) for name in RANKERS for data in ("plain", "holes") if (name, data) != NO_CATEGORIES]
+)
+def test_trees_are_those_of_one_machine_for_any_cut(name: str, data: str, shards: Callable[..., Any], cluster: Any) -> None:
+    """With categories, missing values and weights, too."""
+    train, valid = (DATA, VALID) if data == "plain" else (HOLES, VALID_HOLES)
+    theirs = RANKERS[name]().fit(train, valid=valid).model_
+    for cuts, engine in (((1000,), None), ((500, 2100), engine_of(cluster))):
+        ours = trained(RANKERS[name], shards(train, *cuts), engine, valid=valid)
+        assert same(ours.scorer.table, theirs.scorer.table)
+        assert ours.training == theirs.training
+
+
+def test_a_tree_takes_few_rounds(shards: Callable[..., Any], cluster: Any) -> None:
+    """Nodes are split ahead of time, so that a round asks about several of them."""
+    rounds = []
+    for trees in (2, 6):
+        engine = engine_of(cluster)
+        model = trained(partial(xr.LambdaMART, trees=trees, leaves=31, threads=1, query_fraction=1.0), shards(DATA, 900), engine)
+        assert np.all(np.diff(model.scorer.table.start) == 30)
+        rounds.append(engine.rounds)
+    assert (rounds[1] - rounds[0]) / 4 <= ROUNDS_PER_TREE
 
 
 @pytest.mark.parametrize("make", [xr.LambdaMART, xr.DirectRankTrees])
@@ -142,17 +172,6 @@ def test_trees_learn_from_a_column_beside_the_grades(make: Any, shards: Callable
         assert ours.training == theirs.training
 
 
-@pytest.mark.parametrize("name", RANKERS)
-def test_workers_grow_the_same_trees_for_any_cut(name: str, shards: Callable[..., Any], cluster: Any) -> None:
-    # Leaves so small that min_documents decides: where ranks and a single machine may differ, ranks do not differ among themselves.
-    make = partial(RANKERS[name], leaves=31, min_documents=60)
-    here = trained(make, shards(DATA))
-    for cuts in ((900,), (500, 2100)):
-        there = trained(make, shards(DATA, *cuts), engine_of(cluster))
-        assert same(there.scorer.table, here.scorer.table)
-        assert there.training == here.training
-
-
 @pytest.mark.parametrize("make", [xr.LambdaMART, xr.MART, xr.DirectRankTrees])
 def test_weights_of_documents_and_means_for_missing_values(make: Any, shards: Callable[..., Any]) -> None:
     X, rng = DATA.X.copy(), np.random.default_rng(0)
@@ -201,22 +220,57 @@ def test_a_forest_that_was_finished_is_taken_up_where_it_ended(shards: Callable[
     assert same(trained(more, shards(DATA, 900), resume=finished).scorer.table, trained(more, shards(DATA)).scorer.table)
 
 
+@pytest.mark.parametrize("name", ["LambdaMART", "DirectRankTrees"])
+@pytest.mark.parametrize("what", ["forces", "histograms", "sums", "add"])
+def test_a_lost_state_costs_a_repeated_round(name: str, what: str, shards: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two parts has lost its scores whenever it is asked this for the third time; what the other did is done again."""
+    make, cut, asked, call = RANKERS[name], shards(DATA, 1000), count(1), forest_part.Question.__call__
+    whole = trained(make, cut, valid=VALID)
+
+    def forgetful(self: forest_part.Question, part: Any) -> object:
+        if part.first and self.what == what and self.history is None and next(asked) % 3 == 0:
+            part.kept.clear()
+        return call(self, part)
+
+    monkeypatch.setattr(forest_part.Question, "__call__", forgetful)
+    ours = trained(make, cut, valid=VALID)
+    assert next(asked) > 3
+    assert same(ours.scorer.table, whole.scorer.table)
+    assert ours.training == whole.training
+
+
+def test_a_state_lost_in_a_line_search_costs_another_search(shards: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    make, cut, asked, settled = RANKERS["DirectRankTrees"], shards(DATA, 1000), count(1), forest_part.Question.settled
+    whole = trained(make, cut)
+
+    def forgetful(self: forest_part.Question, part: Any) -> Any:
+        if part.first and self.history is None and next(asked) % 2 == 0:
+            part.kept.clear()
+        return settled(self, part)
+
+    monkeypatch.setattr(forest_part.Question, "settled", forgetful)
+    assert same(trained(make, cut).scorer.table, whole.scorer.table)
+    assert next(asked) > 4
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize("where", ["__call__", "settled"], ids=["in a tree", "in a line search"])
 def test_a_lost_worker_changes_nothing(
-    how: signal.Signals, shards: Callable[..., Any], cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: str, how: signal.Signals, shards: Callable[..., Any], cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = partial(xr.LambdaMART, trees=24, threads=1)
+    make = partial(xr.DirectRankTrees, trees=8, threads=1)
     whole = trained(make, shards(DATA))
     answering(cluster, 2)
     engine = Losing(cluster, tmp_path / "struck", how)
     monkeypatch.setattr("exactrank.engine.dask.time", engine)
-    victim = cluster.run(ending, how, 200, engine.struck, workers=[engine.victim])[engine.victim]
+    times = 40 if where == "__call__" else 10
+    victim = cluster.run(ending, where, how, times, engine.struck, workers=[engine.victim])[engine.victim]
     try:
-        with pytest.warns(LostWorkerWarning, match="trees grow on from number [1-9]"):
-            there = trained(make, shards(DATA), engine)
+        there = trained(make, shards(DATA), engine)
     finally:
         if how is signal.SIGSTOP:
             os.kill(victim, signal.SIGKILL)
+    assert engine.struck.exists()
     assert same(there.scorer.table, whole.scorer.table)
     answering(cluster, 2)
 
@@ -234,46 +288,18 @@ class Losing(ByHeartbeat):
         return self.victim if self._how is signal.SIGSTOP and self.struck.exists() else ""
 
 
-def ending(how: signal.Signals, times: int, struck: Path) -> int:
-    """On a worker: it gets a signal when it is to hear from another for the ``times``-th time, in the midst of a tree; its process."""
-    exchange, calls = Peers.exchange, count(1)
+def ending(where: str, how: signal.Signals, times: int, struck: Path) -> int:
+    """On a worker: it gets a signal when this method of questions is called for the ``times``-th time; return its process."""
+    method, calls = getattr(forest_part.Question, where), count(1)
 
-    def ended(self: Peers, *args: Any) -> Any:
+    def ended(self: forest_part.Question, *args: Any) -> Any:
         if next(calls) == times:
             struck.touch()
             os.kill(os.getpid(), how)
-        return exchange(self, *args)
+        return method(self, *args)
 
-    Peers.exchange = ended  # type: ignore[method-assign]
+    setattr(forest_part.Question, where, ended)
     return os.getpid()
-
-
-def test_ranks_do_not_wait_for_one_that_ended() -> None:
-    listeners = [listen("127.0.0.1") for _ in range(2)]
-    addresses = [each.getsockname() for each in listeners]
-    made: dict[int, Peers] = {}
-    threads = [threading.Thread(target=lambda r=r: made.update({r: Peers(r, listeners[r], addresses, bytes(16), HANGS)})) for r in range(2)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    made[1].close()
-    with pytest.raises(LostRankError, match=r"rank 1 at 127\.0\.0\.1:\d+ has ended"):
-        made[0].largest(1.0)
-    made[0].close()
-
-
-def test_a_rank_waits_for_the_others_up_to_its_limit_and_turns_strangers_away() -> None:
-    import socket
-
-    listener = listen("127.0.0.1")
-    address = listener.getsockname()
-    stranger = socket.create_connection(address)
-    stranger.sendall(b"x" * 20)
-    with pytest.raises(LostRankError, match=r"rank 1 did not call within 0\.3 s"):
-        Peers(0, listener, [address, ("127.0.0.1", 1)], bytes(16), 0.3)
-    assert stranger.recv(1) == b""
-    stranger.close()
 
 
 def test_sums_of_rounded_forces_are_exact() -> None:
@@ -285,32 +311,21 @@ def test_sums_of_rounded_forces_are_exact() -> None:
     assert np.abs(found - forces).max() <= 1e-7 * np.abs(forces).max()
 
 
-def test_rows_are_sampled_as_on_one_machine() -> None:
-    assert sampled_rows({"seed": 3}, 1000).tolist() == list(range(1000))
-    assert len(sampled_rows({"bin_construct_sample_cnt": 50, "seed": 3}, 1000)) == 50
-
-
 def test_an_error_of_one_worker_is_told_as_it_is(cluster: Any, tmp_path: Path) -> None:
-    path = tmp_path / "part.xr"
+    path, engine = tmp_path / "part.xr", engine_of(cluster)
     xr.write(DATA, path)
-    data = partitioned(read_shards([path]), engine_of(cluster))
-    xr.write(VALID, path, force=True)
-    ranker, measure, names = xr.LambdaMART(trees=3, threads=1), parse_measure("nDCG@10"), data.feature_names
-    settings, objective = ranker._settings(names), ranker._objective(measure)
-    plan = Plan(settings, [], names, objective, measure, ranker.draws(0), data.n_documents, data.weights, ranker.weigher)
-    with pytest.raises(xr.DataError, match=r"part\.xr is not what it was"):
-        Crews.begun(plan, data, "", 1)
+
+    def change(progress: Any) -> None:
+        xr.write(VALID, path, force=True)
+        cluster.run(forget_partitions)
+
+    with pytest.raises(xr.DataError, match=r"worker tcp://.*part\.xr is not what it was"):
+        trained(partial(xr.LambdaMART, trees=3, threads=1), read_shards([path]), engine, progress=change)
 
 
-def test_workers_that_are_lost_again_and_again_are_an_error(shards: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(*args: object) -> Any:
-        raise LostWorkerError("worker tcp://1 is gone")
-
-    monkeypatch.setattr("exactrank.rankers.cluster_forest.together", lost)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LostWorkerWarning)
-        with pytest.raises(EngineError, match="lost 5 times in a row, and no tree has grown: worker tcp://1 is gone"):
-            trained(partial(xr.LambdaMART, trees=3, threads=1), shards(DATA))
+def forget_partitions() -> None:
+    """Forget, on a worker, all partitions that it holds."""
+    engine_module._held.clear()
 
 
 def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> None:
@@ -319,45 +334,6 @@ def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> 
         trained(partial(one, bags=3, bagging="cross-fit"), shards(DATA), valid=VALID)
     with pytest.raises(SettingError, match="leverage=2 is not known for data in several files; give leverage=0"):
         trained(partial(xr.DirectRankTrees, trees=3, leverage=2), shards(DATA))
-
-
-def meet(path: Path, mode: int) -> bool:
-    """Wait on a worker for the one that is done together with this, on another: a FIFO is open once both sides have opened it."""
-    os.close(os.open(path, mode))
-    return True
-
-
-def test_two_clients_whose_ranks_wait_for_each_other_do_not_lock_each_other_out(cluster: Any, tmp_path: Path) -> None:
-    """Each worker has one thread, and is asked by another client first."""
-    answering(cluster, 2)
-    hosts, asked, found = engine_of(cluster).alive(), threading.Barrier(2), dict[int, Any]()
-
-    def ask(number: int) -> None:
-        engine = engine_of(cluster)
-        submitted = engine.submitted
-
-        def in_turn(*args: Any, **more: Any) -> Any:
-            future = submitted(*args, **more)
-            wait_until(lambda: future.key in cluster.cluster.scheduler.tasks)
-            asked.wait(HANGS)
-            return future
-
-        engine.submitted = in_turn
-        path = tmp_path / str(number)
-        os.mkfifo(path)
-        work = {host: partial(meet, path, mode) for host, mode in zip(hosts[:: 1 - 2 * number], (os.O_RDONLY, os.O_WRONLY), strict=True)}
-        found[number] = together(engine, work, "a meeting", lambda: None)
-
-    threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(2)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(HANGS)
-    assert found == {number: dict.fromkeys(hosts, True) for number in range(2)}
-
-
-def test_work_together_is_done_here_without_a_cluster() -> None:
-    assert together(LocalEngine(), {"": lambda: 3}, "a number", lambda: None) == {"": 3}
 
 
 def test_workers_keep_memory_that_is_freed(cluster: Any) -> None:

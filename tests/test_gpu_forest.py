@@ -13,6 +13,7 @@ from exactrank.gpu.forest import BinsOnGpu, RowsOnGpu
 from exactrank.gpu.lists import Lists
 from exactrank.objectives.forces_on_gpu import forces_on, knows
 from exactrank.objectives.losses import SquaredError
+from exactrank.training.combinators import bags
 from exactrank.trees.bins import Layout
 from exactrank.trees.part import leaf_numbers
 from tests.emulated_gpu import COMPILER
@@ -142,7 +143,7 @@ def test_forces_are_those_of_the_processor_to_the_bit(gpu, objective, weights):
 
 RANKERS = [
     lambda **more: xr.MART("nDCG@10", **more),
-    lambda **more: xr.MART("nDCG@10", within=True, shape="symmetric", **more),
+    lambda **more: xr.MART("nDCG@10", within=True, shape="symmetric", **more | {"categorical": ()}),  # which splits no categories
     lambda **more: xr.LambdaMART("nDCG@10", **more),
     lambda **more: xr.LambdaMART("AP", lambdas="step", **more),  # on the processor, and without curvature
     lambda **more: xr.LambdaMART("nDCG@5", lambdas="sampled", **more),
@@ -156,7 +157,7 @@ RANKERS = [
 def test_rankers_grow_the_trees_of_the_processor(on_cuda, number, more, weights):
     data, valid = (random_data(seed, weights=weights, fine=True, queries=60) for seed in (4, 5))
     names = data.feature_names
-    settings = {"trees": 6, "min_documents": 3, "categorical": [names[18], names[19]], "threads": 1} | more
+    settings = {"trees": 6, "min_documents": 3, "categorical": [names[18], names[19]], "threads": 1, "bags": 0} | more
     ours, theirs = (RANKERS[number](device=device, **settings).fit(data, valid=valid) for device in ("cuda", None))
     assert np.array_equal(ours.predict(data.X), theirs.predict(data.X))
     assert same_trees(ours, theirs)
@@ -170,11 +171,24 @@ def same_trees(ours, theirs) -> bool:
 
 def test_trees_go_on_growing_there(on_cuda):
     data = random_data(6, fine=True)
-    first = xr.LambdaMART("nDCG@10", trees=3, min_documents=3, threads=1).fit(data)
-    ours, theirs = (
-        xr.LambdaMART("nDCG@10", trees=3, min_documents=3, threads=1, device=d).fit(data, start=first.model_) for d in ("cuda", None)
-    )
+    settings = {"trees": 3, "min_documents": 3, "threads": 1, "bags": 0}
+    first = xr.LambdaMART("nDCG@10", **settings).fit(data)
+    ours, theirs = (xr.LambdaMART("nDCG@10", **settings, device=d).fit(data, start=first.model_) for d in ("cuda", None))
     assert same_trees(ours, theirs)
+
+
+def test_forests_of_a_bag_grow_there_one_after_the_other(on_cuda, monkeypatch):
+    workers = []
+
+    def observed(members, verdict, recorder, count, *rest):
+        workers.append(count)
+        return bags(members, verdict, recorder, count, *rest)
+
+    monkeypatch.setattr("exactrank.rankers.base.bags", observed)
+    data = random_data(8, queries=60)
+    ours, theirs = (xr.MART("nDCG@10", trees=3, min_documents=3, threads=2, bags=3, device=d).fit(data) for d in ("cuda", None))
+    assert workers == [0, 2]
+    assert np.array_equal(ours.predict(data.X), theirs.predict(data.X))
 
 
 def test_data_in_several_files_has_no_device(tmp_path):

@@ -25,8 +25,8 @@ STACK = 1 << 19  # bytes, of each thread, which count against the limit
 #: What is free is so for all threads, and their number does not depend on that of the cores.
 DETERMINED = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "2"}
 
-#: What is done under the limit, one of each kind; few steps of each. What does not grow with the rows would weigh too much beside so few
-#: of them: LightGBM's sample is kept small.
+#: What is done under the limit, one of each kind; few steps of each, and few bins: what does not grow with the rows would weigh too much
+#: beside so few of them.
 TRAINED = {
     "DirectRank, columns": "xr.DirectRank(max_iter=1, bags=0, start='zero', threads=2).fit(data)",
     "DirectRank": "xr.DirectRank(max_iter=1, bags=0, start='zero', threads=2).fit(data)",
@@ -36,7 +36,7 @@ TRAINED = {
     "RankNet, a network": "xr.RankNet(max_iter=1, hidden=2, threads=2).fit(data)",
     "Ridge": "xr.Ridge(threads=2).fit(data)",
     "AdaRank": "xr.AdaRank(max_iter=2, threads=2).fit(data)",
-    "LambdaMART": "xr.LambdaMART(trees=2, leaves=4, bins=15, lightgbm={'bin_construct_sample_cnt': 1000}, threads=2).fit(data)",
+    "LambdaMART": "xr.LambdaMART(trees=2, leaves=4, bins=15, threads=2).fit(data)",
     "fuse": "xr.fuse(data, systems=['0', '1'], folds=0, bootstrap=0, threads=2)",
     "evaluate": "xr.evaluate('nDCG@10', data, data.feature('0'), threads=2)",
 }
@@ -45,7 +45,7 @@ TRAINED = {
 #: the memory that it has by then.
 LIMITED = """
 import json, os, resource, sys, traceback
-import lightgbm, numpy as np
+import numpy as np
 import exactrank as xr
 
 works, paths = json.loads(sys.argv[1]), sys.argv[2:]

@@ -84,7 +84,10 @@ def others(one: Setting):
         yield from (0.03, 0.3, 0.7, 3.0, 30.0)
     for kind in one.kinds:
         if isinstance(get_origin(kind), type) and get_origin(kind) is not Literal:
-            yield {"a": -1, "b": -1} if issubclass(get_origin(kind), Mapping) else ["e"]
+            if issubclass(get_origin(kind), Mapping):
+                yield {"a": -1, "b": -1}
+            else:
+                yield from ([["a"], ["b", "c"]], ["e"])
 
 
 def context(ranker: type[Ranker], of: str):
@@ -204,7 +207,7 @@ def test_patience_is_refused_where_nothing_validates(name):
     """Cross-fitting does: it holds out queries for each model."""
     ranker, (train, _) = RANKERS[name], parts()
     with pytest.raises(SettingError) as refused:
-        ranker(patience=3).fit(train)
+        ranker(patience=3, bags=0).fit(train)
     remedy = 'leave it out, or give valid, or bags with bagging="cross-fit"'
     assert str(refused.value) == f"{ranker.__name__}: patience=3 has no effect without validation data; {remedy}"
     assert "patience" not in ranker(patience=3).idle(train, validated=True)

@@ -190,8 +190,8 @@ def test_a_start_keeps_its_levels():
         return pd.DataFrame({"query_id": np.repeat(np.arange(20), 10), "x": rng.normal(size=200), "colour": colour, "relevance": grades})
 
     old, new = (xr.RankingData.from_frame(frame(colours)) for colours in (["amber", "blue", "cyan"], ["blue", "cyan", "dark"]))
-    before = xr.LambdaMART(trees=10, missing="keep").fit(old)
-    after = xr.LambdaMART(trees=10, missing="keep").fit(new, start=before.model_)
+    before = xr.LambdaMART(trees=10, missing="keep", bags=0).fit(old)
+    after = xr.LambdaMART(trees=10, missing="keep", bags=0).fit(new, start=before.model_)
     assert old.levels != new.levels
     assert after.model_.scorer.levels == before.model_.scorer.levels
     assert before.score(old) == 1.0

@@ -1,4 +1,4 @@
-"""Tree rankers: LightGBM's trees along our forces, weights in the leaves, and a model that LightGBM alone scores the same."""
+"""Tree rankers: what they learn, how they weigh and resume, and a model that LightGBM scores the same."""
 
 import json
 import subprocess
@@ -13,16 +13,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 import exactrank as xr
 from exactrank.objectives.losses import SquaredError
-from exactrank.rankers.forest import Bins, Trees
 from exactrank.rankers.training_data import training_data
 from exactrank.stored import from_record, to_record
+from exactrank.training.judge import Task
+from exactrank.trees.forest import Trees
 from tests import killed
 
 from .reference.trees import booster_of
 from .test_rankers import judged, mean, rows
 from .test_tree_ensemble import same
 
-SMALL = {"trees": 20, "min_documents": 3, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1}
+SMALL = {"trees": 20, "min_documents": 3, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1, "bags": 0}
 KINDS = {
     "MART": lambda **more: xr.MART("nDCG@5", **(SMALL | more)),
     "LambdaMART": lambda **more: xr.LambdaMART("nDCG@5", **(SMALL | more)),
@@ -75,51 +76,47 @@ def test_the_text_names_an_objective_so_that_others_read_it(kind, given, tmp_pat
     assert scores.ravel().tobytes() == ranker.predict(data).tobytes()
 
 
-def grown(data, valid=None, seed=0, weights=(1.0, 1.0, 1.0)):
-    """As many trees as weights, along random slopes."""
-    rng = np.random.default_rng(seed)
-    trees = Trees().rooted(Bins(data, valid, {"num_leaves": 4, "min_data_in_leaf": 2, "learning_rate": 0.3}))
-    for weight in weights:
-        trees = trees.plus(trees.grow(rng.standard_normal(data.n_documents), np.ones(data.n_documents)), weight)
+def forest_of(data, valid=None, **settings):
+    """Return a forest of MART on ``data`` before its first tree."""
+    ranker = KINDS["MART"](**({"leaves": 4, "min_documents": 2, "query_fraction": 0.7} | settings))
+    measure = xr.parse_measure("nDCG@5")
+    return ranker._forest(Task(measure, data, valid, 1), ranker._objective(measure))
+
+
+def grown(forest, trees, times=1):
+    for _ in range(times):
+        trees = forest.grown(trees)
     return trees
 
 
-@given(seed=st.integers(0, 50), weights=st.lists(st.just(1.0) | st.floats(0.01, 2), min_size=1, max_size=4))
+@given(seed=st.integers(0, 50), weight=st.floats(0.01, 1), times=st.integers(1, 4))
 @settings(max_examples=25)
-def test_the_text_scores_as_the_forest_to_the_bit(seed, weights):
+def test_a_model_scores_as_its_forest_to_the_bit(seed, weight, times):
     """So weights are in the leaves exactly, and trees that are read again have the scores they had."""
-    data = judged(seed=seed)
-    trees = grown(data, data, seed, weights)
+    data, valid = judged(seed=seed), judged(seed=seed + 100)
+    forest = forest_of(data, valid, learning_rate=weight, seed=seed)
+    trees = grown(forest, Trees(), times)
     read = from_record(json.loads(json.dumps(to_record(trees))), "here")
-    for scores in (*trees.kept, trees.scores(data)):
-        assert np.array_equal(read.scores(data), scores)
-    assert (read.count, read.forest) == (len(weights), None)
+    assert (read.count, read.forest) == (times, None)
     assert same(read.table, trees.table)
+    for part, ours in ((data, forest.part.scores), (valid, forest._valid[0].scores)):
+        assert ours.tobytes() == read.table.native.scores(part.X, 1).tobytes()
+    assert forest.verdict(trees) == forest_of(data, valid).verdict(read)
 
 
-@given(seed=st.integers(0, 50))
-@settings(max_examples=10)
-def test_a_tree_says_its_leaf_values(seed):
-    data, rng = judged(seed=seed), np.random.default_rng(seed)
-    trees = grown(data, data, seed)
-    tree = trees.grow(rng.standard_normal(data.n_documents), np.ones(data.n_documents))
-    for output, after, earlier in zip(tree.outputs, tree.forest.sums, trees.kept, strict=True):
-        assert set(output[:]) <= set(tree.values)
-        np.testing.assert_allclose(output[:], after - earlier, atol=1e-12)
-
-
-@pytest.mark.parametrize("drawn", [{}, {"feature_fraction_seed": 5}])
+@pytest.mark.parametrize("drawn", [{}, {"feature_fraction": 0.5, "extra": True, "node_features": 0.5, "split_noise": 1.0}])
 def test_trees_are_values_that_may_grow_in_two_ways(drawn):
-    """What has grown since changes nothing: the second way is rebuilt from the text, to the same bits."""
-    data, rng = judged(), np.random.default_rng(0)
-    slope, flat = rng.standard_normal(data.n_documents), np.ones(data.n_documents)
-    trees = Trees().rooted(Bins(data, None, {"num_leaves": 4, "min_data_in_leaf": 2, "feature_fraction": 0.5 if drawn else 1.0}))
-    trees = trees.plus(trees.grow(slope, flat, dict.fromkeys(drawn, 1)))
-    before, bins = trees.table, trees.forest.bins
-    first, second, third = (each.plus(each.grow(-slope, flat, drawn), 0.7) for each in map(Trees.rooted, [trees] * 3, [bins] * 3))
-    assert all(same(each.table, first.table) for each in (second, third))
-    assert np.array_equal(first.kept[0], third.kept[0])
+    """What has grown since changes nothing: the second way is begun from the trees so far, to the same bits."""
+    data = judged()
+    forest, other = forest_of(data, **drawn), forest_of(data, **drawn)
+    trees = grown(forest, Trees(), 2)
+    before = trees.table
+    first, second = (grown(forest, trees, 2) for _ in range(2))
+    third = grown(other, from_record(to_record(trees), "here"), 2)
+    assert same(first.table, second.table)
+    assert same(first.table, third.table)
     assert same(trees.table, before)
+    assert first.table.n_trees == 4
 
 
 @given(seed=st.integers(0, 50), follow=st.sampled_from(["grades", "lambdas"]))
@@ -197,10 +194,32 @@ def test_settings_reach_the_trees():
     assert np.any(np.diff(plain.predict(X)) > 1e-9)
     assert np.all(np.diff(falling.predict(X)) <= 1e-12)
     assert booster_of(KINDS["MART"](leaves=2, trees=3).fit(data).model_.scorer).trees_to_dataframe()["node_depth"].max() == 2
-    for drawn in ({"query_fraction": 0.5}, {"extra": True}, {"feature_fraction": 0.5}):
+    for drawn in ({"query_fraction": 0.5}, {"extra": True}, {"feature_fraction": 0.5}, {"node_features": 0.5}, {"split_noise": 1.0}):
         assert not np.array_equal(KINDS["MART"](**drawn).fit(data).predict(data), plain.predict(data))
     kinds = KINDS["MART"](categorical=["x0"]).fit(np.abs(data.X).astype(int), data.y, group=data.sizes)
     assert "==" in set(booster_of(kinds.model_.scorer).trees_to_dataframe()["decision_type"].dropna())
+
+
+def branches(scorer):
+    """Return the features on each way from the root to a leaf."""
+
+    def below(node, seen):
+        if "split_feature" not in node:
+            yield seen
+            return
+        for side in ("left_child", "right_child"):
+            yield from below(node[side], seen | {node["split_feature"]})
+
+    return [branch for tree in booster_of(scorer).dump_model()["tree_info"] for branch in below(tree["tree_structure"], frozenset())]
+
+
+@pytest.mark.parametrize("groups", [[["x0", "x2"], ["x1", "x3"]], [["x2", "x0"]]])
+def test_only_features_of_a_group_meet_on_a_path(groups):
+    """Those that no group names are a group."""
+    data = judged(queries=30)
+    free, bound = (KINDS["LambdaMART"](leaves=6, interactions=some).fit(data).model_.scorer for some in ([], groups))
+    assert all(branch <= {0, 2} or branch <= {1, 3} for branch in branches(bound))
+    assert not all(branch <= {0, 2} or branch <= {1, 3} for branch in branches(free))
 
 
 def test_where_no_split_is_possible_it_says_so():
@@ -242,7 +261,7 @@ def test_only_what_was_begun_is_resumed(other):
     with pytest.raises(xr.IncompatibleError, match="the model was trained with"):
         KINDS["LambdaMART"]().fit(data, resume=part.model_)
     with pytest.raises(xr.IncompatibleError, match="trees=3, not 5, which may change only for a single forest"):
-        bags = {"bags": 2, "query_fraction": 0.6}
+        bags = {"bags": 2, "bagging": "draws", "query_fraction": 0.6}
         KINDS["MART"](trees=5, **bags).fit(data, resume=KINDS["MART"](trees=3, **bags).fit(data).model_)
     more = KINDS["MART"](trees=5).fit(data, resume=part.model_)
     assert np.array_equal(more.predict(data), KINDS["MART"](trees=5).fit(data).predict(data)), "how many trees there are may change"
@@ -288,10 +307,10 @@ def test_documents_weigh_in_least_squares():
 @given(seed=st.integers(0, 99), within=st.booleans(), of_queries=st.booleans())
 @settings(max_examples=15)
 def test_a_weight_of_two_is_a_copy(seed, within, of_queries):
-    """Of a document, or of a whole query: trees that are fitted by squared errors are the same, but for rounding.
+    """Of a document, or of a whole query: a tree that is fitted by squared errors is the same, but for rounding.
 
-    Grades are continuous, so that no two splits gain the same; and leaves are large, since LightGBM guesses from the sum of weights how
-    many documents are left, and so does not get to the last ones.
+    Grades are continuous, and leaves are large, so that no two splits gain the same within what forces are rounded by; and no leaf has
+    so nearly the least curvature that rounding decides.
     """
     (X, y, qid), valid, rng = rows(queries=20, seed=seed), judged(seed=seed + 100), np.random.default_rng(seed)
     y = y + rng.random(len(y))
@@ -299,9 +318,9 @@ def test_a_weight_of_two_is_a_copy(seed, within, of_queries):
     copies = np.concatenate([np.arange(len(y)), np.flatnonzero(twice)])
     names = np.concatenate([qid, qid[twice] + (100 if of_queries else 0)])
     weight = {"query_weight": 1.0 + twice[::8]} if of_queries else {"sample_weight": 1.0 + twice}
-    few = {"min_documents": 1, "min_curvature": 20.0, "leaves": 4, "trees": 6, "within": within}
+    few = {"min_documents": 1, "min_curvature": 19.5 * len(y) / len(copies), "leaves": 4, "trees": 1, "within": within}
     weighed = KINDS["MART"](**few).fit(X, y, qid=qid, valid=valid, **weight)
-    copied = KINDS["MART"](**(few | {"min_curvature": 20.0 * len(copies) / len(y)})).fit(X[copies], y[copies], qid=names, valid=valid)
+    copied = KINDS["MART"](**(few | {"min_curvature": 19.5})).fit(X[copies], y[copies], qid=names, valid=valid)
     np.testing.assert_allclose(weighed.predict(valid), copied.predict(valid), atol=1e-6)
     plain = KINDS["MART"](**few).fit(X, y, qid=qid, valid=valid)
     assert np.abs(weighed.predict(valid) - plain.predict(valid)).max() > 1e-4
@@ -371,7 +390,7 @@ def test_every_checkpoint_leads_to_the_same_end(kind, held_out, monkeypatch):
 @EVERY_KIND
 def test_bags_are_a_mean_of_forests(kind):
     data, valid = judged(queries=40, noise=1.0), judged(queries=40, noise=1.0, seed=1)
-    one, three = (KINDS[kind](query_fraction=0.6, bags=bags).fit(data, valid=valid) for bags in (0, 3))
+    one, three = (KINDS[kind](query_fraction=0.6, **bags).fit(data, valid=valid) for bags in ({"bags": 0}, {"bags": 3, "bagging": "draws"}))
     assert np.allclose(one.predict(data), 3 * three.model_.scorer.first(one.model_.scorer.n_trees).score(data.X))
     assert three.model_.scorer.n_trees > one.model_.scorer.n_trees
     assert not np.allclose(one.predict(data), three.predict(data)), "each forest has draws of its own"
@@ -383,7 +402,7 @@ def test_bags_are_a_mean_of_forests(kind):
 
 
 def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
-    data, settings = judged(queries=40, noise=1.0), {"query_fraction": 0.6, "bags": 3}
+    data, settings = judged(queries=40, noise=1.0), {"query_fraction": 0.6, "bags": 3, "bagging": "draws"}
 
     def interrupt(progress):
         if progress.step == 25:
@@ -407,7 +426,13 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
         ({"monotone": {"price": -1}}, "monotone names 'price', which is not a feature"),
         ({"monotone": {"x0": 2}}, "monotone={'x0': 2} is not a mapping of text to -1, 0 or 1"),
         ({"monotone": {"x0": 1}, "categorical": ["x0"]}, "'x0' cannot be categorical and monotone"),
-        ({"bags": 2, "feature_fraction": 1.0, "query_fraction": 1.0}, "the forests of 2 bags would be the same; give query_fraction"),
+        ({"interactions": [["x0", "price"]]}, "interactions names 'price', which is not a feature; there are x0"),
+        ({"interactions": ["x0"]}, "interactions=\\['x0'\\] is not a list of lists of names"),
+        ({"lambda_l1": 0.5}, "MART has no setting 'lambda_l1'; here it is called l1"),
+        (
+            {"bags": 2, "bagging": "draws", "feature_fraction": 1.0, "query_fraction": 1.0},
+            "the forests of 2 bags would be the same; give query_fraction",
+        ),
         ({"bagging": "bootstrap"}, "bagging='bootstrap' has no effect with bags=0"),
     ],
 )
@@ -470,7 +495,7 @@ def cases():
     kinds = {
         **{f"{kind} drawn": (make(trees=8, **drawn), None) for kind, make in KINDS.items()},
         **{f"{kind} stopped": (make(trees=40, patience=4), valid) for kind, make in KINDS.items()},
-        "draws": (KINDS["DirectRankTrees"](trees=5, bags=3), valid),
+        "draws": (KINDS["DirectRankTrees"](trees=5, bags=3, bagging="draws"), valid),
         "cross-fit": (KINDS["LambdaMART"](trees=30, patience=3, bags=3, bagging="cross-fit"), None),
         "bootstrap": (KINDS["MART"](trees=5, bags=3, bagging="bootstrap"), valid),
         "leverage": (KINDS["DirectRankTrees"](trees=5, leverage=2), valid),

@@ -36,10 +36,6 @@ class InterruptedWarning(UserWarning):
     """Training was stopped by Ctrl-C; the model is the best one so far."""
 
 
-class LostWorkerWarning(UserWarning):
-    """A worker of a cluster was lost in training, which goes on without it, to the same model."""
-
-
 class PrecisionWarning(UserWarning):
     """Different values become equal because features are kept in single precision; the message names the features and the remedy."""
 

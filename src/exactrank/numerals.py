@@ -30,13 +30,6 @@ def number(text: str | bytes) -> float:
     return float(_plain(text))
 
 
-def literal(text: str) -> object:
-    """Return the Python literal that ``text`` writes, or raise a `ValueError` or a `SyntaxError`."""
-    tree = ast.parse(text.strip(), mode="eval")
-    check_literals(tree, text.strip())
-    return ast.literal_eval(tree)
-
-
 def check_literals(tree: ast.AST, source: str) -> None:
     """Raise a `ValueError` if a number in ``tree``, which is parsed from ``source``, has underscores or is too large."""
     for node in ast.walk(tree):

@@ -30,6 +30,10 @@ ELSEWHERE = {
     "num_leaves": "leaves", "max_leaves": "leaves", "max_leaf_nodes": "leaves", "max_depth": "depth",
     "min_data_in_leaf": "min_documents", "min_child_samples": "min_documents", "min_samples_leaf": "min_documents",
     "min_child_weight": "min_curvature", "min_sum_hessian_in_leaf": "min_curvature", "max_bin": "bins",
+    "lambda_l1": "l1", "reg_alpha": "l1", "min_gain_to_split": "min_gain", "min_split_gain": "min_gain", "gamma": "min_gain",
+    "max_delta_step": "max_step", "path_smooth": "path_smoothing", "feature_fraction_bynode": "node_features",
+    "colsample_bynode": "node_features", "random_strength": "split_noise", "interaction_constraints": "interactions",
+    "interaction_cst": "interactions", "extra_trees": "extra", "categorical_feature": "categorical", "cat_features": "categorical",
     "lambda_l2": "l2", "reg_lambda": "l2", "l2_leaf_reg": "l2", "lam": "l2", "ridge": "l2", "alpha": "l2", "C": "l2", "weight_decay": "l2",
     "eta": "learning_rate", "rate": "learning_rate", "lr": "learning_rate", "optimizer": "solver", "method": "solver",
     "epochs": "max_iter", "n_iter": "max_iter", "rounds": "max_iter", "steps": "max_iter", "max_rounds": "max_iter", "algorithm": "solver",
@@ -42,6 +46,12 @@ ELSEWHERE = {
 VALID = "valid"
 _FUNCTION = get_origin(Callable[[], None])
 _LARGEST = float(np.finfo(np.float64).max)
+_LISTS: Mapping[Any, str] = {
+    str: "a list of names",
+    float: "a list of numbers",
+    int: "a list of whole numbers",
+    Sequence[str]: "a list of lists of names",
+}
 _KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text", NoneType: "None", object: "any value"}
 
 
@@ -277,7 +287,7 @@ def _described(kind: Any) -> str:
         kinds = (_KINDS.get(one) or _listed([repr(word) for word in get_args(one)], comma=False) for one in inner)
         return f"a mapping of {' to '.join(kinds)}"
     if issubclass(origin, Sequence):
-        return {str: "a list of names", float: "a list of numbers", int: "a list of whole numbers"}.get(inner[0], "a list")
+        return _LISTS.get(inner[0], "a list")
     return inspect.cleandoc(getattr(kind, "__name__", str(kind)))
 
 

@@ -9,6 +9,8 @@ namespace {
 using Layout = std::shared_ptr<const BinLayout>;
 using Chosen = std::optional<In<std::uint8_t>>;
 
+constexpr std::uint64_t most_documents = std::uint64_t{1} << 31;
+
 const std::uint8_t* pointer(const Chosen& chosen, std::size_t rows) {
     if (!chosen) return nullptr;
     require_length("chosen", chosen->size(), rows);
@@ -27,12 +29,17 @@ Layout layout_of_sample(InMatrix<float> sample, std::size_t bins, In<std::uint8_
     return make_layout(viewed(sample), bins, spanned(kinds), threads);
 }
 
+bool is_category(double cut) { return cut >= 0 && cut < 0x1p31 && cut == std::floor(cut) && cut == static_cast<float>(cut); }
+
 Layout layout_of_cuts(In<std::int64_t> start, In<double> cuts, In<std::uint8_t> kinds) {
     require_kinds(kinds, start.size() - 1);
     require_starts("start", start, cuts.size(), true);
     for (std::size_t f = 0; f < kinds.size(); ++f) {
         require(start(f + 1) - start(f) < 65535, "a feature has too many bins");
-        for (std::int64_t c = start(f) + 1; c < start(f + 1); ++c) require(cuts(c) > cuts(c - 1), "cuts must rise");
+        for (std::int64_t c = start(f); c < start(f + 1); ++c) {
+            require(std::isfinite(cuts(c)) && (c == start(f) || cuts(c) > cuts(c - 1)), "cuts must be finite and rise");
+            require(kinds(f) != BinLayout::category || is_category(cuts(c)), "categories must be whole numbers from 0");
+        }
     }
     return std::make_shared<const BinLayout>(std::vector<std::size_t>(start.data(), start.data() + start.size()), copied(cuts), spanned(kinds));
 }
@@ -74,7 +81,7 @@ View<std::uint16_t> columns_of(nb::object self) {
 
 void make_binned(BinnedRows* self, Layout layout, InMatrix<float> x, int threads) {
     require(x.shape(1) == layout->features.size(), "bins and rows differ in features");
-    require(x.shape(0) < std::size_t{1} << 31, "there are too many rows");
+    require(x.shape(0) < most_documents, "there are too many rows");
     nb::gil_scoped_release release;
     new (self) BinnedRows(std::move(layout), viewed(x), threads);
 }
@@ -90,18 +97,25 @@ Asked as_values(const std::vector<Expansion>& expansions) {
     return asked;
 }
 
-std::vector<Expansion> from_values(const Asked& asked, const BinLayout& layout, std::size_t nodes) {
+std::vector<Expansion> from_values(const Asked& asked, const NodeRows& rows) {
+    const BinLayout& layout = rows.binned().layout();
     std::vector<Expansion> expansions;
+    std::vector<bool> is_leaf;
+    for (std::size_t node = 0; node < rows.nodes(); ++node) is_leaf.push_back(rows.is_leaf(node));
     for (const auto& [node, left, right, feature, bin, missing_left, categories, wanted] : asked) {
         Expansion e;
         e.node = node, e.left = left, e.right = right, e.wanted = wanted;
         if (node >= 0) {
-            require_below("node", node, nodes), require_below("feature", feature, layout.features.size());
+            require_below("node", node, is_leaf.size()), require_below("feature", feature, layout.features.size());
+            require(is_leaf[node], "a node is split twice");
             require(layout.features[feature].is_used(), "a feature with one bin is split");
-            require(left == static_cast<std::int32_t>(nodes) && right == left + 1, "children are not numbered on");
-            nodes += 2;
+            require(left == static_cast<std::int32_t>(is_leaf.size()) && right == left + 1, "children are not numbered on");
+            is_leaf[node] = false, is_leaf.insert(is_leaf.end(), {true, true});
         }
-        for (const std::int32_t child : wanted) require_below("wanted", child, nodes);
+        for (const std::int32_t child : wanted) {
+            require_below("wanted", child, is_leaf.size());
+            require(is_leaf[child], "the histogram of a node that is split is wanted");
+        }
         e.split.feature = feature, e.split.bin = bin, e.split.missing_left = missing_left, e.split.categories = categories;
         expansions.push_back(std::move(e));
     }
@@ -121,8 +135,15 @@ void begin(NodeRows& self, const Chosen& chosen, In<double> slope, In<double> be
     Team::run(threads, [&](Team& team) { self.begin(team, which, slope.data(), bend.data(), per_slope, per_bend); });
 }
 
+// Counts of all rows must fit.
+void require_room(const NodeRows& rows, const Widths& widths) {
+    require(rows.nodes() == 0 || rows.count() >> widths.count == 0, "there are more documents than expected");
+}
+
 void grow_here(NodeRows& self, Growth& growth, int threads) {
     require(&self.binned().layout() == &growth.layout(), "rows and growth differ in their bins");
+    require(self.nodes() == 1 && growth.is_new(), "a tree must begin anew");
+    require_room(self, growth.widths());
     nb::gil_scoped_release release;
     grow(growth, self, threads);
 }
@@ -136,7 +157,9 @@ FeatureChoice choice_of(const BinLayout& layout, const In<std::uint8_t>& allowed
 Out<std::uint64_t> answer(NodeRows& self, const Asked& asked, In<std::uint8_t> allowed, std::uint64_t documents, int threads) {
     const BinLayout& layout = self.binned().layout();
     const FeatureChoice choice = choice_of(layout, allowed);
-    const std::vector<Expansion> expansions = from_values(asked, layout, self.nodes());
+    require(documents < most_documents, "there are too many documents");
+    require_room(self, Widths(documents));
+    const std::vector<Expansion> expansions = from_values(asked, self);
     std::size_t wanted = 0;
     for (const Expansion& e : expansions) wanted += e.wanted.size();
     auto words = empty<std::uint64_t>(wanted * 2 * layout.cells);
@@ -162,7 +185,11 @@ void make_growth(Growth* self, Layout layout, std::shared_ptr<HistogramPool> poo
                  std::int64_t min_group, In<std::int8_t> monotone, const std::vector<std::vector<std::int32_t>>& groups) {
     require(pool->cells() == layout->cells, "the pool is of other bins");
     require(monotone.size() == 0 || monotone.size() == layout->features.size(), "monotone has one number per feature, or none");
-    require(leaves >= 2 && depth >= 0 && min_documents >= 1 && features_per_node >= 0 && documents < std::uint64_t{1} << 31, "a setting is out of range");
+    require(documents < most_documents, "there are too many documents");
+    require(leaves >= 2 && depth >= 0 && min_documents >= 1 && min_documents < 0x7fffffff && min_group >= 0 && features_per_node >= 0,
+            "a setting is out of range");
+    for (const double setting : {min_curvature, l1, l2, min_gain, max_step, smoothing, noise}) require(setting >= 0, "a setting is out of range");
+    for (const double unit : {unit_slope, unit_bend}) require(unit > 0 && std::isfinite(unit), "units must be above 0 and finite");
     GrowthRules rules;
     rules.split = {min_documents, min_curvature, l1, l2, min_gain, max_step, smoothing, noise, extra, min_group};
     rules.leaves = leaves, rules.depth = depth, rules.features_per_node = features_per_node, rules.is_symmetric = symmetric;
@@ -197,8 +224,8 @@ Out<T> copy_of(const std::vector<T>& values) {
 }
 
 // A tree as what can be sent.
-using TreeParts = std::tuple<std::vector<std::int32_t>, std::vector<std::uint32_t>, std::vector<std::uint8_t>, std::vector<std::int32_t>, std::vector<std::int32_t>,
-                             std::vector<std::vector<std::uint64_t>>, std::vector<std::int64_t>, std::vector<std::int32_t>>;
+using TreeParts = std::tuple<std::vector<std::int32_t>, std::vector<std::uint32_t>, std::vector<std::uint8_t>, std::vector<std::int32_t>,
+                             std::vector<std::int32_t>, std::vector<std::vector<std::uint64_t>>, std::vector<std::int64_t>, std::vector<std::int32_t>>;
 
 TreeParts parts_of(const GrownTree& tree) {
     return {tree.feature, tree.bin, tree.missing_left, tree.left, tree.right, tree.categories, tree.documents, tree.leaf_of_node};
@@ -251,11 +278,16 @@ template <class Number>
 using Numbers = nb::ndarray<Number, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class Number>
+void require_fit(const GrownTree& tree) {
+    require(tree.documents.size() - 1 <= std::numeric_limits<Number>::max(), "the tree has more leaves than the numbers can tell apart");
+}
+
+template <class Number>
 void number_rows(const NodeRows& self, const GrownTree& tree, const Chosen& chosen, Numbers<Number> numbers, int threads) {
     const std::size_t rows = self.binned().rows();
     require_length("numbers", numbers.size(), rows);
     require(tree.leaf_of_node.size() >= self.nodes(), "the tree did not grow on these rows");
-    require_features(tree, self.binned().layout());
+    require_features(tree, self.binned().layout()), require_fit<Number>(tree);
     const std::uint8_t* which = pointer(chosen, rows);
     nb::gil_scoped_release release;
     self.number_leaves(std::span<const std::int32_t>(tree.leaf_of_node), numbers.data());
@@ -265,7 +297,7 @@ void number_rows(const NodeRows& self, const GrownTree& tree, const Chosen& chos
 template <class Number>
 void walk_rows(const BinnedRows& self, const GrownTree& tree, Numbers<Number> numbers, int threads) {
     require_length("numbers", numbers.size(), self.rows());
-    require_features(tree, self.layout());
+    require_features(tree, self.layout()), require_fit<Number>(tree);
     nb::gil_scoped_release release;
     walk(self, tree, nullptr, numbers.data(), threads);
 }
@@ -274,6 +306,8 @@ template <class Number>
 Out<std::int64_t> leaf_sums(In<Number> leaf, const Chosen& chosen, In<double> slope, In<double> bend, double per_slope, double per_bend, std::size_t leaves) {
     require_length("slope", slope.size(), leaf.size()), require_length("bend", bend.size(), leaf.size());
     const std::uint8_t* which = pointer(chosen, leaf.size());
+    require(leaves <= most_documents, "there are too many leaves");
+    const double most = 0x1p62 / static_cast<double>(leaf.size() + 1);  // so that sums do not overflow
     std::vector<std::int64_t> sums(2 * leaves);
     {
         nb::gil_scoped_release release;
@@ -281,8 +315,10 @@ Out<std::int64_t> leaf_sums(In<Number> leaf, const Chosen& chosen, In<double> sl
         for (std::size_t i = 0; i < leaf.size(); ++i) {
             if (which && !which[i]) continue;
             require_below("leaf", leaf.data()[i], leaves);
-            sums[leaf.data()[i]] += static_cast<std::int64_t>(std::nearbyint(slope.data()[i] * per_slope));
-            sums[leaves + leaf.data()[i]] += static_cast<std::int64_t>(std::nearbyint(bend.data()[i] * per_bend));
+            const double pull = slope.data()[i] * per_slope, curve = bend.data()[i] * per_bend;
+            require(std::fabs(pull) <= most && std::fabs(curve) <= most, "a force is too large for its unit");
+            sums[leaf.data()[i]] += static_cast<std::int64_t>(std::nearbyint(pull));
+            sums[leaves + leaf.data()[i]] += static_cast<std::int64_t>(std::nearbyint(curve));
             breath.after(2);
         }
     }

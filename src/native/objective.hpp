@@ -1,6 +1,7 @@
 // What gradient methods ask: the value of a query's scores, which is to be made large, and its slope.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 
@@ -63,8 +64,14 @@ inline void answers(const Objective& objective, const Queries& queries, const do
         const std::int64_t begin = queries.indptr[q];
         auto from = [&](double* all, std::int64_t offset) { return all ? all + offset : nullptr; };
         const Answer own{from(wanted.value, static_cast<std::int64_t>(q)), from(wanted.slope, begin), from(wanted.curvature, begin)};
-        objective.answer(queries.scored(q, score + begin), scratch, own);
         const double weight = queries.weight[q];
+        if (weight == 0) {  // as of queries that a tree does not see
+            if (own.value) *own.value = 0;
+            for (double* answer : {own.slope, own.curvature})
+                if (answer) std::fill_n(answer, queries.indptr[q + 1] - begin, 0.0);
+            return;
+        }
+        objective.answer(queries.scored(q, score + begin), scratch, own);
         if (own.value) *own.value *= weight;
         for (std::int64_t i = begin; i < queries.indptr[q + 1]; ++i) {
             if (wanted.slope) wanted.slope[i] *= weight;

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,6 @@ from exactrank.data.synthetic import CubicPolynomial
 from exactrank.engine.dask import DaskEngine
 from exactrank.engine.partitions import Shards, read_shards
 from exactrank.engine.write import write_shards
-from exactrank.errors import LostWorkerWarning
 from tests.dask_processes import dask, scheduler_and_address
 
 ROOT = Path(__file__).parents[2]
@@ -104,17 +102,11 @@ def a_lost_worker(rng: np.random.Generator, bench: Bench) -> str:
             if next(steps) == step:
                 timer.start()
 
-        model = _fitted(RANKERS[name](engine=DaskEngine(client, silence=4.0)), bench.shards, heard)
+        model = RANKERS[name](engine=DaskEngine(client, silence=4.0)).fit(bench.shards, progress=heard).model_
         timer.join()
         if how is signal.SIGSTOP:
             os.kill(pids[victim], signal.SIGKILL)
     return bench.check(name, model, f"{name}: worker {victim} got {how.name} {delay:.2f} s after step {step}")
-
-
-def _fitted(ranker: Any, shards: Shards, progress: Any = False) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LostWorkerWarning)
-        return ranker.fit(shards, progress=progress).model_
 
 
 def two_clients(rng: np.random.Generator, bench: Bench) -> str:
@@ -125,7 +117,7 @@ def two_clients(rng: np.random.Generator, bench: Bench) -> str:
 
         def fit(number: int) -> None:
             with Client(client.scheduler.address, set_as_default=False) as own:
-                found[number] = _fitted(RANKERS[names[number]](engine=DaskEngine(own, silence=4.0)), bench.shards)
+                found[number] = RANKERS[names[number]](engine=DaskEngine(own, silence=4.0)).fit(bench.shards, progress=False).model_
 
         timer = threading.Timer(delay, os.kill, (pids[int(rng.integers(2))], signal.SIGKILL))
         threads = [*(threading.Thread(target=fit, args=(number,)) for number in range(2)), timer]
@@ -185,9 +177,7 @@ def a_vanished_file(rng: np.random.Generator, bench: Bench) -> str:
                 os.kill(pids[int(rng.integers(2))], signal.SIGKILL)
 
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", LostWorkerWarning)
-                RANKERS[name](engine=DaskEngine(client, silence=4.0)).fit(read_shards(own), checkpoint=keep)
+            RANKERS[name](engine=DaskEngine(client, silence=4.0)).fit(read_shards(own), checkpoint=keep)
             told += ", which nobody needed again"
         except xr.DataError as error:
             if str(path) not in str(error):

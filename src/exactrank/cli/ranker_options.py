@@ -16,7 +16,7 @@ import typer
 from exactrank.cli.completion import complete_measure
 from exactrank.cli.help import DATA, TRAINING
 from exactrank.cli.known import first_line, stored
-from exactrank.numerals import literal, number, whole_number
+from exactrank.numerals import number, whole_number
 from exactrank.rankers import RANKERS
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ _KINDS: Mapping[str, Any] = {
     "names": list[str],
     "numbers": list[int],
     "pairs": list[str],
+    "groups": list[str],
 }
+_METAVARS = {"names": "NAME", "pairs": "NAME=VALUE", "groups": "NAME,NAME"}
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ class Declared:
     """What the command line knows of a setting."""
 
     name: str
-    kind: str  #: bool, int, float, text, names, numbers, pairs (NAME=VALUE), word (one of the choices), or "int or word", "float or word"
+    #: bool, int, float, text, names, numbers, pairs (NAME=VALUE), groups (NAME,NAME), word (one of the choices), or "int or word",
+    #: "float or word"
+    kind: str
     default: Any
     help: str
     panel: str
@@ -93,7 +97,7 @@ def declared(ranker: "type[Ranker]") -> Command:
             continue
         home = next(each.__name__ for each in reversed(ranker.__mro__) if name in inspect.get_annotations(each))
         panel = _PANEL_OF_NAME.get(name) or _PANEL_OF_CLASS.get(home, TRAINING)
-        default = list(one.default or ()) if kind in ("names", "numbers", "pairs") else one.default
+        default = list(one.default or ()) if kind in ("names", "numbers", "pairs", "groups") else one.default
         found.append(Declared(name, kind, default, one.help + _condition(one, ranker.settings), panel, one.choices, NoneType in one.kinds))
     return Command(first_line(ranker), tuple(found))
 
@@ -124,8 +128,8 @@ def parameters(options: Sequence[Declared]) -> list[inspect.Parameter]:
             kind = float if one.kind.startswith("float") else int
             read_number = number if kind is float else whole_number
             how |= {"parser": _number_or_word(one, read_number), "metavar": "|".join(["NUMBER", *one.choices])}
-        elif one.kind in ("names", "pairs"):
-            how |= {"metavar": "NAME=VALUE" if one.kind == "pairs" else "NAME"}
+        elif one.kind in _METAVARS:
+            how |= {"metavar": _METAVARS[one.kind]}
         if one.name in _MEASURES:
             how |= {"autocompletion": complete_measure, "metavar": "MEASURE"}
         names = ("--measure", "-m") if one.name == "measure" else ()
@@ -142,6 +146,8 @@ def given_settings(ranker: "type[Ranker]", options: Mapping[str, Any]) -> dict[s
         one = ranker.settings[name]
         if isinstance(option, list) and _is_kind(one, Mapping):
             found[name] = dict(_pair(one, word) for word in option) or one.default
+        elif isinstance(option, list) and _kind_of(one) == "groups":
+            found[name] = tuple(tuple(group.split(",")) for group in option)
         else:
             found[name] = option.value if isinstance(option, Enum) else tuple(option) if isinstance(option, list) else option
     return found
@@ -153,6 +159,8 @@ def _kind_of(one: "Setting") -> str | None:
         return "pairs"
     if _is_kind(one, Sequence, str):
         return "names"
+    if _is_kind(one, Sequence, Sequence[str]):
+        return "groups"
     if _is_kind(one, Sequence, int):
         return "numbers"
     number = next((kind.__name__ for kind in (float, int) if kind in one.kinds), None)
@@ -161,10 +169,10 @@ def _kind_of(one: "Setting") -> str | None:
     return "bool" if bool in one.kinds else number or ("text" if str in one.kinds else None)
 
 
-def _is_kind(one: "Setting", origin: type, inner: type | None = None) -> bool:
+def _is_kind(one: "Setting", origin: type, inner: Any = None) -> bool:
     """May it be of that kind, as a mapping or a list?"""
     own = [kind for kind in one.kinds if isinstance(get_origin(kind), type) and get_origin(kind) is not Literal]
-    return any(issubclass(get_origin(kind), origin) and (inner is None or get_args(kind)[0] is inner) for kind in own)
+    return any(issubclass(get_origin(kind), origin) and (inner is None or get_args(kind)[0] == inner) for kind in own)
 
 
 def _number_or_word(one: Declared, read_number: Callable[[str], float]) -> Callable[[Any], Any]:
@@ -181,13 +189,10 @@ def _number_or_word(one: Declared, read_number: Callable[[str], float]) -> Calla
     return read
 
 
-def _pair(one: "Setting", word: str) -> tuple[str, object]:
-    """A name and its number; where any value will do, what Python would read, else the text."""
+def _pair(one: "Setting", word: str) -> tuple[str, int]:
+    """Return the name and the number of ``word``."""
     name, _, value = word.rpartition("=")
-    anything = any(object in get_args(kind) for kind in one.kinds)
     try:
-        return name, literal(value) if anything else whole_number(value)
-    except (ValueError, SyntaxError):
-        if anything and name:
-            return name, value
+        return name, whole_number(value)
+    except ValueError:
         raise typer.BadParameter(f"--{one.name} {word!r} is not NAME=VALUE, e.g. --{one.name} price=-1") from None

@@ -327,17 +327,6 @@ def _carried_out(version: str, work: bytes) -> Any:
     raise EngineError(endless)  # without the traceback of the recursion: it cannot be sent, and Dask's client would wait for it forever
 
 
-def beside_others(work: Callable[[], A]) -> A:
-    """On a worker: what ``work`` gives, without its place among the worker's threads.
-
-    Work that waits for another worker must not keep away what that one, perhaps, waits for.
-    """
-    from distributed import secede
-
-    secede()
-    return work()
-
-
 def _paths(partitions: Sequence[Partition]) -> str:
     paths = list(dict.fromkeys(piece.path for partition in partitions for piece in partition.pieces))
     return paths[0] + (f" and {len(paths) - 1} other files" if len(paths) > 1 else "")

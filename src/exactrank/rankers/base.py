@@ -58,6 +58,7 @@ from exactrank.scorers.model import Model, plain
 from exactrank.scorers.sum import sum_of
 from exactrank.settings import SOME, VALID, Configured, setting
 from exactrank.stored import from_record, to_record
+from exactrank.threads import thread_count
 from exactrank.training.combinators import bags
 from exactrank.training.history import History
 from exactrank.training.judge import Task
@@ -73,6 +74,8 @@ Checkpoint = Callable[[Model], None]
 _FITTED = {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_", "oof_", "estimate_"}
 
 
+#: Up to this number of values, the members of a bag are trained beside each other, with one thread each.
+CELLS_BESIDE = 1 << 24
 #: Rankers that train on data in several files, for those that do not.
 PARTITIONED = "LambdaMART, MART, DirectRankTrees, or any ranker of a linear model or a network"
 
@@ -375,21 +378,27 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         return self._fit(replace(task, bag=number, bags=self._bag_count(task.data), data=drawn), recorder)
 
     def cross_fitted(self, task: Task, count: int, recorder: Recorder[Scorer]) -> tuple[Trained[Scorer], Unseen]:
-        """The mean of models that have each seen all parts of the queries except two, and each with the part that it says more about.
+        """Return the mean of models that have each seen all parts of the queries except two, and each with the part it says more about.
 
         One of the two parts chooses the model's iterate; the other is scored by the model, which has never seen it. With two parts
         in all, the one that chooses is scored too. Scores have unit deviation within queries if their scale has no meaning.
         """
         data, division = task.data, Division.of(task.data, count, self.seed)
-        part, parts, unseen = division.part, division.count, list[tuple[Mask, Scorer]]()
+        part, parts = division.part, division.count
+        is_little = not isinstance(data, Partitioned) and data.n_documents * data.n_features <= CELLS_BESIDE
+        workers = min(parts, thread_count(task.threads)) if is_little and self._trains_beside else 0
+        threads = 1 if workers else task.threads
+
+        def scored(number: int) -> Mask:
+            return np.asarray(part == (number + (parts > 2)) % parts)
 
         def member(number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-            chooses, scored = part == number, part == (number + (parts > 2)) % parts
-            learnt, valid = division.take(~(chooses | scored)), division.take(chooses)
+            chooses = part == number
+            learnt, valid = division.take(~(chooses | scored(number))), division.take(chooses)
             if isinstance(valid, Partitioned) and not self.validates_partitions:
                 valid = in_one(valid)
-            trained = self._fit(replace(task, data=learnt, valid=valid, bag=number, bags=parts), recorder)
-            unseen.append((scored, comparable(trained.iterate)))
+            part_of = replace(task, data=learnt, valid=valid, bag=number, bags=parts, threads=threads, common={})
+            trained = copy(self)._fit(part_of, recorder)
             forget(learnt, valid)
             return trained
 
@@ -397,7 +406,15 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             size = deviation_of(data, partial(_scores, scorer, self.threads)) if self._is_scale_free else 0.0
             return sum_of([scorer], [1 / size]) if size > 0 else scorer
 
-        return bags([partial(member, number) for number in range(parts)], task.verdict, recorder, view=comparable), unseen
+        members = [partial(member, number) for number in range(parts)]
+        scorers: list[Scorer] = []
+        trained = bags(members, task.verdict, recorder, workers, comparable, scorers)
+        return trained, [(scored(number), scorer) for number, scorer in enumerate(scorers)]
+
+    @property
+    def _trains_beside(self) -> bool:
+        """May the models of a bag be trained beside each other, in several threads?"""
+        return True
 
     @property
     def _is_scale_free(self) -> bool:

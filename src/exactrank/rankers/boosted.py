@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from exactrank.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.optimizers.base import State
 from exactrank.optimizers.boosting import Growth
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.training_data import TrainingData
+from exactrank.rankers.training_data import TrainingData, count_mixed
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
 from exactrank.scorers.model import Model
@@ -50,6 +50,8 @@ from exactrank.trees.part import Plan
 
 #: With fewer values per thread, waiting for each other takes threads longer than the work.
 CELLS_PER_THREAD = 1_000_000
+#: Forests of a bag where the number is left open: on fewer than MANY_QUERIES, if FEW_MIXED or more have documents of different grades.
+BAGS, MANY_QUERIES, FEW_MIXED = 10, 2_000, 20
 
 
 class BoostedRanker(Ranker):
@@ -67,7 +69,7 @@ class BoostedRanker(Ranker):
         default=0.05, help="What each tree's output is multiplied by.", above=0, at_most=1, search=Range(0.02, 0.3, log=True)
     )
     leaves: int = setting(
-        default=15, help="Maximum number of leaves of a tree.", at_least=2, at_most=1 << 17, search=Range(4, 63, log=True)
+        default=16, help="Maximum number of leaves of a tree.", at_least=2, at_most=1 << 17, search=Range(4, 63, log=True)
     )
     depth: int | None = setting(
         default=None, help="Maximum number of splits from the root to a leaf; by default no limit.", at_least=1, at_most=(1 << 31) - 1
@@ -94,9 +96,10 @@ class BoostedRanker(Ranker):
     categorical: Sequence[str] = setting(
         default=(), help="Names of features whose values are categories (whole numbers from 0), not amounts."
     )
-    shape: Literal["best-first", "symmetric"] = setting(
-        default="best-first",
-        help="How a tree grows: the leaf that gains most is split next, or all leaves of a level by the same split.",
+    shape: Literal["best-first", "symmetric"] | None = setting(
+        default=None,
+        help="How a tree grows: the leaf that gains most is split next, or all leaves of a level by the same split. By default"
+        " symmetric where the number of bags is left open, queries are few and no feature is a category; otherwise best-first.",
         search=("best-first", "symmetric"),
     )
     l1: float = setting(default=0.0, help="Subtracted from the size of each leaf's slope.", at_least=0, at_most=1e100)
@@ -123,10 +126,17 @@ class BoostedRanker(Ranker):
         only={VALID: SOME},
         free=True,
     )
-    bagging: Literal["draws", "cross-fit", "bootstrap"] = setting(  # type: ignore[assignment]  # one more than others have
-        default="draws",
-        help="What each forest of a bag is trained on: all queries, with its own random draws; all parts of the queries except two, one"
-        " of which chooses how many trees to keep; or a bootstrap sample of the queries.",
+    bags: int | None = setting(
+        default=None,
+        help=f"Train this number of forests and take their mean; 0 trains one. By default {BAGS} on fewer than {MANY_QUERIES:,} queries,"
+        " where a single forest, and the validation queries that choose its trees, depend much on chance; otherwise 0.",
+        at_least=0,
+        at_most=1 << 20,
+    )
+    bagging: Literal["cross-fit", "bootstrap", "draws"] = setting(  # type: ignore[assignment]  # one more than others have
+        default="cross-fit",
+        help="What each forest of a bag is trained on: all parts of the queries except two, one of which chooses how many trees to keep; a"
+        " bootstrap sample of the queries; or all queries, with its own random draws.",
         only={"bags": SOME},
     )
     missing: TreeMissing = setting(  # type: ignore[assignment]
@@ -149,11 +159,22 @@ class BoostedRanker(Ranker):
         """Return what is drawn for the trees of the forest with that number in a bag."""
         return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction)
 
+    def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
+        opens_bags = self.bags is None and data.n_queries < MANY_QUERIES and not isinstance(data, Partitioned)
+        is_little = opens_bags and count_mixed(data) >= FEW_MIXED
+        is_symmetric = is_little and not self.categories(data.feature_names, data.levels)
+        settings = {"bags": BAGS if is_little else 0, "shape": "symmetric" if is_symmetric else "best-first"}
+        return {**super()._comes_to(data), **{name: value for name, value in settings.items() if getattr(self, name) is None}}
+
+    def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        self.__dict__["grown_shape"] = self._comes_to(task.data).get("shape", self.shape)  # the same for all members of a bag
+        return super()._trained(task, recorder)
+
     def check_effects(self, data: RankingData, validated: bool = False) -> None:
         """Raise also where the forests of a bag would not differ."""
         super().check_effects(data, validated)
         drawn = self.extra or self.split_noise > 0 or min(self.query_fraction, self.feature_fraction, self.node_features) < 1
-        alike = self.bags and self.bagging == "draws" and not drawn
+        alike = self._bag_count(data) and self.bagging == "draws" and not drawn
         if alike and not isinstance(self._objective(parse_measure(self.measure)), Sampled):
             raise SettingError(
                 f"{type(self).__name__}: the forests of {self.bags} bags would be the same; give query_fraction or feature_fraction below"
@@ -167,6 +188,10 @@ class BoostedRanker(Ranker):
             raise IncompatibleError(
                 f"{type(self).__name__} on data in several files has no device, got device={self.device!r}; leave it out"
             )
+
+    @property
+    def _trains_beside(self) -> bool:
+        return self.device is None  # forests share the GPU's memory, and what grows there waits for it
 
     def _member(self, task: Task, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         if self.bagging == "draws":
@@ -190,36 +215,37 @@ class BoostedRanker(Ranker):
 
     def _forest(self, task: Task, objective: Objective) -> Forest:
         """Return the forest before its first tree; the members of a bag that learn from the same documents share their bins."""
-        data, threads = task.data, thread_count(self.threads)
+        data = task.data
+        threads = min(thread_count(task.threads), 1 + data.n_documents * data.n_features // CELLS_PER_THREAD)
         earlier = task.common.get("bins")
         shared = earlier.shared_with(data) if isinstance(earlier, SharedBins) else None
-        shared = task.common["bins"] = SharedBins.of(data, self) if shared is None else shared
+        shared = task.common["bins"] = SharedBins.of(data, self, threads) if shared is None else shared
         if isinstance(data, Partitioned) and isinstance(objective, SquaredError):
             objective = replace(objective, mean=_mean_grade(data))
         place = None if self.device is None else GpuForestPart
         plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads, place)
-        return Forest(plan, self._growth_settings(data.feature_names), shared.parts, task.valid, self._weigher(task))
+        return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task))
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:
         """Trees that stand in a model alone, as they grew, go on from there."""
         for name in ("trees", "patience"):
             found = model.params.get(name)
-            if not self._is_one_forest() and found != getattr(self, name) and model.ranker == type(self).__name__:
+            if not self._is_one_forest(given.data) and found != getattr(self, name) and model.ranker == type(self).__name__:
                 told = f"the model was trained with {name}={found}, not {getattr(self, name)}"
                 raise IncompatibleError(
                     f"{told}, which may change only for a single forest as it grew; resume with the same value, or train anew"
                 )
         journal = super()._journal(model, given)
-        if model.run is None and self._is_one_forest() and isinstance(model.scorer, TreeEnsemble):
+        if model.run is None and self._is_one_forest(given.data) and isinstance(model.scorer, TreeEnsemble):
             scorer = model.scorer.relative_to(given.data.offset, given.data.feature_names)
             trees = Trees.of(scorer.table)
             verdict = Task(parse_measure(self.measure), given.data, given.valid, self.threads).verdict(scorer)
             journal.entries["/0"] = Standing(State(trees, 0.0, trees.count), StepChoice.of(trees, verdict, trees.count))
         return journal
 
-    def _is_one_forest(self) -> bool:
-        """Is the model a forest as it grew, and nothing more?"""
-        return not self.bags
+    def _is_one_forest(self, data: RankingData) -> bool:
+        """Is the model of ``data`` a forest as it grew, and nothing more?"""
+        return not self._bag_count(data)
 
     def categories(self, names: Sequence[str], levels: Levels) -> list[int]:
         """Return the numbers of the features whose values are categories: by the setting, or because the data has them as text."""
@@ -238,12 +264,16 @@ class BoostedRanker(Ranker):
         far = [name for name in self.categorical if data.offset is not None and data.offset[names.index(name)]]
         if far:
             raise SettingError(f"{far[0]!r} cannot be categorical: its values are too large for float32; number its categories from 0")
+        categories = self.categories(names, data.levels)
+        if self.shape == "symmetric" and categories:
+            raise SettingError(f"{names[categories[0]]!r} is a category, which symmetric trees do not split; give shape='best-first'")
         unknown = [name for group in self.interactions for name in group if name not in names]
         if unknown:
             raise SettingError(f"interactions names {unknown[0]!r}, which is not a feature; there are {listed(list(names))}")
 
-    def _growth_settings(self, names: tuple[str, ...]) -> GrowthSettings:
-        """Return how trees grow, with features by their numbers."""
+    def _growth_settings(self, data: RankingData) -> GrowthSettings:
+        """Return how trees grow on ``data``, with features by their numbers."""
+        names, shape = data.feature_names, vars(self).get("grown_shape", self.shape)
         monotone = tuple((self.monotone or {}).get(name, 0) for name in names)
         groups = [tuple(names.index(name) for name in group) for group in self.interactions]
         rest = tuple(number for number in range(len(names)) if not any(number in group for group in groups))
@@ -260,7 +290,7 @@ class BoostedRanker(Ranker):
             noise=self.split_noise,
             extra=self.extra,
             features_per_node=self.node_features,
-            symmetric=self.shape == "symmetric",
+            symmetric=shape == "symmetric",
             monotone=monotone if any(monotone) else (),
             groups=(*groups, rest) if groups and rest else tuple(groups),
         )
@@ -281,11 +311,11 @@ class SharedBins:
     layout: Layout
 
     @classmethod
-    def of(cls, data: RankingData, ranker: BoostedRanker) -> "SharedBins":
+    def of(cls, data: RankingData, ranker: BoostedRanker, threads: int) -> "SharedBins":
         """Return the bins for the forests of ``ranker``."""
         parts = in_parts(data)
         categorical = ranker.categories(data.feature_names, data.levels)
-        return cls(data, parts, Layout.of(parts, ranker.bins, categorical, ranker.threads))
+        return cls(data, parts, Layout.of(parts, ranker.bins, categorical, threads))
 
     def shared_with(self, data: RankingData) -> "SharedBins | None":
         """Return the bins for ``data`` if it has the same documents, maybe with other weights of queries."""

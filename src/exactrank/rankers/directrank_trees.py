@@ -104,7 +104,7 @@ class DirectRankTrees(LambdaMART):
     )
 
     def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
-        return super()._comes_to(data) if self.follow == "lambdas" else {"lambdas": None}
+        return super()._comes_to(data) if self.follow == "lambdas" else {**super()._comes_to(data), "lambdas": None}
 
     def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
         """What the declarations say, and the learning rate where no tree is weighed by it."""
@@ -145,8 +145,8 @@ class DirectRankTrees(LambdaMART):
         if self.leverage:
             raise SettingError(f"DirectRankTrees: leverage={self.leverage} is not known for data in several files; give leverage=0")
 
-    def _is_one_forest(self) -> bool:
-        return super()._is_one_forest() and not self.leverage
+    def _is_one_forest(self, data: RankingData) -> bool:
+        return super()._is_one_forest(data) and not self.leverage
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The trees; with other weights, where the judge does not think less of them."""

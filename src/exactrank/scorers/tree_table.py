@@ -89,8 +89,8 @@ class TreeTable:
     @classmethod
     def empty(cls, n_features: int) -> "TreeTable":
         """Return a table without a tree."""
-        none = np.empty(0)
-        return cls(n_features, np.zeros(1), none, none, none, none, none, none, none, np.zeros(1), none, none, none)  # type: ignore[arg-type]
+        none, start = np.empty(0), np.zeros(1, np.int64)
+        return cls(n_features, start, none, none, none, none, none, none, none, start, none, none, none)  # type: ignore[arg-type]
 
     @property
     def n_trees(self) -> int:

@@ -11,8 +11,10 @@ Which run is kept is said in `exactrank.training.selection`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Event
 from typing import TypeVar
 
 import numpy as np
@@ -152,14 +154,20 @@ def bags(
     recorder: Recorder[Scorer],
     workers: int = 0,
     view: Callable[[Scorer], Scorer] = same,
+    done: list[Scorer] | None = None,
 ) -> Trained[Scorer]:
-    """The mean of what ``view`` makes of ``members``. With ``workers`` they are trained in parallel, in as many threads."""
-    done: list[Scorer] = []
-    trouble = ""
+    """Return the mean of what ``view`` makes of ``members``, and put these into ``done`` where that is given.
+
+    With ``workers`` they are trained in parallel, in as many threads. A member is one step then, unless ``done`` is given: steps are those
+    of all members, as without workers.
+    """
+    counts_steps, done = done is not None, [] if done is None else done
+    trouble, steps = "", 0
     for number, trained in enumerate(_trained(members, done, recorder, workers, view)):
         done.append(view(trained.iterate))
         trouble = trouble or trained.trouble
-        mean, step = mean_of(done), number + 1 if workers else recorder.made
+        steps += trained.steps if counts_steps else 1
+        mean, step = mean_of(done), steps if workers else recorder.made
         verdict = recorder.finished(mean, judge, step, max(step, 1) * len(members) // (number + 1), f"mean {number}")
     return Trained(mean, verdict, recorder.made, trouble)
 
@@ -173,15 +181,22 @@ def _trained(
             yield member(recorder.part(number, len(members), lambda scorer: mean_of([*done, view(scorer)]), latest=True))
         return
     keys = [f"{recorder.place}:member {number}" for number in range(len(members))]
+    is_over = Event()
+
+    def end(*_: object) -> None:
+        if is_over.is_set():
+            raise CancelledError
+
     with Pool(workers) as pool:  # of what is trained beside others, only the result is kept
         entries = recorder.journal.entries
-        jobs = {key: pool.submit(member, Recorder()) for key, member in zip(keys, members, strict=True) if key not in entries}
+        jobs = {key: pool.submit(member, Recorder(above=end)) for key, member in zip(keys, members, strict=True) if key not in entries}
         try:
             for key in keys:
                 if key in jobs:
                     entries[key] = jobs[key].result()
                 yield entries[key]  # type: ignore[misc]
         finally:
+            is_over.set()  # ends the members at their next step
             pool.shutdown(wait=False, cancel_futures=True)
 
 

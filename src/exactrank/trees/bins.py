@@ -14,7 +14,6 @@ from xxhash import xxh3_128_hexdigest
 from exactrank import _core
 from exactrank.arrays import Matrix
 from exactrank.engine.engine import Part, Partitioned, fold
-from exactrank.threads import thread_count
 
 #: Documents in the sample, about; as many as this per bin if there are many bins.
 SAMPLE, SAMPLE_PER_BIN = 1 << 16, 4
@@ -50,17 +49,17 @@ class Layout:
         return {name: vars(self)[name] for name in ("start", "cuts", "kinds")}
 
     @classmethod
-    def of(cls, data: Part | Partitioned, bins: int, categorical: Sequence[int], threads: int | None) -> "Layout":
+    def of(cls, data: Part | Partitioned, bins: int, categorical: Sequence[int], threads: int) -> "Layout":
         """Return the layout of at most ``bins`` bins per feature, beside one for missing values."""
         documents = data.n_documents if isinstance(data, Partitioned) else data.data.n_documents
         size = max(SAMPLE, SAMPLE_PER_BIN * bins)
         limit = _ALL if documents <= size else int(2.0**64 * (size / documents))
-        answers = fold(data, Sampling(limit, thread_count(threads)))
+        answers = fold(data, Sampling(limit, threads))
         has_missing = np.any([missing for missing, _ in answers], axis=0)
         kinds = np.where(has_missing, NUMBER_OR_MISSING, NUMBER).astype(np.uint8)
         kinds[list(categorical)] = CATEGORY
         sample = answers[0][1] if len(answers) == 1 else np.concatenate([rows for _, rows in answers])
-        native = _core.BinLayout.of_sample(sample, min(bins, 65_534), kinds, thread_count(threads))
+        native = _core.BinLayout.of_sample(sample, min(bins, 65_534), kinds, threads)
         return cls(native.start, native.cuts, kinds)
 
 

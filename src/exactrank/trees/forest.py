@@ -101,7 +101,7 @@ class Forest:
         self._start: TreeTable | None = None
         self._grown: list[Grown] = []
         self._verdicts: dict[int, Verdict] = {}
-        self.tree_question = Question("", 0, "sums")  #: that settles the tree that has just grown
+        self._tree_question = Question("", 0, "sums")  #: that settles the tree that has just grown
         self._restart()
 
     @property
@@ -161,10 +161,10 @@ class Forest:
 
     def _begin(self) -> TreeState | None:
         """Return the next tree at its root; None if no force acts on any document."""
-        answers: list[tuple[float, float]] = self._ask("forces")
-        slope, curvature = np.max(answers, axis=0).tolist()
+        answers: list[tuple[float, float, float]] = self._ask("forces")
+        slope, curvature, weight = np.max(answers, axis=0).tolist()
         flat = curvature == 0  # an objective without one
-        curvature = float(self.plan.weights.max()) if flat else curvature
+        curvature = weight if flat else curvature
         allowed, _ = self.plan.draws.features(self.count, self.plan.layout)
         return TreeState(self.count, Units.of(slope, curvature, self.plan.documents), flat, allowed) if slope > 0 < curvature else None
 
@@ -186,13 +186,13 @@ class Forest:
         asked: dict[str, Any] = {"state": state, "tree": tree}
         sums: list[npt.NDArray[np.int64]] = self._ask("sums", **asked)
         outputs = self._settings.outputs(tree, np.sum(sums, axis=0), state.units)
-        self.tree_question = Question(self._name, self.count, "sums", outputs=outputs, **asked)
+        self._tree_question = Question(self._name, self.count, "sums", outputs=outputs, **asked)
         weight = self._weigh(self, outputs)
         values = weight * outputs
         by_query = self._together(self._ask("add", values=values, **asked))
-        self._grown.append(Grown(tree, values, weight))
-        if self._valid is not None:
+        if self._valid is not None:  # before the tree is among those of the forest, which validation data begins with
             self._valid[0].add(tree, values)
+        self._grown.append(Grown(tree, values, weight))
         self._verdicts = {self.count: self._judged(by_query)}
 
     def _ask(self, what: What, **more: Any) -> list[Any]:
@@ -203,13 +203,15 @@ class Forest:
             answers = fold(self.data, question.with_history(History(self.plan, self.table(self.count))))
         return answers
 
-    def retried(self, search: Callable[[], A]) -> A:
-        """Return what ``search`` of the tree that has just grown gives, again if a part has lost its state in the meantime."""
-        while True:
-            try:
-                return search()
-            except BehindError:
-                fold(self.data, self.tree_question.with_history(History(self.plan, self.table(self.count))))
+    def search_tree(self, search: Callable[[Question], A]) -> A:
+        """Return what ``search`` finds, given the question that settles the tree that has just grown.
+
+        If a part has lost its state, the search is repeated with a question that tells the history, which every part can answer.
+        """
+        try:
+            return search(self._tree_question)
+        except BehindError:
+            return search(self._tree_question.with_history(History(self.plan, self.table(self.count))))
 
     @property
     def part(self) -> ForestPart:

@@ -131,8 +131,8 @@ def tree_table(tree: _core.GrownTree, layout: Layout, values: PerLeaf, weight: f
     feature, category_start = tree.feature, tree.category_start
     is_category = layout.kinds[feature] == CATEGORY
     counts = np.diff(layout.start)[feature]
-    at = layout.start[feature] + np.minimum(tree.bin, np.maximum(counts - 1, 0))
-    threshold = np.where(tree.bin < counts, layout.cuts[np.minimum(at, max(len(layout.cuts) - 1, 0))], LARGEST)
+    cuts = np.append(layout.cuts, LARGEST)
+    threshold = cuts[np.where(tree.bin < counts, layout.start[feature] + tree.bin, len(layout.cuts))]
     decision = np.where(is_category, CATEGORICAL, MISSING_IS_NAN | np.where(tree.missing_left, MISSING_LEFT, 0))
     words = [_words(layout, int(f), tree.categories[a:b]) for f, a, b in _category_splits(feature, is_category, category_start)]
     threshold[is_category] = np.arange(len(words))
@@ -144,7 +144,7 @@ def tree_table(tree: _core.GrownTree, layout: Layout, values: PerLeaf, weight: f
         decision=decision,
         left=tree.left,
         right=tree.right,
-        gain=tree.gain.astype(np.float32),
+        gain=np.minimum(tree.gain, LARGEST).astype(np.float32),
         leaf_value=values,
         set_start=np.cumsum([0, *map(len, words)]),
         sets=np.concatenate(words) if words else np.empty(0, np.uint32),

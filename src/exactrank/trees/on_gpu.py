@@ -15,7 +15,7 @@ from exactrank.gpu.forest import BinsOnGpu, RowsOnGpu
 from exactrank.gpu.lists import Lists
 from exactrank.objectives.forces_on_gpu import forces_on, knows
 from exactrank.scorers.tree_table import TreeTable
-from exactrank.trees.growth import Allowed, PerLeaf, Units
+from exactrank.trees.growth import Allowed, PerLeaf
 from exactrank.trees.part import Asked, ForestPart, LeafNumbers, Plan, TreeState
 
 REMEDY = "give fewer documents or features, or leave out device"
@@ -61,6 +61,10 @@ class GpuForestPart(ForestPart):
         leaf: LeafNumbers = on_host(self._leaf_there).astype(np.min_scalar_type(self._leaves - 1))
         return leaf
 
+    def _forget_forces(self) -> None:
+        self._slope_there: Array = None
+        self._curvature_there: Array = None
+
     def _compute_forces(self, number: int) -> None:
         xp, seen = self._device.xp, self._seen(number)
         seen_there = xp.asarray(np.ascontiguousarray(seen))
@@ -73,19 +77,22 @@ class GpuForestPart(ForestPart):
             is_seen = seen_there[self._query_of_document] > 0
             self._chosen_there = (is_seen if self._weight is None else is_seen & (self._weight > 0)).astype(np.uint8)
 
-    def _largest(self) -> tuple[float, float]:
+    def _largest(self, number: int) -> tuple[float, float, float]:
         xp = self._device.xp
         slope, curvature = on_host(xp.stack([xp.abs(self._slope_there).max(), self._curvature_there.max()])).tolist()
         self._check_finite(bool(np.isfinite(slope) and np.isfinite(curvature)))
-        return slope, curvature
+        return slope, curvature, 0.0 if curvature > 0 else float(self._weights_there(number).max())
 
-    def _flatten_curvature(self, number: int) -> None:
+    def _weights_there(self, number: int) -> Array:
+        """Return what `_weights_seen` does, on the GPU."""
         seen = self._device.xp.asarray(np.ascontiguousarray(self._seen(number)))[self._query_of_document]
-        self._curvature_there = seen if self._weight is None else seen * self._weight
+        return seen if self._weight is None else seen * self._weight
 
-    def _begin(self, units: Units) -> None:
+    def _begin(self, state: TreeState) -> None:
+        if state.flat:
+            self._curvature_there = self._weights_there(state.number)
         forces = self._chosen_there, self._slope_there, self._curvature_there
-        self._on_gpu.begin(*forces, 1 / units.slope, 1 / units.curvature)
+        self._on_gpu.begin(*forces, 1 / state.units.slope, 1 / state.units.curvature)
 
     def grow(self, growth: _core.Growth, state: TreeState) -> None:
         """Grow the whole tree in rounds of several nodes, each of which waits for the GPU."""

@@ -18,7 +18,7 @@ from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part
-from exactrank.errors import DataError
+from exactrank.errors import DataError, EngineError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import values_of
 from exactrank.objectives.bounded_gain import gentle
@@ -108,6 +108,8 @@ class ForestPart:
         self._measures = asked, gentle(asked.with_ties(severe(plan.measure).ties))
         self._forces_of: int | None = None
         self._rounds_done, self._is_settled = -1, False
+        self.sums = np.zeros(0, np.int64)
+        self._forget_forces()
         self._place(part, trees)
 
     def _place(self, part: Part, trees: TreeTable | None) -> None:
@@ -118,7 +120,6 @@ class ForestPart:
         self._rows = _core.NodeRows(binned)
         self._leaf = leaf_numbers(data.n_documents, 2)
         self._chosen: npt.NDArray[np.uint8] | None = None
-        self._slope = self._curvature = np.zeros(0)
 
     @cached_property
     def _bound(self) -> _core.Objective:
@@ -135,19 +136,27 @@ class ForestPart:
         """The leaf of each document in the tree that was settled last."""
         return self._leaf
 
-    def largest_forces(self, number: int) -> tuple[float, float]:
-        """Compute the forces that the tree of that number follows; return the sizes of the largest slope and curvature."""
-        if self._forces_of != number:
+    def largest_forces(self, number: int) -> tuple[float, float, float]:
+        """Compute the forces that the tree of that number follows; return the largest slope, curvature and weight of a document."""
+        if self._forces_of != number or self._is_settled:
+            self._forget_forces()
             self._compute_forces(number)
-            self._forces_of, self._rounds_done = number, -1
-        return self._largest()
+            self._forces_of, self._rounds_done, self._is_settled = number, -1, False
+        return self._largest(number)
 
-    def _largest(self) -> tuple[float, float]:
-        return float(np.abs(self._slope).max(initial=0.0)), float(self._curvature.max(initial=0.0))
+    def _largest(self, number: int) -> tuple[float, float, float]:
+        slope = max(float(self._slope.max(initial=0.0)), -float(self._slope.min(initial=0.0)))
+        curvature = float(self._curvature.max(initial=0.0))
+        weight = 0.0 if curvature > 0 else float(self._weights_seen(number).max(initial=0.0))
+        return slope, curvature, weight
 
     def _seen(self, number: int) -> PerQuery:
         """Return the weights of the part's queries that a tree is fitted to, and 0 for others."""
         return self.plan.draws.seen(number, self.plan.weights)[self.first : self.first + self.data.n_queries]
+
+    def _forget_forces(self) -> None:
+        """Give back the memory of the forces."""
+        self._slope = self._curvature = np.zeros(0)
 
     def _compute_forces(self, number: int) -> None:
         seen = self._seen(number)
@@ -180,24 +189,23 @@ class ForestPart:
         documents = np.repeat(chosen, data.sizes)
         return (documents if data.sample_weight is None else documents & (data.sample_weight > 0)).astype(np.uint8)
 
-    def _flatten_curvature(self, number: int) -> None:
-        """Let every curvature count as 1."""
-        self._curvature = np.repeat(self._seen(number), self.data.sizes)
-        if self.data.sample_weight is not None:
-            self._curvature *= self.data.sample_weight
+    def _weights_seen(self, number: int) -> PerDocument:
+        """Return the weight of each document in the tree of that number: its curvature where the objective has none."""
+        weights = np.repeat(self._seen(number), self.data.sizes)
+        return weights if self.data.sample_weight is None else weights * self.data.sample_weight
 
     def start(self, state: TreeState) -> None:
         """Put all documents that the tree is fitted to into its root, unless they are there."""
         if self._forces_of == state.number and 0 <= self._rounds_done <= len(state.rounds):
             return
         self.largest_forces(state.number)
-        if state.flat:
-            self._flatten_curvature(state.number)
-        self._is_settled = False
-        self._begin(state.units)
+        self._begin(state)
         self._rounds_done = 0
 
-    def _begin(self, units: Units) -> None:
+    def _begin(self, state: TreeState) -> None:
+        if state.flat:
+            self._curvature = self._weights_seen(state.number)
+        units = state.units
         self._rows.begin(self._chosen, self._slope, self._curvature, 1 / units.slope, 1 / units.curvature, self.plan.threads)
 
     def grow(self, growth: _core.Growth, state: TreeState) -> None:
@@ -205,8 +213,14 @@ class ForestPart:
         self.start(state)
         self._rows.grow(growth, self.plan.threads)
 
-    def catch_up(self, state: TreeState) -> npt.NDArray[np.uint64]:
-        """Do all rounds of the tree that were not done yet; return the histograms that the last of them wants."""
+    def histograms(self, state: TreeState) -> npt.NDArray[np.uint64]:
+        """Return the histograms that the last round of the tree wants."""
+        if self._rounds_done == len(state.rounds):  # asked again, since another part lost its state: nodes cannot be split twice
+            self._rounds_done = -1
+        return self._catch_up(state)
+
+    def _catch_up(self, state: TreeState) -> npt.NDArray[np.uint64]:
+        """Do all rounds of the tree that were not done yet; return the histograms that the last of them wants, if it was not done."""
         self.start(state)
         histograms = np.empty(0, np.uint64)
         while self._rounds_done < len(state.rounds):
@@ -217,25 +231,20 @@ class ForestPart:
     def _answer(self, asked: Asked, allowed: Allowed) -> npt.NDArray[np.uint64]:
         return self._rows.answer(asked, allowed, self.plan.documents, self.plan.threads)
 
-    def is_settled(self, state: TreeState) -> bool:
-        """Does each document have its leaf in the tree of ``state``?"""
-        return self._is_settled and self._forces_of == state.number
-
-    def settle(self, tree: _core.GrownTree, state: TreeState) -> npt.NDArray[np.int64]:
-        """Give each document its leaf; return the sums of forces over each leaf."""
-        self.catch_up(state)
-        sums = self._settle(tree, state)
+    def settle(self, tree: _core.GrownTree, state: TreeState) -> None:
+        """Give each document its leaf, and sum forces over each leaf. The forces are forgotten: a line search needs the memory."""
+        if self._is_settled and self._forces_of == state.number:
+            return
+        self._catch_up(state)
+        self.sums = self._settle(tree, state)
+        self._forget_forces()
         self._is_settled = True
-        return sums
 
     def _settle(self, tree: _core.GrownTree, state: TreeState) -> npt.NDArray[np.int64]:
-        leaves, units = len(tree.documents), state.units
-        if not self.is_settled(state):
-            self._leaf = leaf_numbers(self.data.n_documents, leaves)
-            self._rows.number(tree, self._chosen, self._leaf, self.plan.threads)
-        return _core.leaf_sums(
-            self._leaf, self._chosen, self._slope, self._curvature, 1 / units.fine_slope, 1 / units.fine_curvature, leaves
-        )
+        leaves, units, forces = len(tree.documents), state.units, (self._slope, self._curvature)
+        self._leaf = leaf_numbers(self.data.n_documents, leaves)
+        self._rows.number(tree, self._chosen, self._leaf, self.plan.threads)
+        return _core.leaf_sums(self._leaf, self._chosen, *forces, 1 / units.fine_slope, 1 / units.fine_curvature, leaves)
 
     def add(self, values: PerLeaf) -> None:
         """Add the tree that was settled, with these ``values``, to the scores."""
@@ -263,8 +272,8 @@ class Behind:
     """The answer of a part that has to be told the history first."""
 
 
-class BehindError(RuntimeError):
-    """The same, where an answer of another kind is expected."""
+class BehindError(EngineError):
+    """The same, where an answer of another kind is expected; engines pass errors of ours on as they are."""
 
 
 What = Literal["forces", "histograms", "sums", "add", "values"]
@@ -293,11 +302,11 @@ class Question:
             return forest.values()
         assert self.state is not None
         if self.what == "histograms":
-            return forest.catch_up(self.state)
+            return forest.histograms(self.state)
         assert self.tree is not None
-        sums = forest.settle(self.tree, self.state)
+        forest.settle(self.tree, self.state)
         if self.what == "sums":
-            return sums
+            return forest.sums
         assert self.values is not None
         forest.add(self.values)
         return forest.values()
@@ -320,8 +329,7 @@ class Question:
         forest = self.forest_of(part)
         if forest is None or self.state is None or self.tree is None:
             raise BehindError("the scores of a part are lost")
-        if not forest.is_settled(self.state):
-            forest.settle(self.tree, self.state)
+        forest.settle(self.tree, self.state)
         return forest
 
     def with_history(self, history: History) -> "Question":

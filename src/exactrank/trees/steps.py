@@ -19,6 +19,7 @@ from exactrank.measures.bound import BoundMeasure
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.partitioned_search import PartitionedLine, PartitionedSearch, State
+from exactrank.objectives.step_function import Interval
 from exactrank.training.judge import Task, severe
 from exactrank.trees.forest import Forest
 from exactrank.trees.growth import Draws, PerLeaf
@@ -78,8 +79,11 @@ class PartitionedSteps:
         is_all = weights is forest.plan.weights
         weigh = None if is_all else Unseen(forest.plan.draws, forest.count, len(weights))
         search = self._search.weighted(replace(self._bound, weights=weights), weigh)
-        line = PartitionedLine(search, TreeCourse(forest.tree_question, low), outputs, 0.0, high - low)
-        return low + forest.retried(line.best).middle()
+
+        def best(question: Question) -> Interval:
+            return PartitionedLine(search, TreeCourse(question, low), outputs, 0.0, high - low).best()
+
+        return low + forest.search_tree(best).middle()
 
     @cached_property
     def _bound(self) -> BoundMeasure:

@@ -16,12 +16,14 @@
 
 #ifdef __linux__
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -43,22 +45,49 @@ class Pages {
 public:
     Pages() = default;
     explicit Pages(std::size_t size) : size_(size) {
-        constexpr std::size_t page = std::size_t{1} << 21;
-        const std::size_t bytes = size * sizeof(T), alignment = bytes < page ? 64 : page;
-        if (size > std::numeric_limits<std::size_t>::max() / sizeof(T) - page) throw std::bad_alloc();
-        const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-        cells_.reset(static_cast<T*>(std::aligned_alloc(alignment, std::max(rounded, alignment))));
-        if (!cells_) throw std::bad_alloc();
+        if (size > std::numeric_limits<std::size_t>::max() / sizeof(T) - 2 * large) throw std::bad_alloc();
+        const std::size_t bytes = size * sizeof(T);
 #ifdef __linux__
-        if (bytes >= page) madvise(cells_.get(), rounded, MADV_HUGEPAGE);
+        if (bytes >= large) {
+            cells_ = {static_cast<T*>(mapped(bytes)), Free{bytes}};
+            return;
+        }
 #endif
+        cells_ = {static_cast<T*>(std::aligned_alloc(64, std::max<std::size_t>((bytes + 63) / 64 * 64, 64))), Free{}};
+        if (!cells_) throw std::bad_alloc();
     }
     T* data() const { return cells_.get(); }
     std::size_t size() const { return size_; }
 
 private:
+    static constexpr std::size_t large = std::size_t{1} << 21;
+
+#ifdef __linux__
+    // Begins with a large page; what a mapping needs before and after for that is given back.
+    static void* mapped(std::size_t bytes) {
+        const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), whole = (bytes + page - 1) / page * page;
+        void* const from = mmap(nullptr, whole + large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (from == MAP_FAILED) throw std::bad_alloc();
+        auto* const first = static_cast<std::byte*>(from);
+        const std::size_t before = (large - reinterpret_cast<std::uintptr_t>(first) % large) % large;
+        if (before > 0) munmap(first, before);
+        if (large > before) munmap(first + before + whole, large - before);
+        madvise(first + before, whole, MADV_HUGEPAGE);
+        return first + before;
+    }
+#endif
+
     struct Free {
-        void operator()(T* cells) const { std::free(cells); }
+        std::size_t mapped = 0;  // bytes, where the memory is a mapping
+        void operator()(T* cells) const {
+#ifdef __linux__
+            if (mapped > 0) {
+                munmap(cells, mapped);
+                return;
+            }
+#endif
+            std::free(cells);
+        }
     };
     std::unique_ptr<T, Free> cells_;
     std::size_t size_ = 0;
@@ -79,6 +108,9 @@ inline std::vector<std::int64_t> sampled_rows(const MatrixView<const float>& x, 
     for (const auto& rows : blocks) all.insert(all.end(), rows.begin(), rows.end());
     return all;
 }
+
+// A number as models read it: what is this close to 0 counts as 0 (trees.hpp).
+inline float as_scored(float x) { return (x >= -1e-35f) & (x <= 1e-35f) ? 0.0f : x; }
 
 // An unsigned number in the order of floats; both zeros are the same.
 inline std::uint32_t ordered(float x) {
@@ -201,7 +233,7 @@ inline std::shared_ptr<const BinLayout> make_layout(const MatrixView<const float
         for (std::size_t i = 0; i < sample.rows; ++i)
             for (std::size_t f = first; f < last; ++f) {
                 const float x = sample.row(i)[f];
-                keys[f - first][counts[f - first]] = ordered(x);
+                keys[f - first][counts[f - first]] = ordered(as_scored(x));
                 counts[f - first] += x == x;  // NaN is overwritten
             }
         std::vector<std::uint32_t> scratch;
@@ -244,7 +276,7 @@ public:
 
     std::uint32_t operator()(float x) const {
         if (kind_ == BinLayout::category) return category(x);
-        const std::uint32_t key = std::max(ordered(x), low_);
+        const std::uint32_t key = std::max(ordered(as_scored(x)), low_);
         std::uint32_t bin = first_[std::min<std::size_t>((key - low_) >> shift_, first_.size() - 1)];
         for (int step = steps_ - 1; step >= 0; --step) {
             const std::uint32_t next = bin + (1u << step);

@@ -81,7 +81,7 @@ public:
            std::shared_ptr<HistogramPool> pool)
         : layout_(std::move(layout)), pool_(std::move(pool)), choice_(std::move(choice)), rules_(std::move(rules)), units_(units), widths_(widths) {
         Node root;
-        root.facts.key = key;
+        root.facts.key = key, root.leaf = 0;
         root.groups.assign(rules_.groups.size(), 1);
         nodes_.push_back(std::move(root));
         keeps_histograms_ = rules_.is_symmetric || layout_->cells * 16 * static_cast<std::size_t>(rules_.leaves) <= most_bytes;
@@ -97,10 +97,12 @@ public:
     const Widths& widths() const { return widths_; }
     const BinLayout& layout() const { return *layout_; }
 
-    // What to do next; nothing when the tree is complete.
+    // Has nothing been answered yet?
+    bool is_new() const { return !nodes_[0].is_known; }
+
+    // What to do next, or what has not been answered yet; nothing when the tree is complete.
     const std::vector<Expansion>& ask(bool ahead) {
-        pending_.clear();
-        if (choice_.features.empty()) return pending_;
+        if (choice_.features.empty() || !pending_.empty()) return pending_;
         if (!nodes_[0].is_known)
             pending_.push_back({-1, -1, -1, {}, {0}});
         else
@@ -127,6 +129,7 @@ public:
             for (const std::int32_t child : {expansion.left, expansion.right})
                 if (nodes_[child].histogram) search(team, child);
         }
+        pending_.clear();
     }
 
     // The tree so far, or all of it.
@@ -176,7 +179,7 @@ private:
         const BinLayout::Feature& feature = layout_->features[choice_.features.front()];
         const HistogramView view = root.histogram->view();
         for (std::uint32_t b = 0; b < feature.bins; ++b) root.facts.sums = root.facts.sums + view.at(feature.cell + b);
-        root.is_known = true, root.leaf = 0;
+        root.is_known = true;
         settle(root.facts);
     }
 
@@ -201,13 +204,15 @@ private:
         release(parent);
     }
 
+    // May the feature meet those on the path to a node?
+    bool meets_groups(const Node& node, std::uint32_t f) const {
+        for (std::size_t g = 0; g < rules_.groups.size(); ++g)
+            if (node.groups[g] && rules_.groups[g][f]) return true;
+        return rules_.groups.empty();
+    }
+
     bool is_allowed(const Node& node, std::uint32_t f, std::uint64_t most_drawn) const {
-        if (!rules_.groups.empty()) {
-            bool meets = false;
-            for (std::size_t g = 0; g < rules_.groups.size() && !meets; ++g) meets = node.groups[g] && rules_.groups[g][f];
-            if (!meets) return false;
-        }
-        return draw(node.facts.key ^ 0x6665617475726573, f) <= most_drawn;
+        return meets_groups(node, f) && draw(node.facts.key ^ 0x6665617475726573, f) <= most_drawn;
     }
 
     // What the features that are drawn for a node are drawn below.
@@ -282,19 +287,30 @@ private:
         const bool is_last = left == 1;
         std::vector<std::int32_t> chosen;
         if (ahead) {
-            auto lower = [&](std::int32_t a, std::int32_t b) { return nodes_[a].split.gain < nodes_[b].split.gain; };
-            std::vector<std::int32_t> open(heap_);
-            std::make_heap(open.begin(), open.end(), lower);
-            for (; left > 0 && !open.empty(); --left) {
-                std::pop_heap(open.begin(), open.end(), lower);
-                const std::int32_t node = open.back();
+            // As in `frontier`, with the numbers that leaves would have: of equal gains the same comes first.
+            struct Open {
+                double gain;
+                std::int32_t leaf, node;
+                bool operator<(const Open& other) const { return gain < other.gain || (gain == other.gain && leaf > other.leaf); }
+            };
+            std::vector<Open> open;
+            for (const std::int32_t node : heap_) open.push_back({nodes_[node].split.gain, nodes_[node].leaf, node});
+            std::make_heap(open.begin(), open.end());
+            for (auto last_leaf = static_cast<std::int32_t>(committed_.size()); left > 0 && !open.empty(); --left) {
+                std::pop_heap(open.begin(), open.end());
+                const Open next = open.back();
                 open.pop_back();
-                if (!nodes_[node].is_expanded) {
-                    chosen.push_back(node);
+                ++last_leaf;
+                if (!nodes_[next.node].is_expanded) {
+                    chosen.push_back(next.node);
                     continue;
                 }
-                for (const std::int32_t child : {nodes_[node].left, nodes_[node].right})
-                    if (nodes_[child].split.feature >= 0) open.push_back(child), std::push_heap(open.begin(), open.end(), lower);
+                for (const bool is_right : {false, true}) {
+                    const std::int32_t child = is_right ? nodes_[next.node].right : nodes_[next.node].left;
+                    if (nodes_[child].split.feature < 0) continue;
+                    open.push_back({nodes_[child].split.gain, is_right ? last_leaf : next.leaf, child});
+                    std::push_heap(open.begin(), open.end());
+                }
             }
             std::sort(chosen.begin(), chosen.end());
         } else {
@@ -350,7 +366,7 @@ private:
         std::vector<std::int32_t> next;
         for (const std::int32_t node : level_) {
             const bool is_open = std::find(open.begin(), open.end(), node) != open.end();
-            if (!is_open || asked.size() == left || !splits_at(node, split)) {
+            if (!is_open || asked.size() == left || !meets_groups(nodes_[node], static_cast<std::uint32_t>(split.feature)) || !splits_at(node, split)) {
                 next.push_back(node);
                 continue;
             }
@@ -384,19 +400,22 @@ private:
         const std::uint64_t level_key = draw(root.facts.key, committed_.size());
         for (const std::uint32_t f : choice_.features) {
             const BinLayout::Feature& feature = layout_->features[f];
-            if (feature.kind == BinLayout::category || !is_allowed(nodes_[open.front()], f, ~std::uint64_t{0})) continue;
+            if (feature.kind == BinLayout::category) continue;
             SplitSearch::LevelGains gains;
             bool has_missing = false;
             for (const std::int32_t number : open) {
                 const Node& node = nodes_[number];
+                if (!meets_groups(node, f)) continue;  // leaves that an earlier level did not split have shorter paths
                 const HistogramView view = node.histogram->view();
                 searcher.add_gains(f, monotone(f), view, node.facts, gains);
                 has_missing |= feature.kind == BinLayout::number_or_missing && view.at(feature.cell + feature.known()).rest != 0;
             }
             const double factor = rules_.split.noise > 0 ? std::max(0.0, 1 + rules_.split.noise * draw_normal(level_key, f)) : 1.0;
-            for (std::uint32_t b = 0; b < gains.right.size(); ++b)
+            const std::size_t cuts = gains.right.size(), only = rules_.split.extra && cuts > 0 ? draw(level_key ^ 0x6578747261, f) % cuts : cuts;
+            for (std::uint32_t b = 0; b < cuts; ++b)
                 for (const bool is_left : {false, true}) {
                     const double gain = (is_left ? gains.left : gains.right)[b];
+                    if (only < cuts && b != only) continue;
                     if (!(gain > rules_.split.min_gain) || !(gain * factor > best.score)) continue;
                     best.gain = gain, best.score = gain * factor, best.feature = static_cast<std::int32_t>(f), best.bin = b, best.missing_left = is_left;
                     if (!has_missing) best.missing_left = false;

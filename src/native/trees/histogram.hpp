@@ -11,9 +11,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "../dispatch.hpp"
@@ -54,6 +56,9 @@ inline ForceSums widened(Force packed, const Widths& widths) {
 // (1); both units are powers of two, given by their inverse.
 inline Force packed_force(double slope, double bend, double per_slope, double per_bend) {
     constexpr double shift = 0x1.8p52;  // where doubles are one apart
+    constexpr double most_slope = 1 << slope_bits, most_bend = 1 << most_bend_bits;
+    if (!(std::fabs(slope * per_slope) <= most_slope && bend >= 0 && bend * per_bend <= most_bend)) [[unlikely]]
+        throw std::invalid_argument("a force is too large for its unit");
     const auto whole = static_cast<std::int64_t>((slope * per_slope + shift) - shift);
     auto curved = static_cast<std::int64_t>((bend * per_bend + shift) - shift);
     if (bend > 0 && curved == 0) curved = 1;
@@ -121,8 +126,8 @@ static XR_NARROW_CLONES void add_tile_of(int n, const std::uint8_t* tile, const 
     case k: return add_tile<k>(tile, rows, forces, count, slots, sums);
         XR_CASE(1)
         XR_CASE(2)
-        XR_CASE(3) XR_CASE(4) XR_CASE(5) XR_CASE(6) XR_CASE(7) XR_CASE(8) XR_CASE(9) XR_CASE(10) XR_CASE(11) XR_CASE(12) XR_CASE(13) XR_CASE(14) XR_CASE(15)
-            XR_CASE(16)
+        XR_CASE(3)
+        XR_CASE(4) XR_CASE(5) XR_CASE(6) XR_CASE(7) XR_CASE(8) XR_CASE(9) XR_CASE(10) XR_CASE(11) XR_CASE(12) XR_CASE(13) XR_CASE(14) XR_CASE(15) XR_CASE(16)
 #undef XR_CASE
     }
 }

@@ -25,6 +25,7 @@ public:
     // Begins a tree: all documents whose `chosen` is not 0 are in node 0, or all where that is null.
     void begin(Team& team, const std::uint8_t* chosen, const double* slope, const double* bend, double per_slope, double per_bend) {
         const std::size_t rows = binned_->rows(), pieces = (rows + rows_per_piece - 1) / rows_per_piece;
+        runs_.clear();
         std::vector<std::size_t> before(pieces + 1);
         for (std::size_t p = 0; p < pieces; ++p) {
             const std::size_t first = p * rows_per_piece, last = std::min(rows, first + rows_per_piece);
@@ -88,6 +89,9 @@ public:
     }
 
     std::size_t nodes() const { return runs_.size(); }
+    bool is_leaf(std::size_t node) const { return runs_[node].is_leaf; }
+    // How many rows the tree has.
+    std::size_t count() const { return runs_[0].last - runs_[0].first; }
 
 private:
     static constexpr std::size_t rows_per_piece = 8192;

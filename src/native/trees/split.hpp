@@ -30,7 +30,7 @@ struct SplitRules {
     double min_curvature = 0, l1 = 0, l2 = 0, min_gain = 0, max_step = 0, smoothing = 0;
     double noise = 0;            // standard deviation of the factor by which a feature's gain is judged, around 1
     bool extra = false;          // one random threshold per feature
-    std::int64_t min_group = 1;  // documents between two cuts of sorted categories
+    std::int64_t min_group = 1;  // documents between two cuts of sorted categories, if there are more than a few
 };
 
 // Whole numbers as forces again.
@@ -288,7 +288,8 @@ private:
     }
 
     // Categories by the ratio of slope and curvature, smoothed by ten documents of the node, lowest first; a cut has all below it, or all
-    // above it, on the left. Categories of the same ratio stay together, so that their numbers do not matter.
+    // above it, on the left. Categories of the same ratio stay together, so that their numbers do not matter. A few categories are not smoothed
+    // when gains are computed, and may be split however few documents lie between two cuts: so few choices cannot fit much noise.
     void search_categories(const BinLayout::Feature& feature, const HistogramView& histogram, const NodeFacts& node, Split& split) {
         const auto documents = static_cast<double>(node.sums.count(widths_));
         const double typical = documents > 0 ? 10 * static_cast<double>(node.sums.bend(widths_)) / documents : 0.0;
@@ -314,11 +315,12 @@ private:
                       const std::vector<double>& ratio, double l2, Split& split) {
         std::vector<std::size_t> ends;  // of the candidates: how many categories are on the left
         ForceSums sums;
+        const std::int64_t min_group = order.size() > few_categories ? rules_.min_group : 1;
         std::int64_t since = 0;
         for (std::size_t k = 0; k < order.size(); ++k) {
             const ForceSums category = histogram.at(feature.cell + order[k]);
             sums = sums + category, since += category.count(widths_);
-            if (k + 1 < order.size() && (ratio[order[k]] == ratio[order[k + 1]] || since < rules_.min_group)) continue;
+            if (k + 1 < order.size() && (ratio[order[k]] == ratio[order[k + 1]] || since < min_group)) continue;
             slope_[ends.size()] = sums.slope, rest_[ends.size()] = sums.rest;
             ends.push_back(k + 1), since = 0;
         }
