@@ -1,23 +1,33 @@
-"""Lambdas, evaluation, full-batch training steps and exact line search on the GPU, with padded PyTorch and the processor beside them.
+"""Lambdas, evaluation, training steps, exact line search and trees on the GPU, with padded PyTorch and the processor beside them.
 
-    python benchmarks/bench_gpu.py
+    python benchmarks/bench_gpu.py          # all of it
+    python benchmarks/bench_gpu.py trees    # the trees alone
 
 Data as large as MSLR-WEB30K's training part: 18,900 queries, 2.34 million documents, 136 features. Times are medians of CUDA events.
 """
 
+import sys
 import time
+from collections import defaultdict
 
 import numpy as np
 import torch
 
 import exactrank as xr
 import exactrank.torch as xt
+from exactrank.measures.parse import parse_measure
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
 from exactrank.objectives.linear_profile import LinearProfile, columns_of
 from exactrank.optimizers.coordinate import CoordinateSearch
+from exactrank.rankers.lambdamart import LambdaMART
+from exactrank.rankers.mart import MART
 from exactrank.torch.cuda import OnDevice, lists_of, stream_of
 from exactrank.torch.groups import Grouped, grouped
+from exactrank.training.judge import Task
+from exactrank.trees.forest import Trees
+from exactrank.trees.growth import Units
+from exactrank.trees.part import TreeState
 
 QUERIES, DOCUMENTS, FEATURES = 18_900, 2_340_000, 136
 
@@ -95,6 +105,7 @@ def main() -> None:
     report("padded PyTorch, lambdas of nDCG@10, an epoch by 100 queries", lambda: _padded_epoch(scores.detach(), grades, sizes), 2)
     _line_search()
     _round()
+    _trees(sizes)
 
 
 def _line_search(queries: int = 20_000, documents: int = 120) -> None:
@@ -141,6 +152,66 @@ def _round(queries: int = 20_000, documents: int = 120) -> None:
     print(f"DirectRank of one round, from raw data to model: {time.perf_counter() - begin:.1f} s")
 
 
+def _trees(sizes: np.ndarray, count: int = 300) -> None:
+    """Trees of 31 leaves on the GPU: the time of each step of a tree, and of a whole forest beside the processor's threads."""
+    rng = np.random.default_rng(0)
+    grades = rng.choice(5, DOCUMENTS, p=[0.52, 0.25, 0.15, 0.06, 0.02])
+    X = rng.standard_normal((DOCUMENTS, FEATURES), np.float32) + (grades * 0.1)[:, None].astype(np.float32)
+    data = xr.RankingData.from_arrays(X, grades, group=sizes)
+    for ranker in (xr.MART, xr.LambdaMART):
+        settings = {"leaves": 31, "query_fraction": 1.0, "feature_fraction": 1.0, "bags": 0}
+        _tree_steps(ranker("nDCG@10", device="cuda", **settings), data)
+        models = {}
+        for device in ("cuda", None):
+            begin = time.perf_counter()
+            models[device] = ranker("nDCG@10", trees=count, device=device, **settings).fit(data)
+            took = time.perf_counter() - begin
+            print(f"{ranker.__name__} of {count} trees, device={device}, from raw data to model: {took:.2f} s", flush=True)
+        ours, theirs = (models[device].predict(X[:100_000]) for device in ("cuda", None))
+        print(f"  the scores are {'the same' if np.array_equal(ours, theirs) else 'NOT THE SAME'} to the bit", flush=True)
+
+
+def _tree_steps(ranker: MART | LambdaMART, data: xr.RankingData, repeats: int = 20) -> None:
+    """Print the median time of each step of a tree, whose leaves are settled and added; without that of the measure on all queries."""
+    forest = ranker._forest(Task(parse_measure(ranker.measure), data), ranker._objective(parse_measure(ranker.measure)))
+    forest.verdict(Trees())
+    part, plan, times = forest.part, forest.plan, defaultdict(list)
+    for number in range(repeats):
+        torch.cuda.synchronize()
+        marks = [time.perf_counter()]
+
+        def mark() -> None:
+            torch.cuda.synchronize()
+            marks.append(time.perf_counter())  # noqa: B023
+
+        slope, curvature, _ = part.largest_forces(number)
+        mark()
+        allowed, key = plan.draws.features(number, plan.layout)
+        state = TreeState(number, Units.of(slope, curvature, plan.documents), False, allowed)
+        growth = forest._settings.begin(plan.layout, forest._pool, allowed, plan.documents, state.units, key)
+        part.start(state)
+        mark()
+        rounds = asking = 0
+        while asked := growth.asks(ahead=True):
+            begin = time.perf_counter()
+            histograms = part._answer(asked, allowed)
+            asking += time.perf_counter() - begin
+            growth.take(histograms, plan.threads)
+            rounds += 1
+        mark()
+        tree = growth.tree()
+        part.settle(tree, state)
+        part.add(0.05 * forest._settings.outputs(tree, part.sums, state.units))
+        mark()
+        for name, took in zip(("forces", "root", "growth", "leaves and scores"), np.diff(marks), strict=True):
+            times[name].append(took)
+        times["  of growth: splits and histograms"].append(asking)
+        times["all"].append(marks[-1] - marks[0])
+    print(f"{type(ranker).__name__}: a tree of {len(tree.documents)} leaves in {rounds} rounds, {data.n_documents:,} x {FEATURES}")
+    for name, taken in times.items():
+        print(f"  {name:<40} {1e3 * np.median(taken):8.3f} ms", flush=True)
+
+
 def _ranking(scores: torch.Tensor, lists: Grouped) -> None:
     with stream_of(scores) as cupy:
         lists_of(lists, len(scores)).order(cupy.asarray(scores.detach()))
@@ -174,4 +245,4 @@ def _padded_epoch(scores: torch.Tensor, grades: torch.Tensor, sizes: np.ndarray)
 
 
 if __name__ == "__main__":
-    main()
+    _trees(lengths_of(np.random.default_rng(0))) if sys.argv[1:] == ["trees"] else main()

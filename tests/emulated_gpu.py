@@ -63,6 +63,7 @@ static double __dadd_rn(double a, double b) { return a + b; }
 static double __dmul_rn(double a, double b) { return a * b; }
 static int __float_as_int(float x) { int bits; memcpy(&bits, &x, 4); return bits; }
 static float __int_as_float(int bits) { float x; memcpy(&x, &bits, 4); return x; }
+static unsigned __funnelshift_r(unsigned low, unsigned high, int by) { return by ? low >> by | high << (32 - by) : low; }
 static float __double2float_rd(double x) { const float y = (float)x; return y > x ? nextafterf(y, -INFINITY) : y; }
 static float __double2float_ru(double x) { const float y = (float)x; return y < x ? nextafterf(y, INFINITY) : y; }
 template <class T> static void atomicMax(T* at, T x) { *at = x > *at ? x : *at; }
@@ -113,6 +114,12 @@ class EmulatedGpu:
     def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: np.dtype[Any], *args: object) -> None:
         assert shared <= 8 << 15
         self._run(f"together_{kernel}", blocks, TOGETHER, real, args)
+
+    def locked(self, size: int, kind: Any) -> np.ndarray:
+        return np.empty(size, kind)
+
+    def fetch(self, array: np.ndarray, target: np.ndarray) -> None:
+        target[...] = array
 
     def _run(self, kernel: str, blocks: int, threads: int, real: np.dtype[Any], args: tuple[object, ...]) -> None:
         loop = getattr(_library({"float32": "float", "float64": "double"}[real.name]), kernel)

@@ -207,7 +207,7 @@ def test_patience_is_refused_where_nothing_validates(name):
     """Cross-fitting does: it holds out queries for each model."""
     ranker, (train, _) = RANKERS[name], parts()
     with pytest.raises(SettingError) as refused:
-        ranker(patience=3).fit(train)
+        ranker(patience=3, bags=0).fit(train)
     remedy = 'leave it out, or give valid, or bags with bagging="cross-fit"'
     assert str(refused.value) == f"{ranker.__name__}: patience=3 has no effect without validation data; {remedy}"
     assert "patience" not in ranker(patience=3).idle(train, validated=True)

@@ -54,6 +54,31 @@ Out<std::uint8_t> kinds_of(const BinLayout& layout) {
     return array(std::move(kinds));
 }
 
+// Where each feature lies: its number of bins, its tile (-1: none), its slot there or its column, and the first cell of its histogram.
+OutMatrix<std::int64_t> places_of(const BinLayout& layout) {
+    auto places = empty<std::int64_t>(layout.features.size(), 4);
+    std::int64_t* next = places.data();
+    for (const auto& feature : layout.features)
+        for (const auto number : {static_cast<std::int64_t>(feature.bins), static_cast<std::int64_t>(feature.tile), static_cast<std::int64_t>(feature.slot),
+                                  static_cast<std::int64_t>(feature.cell)})
+            *next++ = number;
+    return places;
+}
+
+template <class T>
+using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
+
+// All tiles, and all columns of two bytes, as they lie in memory.
+View<std::uint8_t> tiles_of(nb::object self) {
+    const auto& binned = nb::cast<const BinnedRows&>(self);
+    return View<std::uint8_t>(binned.tile(0), {binned.layout().tiles * binned.rows() * BinLayout::per_tile}, self);
+}
+
+View<std::uint16_t> columns_of(nb::object self) {
+    const auto& binned = nb::cast<const BinnedRows&>(self);
+    return View<std::uint16_t>(binned.column(0), {binned.layout().columns * binned.rows()}, self);
+}
+
 void make_binned(BinnedRows* self, Layout layout, InMatrix<float> x, int threads) {
     require(x.shape(1) == layout->features.size(), "bins and rows differ in features");
     require(x.shape(0) < most_documents, "there are too many rows");
@@ -354,6 +379,7 @@ void bind_forest(nb::module_& m) {
         .def_prop_ro("start", &starts_of, nb::rv_policy::move)
         .def_prop_ro("cuts", &cuts_of, nb::rv_policy::move)
         .def_prop_ro("kinds", &kinds_of, nb::rv_policy::move)
+        .def_prop_ro("places", &places_of, nb::rv_policy::move)
         .def_prop_ro("cells", [](const BinLayout& self) { return self.cells; });
     nb::class_<BinnedRows>(m, "BinnedRows")
         .def(
@@ -361,6 +387,8 @@ void bind_forest(nb::module_& m) {
             [](BinnedRows* self, std::shared_ptr<BinLayout> layout, InMatrix<float> x, int threads) { make_binned(self, std::move(layout), x, threads); },
             "layout"_a, "x"_a, "threads"_a)
         .def("__len__", &BinnedRows::rows)
+        .def_prop_ro("tiles", &tiles_of, nb::rv_policy::move)
+        .def_prop_ro("columns", &columns_of, nb::rv_policy::move)
         .def("walk", &walk_rows<std::uint8_t>, "tree"_a, "numbers"_a.noconvert(), "threads"_a)
         .def("walk", &walk_rows<std::uint16_t>, "tree"_a, "numbers"_a.noconvert(), "threads"_a)
         .def("walk", &walk_rows<std::uint32_t>, "tree"_a, "numbers"_a.noconvert(), "threads"_a);

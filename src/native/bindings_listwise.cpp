@@ -1,4 +1,6 @@
 // Listwise and smooth losses.
+#include <numeric>
+
 #include "approx_ndcg.hpp"
 #include "bindings_queries.hpp"
 #include "listmle.hpp"
@@ -25,6 +27,31 @@ Out<double> worths(const Kernel& kernel, In<double> grades, In<std::int64_t> ind
         breath.after(16 * static_cast<std::size_t>(count));
     }
     return found;
+}
+
+// What an exchange of positions i < j changes is (u_j - u_i) (a_i - a_j): u by document, a by position, both 0 where nothing is useful.
+std::pair<Out<double>, Out<double>> exchange_terms(const Kernel& kernel, In<double> grades, In<std::int64_t> indptr) {
+    const Boundaries queries(indptr, grades.size());
+    require(kernel.common_discount() != nullptr, "the measure is not positional");
+    require_measurable(kernel, queries);
+    auto useful = empty<double>(grades.size()), share = empty<double>(grades.size());
+    std::fill_n(useful.data(), useful.size(), 0.0), std::fill_n(share.data(), share.size(), 0.0);
+    Scratch scratch;
+    Breath breath;
+    std::vector<std::int32_t> as_listed;
+    for (std::size_t q = 0; q < queries.queries(); ++q) {
+        const std::int32_t count = queries.length(q);
+        const Ranked query{grades.data() + queries[q], grades.data() + queries[q], nullptr, count, count};
+        breath.after(16 * static_cast<std::size_t>(count));
+        if (kernel.is_empty(query)) continue;
+        const std::unique_ptr<Swaps> swaps = kernel.swaps();
+        as_listed.resize(count);
+        std::iota(as_listed.begin(), as_listed.end(), 0);
+        swaps->start(query, scratch), swaps->arrange(query, as_listed.data(), scratch);
+        std::copy_n(swaps->separable()->u, count, useful.data() + queries[q]);
+        std::copy_n(swaps->separable()->a, count, share.data() + queries[q]);
+    }
+    return {useful, share};
 }
 
 OwnedObjective make_smooth_measure(const Kernel& kernel, In<double> worths, double sigma) {
@@ -54,6 +81,7 @@ void bind_listwise(nb::module_& m) {
         },
         "grades"_a.noconvert(), "parts"_a.none().noconvert(), "centre"_a, keep_alive<0, 1>(), keep_alive<0, 2>());
     m.def("worths", &worths, "kernel"_a, "grades"_a, "indptr"_a);
+    m.def("exchange_terms", &exchange_terms, "kernel"_a, "grades"_a, "indptr"_a);
     m.def("smooth_measure", &make_smooth_measure, "kernel"_a, "worths"_a.noconvert(), "sigma"_a, keep_alive<0, 2>());
     m.def(
         "approx_ndcg", [](In<double> worths, double alpha) { return made<ApproxNDCG>({worths.size()}, worths.data(), alpha); }, "worths"_a.noconvert(),

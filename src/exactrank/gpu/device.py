@@ -5,20 +5,25 @@ installed. This is the only file that knows CuPy. Whatever has its array functio
 them on the processor.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from exactrank.errors import IncompatibleError
 
 Array = Any  #: of CuPy, or NumPy in the tests: both have the same functions, and neither is typed by the other
 
 #: The files of kernels, each after those that it uses.
-KERNELS = "lists", "measures", "lambdas", "losses", "line_search"
+KERNELS = "lists", "measures", "lambdas", "losses", "line_search", "forces", "forest"
+#: Those whose numbers have the bits of the processor: every product and every sum is rounded.
+EXACT = "lists", "forces", "forest"
+#: Blocks that want more memory than this have to say so before.
+SHARED_MEMORY = 48 << 10
 #: Threads of a block; kernels work for any number.
 BLOCK = 128
 NULL = np.uint64(0)
@@ -37,6 +42,12 @@ class Device(Protocol):
 
     def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: np.dtype[Any], *args: object) -> None:
         """The same, with blocks of ``threads`` threads that work together and have ``shared`` bytes of memory each."""
+
+    def locked(self, size: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return an array of the host that the device copies to quickly."""
+
+    def fetch(self, array: Array, target: npt.NDArray[Any]) -> None:
+        """Copy ``array`` to ``target`` on the host."""
 
 
 class Cuda:
@@ -60,7 +71,18 @@ class Cuda:
         _compiled(real, kernel)((-(-threads // BLOCK),), (BLOCK,), _pointers(args))
 
     def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: np.dtype[Any], *args: object) -> None:
-        _compiled(real, kernel)((blocks,), (threads,), _pointers(args), shared_mem=shared)
+        function = _compiled(real, kernel)
+        if shared > SHARED_MEMORY and function.max_dynamic_shared_size_bytes < shared:
+            function.max_dynamic_shared_size_bytes = shared
+        function((blocks,), (threads,), _pointers(args), shared_mem=shared)
+
+    def locked(self, size: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+        import cupyx
+
+        return cupyx.empty_pinned(size, kind)  # type: ignore[no-any-return]
+
+    def fetch(self, array: Array, target: npt.NDArray[Any]) -> None:
+        array.get(out=target)
 
 
 def _pointers(args: tuple[object, ...]) -> tuple[object, ...]:
@@ -88,19 +110,22 @@ def on_host(array: Array) -> Array:
 
 
 @cache
-def _compiled(real: np.dtype[Any], kernel: str) -> Callable[..., None]:
+def _compiled(real: np.dtype[Any], kernel: str) -> Any:
     """The kernel for scores of that type."""
-    return _module(real).get_function(kernel)  # type: ignore[no-any-return]
+    is_exact = f"void {kernel}(" in source(EXACT[1:])
+    return _module(real, is_exact).get_function(kernel)
 
 
 @cache
-def _module(real: np.dtype[Any]) -> Any:
+def _module(real: np.dtype[Any], is_exact: bool) -> Any:
     import cupy
 
-    options = ("-std=c++17", f"-DREAL={ {'float32': 'float', 'float64': 'double'}[real.name] }", "--use_fast_math")
-    return cupy.RawModule(code=source(), options=options)
+    arithmetic = "--fmad=false" if is_exact else "--use_fast_math"
+    options = ("-std=c++17", f"-DREAL={ {'float32': 'float', 'float64': 'double'}[real.name] }", arithmetic)
+    others = tuple(name for name in KERNELS if name not in EXACT[1:])
+    return cupy.RawModule(code=source(EXACT if is_exact else others), options=options)
 
 
-def source() -> str:
-    """The kernels."""
-    return "\n".join(files("exactrank.gpu").joinpath(f"{name}.cu").read_text("utf-8") for name in KERNELS)
+def source(names: tuple[str, ...] = KERNELS) -> str:
+    """The kernels of these files."""
+    return "\n".join(files("exactrank.gpu").joinpath(f"{name}.cu").read_text("utf-8") for name in names)

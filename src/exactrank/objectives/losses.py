@@ -313,13 +313,19 @@ class SquaredError:
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        mean = weighed_mean(partial(_grades_by_block, data)) if self.mean is None else self.mean
-        parts = None
-        if self.within:  # of each document how many such as it would weigh as much as its query
-            share = np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
-            whole = np.repeat(np.add.reduceat(share, data.indptr[:-1]), data.sizes)
-            parts = np.asarray(np.divide(whole, share, out=np.full(data.n_documents, np.inf), where=share > 0))
-        return _core.squared_error(np.ascontiguousarray(data.y), parts, mean)
+        return _core.squared_error(np.ascontiguousarray(data.y), self.shares(data), self.centre(data))
+
+    def centre(self, data: RankingData) -> float:
+        """Return the mean of all grades."""
+        return weighed_mean(partial(_grades_by_block, data)) if self.mean is None else self.mean
+
+    def shares(self, data: RankingData) -> PerDocument | None:
+        """Return how many documents such as each would weigh as much as its query, for (2)."""
+        if not self.within:
+            return None
+        share = np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
+        whole = np.repeat(np.add.reduceat(share, data.indptr[:-1]), data.sizes)
+        return np.asarray(np.divide(whole, share, out=np.full(data.n_documents, np.inf), where=share > 0))
 
 
 def _grades_by_block(data: RankingData) -> Iterator[tuple[PerDocument, PerDocument]]:

@@ -45,6 +45,7 @@ from exactrank.training.selection import StepChoice
 from exactrank.trees.bins import Layout
 from exactrank.trees.forest import Forest, Trees, Weigher
 from exactrank.trees.growth import Draws, GrowthSettings
+from exactrank.trees.on_gpu import GpuForestPart
 from exactrank.trees.part import Plan
 
 #: With fewer values per thread, waiting for each other takes threads longer than the work.
@@ -131,6 +132,10 @@ class BoostedRanker(Ranker):
     missing: TreeMissing = setting(  # type: ignore[assignment]
         default="keep", help="How to treat a missing value: kept (splits send it to the better side), an error, 0, or the feature's mean."
     )
+    device: Literal["cuda"] | None = setting(
+        default=None,
+        help='Where the trees grow: "cuda" for the GPU, which needs CuPy and grows the same trees; by default on the processor.',
+    )
 
     @abstractmethod
     def _objective(self, measure: Measure) -> Objective:
@@ -153,6 +158,14 @@ class BoostedRanker(Ranker):
             raise SettingError(
                 f"{type(self).__name__}: the forests of {self.bags} bags would be the same; give query_fraction or feature_fraction below"
                 ' 1, extra, sampled lambdas, or bagging="cross-fit" or "bootstrap"'
+            )
+
+    def check_partitions(self, data: Partitioned) -> None:
+        """Raise also where a GPU would have to hold several files."""
+        super().check_partitions(data)
+        if self.device is not None:
+            raise IncompatibleError(
+                f"{type(self).__name__} on data in several files has no device, got device={self.device!r}; leave it out"
             )
 
     def _member(self, task: Task, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
@@ -184,7 +197,8 @@ class BoostedRanker(Ranker):
         shared = task.common["bins"] = SharedBins.of(data, self, threads) if shared is None else shared
         if isinstance(data, Partitioned) and isinstance(objective, SquaredError):
             objective = replace(objective, mean=_mean_grade(data))
-        plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads)
+        place = None if self.device is None else GpuForestPart
+        plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads, place)
         return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task))
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:

@@ -172,9 +172,8 @@ class Forest:
         """Grow a tree from its root; return it, and all rounds that it took."""
         _, key = self.plan.draws.features(state.number, self.plan.layout)
         growth = self._settings.begin(self.plan.layout, self._pool, state.allowed, self.plan.documents, state.units, key)
-        if isinstance(self.data, Part):  # all rounds in the core
-            self.part.start(state)
-            self.part.rows.grow(growth, self.plan.threads)
+        if isinstance(self.data, Part):
+            self.part.grow(growth, state)
             return growth.tree(), state
         while asked := growth.asks(ahead=True):
             state = replace(state, rounds=(*state.rounds, asked))

@@ -6,7 +6,9 @@ one that is behind by rounds catches up, and one that has lost its scores, or ne
 far.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -57,7 +59,6 @@ class BinnedScores:
 
     def __init__(self, data: RankingData, binned: _core.BinnedRows, trees: TreeTable | None, threads: int) -> None:
         self.data, self.binned, self.threads = data, binned, threads
-        self.count = 0 if trees is None else trees.n_trees
         self.scores: PerDocument = np.zeros(data.n_documents) if trees is None else trees.native.scores(data.X, threads)
 
     def add(self, tree: _core.GrownTree, values: PerLeaf) -> None:
@@ -65,7 +66,6 @@ class BinnedScores:
         leaf = leaf_numbers(self.data.n_documents, len(values))
         self.binned.walk(tree, leaf, self.threads)
         _core.add_leaf_values(self.scores, leaf, values)
-        self.count += 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +79,8 @@ class Plan:
     weights: PerQuery  #: of all queries
     documents: int  #: of all parts
     threads: int
+    #: Makes the state of a part from the trees so far; by default on the processor.
+    place: "Callable[[Part, Plan, TreeTable | None], ForestPart] | None" = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,85 +98,120 @@ class ForestPart:
     """One part of the data, on which a forest grows."""
 
     def __init__(self, part: Part, plan: Plan, trees: TreeTable | None) -> None:
-        data = part.data
-        self.plan, self.first = plan, part.first
-        binned = part.lately("bins", plan.layout.key, 1, lambda: _core.BinnedRows(plan.layout.native, data.X, plan.threads))
-        self.training = BinnedScores(data, binned, trees, plan.threads)
-        self.rows = _core.NodeRows(self.training.binned)
+        self.plan, self.first, self.data = plan, part.first, part.data
+        self.count = 0 if trees is None else trees.n_trees
         objective = plan.objective
         self._objective = (
             objective.counted_from(part.first, part.first_document) if isinstance(objective, Numbered) and not part.whole else objective
         )
-        self._bound = None if isinstance(self._objective, Sampled) else self._objective.on(data)
-        asked = plan.measure.on(data, threads=plan.threads)
+        asked = plan.measure.on(part.data, threads=plan.threads)
         self._measures = asked, gentle(asked.with_ties(severe(plan.measure).ties))
-        self.leaf = leaf_numbers(data.n_documents, 2)
         self._forces_of: int | None = None
         self._rounds_done, self._is_settled = -1, False
-        self._chosen: npt.NDArray[np.uint8] | None = None
-        self._slope = self._curvature = np.zeros(0)
         self.sums = np.zeros(0, np.int64)
+        self._forget_forces()
+        self._place(part, trees)
+
+    def _place(self, part: Part, trees: TreeTable | None) -> None:
+        """Put the documents where the forest grows, with their scores by the trees so far."""
+        data, plan = part.data, self.plan
+        binned = part.lately("bins", plan.layout.key, 1, lambda: _core.BinnedRows(plan.layout.native, data.X, plan.threads))
+        self._training = BinnedScores(data, binned, trees, plan.threads)
+        self._rows = _core.NodeRows(binned)
+        self._leaf = leaf_numbers(data.n_documents, 2)
+        self._chosen: npt.NDArray[np.uint8] | None = None
+
+    @cached_property
+    def _bound(self) -> _core.Objective:
+        """The objective on the part, where it is the same for all trees."""
+        return self._objective.on(self.data)
 
     @property
-    def weights(self) -> PerQuery:
-        """Those of the part's queries."""
-        return self.plan.weights[self.first : self.first + self.training.data.n_queries]
+    def scores(self) -> PerDocument:
+        """The scores of the documents by the trees so far."""
+        return self._training.scores
+
+    @property
+    def leaf(self) -> LeafNumbers:
+        """The leaf of each document in the tree that was settled last."""
+        return self._leaf
 
     def largest_forces(self, number: int) -> tuple[float, float, float]:
         """Compute the forces that the tree of that number follows; return the largest slope, curvature and weight of a document."""
         if self._forces_of != number or self._is_settled:
+            self._forget_forces()
             self._compute_forces(number)
+            self._forces_of, self._rounds_done, self._is_settled = number, -1, False
+        return self._largest(number)
+
+    def _largest(self, number: int) -> tuple[float, float, float]:
         slope = max(float(self._slope.max(initial=0.0)), -float(self._slope.min(initial=0.0)))
         curvature = float(self._curvature.max(initial=0.0))
         weight = 0.0 if curvature > 0 else float(self._weights_seen(number).max(initial=0.0))
         return slope, curvature, weight
 
+    def _seen(self, number: int) -> PerQuery:
+        """Return the weights of the part's queries that a tree is fitted to, and 0 for others."""
+        return self.plan.draws.seen(number, self.plan.weights)[self.first : self.first + self.data.n_queries]
+
+    def _forget_forces(self) -> None:
+        """Give back the memory of the forces."""
+        self._slope = self._curvature = np.zeros(0)
+
     def _compute_forces(self, number: int) -> None:
-        plan, data = self.plan, self.training.data
-        seen = plan.draws.seen(number, plan.weights)[self.first : self.first + data.n_queries]
-        objective = self._objective
-        place = plan.draws.place(number)
-        bound = objective.drawn(place).on(data) if isinstance(objective, Sampled) else self._bound
-        assert bound is not None
-        self._slope = self._curvature = np.zeros(0)  # gives back the memory of the forces before
-        _, slope, curvature = _core.answers(bound, self.training.scores, data.indptr, seen, True, True, plan.threads, with_value=False)
-        if not np.isfinite(slope).all() or not np.isfinite(curvature).all():
-            raise DataError(
-                f"{type(objective).__name__} gives forces that are not finite numbers after {self.training.count:,} trees; fix the"
-                " objective, or train with a smaller learning_rate"
-            )
+        seen = self._seen(number)
+        self._slope, self._curvature = self._forces(number, seen)
+        chosen = seen > 0
+        self._chosen = None if chosen.all() and self.data.sample_weight is None else self._documents(chosen)
+
+    def _forces(self, number: int, seen: PerQuery) -> tuple[PerDocument, PerDocument]:
+        """Return the slope and the curvature of each document by the processor."""
+        data, objective = self.data, self._objective
+        bound = objective.drawn(self.plan.draws.place(number)).on(data) if isinstance(objective, Sampled) else self._bound
+        _, slope, curvature = _core.answers(bound, self.scores, data.indptr, seen, True, True, self.plan.threads, with_value=False)
+        self._check_finite(bool(np.isfinite(slope).all() and np.isfinite(curvature).all()))
         np.maximum(curvature, 0.0, out=curvature)
         if data.sample_weight is not None:
             slope *= data.sample_weight
             curvature *= data.sample_weight
-        self._slope, self._curvature = slope, curvature
-        chosen = seen > 0
-        self._chosen = None if chosen.all() and data.sample_weight is None else self._documents(chosen)
-        self._forces_of, self._rounds_done, self._is_settled = number, -1, False
+        return slope, curvature
+
+    def _check_finite(self, is_finite: bool) -> None:
+        if not is_finite:
+            raise DataError(
+                f"{type(self._objective).__name__} gives forces that are not finite numbers after {self.count:,} trees; fix the"
+                " objective, or train with a smaller learning_rate"
+            )
 
     def _documents(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
         """Return whether a tree is fitted to each document: those of weight 0 do not count."""
-        data = self.training.data
+        data = self.data
         documents = np.repeat(chosen, data.sizes)
         return (documents if data.sample_weight is None else documents & (data.sample_weight > 0)).astype(np.uint8)
 
     def _weights_seen(self, number: int) -> PerDocument:
         """Return the weight of each document in the tree of that number: its curvature where the objective has none."""
-        data = self.training.data
-        seen = self.plan.draws.seen(number, self.plan.weights)[self.first : self.first + data.n_queries]
-        weights = np.repeat(seen, data.sizes)
-        return weights if data.sample_weight is None else weights * data.sample_weight
+        weights = np.repeat(self._seen(number), self.data.sizes)
+        return weights if self.data.sample_weight is None else weights * self.data.sample_weight
 
     def start(self, state: TreeState) -> None:
         """Put all documents that the tree is fitted to into its root, unless they are there."""
         if self._forces_of == state.number and 0 <= self._rounds_done <= len(state.rounds):
             return
         self.largest_forces(state.number)
+        self._begin(state)
+        self._rounds_done = 0
+
+    def _begin(self, state: TreeState) -> None:
         if state.flat:
             self._curvature = self._weights_seen(state.number)
         units = state.units
-        self.rows.begin(self._chosen, self._slope, self._curvature, 1 / units.slope, 1 / units.curvature, self.plan.threads)
-        self._rounds_done = 0
+        self._rows.begin(self._chosen, self._slope, self._curvature, 1 / units.slope, 1 / units.curvature, self.plan.threads)
+
+    def grow(self, growth: _core.Growth, state: TreeState) -> None:
+        """Grow the whole tree, if this part is all there is."""
+        self.start(state)
+        self._rows.grow(growth, self.plan.threads)
 
     def histograms(self, state: TreeState) -> npt.NDArray[np.uint64]:
         """Return the histograms that the last round of the tree wants."""
@@ -187,32 +224,40 @@ class ForestPart:
         self.start(state)
         histograms = np.empty(0, np.uint64)
         while self._rounds_done < len(state.rounds):
-            asked = state.rounds[self._rounds_done]
-            histograms = self.rows.answer(asked, state.allowed, self.plan.documents, self.plan.threads)
+            histograms = self._answer(state.rounds[self._rounds_done], state.allowed)
             self._rounds_done += 1
         return histograms
+
+    def _answer(self, asked: Asked, allowed: Allowed) -> npt.NDArray[np.uint64]:
+        return self._rows.answer(asked, allowed, self.plan.documents, self.plan.threads)
 
     def settle(self, tree: _core.GrownTree, state: TreeState) -> None:
         """Give each document its leaf, and sum forces over each leaf. The forces are forgotten: a line search needs the memory."""
         if self._is_settled and self._forces_of == state.number:
             return
         self._catch_up(state)
-        leaves, units, forces = len(tree.documents), state.units, (self._slope, self._curvature)
-        self.leaf = leaf_numbers(self.training.data.n_documents, leaves)
-        self.rows.number(tree, self._chosen, self.leaf, self.plan.threads)
-        self.sums = _core.leaf_sums(self.leaf, self._chosen, *forces, 1 / units.fine_slope, 1 / units.fine_curvature, leaves)
-        self._slope = self._curvature = np.zeros(0)
+        self.sums = self._settle(tree, state)
+        self._forget_forces()
         self._is_settled = True
+
+    def _settle(self, tree: _core.GrownTree, state: TreeState) -> npt.NDArray[np.int64]:
+        leaves, units, forces = len(tree.documents), state.units, (self._slope, self._curvature)
+        self._leaf = leaf_numbers(self.data.n_documents, leaves)
+        self._rows.number(tree, self._chosen, self._leaf, self.plan.threads)
+        return _core.leaf_sums(self._leaf, self._chosen, *forces, 1 / units.fine_slope, 1 / units.fine_curvature, leaves)
 
     def add(self, values: PerLeaf) -> None:
         """Add the tree that was settled, with these ``values``, to the scores."""
-        _core.add_leaf_values(self.training.scores, self.leaf, values)
-        self.training.count += 1
+        self._add(values)
+        self.count += 1
         self._forces_of = None
+
+    def _add(self, values: PerLeaf) -> None:
+        _core.add_leaf_values(self.scores, self._leaf, values)
 
     def values(self) -> Values:
         """Return the measure of each query."""
-        return np.array(values_of(self._measures, self.training.scores)[0])
+        return np.array(values_of(self._measures, self.scores)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,12 +315,13 @@ class Question:
         """Return the state of the part, if it is where the question expects it, or can be brought there."""
         states: dict[str, ForestPart] = part.once("forests", dict)
         forest = states.get(self.forest)
-        if forest is not None and forest.training.count == self.count:
+        if forest is not None and forest.count == self.count:
             return forest
         if self.history is None:
             return None
         states.clear()  # one forest at a time: each has the documents in bins
-        states[self.forest] = ForestPart(part, self.history.plan, self.history.trees)
+        plan = self.history.plan
+        states[self.forest] = (plan.place or ForestPart)(part, plan, self.history.trees)
         return states[self.forest]
 
     def settled(self, part: Part) -> ForestPart:

@@ -46,7 +46,7 @@ class LocalSteps:
         search, some = self._search(_weights(forest, unseen))
         slopes = Outputs(outputs, forest.part.leaf)[some]
         begin = low * slopes
-        begin += forest.part.training.scores[some]
+        begin += forest.part.scores[some]
         search.start(begin)
         return low + search.best(slopes, 0.0, high - low).middle()
 
@@ -136,7 +136,7 @@ class TreeCourse:
         where = self.question.count, self.low
         if state.stands != where:
             outputs = self.slopes(state, self.question.outputs, threads)
-            state.stand(where, self.low * outputs + self.question.settled(state.part).training.scores, threads)
+            state.stand(where, self.low * outputs + self.question.settled(state.part).scores, threads)
 
     def slopes(self, state: State, direction: PerLeaf, threads: int) -> npt.NDArray[np.float64]:
         """Return the output of each document's leaf."""
