@@ -138,7 +138,7 @@ class ForestPart:
         _, slope, curvature = _core.answers(bound, self.training.scores, data.indptr, seen, True, True, plan.threads, with_value=False)
         if not np.isfinite(slope).all() or not np.isfinite(curvature).all():
             raise DataError(
-                f"{type(objective).__name__} gives forces that are not finite numbers after {self.training.count:,} trees; mend the"
+                f"{type(objective).__name__} gives forces that are not finite numbers after {self.training.count:,} trees; fix the"
                 " objective, or train with a smaller learning_rate"
             )
         np.maximum(curvature, 0.0, out=curvature)
