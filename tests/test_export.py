@@ -119,11 +119,15 @@ def test_tiny_values_are_zeros_to_trees_as_to_lightgbm(threshold):
     np.testing.assert_array_equal(plain_scores(plain(xr.Model(scorer)), rows), booster_of(scorer).predict(rows, raw_score=True))
 
 
-def test_a_split_of_what_is_missing_from_what_is_there_has_a_finite_threshold():
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_split_of_what_is_missing_from_what_is_there_has_a_finite_threshold(is_ours):
+    """LightGBM's is infinite."""
     rows = rows_of(0, 60, holes=0.3)
     data = xr.RankingData.from_arrays(rows, np.isnan(rows[:, 0]).astype(int), group=[6] * 10, feature_names=FEATURES)
     scorer = xr.LambdaMART(trees=2, leaves=2, min_documents=1, bags=0, missing="keep").fit(data).model_.scorer
-    assert np.any(np.isinf(scorer.table.threshold))
+    assert np.all(scorer.table.threshold == np.finfo(np.float32).max)
+    if not is_ours:
+        scorer = replace(scorer, table=replace(scorer.table, threshold=np.full(len(scorer.table.threshold), np.inf)))
     terms, most = plain(xr.Model(scorer)), np.finfo(np.float32).max
     assert all(np.all(np.isfinite(tree.threshold)) for tree in terms.trees)
     ends = np.array([[most, 0, 0], [-most, 0, 0], [np.nan, 0, 0], [0, 0, 0]], np.float32)

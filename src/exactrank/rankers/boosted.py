@@ -97,7 +97,6 @@ class BoostedRanker(Ranker):
     shape: Literal["best-first", "symmetric"] = setting(
         default="best-first",
         help="How a tree grows: the leaf that gains most is split next, or all leaves of a level by the same split.",
-        search=("best-first", "symmetric"),
     )
     l1: float = setting(default=0.0, help="Subtracted from the size of each leaf's slope.", at_least=0, at_most=1e100)
     min_gain: float = setting(default=0.0, help="Minimum gain of a split.", at_least=0, at_most=1e100)

@@ -15,7 +15,7 @@ PerLeaf = npt.NDArray[np.float64]
 Allowed = npt.NDArray[np.uint8]  #: may each feature be used?
 #: No float exceeds it: the threshold of a split of missing values from all others.
 LARGEST = float(np.finfo(np.float32).max)
-#: Bits of a slope and a curvature in a histogram; and the maximum of a sum over a leaf.
+#: Bits of a slope and a curvature in a histogram, and the maximum number of bits of a sum over a leaf.
 SLOPE_BITS, CURVATURE_BITS, SUM_BITS = 13, 11, 52
 
 
