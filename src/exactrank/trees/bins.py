@@ -4,7 +4,7 @@ Cuts come from a sample of the documents, which a hash of their features draws (
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -48,6 +48,12 @@ class Layout:
     def __getstate__(self) -> dict[str, object]:
         """Return what travels: the kernels' form is made again."""
         return {name: vars(self)[name] for name in ("start", "cuts", "kinds")}
+
+    def with_missing(self, X: Matrix, threads: int) -> "Layout":
+        """Return the same bins, with one for missing values of every feature that ``X`` lacks somewhere: a tree has a side for them."""
+        _, _, missing, _ = _core.summarise_columns(X, threads)
+        kinds = np.where((missing > 0) & (self.kinds == NUMBER), NUMBER_OR_MISSING, self.kinds).astype(np.uint8)
+        return self if np.array_equal(kinds, self.kinds) else replace(self, kinds=kinds)
 
     @classmethod
     def of(cls, data: Part | Partitioned, bins: int, categorical: Sequence[int], threads: int | None) -> "Layout":
