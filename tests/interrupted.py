@@ -85,6 +85,23 @@ def ranked(measure: str) -> _core.LineSearch:
     return search
 
 
+def tree(documents: int, features: int, leaves: int) -> object:
+    """A tree on so many documents, most of which is one native call."""
+    X = np.broadcast_to(RNG.standard_normal((documents, 1)).astype(np.float32), (documents, features)).copy()
+    kinds, rules = (
+        np.zeros(features, np.uint8),
+        dict.fromkeys(("min_curvature", "l1", "l2", "min_gain", "max_step", "smoothing", "noise"), 0.0),
+    )
+    layout = _core.BinLayout.of_sample(X[:4096], 255, kinds, 2)
+    rows = _core.NodeRows(_core.BinnedRows(layout, X, 2))
+    rows.begin(None, 100 * np.abs(X[:, 0]).astype(float), np.ones(documents), 1.0, 1.0, 2)
+    growth = _core.Growth(
+        layout, _core.HistogramPool(layout), np.ones(features, np.uint8), documents, 1.0, 1.0, 0, leaves, 0, 1, **rules,
+        extra=False, features_per_node=0, symmetric=False, min_group=1, monotone=np.zeros(0, np.int8), groups=[],
+    )  # fmt: skip
+    return rows.grow(growth, 2)
+
+
 def differences() -> object:
     scores, changes = LONG.X[:, 1].astype(float), np.ones(4)
     return _core.differences(bound("nDCG@10", LONG), scores, LONG.X, changes, False, 2)
@@ -128,6 +145,7 @@ CASES: dict[str, Callable[[], object]] = {name: partial(fitted, name) for name i
     "jumping points": lambda: ranked("nDCG").best_as_published(LONG.X[:, 2].astype(float), 2),
     "line search of many lines": lambda: ranked("nDCG").best(LONG.X[:, 2].astype(float), -9.0, 9.0, 2),
     "line search": lambda: ranked("nDCG@10").best(LONG.X[:, 2].astype(float), -9.0, 9.0, 2),
+    "a tree": lambda: tree(200_000, 64, 1 << 16),
     "planes": planes,
     "bounds at corners": lambda: _core.optimistic(RNG.standard_normal((4, 150_000)), LONG.indptr, LONG.y, np.ones(100), 2),
     "an empty pipe": lambda: _core.LetorParser(False, True, -1, -1, 0, 2).feed_while_reading(

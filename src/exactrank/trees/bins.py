@@ -4,7 +4,7 @@ Cuts come from a sample of the documents, which a hash of their features draws (
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,8 @@ from exactrank.engine.engine import Part, Partitioned, fold
 SAMPLE, SAMPLE_PER_BIN = 1 << 16, 4
 NUMBER, NUMBER_OR_MISSING, CATEGORY = 0, 1, 2  #: kinds of features
 _ALL = (1 << 64) - 1
+#: Of an eighth of a sample, about 8,000 documents, fewer distinct ones than this are too few: the hash draws all equal documents, or none.
+DISTINCT = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,12 @@ class Layout:
         """Return what travels: the kernels' form is made again."""
         return {name: vars(self)[name] for name in ("start", "cuts", "kinds")}
 
+    def with_missing(self, X: Matrix, threads: int) -> "Layout":
+        """Return the same bins, with one for missing values of every feature that ``X`` lacks somewhere: a tree has a side for them."""
+        _, _, missing, _ = _core.summarise_columns(X, threads)
+        kinds = np.where((missing > 0) & (self.kinds == NUMBER), NUMBER_OR_MISSING, self.kinds).astype(np.uint8)
+        return self if np.array_equal(kinds, self.kinds) else replace(self, kinds=kinds)
+
     @classmethod
     def of(cls, data: Part | Partitioned, bins: int, categorical: Sequence[int], threads: int) -> "Layout":
         """Return the layout of at most ``bins`` bins per feature, beside one for missing values."""
@@ -59,6 +67,8 @@ class Layout:
         kinds = np.where(has_missing, NUMBER_OR_MISSING, NUMBER).astype(np.uint8)
         kinds[list(categorical)] = CATEGORY
         sample = answers[0][1] if len(answers) == 1 else np.concatenate([rows for _, rows in answers])
+        if limit < _ALL and _are_alike(sample, limit, threads):
+            sample = _repeated(fold(data, distinct_rows), size / documents)
         native = _core.BinLayout.of_sample(sample, min(bins, 65_534), kinds, threads)
         return cls(native.start, native.cuts, kinds)
 
@@ -77,3 +87,23 @@ class Sampling:
         if self.limit == _ALL and part.whole:
             return missing > 0, X
         return missing > 0, np.ascontiguousarray(X[_core.sampled_rows(X, self.limit, self.threads)])
+
+
+def distinct_rows(part: Part) -> tuple[Matrix, npt.NDArray[np.int64]]:
+    """Return the distinct documents of ``part``, and how many there are of each."""
+    rows, counts = np.unique(part.data.X.view(np.uint32), axis=0, return_counts=True)
+    return rows.view(np.float32), counts.astype(np.int64)
+
+
+def _are_alike(sample: Matrix, limit: int, threads: int) -> bool:
+    """Are there so few distinct documents that values may be missing from the sample?"""
+    some = sample[_core.sampled_rows(sample, limit // 8, threads)]
+    return len(np.unique(some.view(np.uint32), axis=0)) < DISTINCT
+
+
+def _repeated(answers: Sequence[tuple[Matrix, npt.NDArray[np.int64]]], share: float) -> Matrix:
+    """Return each distinct document of all parts as often as its ``share`` of the sample, at least once."""
+    rows, inverse = np.unique(np.concatenate([rows for rows, _ in answers]).view(np.uint32), axis=0, return_inverse=True)
+    counts = np.zeros(len(rows), np.int64)
+    np.add.at(counts, inverse.ravel(), np.concatenate([counts for _, counts in answers]))
+    return np.ascontiguousarray(np.repeat(rows, np.ceil(counts * share).astype(np.int64), axis=0).view(np.float32))

@@ -239,6 +239,6 @@ class Forest:
         if data is None:
             return None
         asked = measure.on(data, threads=self.plan.threads)
-        binned = _core.BinnedRows(self.plan.layout.native, data.X, self.plan.threads)
+        binned = _core.BinnedRows(self.plan.layout.with_missing(data.X, self.plan.threads).native, data.X, self.plan.threads)
         scores = BinnedScores(data, binned, self.table(self.count), self.plan.threads)
         return scores, asked, gentle(asked.with_ties(severe(measure).ties))

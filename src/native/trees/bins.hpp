@@ -100,8 +100,10 @@ inline std::vector<std::int64_t> sampled_rows(const MatrixView<const float>& x, 
     for_each_block(x.rows, rows_per_block, threads, [&](std::size_t first, std::size_t last) {
         auto& rows = blocks[first / rows_per_block];
         for (std::size_t i = first; i < last; ++i) {
-            const auto* bytes = reinterpret_cast<const unsigned char*>(x.row(i));
-            if (xxh3::hash(bytes, x.width * sizeof(float)) <= limit) rows.push_back(static_cast<std::int64_t>(i));
+            float few[4] = {};  // the hash is of nine bytes or more
+            const float* row = x.width < 4 ? std::copy_n(x.row(i), x.width, few) - x.width : x.row(i);
+            if (xxh3::hash(reinterpret_cast<const unsigned char*>(row), std::max<std::size_t>(x.width, 4) * sizeof(float)) <= limit)
+                rows.push_back(static_cast<std::int64_t>(i));
         }
     });
     std::vector<std::int64_t> all;
