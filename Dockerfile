@@ -7,9 +7,7 @@ COPY src src
 RUN python -m venv /opt/exactrank && /opt/exactrank/bin/pip install --no-cache-dir '.[serve]'
 
 FROM python:3.13-slim
-# LightGBM, which reads and writes trees, needs OpenMP.
-RUN apt-get update && apt-get install --yes --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --no-create-home --uid 10001 exactrank
+RUN useradd --system --no-create-home --uid 10001 exactrank
 COPY --from=build /opt/exactrank /opt/exactrank
 ENV PATH=/opt/exactrank/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001
