@@ -492,7 +492,7 @@ def answer_with_nonsense(growing: _core.Growth, cells: int) -> None:
     growing.tree()
     while questions := growing.asks(True):
         wanted = sum(len(question[-1]) for question in questions)
-        growing.take(np.full(wanted * 2 * cells, 0x123456789ABCDEF, np.uint64), 2)
+        growing.take(np.full(wanted * 2 * cells, 0x1234, np.uint64), 2)
     growing.tree()
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import lightgbm as lgb
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from exactrank import _core
 from exactrank.scorers.tree_ensemble import TreeEnsemble
@@ -403,6 +403,7 @@ def outputs_of(case, tree):
 @settings(max_examples=60)
 def test_outputs_of_leaves_are_the_twins(case):
     tree, twin = case.grown()[0], case.twin()
+    assume(twin.features)  # otherwise it has asked nothing, and does not know its documents
     ours, theirs = outputs_of(case, tree), [node.output for node in twin.leaves()]
     assert ours.tolist() == theirs
 
@@ -725,6 +726,16 @@ def test_questions_stay_the_same_until_they_are_answered_once():
     with pytest.raises(ValueError, match="words has a length"):
         growth.take(words, 1)
     assert growth.asks(True) == growth.asks(True) != ROOT
+
+
+@pytest.mark.parametrize("word", [1 << 63, 1 << 40, (1 << 64) - (1 << 40)])
+@pytest.mark.parametrize("place", [0, -1])
+def test_sums_that_no_documents_have_are_refused(word, place):
+    growth = SMALL.growth()
+    words = SMALL.begun().answer(growth.asks(True), SMALL.may_use, 4, 1)
+    words[place] = word
+    with pytest.raises(ValueError, match="larger than that of all documents"):
+        growth.take(words, 1)
 
 
 @pytest.mark.parametrize(("slope", "bend"), [(np.nan, 1), (8193, 1), (-np.inf, 1), (1, 2049), (1, -1), (1, np.nan)])

@@ -202,12 +202,24 @@ void make_growth(Growth* self, Layout layout, std::shared_ptr<HistogramPool> poo
     new (self) Growth(std::move(layout), std::move(choice), std::move(rules), {unit_slope, unit_bend}, Widths(documents), key, std::move(pool));
 }
 
+// Words are histograms, each a plane of slopes and one of the rest: no sum can be larger than that of all documents.
+void require_sums(const In<std::uint64_t>& words, std::size_t cells, const Widths& widths) {
+    const std::uint64_t most_slope = std::uint64_t{1} << (slope_bits + widths.count), most_bend = std::uint64_t{1} << (most_bend_bits + widths.count);
+    bool fits = true;
+    for (std::size_t w = 0; w < words.size(); ++w) {
+        const std::uint64_t word = words.data()[w];
+        fits &= w / cells % 2 == 0 ? word + most_slope <= 2 * most_slope : word >> widths.count <= most_bend;
+    }
+    require(fits, "a sum is larger than that of all documents");
+}
+
 void take_words(Growth& self, In<std::uint64_t> words, int threads) {
     const std::vector<Expansion>& asked = self.pending();
     std::size_t wanted = 0;
     for (const Expansion& e : asked) wanted += e.wanted.size();
     require_length("words", words.size(), wanted * 2 * self.layout().cells);
     nb::gil_scoped_release release;
+    require_sums(words, self.layout().cells, self.widths());
     const std::uint64_t* at = words.data();
     for (const Expansion& e : asked)
         for (const std::int32_t node : e.wanted) {
