@@ -13,7 +13,6 @@ from exactrank.gpu.forest import BinsOnGpu, RowsOnGpu
 from exactrank.gpu.lists import Lists
 from exactrank.objectives.forces_on_gpu import forces_on, knows
 from exactrank.objectives.losses import SquaredError
-from exactrank.training.combinators import bags
 from exactrank.trees.bins import Layout
 from exactrank.trees.part import leaf_numbers
 from tests.emulated_gpu import COMPILER
