@@ -9,9 +9,9 @@ from tests.test_export import FEATURES, data_of, scorers
 __all__ = ["FEATURES", "as_data", "data_of", "forest", "models", "rows_near"]
 
 
-def models(seed):
+def models(seed, missing="keep"):
     """One scorer of each kind, and sums of them, by name."""
-    return dict(zip(("linear", "network", "thresholds", "trees", "sum", "linear and trees"), scorers(seed), strict=True))
+    return dict(zip(("linear", "network", "thresholds", "trees", "sum", "linear and trees"), scorers(seed, missing), strict=True))
 
 
 def forest(seed, missing="error", trees=4, leaves=6):

@@ -311,6 +311,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         "objective": _core.lambdas(rule()), "scores": SCORES, "indptr": INDPTR, "weight": WEIGHT, "with_slope": True,
         "with_curvature": True, "threads": 2,
     },
+    "exchange_terms": lambda: {"kernel": ndcg(), "grades": Y, "indptr": INDPTR},
     "listnet": lambda: {"targets": Y},
     "listmle": lambda: {"ideal": IDEAL, "top": TOP, "indptr": INDPTR},
     "rank_cosine": lambda: {"targets": Y},

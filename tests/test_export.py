@@ -40,10 +40,10 @@ def thresholds_of(seed):
     return xr.Thresholds.merged(steps or [(0, 0.0, 1.0)], 3, FEATURES)
 
 
-def scorers(seed):
-    """One scorer of each kind."""
+def scorers(seed, missing="keep"):
+    """One scorer of each kind; trees treat a missing value as ``missing`` says."""
     rng, data = np.random.default_rng(seed), data_of(seed)
-    trees = xr.LambdaMART(trees=4, leaves=4, min_documents=1, bags=0, seed=seed % 1000).fit(data).model_.scorer
+    trees = xr.LambdaMART(trees=4, leaves=4, min_documents=1, missing=missing, seed=seed % 1000).fit(data).model_.scorer
     linear = xr.Linear(rng.normal(size=3), FEATURES)
     units = [rng.normal(size=size) for size in ((4, 3), 4, 4, 3)]
     network = xr.Network(*units, rng.uniform(0.5, 2, 3), FEATURES)

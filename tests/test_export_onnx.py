@@ -11,6 +11,7 @@ import exactrank as xr
 from exactrank.errors import IncompatibleError
 from exactrank.export.onnx import _Graph
 from exactrank.export.plain import plain
+from exactrank.scorers.tree_table import TreeTable
 from tests.test_export import FEATURES, data_of, rows_of, scorers
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
@@ -120,8 +121,9 @@ def test_any_number_of_documents(kind, ml_opset, numbers):
 
 def test_a_tree_of_one_leaf():
     data = xr.RankingData.from_arrays(rows_of(0, 12), np.arange(12) % 2, group=[6, 6], feature_names=FEATURES)
-    with pytest.warns(match="no split is possible"):
-        leaf = xr.MART(trees=2, leaves=2, min_documents=12, bags=0).fit(data).model_.scorer
+    no_splits = np.empty(0)
+    table = TreeTable(data.n_features, [0, 0], *[no_splits] * 6, [0.25], [0], no_splits, [1.0], [1.0])
+    leaf = xr.TreeEnsemble(table, data.feature_names)
     assert not any(len(tree.feature) for tree in plain(xr.Model(leaf)).trees)
     for ml_opset, numbers in FORMS:
         made = xr.export(leaf, "onnx", ml_opset=ml_opset, numbers=numbers)

@@ -117,7 +117,8 @@ BAD = {
     "aggregate_function of TreeEnsemble is not 1": (TREES, lambda _, given, model: setattr(given["aggregate_function"], "i", 0)),
     "n_targets of TreeEnsemble is not 1": (TREES, lambda _, given, model: setattr(given["n_targets"], "i", 2)),
     "has the attribute 'base'": (TREES, lambda graph, _, model: graph.node[0].attribute.append(onnx.helper.make_attribute("base", 1))),
-    "compare in another way": (TREES, lambda _, given, model: setattr(given["nodes_modes"].t, "raw_data", b"\1" * 12)),
+    "compare in another way": (
+        TREES, lambda _, given, model: setattr(given["nodes_modes"].t, "raw_data", b"\1" * len(given["nodes_modes"].t.raw_data))),
     "nodes_truenodeids of TreeEnsemble refer to missing nodes": (
         TREES, lambda _, given, model: given["nodes_truenodeids"].ints.__setitem__(0, 999)),
     "is the child of two nodes": (

@@ -80,7 +80,7 @@ def test_the_order_of_rows_within_queries_changes_no_bit_of_a_model(name, seed):
 @pytest.mark.parametrize("lambdas", ["sampled", lambda pairs: pairs.delta * np.maximum(0, 1 - pairs.lead) ** 3])
 def test_nor_do_draws_and_lambda_functions_of_users_see_it(lambdas):
     train = odd_data(0, holes=0.0)
-    ours, theirs = (quick("lambdamart", lambdas=lambdas).fit(shuffled(train, draw)).model_.scorer.text for draw in (1, 2))
+    ours, theirs = (quick("lambdamart", lambdas=lambdas).fit(shuffled(train, draw)).model_.scorer.to_record() for draw in (1, 2))
     assert ours == theirs
 
 
@@ -250,14 +250,6 @@ def test_grades_that_say_nothing_are_refused_before_any_work(name, case):
     with pytest.raises(xr.DataError, match=says):
         quick(name).fit(replace(data, y=grades(data.y)), progress=heard.append)
     assert not heard
-
-
-@pytest.mark.parametrize("name", ["mart", "lambdamart", "directrank-trees"])
-def test_features_that_trees_take_for_zero_are_refused(name):
-    data = judged()
-    tiny = replace(data, X=data.X * np.array([1, 1e-38, 1, 1], np.float32))
-    with pytest.raises(xr.DataError, match=r"all values of feature x1 are at most .*e-38 in size, .* multiply the feature"):
-        quick(name).fit(tiny)
 
 
 def test_lambdamart_reaches_with_grades_to_1000_what_it_reaches_with_grades_to_4():
