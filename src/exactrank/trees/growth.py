@@ -107,7 +107,7 @@ class Draws:
         return self.first + number
 
     def drawn(self, number: int, queries: int) -> npt.NDArray[np.bool_]:
-        """Return which of so many ``queries`` the tree is fitted to: at least one."""
+        """Return which queries, of the number ``queries``, the tree is fitted to: at least one."""
         draws = np.random.default_rng([self.seed, self.place(number)]).random(queries)
         return np.asarray(draws < max(self.query_fraction, np.nextafter(draws.min(), 1.0)))
 

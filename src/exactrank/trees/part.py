@@ -35,7 +35,7 @@ Values = npt.NDArray[np.float64]  #: the measure as asked, and as it selects, of
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """What a tree says of each document: the output of its leaf."""
+    """The output of a tree for each document: that of its leaf."""
 
     values: PerLeaf
     leaf: LeafNumbers
@@ -70,7 +70,7 @@ class BinnedScores:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a part is told of a forest once."""
+    """The description of a forest that each part gets once."""
 
     layout: Layout
     objective: Objective
@@ -281,7 +281,7 @@ What = Literal["forces", "histograms", "sums", "add", "values"]
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What a forest asks of a part; answers add up, or are the values of the part's queries."""
+    """A question of a forest to a part; answers add up, or are the values of the part's queries."""
 
     forest: str  #: which forest asks
     count: int  #: how many trees there are
