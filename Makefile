@@ -53,11 +53,13 @@ types: $(VENV)/.checked
 	mypy
 	lint-imports
 
-# Each header compiles by itself: it includes what it uses.
+# Each header compiles by itself: it includes what it uses. All of them compile together: no name is defined twice, for of two classes with the
+# same name the linker would silently keep the functions of one.
 headers: $(VENV)/.checked
-	include="-I$$(python -m nanobind --include_dir) -I$$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')"; \
-	find src/native -name '*.hpp' | xargs -P $$(getconf _NPROCESSORS_ONLN) -I HEADER $${CXX:-c++} -std=c++20 -fsyntax-only -fvisibility=hidden -Wall -Wextra -Wno-psabi -Werror \
-	  $$include -include HEADER -x c++ /dev/null
+	compile="$${CXX:-c++} -std=c++20 -fsyntax-only -fvisibility=hidden -Wall -Wextra -Wno-psabi -Werror \
+	  -I$$(python -m nanobind --include_dir) -I$$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')"; \
+	find src/native -name '*.hpp' | xargs -P $$(getconf _NPROCESSORS_ONLN) -I HEADER $$compile -include HEADER -x c++ /dev/null && \
+	find src/native -name '*.hpp' | sed 's/.*/#include "&"/' | $$compile -I. -x c++ -
 
 docs: $(VENV)/.checked
 	mkdocs build --strict --quiet --site-dir build/site

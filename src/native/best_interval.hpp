@@ -53,7 +53,7 @@ constexpr double narrow = 0x1p-40;
 inline bool is_wide(double low, double high) { return std::isinf(high - low) || high - low > narrow * std::max(std::abs(low), std::abs(high)); }
 
 // Sums of events by where they are, in 64 bins an octave on either side of 0: enough to see where the optimum can be.
-class Histogram {
+class EventHistogram {
 public:
     struct Bin {
         std::int64_t change = 0, up = 0;  // of all events in it, and of those that rise
@@ -80,7 +80,7 @@ public:
         const float distance = std::bit_cast<float>((zero - 1 - number) << narrow);
         return distance > 0 ? -distance : -std::numeric_limits<double>::denorm_min();
     }
-    Histogram() : bins_(2 * std::size_t{half}) {}
+    EventHistogram() : bins_(2 * std::size_t{half}) {}
     void clear() {
         for (Used& used : used_) {
             if (used.first <= used.last) std::fill(bins_.begin() + used.first, bins_.begin() + used.last + 1, Bin{});
@@ -91,7 +91,7 @@ public:
         use(number, number);
         bins_[number].add(bin);
     }
-    void add(const Histogram& other) {
+    void add(const EventHistogram& other) {
         for (const Used& used : other.used_) {
             if (used.first > used.last) continue;
             for (std::uint32_t i = used.first; i <= used.last; ++i)
@@ -126,11 +126,11 @@ private:
 };
 
 // Sums of events by bins that hold some, in order.
-using Sums = std::vector<std::pair<std::uint32_t, Histogram::Bin>>;
+using Sums = std::vector<std::pair<std::uint32_t, EventHistogram::Bin>>;
 
-inline Sums sums_of(const Histogram& histogram) {
+inline Sums sums_of(const EventHistogram& histogram) {
     Sums sums;
-    histogram.each([&](std::uint32_t number, const Histogram::Bin& bin) { sums.emplace_back(number, bin); });
+    histogram.each([&](std::uint32_t number, const EventHistogram::Bin& bin) { sums.emplace_back(number, bin); });
     return sums;
 }
 
@@ -156,17 +156,17 @@ public:
     // Between low <= 0 and high >= 0. `at_zero`: by how much the value changes at 0 itself, where it may.
     BestInterval(Sums sums, std::int64_t left_of_zero, std::optional<std::int64_t> at_zero, const FixedPoint& fixed, double low, double high)
         : at_zero_(at_zero), low_(low), high_(high), same_(fixed(same_value)) {
-        if (at_zero) add_sum(sums, Histogram::half, *at_zero);
+        if (at_zero) add_sum(sums, EventHistogram::half, *at_zero);
         std::int64_t value = left_of_zero;
-        for (const auto& [number, bin] : sums) value -= number < Histogram::half ? bin.change : 0;
+        for (const auto& [number, bin] : sums) value -= number < EventHistogram::half ? bin.change : 0;
         std::vector<Bin> all;
         for (const auto& [number, bin] : sums) {
-            if (number > Histogram::half) add_zero(all, value);
-            all.push_back({number, value, Histogram::bound(value, bin)});
+            if (number > EventHistogram::half) add_zero(all, value);
+            all.push_back({number, value, EventHistogram::bound(value, bin)});
             value += bin.change;
         }
         add_zero(all, value);
-        all.push_back({2 * Histogram::half, value, value});  // right of all
+        all.push_back({2 * EventHistogram::half, value, value});  // right of all
         const Bin& edge = best_edge(all);
         edge_ = edge.number, edge_value_ = edge.before;
         for (const Bin& bin : all)
@@ -174,7 +174,7 @@ public:
     }
     // The best edge: the bin that begins there.
     std::uint32_t edge() const { return edge_; }
-    // The bins whose events may be better than the edge, which are 2^-(Histogram::shift - shift) as wide as those of the histogram.
+    // The bins whose events may be better than the edge, which are 2^-(EventHistogram::shift - shift) as wide as those of the histogram.
     int shift() const { return shift_; }
     std::vector<std::uint32_t> bins() const {
         std::vector<std::uint32_t> numbers;
@@ -194,10 +194,10 @@ public:
             std::int64_t value = parent.before;
             for (; sum != sums.end() && sum->first >> finer == parent.number; ++sum) {
                 const auto& [number, bin] = *sum;
-                if (const std::int64_t most = Histogram::bound(value, bin); promises(most))
+                if (const std::int64_t most = EventHistogram::bound(value, bin); promises(most))
                     asked.push_back({number, value, most});
                 else
-                    summed_.push_back({Histogram::place_in(number, shift), bin.change});
+                    summed_.push_back({EventHistogram::place_in(number, shift), bin.change});
                 value += bin.change;
             }
         }
@@ -212,10 +212,10 @@ public:
         std::size_t i = 0;
         for (const Bin& bin : wide_) {
             std::int64_t value = bin.before;
-            for (; i < events.size() && Histogram::bin_of(events[i].at) == bin.number; ++i) {
+            for (; i < events.size() && EventHistogram::bin_of(events[i].at) == bin.number; ++i) {
                 value += events[i].change;
                 if (value <= (best ? best->value : edge_value_) + same_ || i + 1 == events.size() || !is_wide(events[i].at, events[i + 1].at)) continue;
-                if (Histogram::bin_of(events[i + 1].at) != bin.number) continue;  // the bin's last: an edge, seen before
+                if (EventHistogram::bin_of(events[i + 1].at) != bin.number) continue;  // the bin's last: an edge, seen before
                 best = {events[i].at, events[i + 1].at, value};
             }
         }
@@ -224,7 +224,7 @@ public:
     // The interval at the edge, where none within a bin is better: `below` is the last event before it, and `above` the first that is not.
     FixedBest at_edge(double below, double above) const {
         double low = std::max(low_, below), high = std::min(high_, above);
-        if (at_zero_) (edge_ > Histogram::half ? low : high) = edge_ > Histogram::half ? std::max(low, 0.0) : std::min(high, 0.0);
+        if (at_zero_) (edge_ > EventHistogram::half ? low : high) = edge_ > EventHistogram::half ? std::max(low, 0.0) : std::min(high, 0.0);
         return {low, high, edge_value_};
     }
 
@@ -236,21 +236,21 @@ private:
 
     // The bin of 0 is there even if nothing changes in it: on either side there is an edge.
     static void add_zero(std::vector<Bin>& all, std::int64_t value) {
-        if (all.empty() || all.back().number < Histogram::half) all.push_back({Histogram::half, value, value});
+        if (all.empty() || all.back().number < EventHistogram::half) all.push_back({EventHistogram::half, value, value});
     }
     // The edge beside 0 unless another is better.
     const Bin& best_edge(const std::vector<Bin>& all) const {
         auto edge_at = [&](std::uint32_t number) {
             return std::partition_point(all.begin(), all.end(), [&](const Bin& bin) { return bin.number < number; }) - all.begin();
         };
-        const std::ptrdiff_t left = edge_at(Histogram::half), right = edge_at(Histogram::half + 1);
+        const std::ptrdiff_t left = edge_at(EventHistogram::half), right = edge_at(EventHistogram::half + 1);
         const std::ptrdiff_t first = low_ < 0 ? 0 : right, last = high_ > 0 ? static_cast<std::ptrdiff_t>(all.size()) - 1 : left;
         std::ptrdiff_t edge = high_ <= 0 || (low_ < 0 && all[left].before > all[right].before) ? left : right;
         for (std::ptrdiff_t i = first; i <= last; ++i)
             if (all[i].before > all[edge].before + same_) edge = i;
         return all[edge];
     }
-    std::uint32_t zero() const { return Histogram::half << (Histogram::shift - shift_); }  // the bin of 0, of those that are asked for
+    std::uint32_t zero() const { return EventHistogram::half << (EventHistogram::shift - shift_); }  // the bin of 0, of those that are asked for
     bool promises(std::int64_t most) const { return most > edge_value_ + same_; }
     bool asks_for(std::uint32_t number) const {
         return std::any_of(asked_.begin(), asked_.end(), [&](const Bin& bin) { return bin.number == number; });
@@ -258,16 +258,16 @@ private:
     static void add_sum(Sums& sums, std::uint32_t number, std::int64_t change) {
         const auto place = std::partition_point(sums.begin(), sums.end(), [&](const auto& sum) { return sum.first < number; });
         if (place != sums.end() && place->first == number)
-            place->second.add(Histogram::Bin::of(change));
+            place->second.add(EventHistogram::Bin::of(change));
         else
-            sums.insert(place, {number, Histogram::Bin::of(change)});
+            sums.insert(place, {number, EventHistogram::Bin::of(change)});
     }
     std::optional<std::int64_t> at_zero_;
     double low_, high_;
     std::int64_t same_;
     std::uint32_t edge_ = 0;
     std::int64_t edge_value_ = 0;
-    int shift_ = Histogram::shift;
+    int shift_ = EventHistogram::shift;
     std::vector<Bin> wide_;           // of the histogram that are promising
     std::vector<Bin> asked_;          // whose events are wanted
     std::vector<FixedEvent> summed_;  // one for each narrow bin that is known by its sum, somewhere in it

@@ -46,7 +46,7 @@ void make_rank_boost(RankBoost* self, InMatrix<float> x, const std::vector<In<do
         for (std::size_t t = 1; t < each.size(); ++t) require(each(t - 1) < each(t), "thresholds must rise");
     }
     nb::gil_scoped_release release;
-    new (self) RankBoost(Bins(viewed(x), std::move(own), threads), spanned(grades), queries, preferences);
+    new (self) RankBoost(ThresholdBins(viewed(x), std::move(own), threads), spanned(grades), queries, preferences);
 }
 
 nb::tuple boosting_sums(const RankBoost& self, In<double> scores, int exponent, int threads) {

@@ -7,10 +7,10 @@ namespace exactrank {
 namespace {
 
 Bins checked_bins(const In<std::uint32_t>& bins, int shift) {
-    require(shift >= 0 && shift <= Histogram::shift, "shift must be of bins");
+    require(shift >= 0 && shift <= EventHistogram::shift, "shift must be of bins");
     const auto numbers = spanned(bins);
     require(std::is_sorted(numbers.begin(), numbers.end()), "bins must rise");
-    require(numbers.empty() || numbers.back() >> (Histogram::shift - shift) < 2 * Histogram::half, "bins must be numbers of bins");
+    require(numbers.empty() || numbers.back() >> (EventHistogram::shift - shift) < 2 * EventHistogram::half, "bins must be numbers of bins");
     return {shift, numbers};
 }
 
@@ -19,7 +19,7 @@ Sums checked_sums(const In<std::uint32_t>& numbers, const In<std::int64_t>& chan
     require_length("up", up.size(), numbers.size());
     Sums sums(numbers.size());
     for (std::size_t i = 0; i < sums.size(); ++i) {
-        require(numbers(i) >> (Histogram::shift - shift) < 2 * Histogram::half, "numbers must be of bins");
+        require(numbers(i) >> (EventHistogram::shift - shift) < 2 * EventHistogram::half, "numbers must be of bins");
         sums[i] = {numbers(i), {change(i), up(i)}};
     }
     return sums;
@@ -42,7 +42,7 @@ nb::tuple arrays(const Sums& sums) {
 // The events in some bins, or where they are more than `most` their sums in bins of the shift `finer`; and the events beside an edge.
 nb::tuple close(Outline& self, In<std::uint32_t> bins, int shift, std::uint32_t edge, std::size_t most, int finer, int threads) {
     const Bins wanted = checked_bins(bins, shift);
-    require(edge <= 2 * Histogram::half, "edge must be the number of a bin, or one more");
+    require(edge <= 2 * EventHistogram::half, "edge must be the number of a bin, or one more");
     require(finer >= 0 && finer <= shift, "finer must be a shift of narrower bins");
     std::vector<FixedEvent> events;
     std::pair<double, double> beside;
@@ -64,7 +64,7 @@ nb::tuple close(Outline& self, In<std::uint32_t> bins, int shift, std::uint32_t 
 
 void make_best_interval(BestInterval* self, In<std::uint32_t> numbers, In<std::int64_t> change, In<std::int64_t> up, std::int64_t left,
                         std::optional<std::int64_t> at_zero, double peak, double low, double high) {
-    new (self) BestInterval(added_up(checked_sums(numbers, change, up, Histogram::shift)), left, at_zero, FixedPoint(peak), low, high);
+    new (self) BestInterval(added_up(checked_sums(numbers, change, up, EventHistogram::shift)), left, at_zero, FixedPoint(peak), low, high);
 }
 
 // The sums of some parts in narrower bins, and the events of others.

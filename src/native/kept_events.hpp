@@ -16,7 +16,7 @@ namespace exactrank {
 // A set of the bins of a histogram.
 class BinSet {
 public:
-    explicit BinSet(bool all = false) : in_(2 * std::size_t{Histogram::half}, all) {}
+    explicit BinSet(bool all = false) : in_(2 * std::size_t{EventHistogram::half}, all) {}
     bool has(std::uint32_t number) const { return in_[number]; }
     bool includes(const BinSet& other) const {
         return std::equal(in_.begin(), in_.end(), other.in_.begin(), [](std::uint8_t own, std::uint8_t theirs) { return own >= theirs; });
@@ -31,18 +31,18 @@ private:
 };
 
 // The bins of the largest bounds on the values in them, as a sample of the queries has it: as many as hold a `share` of its events.
-inline BinSet likely_bins(const Histogram& sample, std::int64_t left, std::int64_t right, const std::vector<std::vector<Event>>& events, double share) {
-    constexpr std::size_t bins = 2 * std::size_t{Histogram::half};
+inline BinSet likely_bins(const EventHistogram& sample, std::int64_t left, std::int64_t right, const std::vector<std::vector<Event>>& events, double share) {
+    constexpr std::size_t bins = 2 * std::size_t{EventHistogram::half};
     std::vector<std::size_t> counts(bins), held;
     std::size_t total = 0;
     for (const auto& some : events)
-        for (const Event& event : some) ++counts[Histogram::bin_of(event.at)], ++total;
+        for (const Event& event : some) ++counts[EventHistogram::bin_of(event.at)], ++total;
     std::vector<std::int64_t> bounds(bins);
     std::int64_t value = left;
-    sample.each([&](std::uint32_t number, const Histogram::Bin& bin) { value -= number < Histogram::half ? bin.change : 0; });
+    sample.each([&](std::uint32_t number, const EventHistogram::Bin& bin) { value -= number < EventHistogram::half ? bin.change : 0; });
     for (std::uint32_t number = 0; number < bins; ++number) {
-        const std::int64_t jump = number == Histogram::half ? right - left : 0;
-        bounds[number] = Histogram::bound(value + std::max<std::int64_t>(jump, 0), sample[number]);
+        const std::int64_t jump = number == EventHistogram::half ? right - left : 0;
+        bounds[number] = EventHistogram::bound(value + std::max<std::int64_t>(jump, 0), sample[number]);
         value += sample[number].change + jump;
         if (counts[number] > 0) held.push_back(number);
     }
@@ -67,7 +67,7 @@ inline BinSet bins_beside(const Sums& sums, std::uint32_t edge) {
 // The events of all lists that lie in some bins.
 inline std::vector<FixedEvent> events_in(const std::vector<std::vector<Event>>& events, const BinSet& bins, const FixedPoint& fixed, int threads) {
     std::vector<std::size_t> first(events.size() + 1);
-    auto is_wanted = [&](const Event& event) { return bins.has(Histogram::bin_of(event.at)); };
+    auto is_wanted = [&](const Event& event) { return bins.has(EventHistogram::bin_of(event.at)); };
     parallel_for(events.size(), threads, [&](std::size_t b) { first[b + 1] = std::count_if(events[b].begin(), events[b].end(), is_wanted); });
     std::partial_sum(first.begin(), first.end(), first.begin());
     std::vector<FixedEvent> all(first.back());

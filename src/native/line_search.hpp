@@ -264,8 +264,8 @@ private:
         return sum;
     }
     struct LaneScratch {
-        explicit LaneScratch(Histogram& own) : histogram(own) { histogram.clear(); }
-        Histogram& histogram;
+        explicit LaneScratch(EventHistogram& own) : histogram(own) { histogram.clear(); }
+        EventHistogram& histogram;
         SideScratch side;
         std::vector<Event> events, kept;  // of a query, and of a block
     };
@@ -281,8 +281,8 @@ private:
             for (const Event& event : scratch.events) {
                 const std::int64_t change = fixed_(event.change);
                 if (change == 0) continue;  // less than the unit of all sums
-                const std::uint32_t bin = Histogram::bin_of(event.at);
-                scratch.histogram.add(bin, Histogram::Bin::of(change));
+                const std::uint32_t bin = EventHistogram::bin_of(event.at);
+                scratch.histogram.add(bin, EventHistogram::Bin::of(change));
                 if (found.kept.has(bin)) scratch.kept.push_back(event);
             }
         }
@@ -290,7 +290,7 @@ private:
         return sum;
     }
     static void keep_likely(std::vector<Event>& events, const BinSet& likely) {
-        std::erase_if(events, [&](const Event& event) { return !likely.has(Histogram::bin_of(event.at)); });
+        std::erase_if(events, [&](const Event& event) { return !likely.has(EventHistogram::bin_of(event.at)); });
         events.shrink_to_fit();
     }
     // Sees to it that the events in some bins are kept.
@@ -408,8 +408,8 @@ private:
     std::vector<std::uint8_t> counted_;           // is the query not skipped?
     double total_weight_ = 0, peak_ = 0;
     FixedPoint fixed_;
-    std::vector<Histogram> histograms_;  // by thread
-    Histogram total_;
+    std::vector<EventHistogram> histograms_;  // by thread
+    EventHistogram total_;
     Found found_;               // of the last search for the best interval
     std::size_t rankings_ = 0;  // how often scores were taken
 };

@@ -17,25 +17,25 @@ struct Bins {
     int shift;
     std::span<const std::uint32_t> numbers;
 
-    bool has(double at) const { return std::binary_search(numbers.begin(), numbers.end(), Histogram::bin_of(at, shift)); }
+    bool has(double at) const { return std::binary_search(numbers.begin(), numbers.end(), EventHistogram::bin_of(at, shift)); }
     // The bins of a histogram that they lie in.
     BinSet wide() const {
         BinSet set;
-        for (const std::uint32_t number : numbers) set.add(number >> (Histogram::shift - shift));
+        for (const std::uint32_t number : numbers) set.add(number >> (EventHistogram::shift - shift));
         return set;
     }
 };
 
 inline Sums sums_of(const std::vector<FixedEvent>& events, int shift) {
     Sums all;
-    for (const FixedEvent& event : events) all.emplace_back(Histogram::bin_of(event.at, shift), Histogram::Bin::of(event.change));
+    for (const FixedEvent& event : events) all.emplace_back(EventHistogram::bin_of(event.at, shift), EventHistogram::Bin::of(event.change));
     return added_up(std::move(all));
 }
 
 // The last of some events before a bin of the histogram, or `low`, and the first that is not before it, or `high`.
 inline std::pair<double, double> around(const std::vector<FixedEvent>& events, std::uint32_t edge, double low, double high) {
     for (const FixedEvent& event : events) {
-        const bool below = Histogram::bin_of(event.at) < edge;
+        const bool below = EventHistogram::bin_of(event.at) < edge;
         (below ? low : high) = below ? std::max(low, event.at) : std::min(high, event.at);
     }
     return {low, high};
@@ -54,7 +54,7 @@ public:
     // The events in some bins.
     std::vector<FixedEvent> events(const Bins& bins, int threads) {
         std::vector<FixedEvent> found = events_in(bins.wide(), threads);
-        if (bins.shift < Histogram::shift) std::erase_if(found, [&](const FixedEvent& event) { return !bins.has(event.at); });
+        if (bins.shift < EventHistogram::shift) std::erase_if(found, [&](const FixedEvent& event) { return !bins.has(event.at); });
         return found;
     }
     // The events beside a bin of the histogram, or the ends of the line.

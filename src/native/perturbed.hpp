@@ -26,9 +26,10 @@ struct Perturbation {
 };
 
 // One query's candidates, one after the other.
-class Candidates {
+class PerturbedQuery {
 public:
-    explicit Candidates(const Perturbation& given) : given_(given), discount_(given.measure.mark_ties ? nullptr : given.measure.kernel->common_discount()) {}
+    explicit PerturbedQuery(const Perturbation& given)
+        : given_(given), discount_(given.measure.mark_ties ? nullptr : given.measure.kernel->common_discount()) {}
 
     // Adds the query's part of (1) to sums.
     void add(std::size_t q, double* sums) {
@@ -97,7 +98,7 @@ inline std::vector<double> differences(const Perturbation& given, int threads) {
     const std::size_t features = given.change.size();
     std::vector<double> parts((starts.size() - 1) * features);
     parallel_for(starts.size() - 1, threads, [&](std::size_t b) {
-        Candidates candidates(given);
+        PerturbedQuery candidates(given);
         for (std::size_t q = starts[b]; q < starts[b + 1]; ++q) candidates.add(q, parts.data() + b * features);
     });
     return parts;

@@ -12,14 +12,14 @@
 namespace exactrank {
 
 // Scores of either kind, best first, and where the others go among the relevant ones.
-struct Places {
+struct MergePlaces {
     const double *relevant, *other;
     std::int64_t* above;     // o_j
     double gain, per_score;  // weight / R; 2 / (R N)
 };
 
 // Fills above[first] to above[last], which lie between `low` and `high`.
-inline void find_places(const Places& places, std::int64_t first, std::int64_t last, std::int64_t low, std::int64_t high) {
+inline void find_places(const MergePlaces& places, std::int64_t first, std::int64_t last, std::int64_t low, std::int64_t high) {
     while (first < last) {
         const std::int64_t middle = first + (last - first) / 2, j = middle + 1;
         double sum = 0, most = 0;

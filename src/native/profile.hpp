@@ -103,7 +103,7 @@ public:
         });
         total_.clear();
         for (const auto& events : found.events)
-            for (const FixedEvent& event : events) total_.add(Histogram::bin_of(event.at), Histogram::Bin::of(event.change));
+            for (const FixedEvent& event : events) total_.add(EventHistogram::bin_of(event.at), EventHistogram::Bin::of(event.change));
         found.sums = sums_of(total_);
         found.left = std::accumulate(left.begin(), left.end(), here), found.right = std::accumulate(right.begin(), right.end(), here);
         found.ties = std::count(ties.begin(), ties.end(), 1) > 0;
@@ -173,7 +173,7 @@ private:
     std::vector<double> score_;          // at 0
     double total_weight_ = 0, peak_ = 1;
     FixedPoint fixed_;
-    Histogram total_;
+    EventHistogram total_;
 };
 
 // What such a search knows along a line.
@@ -195,7 +195,8 @@ protected:
     std::vector<FixedEvent> events_in(const BinSet& bins, int) override {
         std::vector<FixedEvent> all;
         for (const auto& events : events_)
-            std::copy_if(events.begin(), events.end(), std::back_inserter(all), [&](const FixedEvent& event) { return bins.has(Histogram::bin_of(event.at)); });
+            std::copy_if(events.begin(), events.end(), std::back_inserter(all),
+                         [&](const FixedEvent& event) { return bins.has(EventHistogram::bin_of(event.at)); });
         return all;
     }
 

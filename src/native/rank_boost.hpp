@@ -75,7 +75,7 @@ void add_by_bin(const Bin* bin, const std::uint64_t* force, std::size_t n, std::
 class RankBoost {
 public:
     // `queries` have as weights what a pair of theirs is of all.
-    RankBoost(Bins&& bins, std::span<const double> grades, const Queries& queries, std::shared_ptr<const Preferences> preferences)
+    RankBoost(ThresholdBins&& bins, std::span<const double> grades, const Queries& queries, std::shared_ptr<const Preferences> preferences)
         : bins_(std::move(bins)),
           preferences_(std::move(preferences)),
           indptr_(queries.indptr.begin(), queries.indptr.end()),
@@ -138,7 +138,7 @@ private:
             level_[begin + i] = static_cast<std::int32_t>(std::lower_bound(rising.begin(), rising.end(), grade[i]) - rising.begin());
         levels_[q] = rising.size();
     }
-    Bins bins_;
+    ThresholdBins bins_;
     std::shared_ptr<const Preferences> preferences_;  // null: none
     std::vector<std::int64_t> indptr_;
     std::vector<double> share_;        // w of (1), over the sum that makes loss(0) 1

@@ -90,9 +90,9 @@ inline Thresholds thresholds_of(const MatrixView<const float>& x, std::size_t li
 }
 
 // Of every document how many thresholds of each feature it passes: its bin.
-class Bins {
+class ThresholdBins {
 public:
-    Bins(const MatrixView<const float>& x, Thresholds&& thresholds, int threads) : rows_(x.rows), thresholds_(std::move(thresholds)) {
+    ThresholdBins(const MatrixView<const float>& x, Thresholds&& thresholds, int threads) : rows_(x.rows), thresholds_(std::move(thresholds)) {
         std::size_t most = 0;
         for (const auto& each : thresholds_) most = std::max(most, each.size());
         if (most > std::numeric_limits<std::uint16_t>::max())

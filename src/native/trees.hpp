@@ -73,7 +73,7 @@ static XR_CLONES void replace_missing(float* column, std::size_t rows, float nan
     }
 }
 
-struct Split {
+struct MaskedSplit {
     std::uint32_t input;
     float threshold;
     std::int32_t kept;  // the leaves of a word that stay alive on the right, by bits
@@ -133,7 +133,7 @@ XR_INLINE Bits first_alive(Bits alive, std::int32_t first, Bits later) {
 
 struct Ensemble {
     std::vector<Word> words;
-    std::vector<Split> splits;
+    std::vector<MaskedSplit> splits;
     std::vector<double> leaf_value;  // of all trees, each from left to right
 };
 
@@ -144,11 +144,11 @@ XR_INLINE void add_trees(const Ensemble& trees, const float* columns, double* su
     using Bits = typename Vector::Bits;
     constexpr std::size_t lanes = sizeof(Floats) / sizeof(float);
     Bits leaf[groups] = {};
-    const Split* split = trees.splits.data();
+    const MaskedSplit* split = trees.splits.data();
     for (const Word& word : trees.words) {
         Bits alive[groups];
         for (std::size_t g = 0; g < groups; ++g) alive[g] = ~Bits{};
-        for (const Split* const last = trees.splits.data() + word.last_split; split != last; ++split) {
+        for (const MaskedSplit* const last = trees.splits.data() + word.last_split; split != last; ++split) {
             const float* column = columns + split->input * (groups * lanes);
             for (std::size_t g = 0; g < groups; ++g)  // (1)
                 alive[g] = load<Floats>(column + g * lanes) > split->threshold ? alive[g] & split->kept : alive[g];
