@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import exactrank as xr
-from exactrank.engine.write import write_shards
+from exactrank.data.write_shards import write_shards
 
 DOCUMENTS_PER_QUERY = 50
 
@@ -50,10 +50,10 @@ def main():
         shards = xr.read_shards(large)
         with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster, Client(cluster) as client:
             for name, ranker in rankers.items():
-                ranker(threads=1, engine=xr.DaskEngine(client)).fit(xr.read_shards(small))
+                ranker(threads=1, backend=xr.DaskBackend(client)).fit(xr.read_shards(small))
                 here, ours = timed(ranker(threads=2), data)
-                engine = xr.DaskEngine(client)
-                there, theirs = timed(ranker(threads=1, engine=engine), shards)
+                engine = xr.DaskBackend(client)
+                there, theirs = timed(ranker(threads=1, backend=engine), shards)
                 assert np.array_equal(ours.scorer.weights, theirs.scorer.weights)
                 searches = features if "Direct" in name else 5
                 per_search = (engine.sent + engine.received) / 2 / searches

@@ -18,7 +18,7 @@ import exactrank.torch as xt
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
-from exactrank.objectives.linear_profile import LinearProfile, columns_of
+from exactrank.objectives.linear_profile import LinearProfile
 from exactrank.optimizers.coordinate import CoordinateSearch
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.rankers.mart import MART
@@ -138,7 +138,7 @@ def _round(queries: int = 20_000, documents: int = 120) -> None:
     grades = rng.choice(5, queries * documents, p=[0.52, 0.25, 0.15, 0.06, 0.02])
     X = rng.standard_normal((len(grades), FEATURES), np.float32) + (grades * 0.1)[:, None].astype(np.float32)
     data = xr.RankingData.from_arrays(X, grades, group=np.full(queries, documents))
-    problem = LinearProfile(xr.NDCG(k=10, ties="pessimistic").on(data), columns_of(data, whole=True), gpu=OnGpu())
+    problem = LinearProfile.of(xr.NDCG(k=10, ties="pessimistic").over(data), gpu=OnGpu())
     search, times = CoordinateSearch(), []
     state = search.init(problem, np.ones(FEATURES), rng)
     for _ in range(2):  # the features are sent before the first

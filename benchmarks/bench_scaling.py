@@ -26,10 +26,11 @@ from distributed import Client, LocalCluster
 from timing import table
 
 import exactrank as xr
+from exactrank.backends.dask import DaskBackend
+from exactrank.data.dataset import EachPart, Part
+from exactrank.data.sharded import ShardedData, sharded
+from exactrank.data.shards import Shards, read_shards
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.engine.dask import DaskEngine
-from exactrank.engine.engine import Part, Partitioned, partitioned
-from exactrank.engine.partitions import Shards, read_shards
 
 ROUNDS, BATCHES, DOCUMENTS = 20, 3, 20
 BANDWIDTH = 1e9  #: bytes per second: between machines of a data centre, and here
@@ -74,21 +75,21 @@ def at_once(path: Path, parts: int, trees: int) -> float:
     return float(max(map(min, found)))
 
 
-def on_workers(engine: DaskEngine, shards: Shards, trees: int) -> Measured:
+def on_workers(engine: DaskBackend, shards: Shards, trees: int) -> Measured:
     """The least of several batches of trees; what is done once is left out."""
     marks = []
-    ranker = xr.LambdaMART(trees=1 + BATCHES * trees, threads=1, feature_fraction=1.0, engine=engine)
+    ranker = xr.LambdaMART(trees=1 + BATCHES * trees, threads=1, feature_fraction=1.0, backend=engine)
     ranker.fit(shards, progress=lambda progress: marks.append((time.perf_counter(), engine.rounds, engine.sent + engine.received)))
     batches = np.diff(np.array(marks)[: 1 + BATCHES * trees : trees], axis=0) / trees
     return Measured(*np.min(batches, axis=0).tolist())
 
 
-def of_a_round(engine: DaskEngine, data: Partitioned) -> tuple[float, float]:
+def of_a_round(engine: DaskBackend, data: ShardedData) -> tuple[float, float]:
     """Seconds and bytes of a round whose answers are tiny."""
     seconds = []
     for _ in range(ROUNDS):
         begun, before = time.perf_counter(), engine.sent + engine.received
-        data.ask(documents)
+        data.ask(EachPart(documents))
         seconds.append(time.perf_counter() - begun)
     return float(np.median(seconds)), engine.sent + engine.received - before
 
@@ -131,9 +132,9 @@ def measured(folder: Path, sizes: list[tuple[int, int]]) -> tuple[list[list[str]
                 path, trees, size = written(folder, queries, features), trees_at_once(queries), (queries, features)
                 alone.setdefault(size, (at_once(path, 1, trees), at_once(path, 2, trees)))
                 one, share = alone[size]
-                engine: Any = DaskEngine(client)
+                engine: Any = DaskBackend(client)
                 shards = read_shards([path])
-                tree, (seconds, size_of_round) = on_workers(engine, shards, trees), of_a_round(engine, partitioned(shards, engine))
+                tree, (seconds, size_of_round) = on_workers(engine, shards, trees), of_a_round(engine, sharded(shards, engine))
                 model = (one if workers == 1 else share) + tree.rounds * seconds + tree.size / BANDWIDTH
                 times = [f"{1e3 * each:.0f}" for each in (one, share, tree.seconds, model)]
                 rest = f"{tree.rounds:.1f}", f"{tree.size / 1e6:.2f}", f"{1e3 * seconds:.0f}", f"{size_of_round / 1e3:.1f}"

@@ -27,7 +27,7 @@ def main() -> None:
     goodness = X @ rng.standard_normal(367).astype(np.float32) / 19 + rng.standard_normal(len(X))
     data = xr.RankingData.from_arrays(X, np.searchsorted(np.quantile(goodness, [0.6, 0.8, 0.93, 0.98]), goodness), group=[26] * 10_000)
     made = LinearModel().on(data)
-    problem, w = Measured(xr.NDCG(k=10).on(data, threads=1), made), rng.standard_normal(367)
+    problem, w = Measured(xr.NDCG(k=10).over(data, threads=1), made), rng.standard_normal(367)
     w32 = w.astype(np.float32)
     states = {f: step_of(f).init(problem, made.initial(rng), rng) for f in (2, 4)}
     works = {

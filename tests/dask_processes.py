@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from exactrank.engine.dask import DaskEngine
+from exactrank.backends.dask import DaskBackend
 from tests.events import HANGS, wait_until
 
 
@@ -43,8 +43,8 @@ def answering(client: Any, workers: int) -> None:
     wait_until(answer)
 
 
-class ByHeartbeat(DaskEngine):
-    """An engine whose clock, put in the place of `exactrank.engine.dask.time`, goes by the signs of life of its workers.
+class ByHeartbeat(DaskBackend):
+    """An engine whose clock, put in the place of `exactrank.backends.dask.time`, goes by the signs of life of its workers.
 
     It stands still, however busy the machine is. Only where the engine sleeps, or believes in a worker that is ``stopped``, it jumps by
     more than the silence, and not before all others have shown another sign of life.
@@ -63,10 +63,10 @@ class ByHeartbeat(DaskEngine):
 
     def sleep(self, seconds: float) -> None:
         """Time passes."""
-        before = DaskEngine.facts(self)
+        before = DaskBackend.facts(self)
 
         def heard() -> bool:
-            others = {address: own for address, own in DaskEngine.facts(self).items() if address in before and address != self.stopped}
+            others = {address: own for address, own in DaskBackend.facts(self).items() if address in before and address != self.stopped}
             return all(own["last_seen"] != before[address]["last_seen"] for address, own in others.items())
 
         wait_until(heard)

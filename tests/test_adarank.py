@@ -34,13 +34,13 @@ def judged(seed, queries=6, documents=5, features=4, weighted=False, noise=1.0):
 
 def performance(measure, data, turned):
     plain = LinearModel(standardise=False).on(data)
-    return QueryPerformance(Measured(xr.parse_measure(measure).on(data), plain), turned)
+    return QueryPerformance(Measured(xr.parse_measure(measure).over(data), plain), turned)
 
 
 def run(problem, rest, rounds=7):
     """The states after each round."""
     optimizer = AdaRank(rest)
-    states = [optimizer.init(problem, np.zeros(problem.measured.bound.data.n_features), np.random.default_rng(0))]
+    states = [optimizer.init(problem, np.zeros(problem.measured.measure.data.n_features), np.random.default_rng(0))]
     while not states[-1].done and len(states) < rounds:
         states.append(optimizer.step(problem, states[-1]))
     return states

@@ -27,13 +27,13 @@ METHODS = ["ridge", "small=lambdamart(trees=5, leaves=4)"]
 def engine() -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
-    from exactrank.engine.dask import DaskEngine
+    from exactrank.backends.dask import DaskBackend
 
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=None) as made,
         Client(made) as client,
     ):
-        yield DaskEngine(client, silence=HANGS)
+        yield DaskBackend(client, silence=HANGS)
 
 
 def numbers(found: Any) -> list[Any]:
@@ -41,20 +41,20 @@ def numbers(found: Any) -> list[Any]:
 
 
 def test_a_comparison_on_a_cluster_has_the_numbers_of_one_here(engine: Any, tmp_path: Path) -> None:
-    ours = xr.compare(DATA, METHODS, folds=3, out=tmp_path / "there", engine=engine)
+    ours = xr.compare(DATA, METHODS, folds=3, out=tmp_path / "there", backend=engine)
     theirs = xr.compare(DATA, METHODS, folds=3, threads=1)
     assert not any(fit.failed for fit in ours.fits)
     assert numbers(ours) == numbers(theirs)
     assert ours.run["workers"] == 2
     begun = sorted((tmp_path / "there/fits").glob("*.json"))
     times = [path.stat().st_mtime_ns for path in begun]
-    again = xr.compare(DATA, METHODS, folds=3, out=tmp_path / "there", engine=engine, resume=True)
+    again = xr.compare(DATA, METHODS, folds=3, out=tmp_path / "there", backend=engine, resume=True)
     assert numbers(again) == numbers(ours)
     assert [path.stat().st_mtime_ns for path in begun] == times  # nothing was done again
 
 
 def test_tuning_on_a_cluster_finds_what_it_finds_here(engine: Any, tmp_path: Path) -> None:
-    ours = xr.tune("lambdamart(trees=5)", DATA, folds=2, trials=2, threads=2, engine=engine, scratch=tmp_path)
+    ours = xr.tune("lambdamart(trees=5)", DATA, folds=2, trials=2, threads=2, backend=engine, scratch=tmp_path)
     theirs = xr.tune("lambdamart(trees=5)", DATA, folds=2, trials=2, threads=1)
     assert [(trial.settings, trial.valid) for trial in ours.trials] == [(trial.settings, trial.valid) for trial in theirs.trials]
     assert ours.ranker.predict(DATA).tobytes() == theirs.ranker.predict(DATA).tobytes()

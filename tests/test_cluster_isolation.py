@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import exactrank as xr
+from exactrank.backends.local_cluster import local_cluster
+from exactrank.data.shards import query_range
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.engine.local_cluster import local_cluster
-from exactrank.engine.partitions import query_range
 from tests.events import HANGS, gone
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
@@ -151,7 +151,7 @@ def test_the_key_is_in_no_list_of_processes(cluster: Any) -> None:
 
 #: A program that starts a cluster where the current folder is another user's, and says where its files were.
 ELSEWHERE = """
-from exactrank.engine.local_cluster import local_cluster
+from exactrank.backends.local_cluster import local_cluster
 if __name__ == "__main__":
     with local_cluster(1) as client:
         import os
@@ -184,9 +184,9 @@ def test_models_are_those_of_one_process(cluster: Any, tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.xr" for number in range(2)]
     for number, path in enumerate(paths):
         xr.write(query_range(data, 100 * number, 100 * number + 100), path)
-    engine = xr.DaskEngine(cluster, silence=HANGS)
+    engine = xr.DaskBackend(cluster, silence=HANGS)
     for make in (partial(xr.LambdaMART, trees=2, threads=1), partial(xr.DirectRank, bags=0, max_iter=1, threads=1)):
-        ours, theirs = (make(engine=each).fit(xr.read_shards(paths)).model_ for each in (engine, None))
+        ours, theirs = (make(backend=each).fit(xr.read_shards(paths)).model_ for each in (engine, None))
         assert ours.predict(data).tobytes() == theirs.predict(data).tobytes()
 
 
@@ -221,7 +221,7 @@ def full(path: str) -> None:
 
 
 def test_a_full_disk_of_a_worker_is_told_as_such(cluster: Any, place: Path) -> None:
-    engine = xr.DaskEngine(cluster, silence=HANGS)
+    engine = xr.DaskBackend(cluster, silence=HANGS)
     message = (
         rf"worker tls://.* \(process \d+\): the disk is full \(No space left on device\) at its folder .* {place}, .*; free some of it"
     )

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exactrank.data import backend as backend_module
 
 import exactrank as xr
+from exactrank.data.shards import query_range, read_shards
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.engine import engine as engine_module
-from exactrank.engine.partitions import query_range, read_shards
 from exactrank.errors import SettingError
 from exactrank.objectives.exact_sums import rounded
 from exactrank.trees import part as forest_part
@@ -70,13 +70,13 @@ def cluster() -> Iterator[Any]:
 
 
 def engine_of(client: Any) -> Any:
-    from exactrank.engine.dask import DaskEngine
+    from exactrank.backends.dask import DaskBackend
 
-    return DaskEngine(client, silence=HANGS)
+    return DaskBackend(client, silence=HANGS)
 
 
 def trained(make: Callable[..., Any], shards: Any, engine: Any = None, **more: Any) -> Any:
-    return make(engine=engine).fit(shards, **more).model_
+    return make(backend=engine).fit(shards, **more).model_
 
 
 ROUNDS_PER_TREE = 13  #: of 31 leaves, whose splits would take 30 if nodes were split one by one; forces, sums and scores take three
@@ -224,7 +224,7 @@ def test_a_forest_that_was_finished_is_taken_up_where_it_ended(shards: Callable[
 @pytest.mark.parametrize("what", ["forces", "histograms", "sums", "add"])
 def test_a_lost_state_costs_a_repeated_round(name: str, what: str, shards: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """One of two parts has lost its scores whenever it is asked this for the third time; what the other did is done again."""
-    make, cut, asked, call = RANKERS[name], shards(DATA, 1000), count(1), forest_part.Question.__call__
+    make, cut, asked, call = RANKERS[name], shards(DATA, 1000), count(1), forest_part.Question.ask
     whole = trained(make, cut, valid=VALID)
 
     def forgetful(self: forest_part.Question, part: Any) -> object:
@@ -232,7 +232,7 @@ def test_a_lost_state_costs_a_repeated_round(name: str, what: str, shards: Calla
             part.kept.clear()
         return call(self, part)
 
-    monkeypatch.setattr(forest_part.Question, "__call__", forgetful)
+    monkeypatch.setattr(forest_part.Question, "ask", forgetful)
     ours = trained(make, cut, valid=VALID)
     assert next(asked) > 3
     assert same(ours.scorer.table, whole.scorer.table)
@@ -254,7 +254,7 @@ def test_a_state_lost_in_a_line_search_costs_another_search(shards: Callable[...
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-@pytest.mark.parametrize("where", ["__call__", "settled"], ids=["in a tree", "in a line search"])
+@pytest.mark.parametrize("where", ["ask", "settled"], ids=["in a tree", "in a line search"])
 def test_a_lost_worker_changes_nothing(
     where: str, how: signal.Signals, shards: Callable[..., Any], cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,8 +262,8 @@ def test_a_lost_worker_changes_nothing(
     whole = trained(make, shards(DATA))
     answering(cluster, 2)
     engine = Losing(cluster, tmp_path / "struck", how)
-    monkeypatch.setattr("exactrank.engine.dask.time", engine)
-    times = 40 if where == "__call__" else 10
+    monkeypatch.setattr("exactrank.backends.dask.time", engine)
+    times = 40 if where == "ask" else 10
     victim = cluster.run(ending, where, how, times, engine.struck, workers=[engine.victim])[engine.victim]
     try:
         there = trained(make, shards(DATA), engine)
@@ -325,7 +325,7 @@ def test_an_error_of_one_worker_is_told_as_it_is(cluster: Any, tmp_path: Path) -
 
 def forget_partitions() -> None:
     """Forget, on a worker, all partitions that it holds."""
-    engine_module._held.clear()
+    backend_module._held.clear()
 
 
 def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> None:
@@ -337,6 +337,6 @@ def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> 
 
 
 def test_workers_keep_memory_that_is_freed(cluster: Any) -> None:
-    from exactrank.engine.allocation import keep_freed_memory
+    from exactrank.backends.allocation import keep_freed_memory
 
     assert set(cluster.run(keep_freed_memory).values()) == {os.uname().sysname == "Linux"}

@@ -58,7 +58,7 @@ def test_candidates_are_judged_by_queries_that_they_have_not_seen(queries, folds
     """The first knows by heart what it has seen, and nothing else; the second ties all, which is half right everywhere."""
     data = xr.RankingData.from_arrays(None, [1, 0] * queries, group=[2] * queries)
 
-    judge = Judge(Task(xr.parse_measure("nDCG(ties='expected')"), data), lambda iterate, part: iterate)
+    judge = Judge(Task(xr.parse_measure("nDCG(ties='expected')"), data), lambda iterate: lambda part: iterate)
 
     def runs(given):
         by_heart = np.where(np.repeat(given.weights > 0, 2), given.y, -given.y)
@@ -87,7 +87,7 @@ def test_the_measure_is_reported_as_asked_and_selects_by_the_worst_order_of_ties
     def mean(asked, data):
         return xr.evaluate(asked, data, np.zeros(6)).means[str(asked)]
 
-    verdict = Judge(Task(measure, train, valid if validated else None), lambda iterate, data: np.zeros(6))(None, 9.0)
+    verdict = Judge(Task(measure, train, valid if validated else None), lambda iterate: lambda data: np.zeros(6))(None, 9.0)
     assert verdict.value == mean(measure, train)
     assert verdict.valid == (mean(measure, valid) if validated else None)
     severe = measure if ties == "expected" else xr.parse_measure("nDCG(ties='pessimistic')@2")
@@ -96,6 +96,6 @@ def test_the_measure_is_reported_as_asked_and_selects_by_the_worst_order_of_ties
 
 def test_the_objective_selects_where_that_is_asked_and_nothing_validates():
     data = xr.RankingData.from_arrays(None, [1, 0], group=[2])
-    by_objective = {"scores": lambda iterate, data: np.zeros(2), "by_objective": True}
+    by_objective = {"score": lambda iterate: lambda data: np.zeros(2), "by_objective": True}
     assert Judge(Task(xr.NDCG(), data), **by_objective)(None, 9.0).goodness == 9.0
     assert Judge(Task(xr.NDCG(), data, data), **by_objective)(None, 9.0).goodness < 1.0

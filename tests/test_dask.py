@@ -14,8 +14,10 @@ from types import SimpleNamespace
 import pytest
 
 import exactrank as xr
-from exactrank.engine.engine import LocalEngine, partitioned
-from exactrank.engine.partitions import query_range, read_shards
+from exactrank.data.backend import LocalBackend
+from exactrank.data.dataset import EachPart
+from exactrank.data.sharded import sharded
+from exactrank.data.shards import query_range, read_shards
 from tests.dask_processes import ByHeartbeat, answering, dask, scheduler_and_address
 from tests.events import HANGS, Gate, wait_at, wait_until
 from tests.test_engine import cut_into, made
@@ -41,7 +43,7 @@ def client(cluster):
 def by_heartbeat(client, monkeypatch):
     """An engine whose clock goes by the heartbeats of its workers."""
     engine = ByHeartbeat(client)
-    monkeypatch.setattr("exactrank.engine.dask.time", engine)
+    monkeypatch.setattr("exactrank.backends.dask.time", engine)
     return engine
 
 
@@ -75,20 +77,20 @@ def text(model):
 
 @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
 def test_a_model_of_the_cluster_is_that_of_this_process(client, shards, whole, ranker):
-    engine = xr.DaskEngine(client)
-    ours = ranker.set_params(engine=engine).fit(shards).model_
-    theirs = ranker.set_params(engine=None).fit(whole).model_
+    engine = xr.DaskBackend(client)
+    ours = ranker.set_params(backend=engine).fit(shards).model_
+    theirs = ranker.set_params(backend=None).fit(whole).model_
     assert text(ours) == text(theirs)
     assert engine.received < 1_000_000 * engine.rounds
-    assert xr.evaluate("nDCG@10", shards, ours, engine=engine).means == xr.evaluate("nDCG@10", whole, theirs.predict(whole)).means
+    assert xr.evaluate("nDCG@10", shards, ours, backend=engine).means == xr.evaluate("nDCG@10", whole, theirs.predict(whole)).means
 
 
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_the_model_is_the_same_when_a_worker_is_lost_in_the_midst_of_a_round(client, shards, whole, fault, tmp_path, monkeypatch):
     engine = Striking(client, 6, fault, tmp_path / "struck")
-    monkeypatch.setattr("exactrank.engine.dask.time", engine)
+    monkeypatch.setattr("exactrank.backends.dask.time", engine)
     try:
-        ours = xr.DirectRank(bags=0, max_iter=1, engine=engine, start="zero").fit(shards).model_
+        ours = xr.DirectRank(bags=0, max_iter=1, backend=engine, start="zero").fit(shards).model_
     finally:
         if fault == signal.SIGSTOP:
             os.kill(int(engine.struck.read_text()), signal.SIGKILL)
@@ -123,12 +125,15 @@ class Deadly:
     fault: signal.Signals
     struck: Path
 
-    def __call__(self, part):
+    def ask(self, part):
         with suppress(FileExistsError), self.struck.open("x") as file:
             file.write(str(os.getpid()))
             file.flush()
             os.kill(os.getpid(), self.fault)
-        return self.question(part)
+        return self.question.ask(part)
+
+    def combine(self, answers):
+        return self.question.combine(answers)
 
 
 def test_a_task_that_dask_has_moved_to_a_hanging_worker_is_given_to_another(client, by_heartbeat, monkeypatch):
@@ -153,10 +158,10 @@ def test_a_task_that_dask_has_moved_to_a_hanging_worker_is_given_to_another(clie
 def test_a_file_that_vanished_is_named(client, tmp_path, whole):
     xr.write(query_range(whole, 0, 500), tmp_path / "part-0.xr")
     shards = read_shards(str(tmp_path / "part-0.xr"))
-    data = partitioned(shards, xr.DaskEngine(client))
+    data = sharded(shards, xr.DaskBackend(client))
     (tmp_path / "part-0.xr").unlink()
     with pytest.raises(xr.DataError, match=r"part-0\.xr is not there; every worker must find each file under the same path"):
-        data.ask(sizes)
+        data.ask(EachPart(sizes))
 
 
 def sizes(part):
@@ -164,22 +169,22 @@ def sizes(part):
 
 
 def test_a_round_that_takes_too_long_says_what_it_waits_for(client, shards, tmp_path):
-    engine, path = xr.DaskEngine(client), tmp_path / "gate"
-    data = partitioned(shards, engine)
+    engine, path = xr.DaskBackend(client), tmp_path / "gate"
+    data = sharded(shards, engine)
     engine.limit = 0.1
-    with closing(Gate(path)), pytest.raises(xr.EngineError, match=r"has not given function of .*part-0000\.xr.* within 0\.1 s"):
-        data.ask(lambda part: wait_at(path))
+    with closing(Gate(path)), pytest.raises(xr.EngineError, match=r"has not given EachPart of .*part-0000\.xr.* within 0\.1 s"):
+        data.ask(EachPart(lambda part: wait_at(path)))
 
 
 def test_two_clients_get_what_each_asks_for(cluster, client, shards):
     with distributed.Client(cluster, set_as_default=False) as other:
-        engines = [xr.DaskEngine(client), xr.DaskEngine(other)]
-        expected = [part.tolist() for part in partitioned(shards, LocalEngine(), 20_000).ask(sizes)]
+        engines = [xr.DaskBackend(client), xr.DaskBackend(other)]
+        expected = [part.tolist() for part in sharded(shards, LocalBackend(), 20_000).ask(EachPart(sizes))]
         found = {}
 
         def ask(number):
-            data = partitioned(shards, engines[number], 20_000)
-            found[number] = [[part.tolist() for part in data.ask(sizes)] for _ in range(5)]
+            data = sharded(shards, engines[number], 20_000)
+            found[number] = [[part.tolist() for part in data.ask(EachPart(sizes))] for _ in range(5)]
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
         for thread in threads:
@@ -216,16 +221,16 @@ def test_a_scheduler_that_is_lost_in_training_is_named_and_training_resumed(shar
             monkeypatch.context() as patched,
             pytest.raises(xr.EngineError, match=r"no worker of .* has shown a sign of life for 600 s; start workers there"),
         ):
-            patched.setattr("exactrank.engine.dask.time", engine)
+            patched.setattr("exactrank.backends.dask.time", engine)
             engine.map(abs, [1])
         with dask("worker", address, "--no-nanny", "--nthreads", "1"):
             client.wait_for_workers(1, timeout=HANGS)
-            engine = xr.DaskEngine(client, silence=HANGS)
-            ranker.set_params(engine=engine)
+            engine = xr.DaskBackend(client, silence=HANGS)
+            ranker.set_params(backend=engine)
             with pytest.raises(xr.EngineError, match=rf"the scheduler at .* {said}; start it again, and go on from the checkpoint"):
                 ranker.fit(shards, checkpoint=keep)
         scheduler.kill()
-    resumed = ranker.set_params(engine=None).fit(shards, resume=kept[-1]).model_
+    resumed = ranker.set_params(backend=None).fit(shards, resume=kept[-1]).model_
     assert text(resumed) == text(ranker.fit(shards).model_)
 
 
@@ -241,26 +246,26 @@ def test_a_scheduler_that_is_lost_while_it_is_asked_is_named(status, said):
             raise TimeoutError
 
     with pytest.raises(xr.EngineError, match=f"the scheduler at tcp://a:1 {said}; start it again, and go on from the checkpoint"):
-        xr.DaskEngine(Asked(), silence=2.0).alive()
+        xr.DaskBackend(Asked(), silence=2.0).alive()
 
 
 def test_a_worker_of_another_version_is_named(client):
     said = r"worker tcp://.* has exactrank 0\.0\.1, and the client has .*; install the same version on both"
     with odd_worker(client, "import exactrank; exactrank.__version__ = '0.0.1'"), pytest.raises(xr.IncompatibleError, match=said):
-        xr.DaskEngine(client).map(abs, [1, 2, 3])
+        xr.DaskBackend(client).map(abs, [1, 2, 3])
 
 
 def test_a_worker_without_exactrank_is_told_what_to_install(client):
     said = "a worker cannot import .*exactrank.*; install exactrank .*, as here, on every worker"
     with odd_worker(client, "import sys; sys.modules['exactrank'] = None"), pytest.raises(xr.IncompatibleError, match=said):
-        xr.DaskEngine(client).map(abs, [1, 2, 3])
+        xr.DaskBackend(client).map(abs, [1, 2, 3])
 
 
 def test_a_worker_that_does_not_see_the_files_is_named(client, shards):
     hidden = "import os.path; os.path.isfile = lambda path, isfile=os.path.isfile: not str(path).endswith('.xr') and isfile(path)"
     said = r"worker tcp://.*: .*part-000\d\.xr is not there; every worker must find each file under the same path"
     with odd_worker(client, hidden), pytest.raises(xr.DataError, match=said):
-        partitioned(shards, xr.DaskEngine(client))
+        sharded(shards, xr.DaskBackend(client))
 
 
 def recurse(number):
@@ -269,7 +274,7 @@ def recurse(number):
 
 def test_a_recursion_without_an_end_is_an_error(client):
     with pytest.raises(xr.EngineError, match=r"worker tcp://.*: maximum recursion depth exceeded"):
-        xr.DaskEngine(client).map(recurse, [1])
+        xr.DaskBackend(client).map(recurse, [1])
 
 
 def end_the_process(number):
@@ -280,7 +285,7 @@ def test_workers_that_die_of_a_task_are_an_error(cluster, client, monkeypatch):
     """As nannies end those whose memory is full."""
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
     with pytest.raises(xr.EngineError, match=r"1 results of end_the_process: each worker of .* died, 1 in a row, .* --memory-limit"):
-        xr.DaskEngine(client).map(end_the_process, [1])
+        xr.DaskBackend(client).map(end_the_process, [1])
 
 
 def set_status(name, dask_worker):
@@ -297,7 +302,7 @@ def test_workers_whose_memory_is_full_are_passed_over(client, by_heartbeat):
     try:
         pause(first)
         assert by_heartbeat.map(abs, [-1, -2]) == [1, 2]
-        assert by_heartbeat.told == "1 worker, 0.0 MB"
+        assert by_heartbeat.status == "1 worker, 0.0 MB"
         pause(second)
         with pytest.raises(xr.EngineError, match=r"all workers of .* are paused, since their memory is nearly full; start more"):
             by_heartbeat.map(abs, [-1, -2])
@@ -306,7 +311,7 @@ def test_workers_whose_memory_is_full_are_passed_over(client, by_heartbeat):
 
 
 def test_an_answer_that_is_not_handed_over_is_asked_for_again(client, monkeypatch):
-    engine = xr.DaskEngine(client)
+    engine = xr.DaskBackend(client)
     gathered, tries = engine.gathered, []
 
     def once(futures, limit):
@@ -321,8 +326,8 @@ def test_an_answer_that_is_not_handed_over_is_asked_for_again(client, monkeypatc
 
 
 def test_a_cluster_that_is_lost_after_training_costs_no_model(client, shards, monkeypatch):
-    engine = xr.DaskEngine(client)
-    data = partitioned(shards, engine)
+    engine = xr.DaskBackend(client)
+    data = sharded(shards, engine)
     monkeypatch.setattr(engine, "silence", 0.1)
     monkeypatch.setattr(engine, "facts", dict)
     engine.forget(data)
@@ -342,7 +347,7 @@ def test_two_clients_train_at_once_on_other_data_and_measures(cluster, client, s
 
         def fit(number):
             ranker, data, _, own = work[number]
-            found[number] = text(copy(ranker).set_params(engine=xr.DaskEngine(own)).fit(data).model_)
+            found[number] = text(copy(ranker).set_params(backend=xr.DaskBackend(own)).fit(data).model_)
 
         threads = [threading.Thread(target=fit, args=(number,)) for number in range(2)]
         for thread in threads:
@@ -353,7 +358,7 @@ def test_two_clients_train_at_once_on_other_data_and_measures(cluster, client, s
 
 
 def test_an_interrupted_fit_goes_on_to_the_same_bits(client, shards, whole):
-    ranker = xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random", engine=xr.DaskEngine(client))
+    ranker = xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random", backend=xr.DaskBackend(client))
     kept = []
 
     def stop(progress):

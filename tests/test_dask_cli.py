@@ -14,8 +14,9 @@ import pytest
 
 import exactrank as xr
 from exactrank.cli.cluster import engine_at, shards_at
+from exactrank.data.backend import LocalBackend
 from exactrank.data.format import Columns, ReadOptions
-from exactrank.engine.engine import LocalEngine, partitioned
+from exactrank.data.sharded import sharded
 from tests.events import gone, wait_until
 from tests.faults.shim import UNAVAILABLE, Fault
 from tests.test_cli import called, ok, refused
@@ -33,7 +34,7 @@ def folder(tmp_path_factory):
     xr.write(whole, folder / "whole.xr")
     for format_ in ("parquet", "csv", "txt"):
         for number, (first, last) in enumerate([(0, 500), (500, 1300)]):
-            part = xr.engine.partitions.query_range(whole, first, last)
+            part = xr.data.shards.query_range(whole, first, last)
             xr.write(part, folder / f"{format_}-{number}.{format_}")
     ok("convert", "whole.xr", "shards", "--shards", 3, cwd=folder)
     ok(*TRAIN, "--max-iter", 1, "whole.xr", "--out", "whole.json", cwd=folder)
@@ -77,7 +78,7 @@ def test_urls_of_other_systems_are_fetched(folder):
         fsspec.filesystem("memory").pipe_file(f"/bucket/{path.name}", path.read_bytes())
     whole = xr.read(folder / "whole.xr")
     for given in ("memory://bucket/part-*.xr", "memory://bucket/shards.json"):
-        found = partitioned(xr.read_shards(given), LocalEngine(), 5_000)
+        found = sharded(xr.read_shards(given), LocalBackend(), 5_000)
         assert found.ask(lambda part: part.data.y.tolist()) == [
             whole.y[whole.indptr[part.first] : whole.indptr[part.first + part.queries]].tolist() for part in found.partitions
         ]
@@ -85,9 +86,9 @@ def test_urls_of_other_systems_are_fetched(folder):
         f"part-000{number}.xr" for number in range(3)
     ]
     with pytest.raises(xr.DataError, match=r"memory://bucket/other\.xr cannot be fetched: .*; check the address and the rights"):
-        partitioned(xr.read_shards("memory://bucket/other.xr"), LocalEngine())
+        sharded(xr.read_shards("memory://bucket/other.xr"), LocalBackend())
     with pytest.raises(xr.DataError, match=r"nosuch://a: .*nosuch"):
-        partitioned(xr.read_shards("nosuch://a"), LocalEngine())
+        sharded(xr.read_shards("nosuch://a"), LocalBackend())
 
 
 def test_how_to_read_is_that_of_the_options(folder, tmp_path):
@@ -106,7 +107,7 @@ def test_several_files_are_converted_to_one_or_to_others(folder, tmp_path):
     one, whole = xr.read(tmp_path / "one.xr"), xr.read(folder / "whole.xr")
     assert one.X.tobytes() == whole.X.tobytes()
     assert one.qid.tolist() == whole.qid.tolist()
-    many = partitioned(xr.read_shards(tmp_path / "many"), LocalEngine())
+    many = sharded(xr.read_shards(tmp_path / "many"), LocalBackend())
     assert (many.n_queries, len(many.described)) == (1300, 4)
     (tmp_path / "csv-2.csv").write_text("query_id,relevance,other\n9000,1,2\n")
     (tmp_path / "csv-1.csv").write_bytes((folder / "csv-1.csv").read_bytes())
@@ -142,7 +143,7 @@ def test_earlier_shards_stay_until_the_new_ones_are_complete(tmp_path, folder, d
         ok("convert", folder / "whole.xr", "shards", "--shards", 3, "--force", cwd=tmp_path)
         command = ("convert", folder / "txt-0.txt", "shards", "--shards", 2, "--force")
         ended = driver.run(*command, at=tmp_path, fault=Fault(kind, action, number, errno.EIO))
-        found = partitioned(xr.read_shards(tmp_path / "shards"), LocalEngine())
+        found = sharded(xr.read_shards(tmp_path / "shards"), LocalBackend())
         assert (found.n_queries, len(found.described)) == ((500, 2) if ended.code == 0 else (1300, 3))
         if ended.count < number:
             assert number > 4
@@ -181,12 +182,12 @@ def test_bad_input_is_told(folder, monkeypatch):
 ENDLESS = """
 import sys
 from exactrank.cli import main
-from exactrank.engine.dask import DaskEngine
+from exactrank.backends.dask import DaskBackend
 from exactrank.scorers.model import Model
 from exactrank.training import run
 
 run.SECONDS_BETWEEN_CHECKPOINTS, run.TIMES_BETWEEN_CHECKPOINTS = 0.0, 0
-left, save, ask = int(sys.argv.pop(1)), Model.save, DaskEngine.ask
+left, save, ask = int(sys.argv.pop(1)), Model.save, DaskBackend.ask
 
 def counted(model, path, **how):
     global left
@@ -198,7 +199,7 @@ def asked(engine, data, question):
         ask(engine, data, question)
     return ask(engine, data, question)
 
-Model.save, DaskEngine.ask = counted, asked
+Model.save, DaskBackend.ask = counted, asked
 main()
 """
 

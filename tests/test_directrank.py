@@ -10,7 +10,8 @@ from sklearn.linear_model import Ridge
 
 import exactrank as xr
 from exactrank.objectives.ideal_likelihood import IdealLikelihood
-from exactrank.objectives.linear_profile import LinearProfile, columns_of
+from exactrank.objectives.linear_profile import LinearProfile
+from exactrank.objectives.profile import GivenWeights
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.softmax import InDeviations, SoftmaxLikelihood
 from exactrank.objectives.step_function import Interval
@@ -230,7 +231,7 @@ def test_the_likeliest_point_of_an_interval(seed, low, width):
 @given(st.integers(0, 50), st.sampled_from(["nDCG@5", "AP", "Bpref", "PairwiseCorrect", "DCG"]))
 def test_the_softmax_slope_is_that_of_its_value(seed, name):
     data, rng = judged(seed=seed, queries=4), np.random.default_rng(seed)
-    ours = SoftmaxLikelihood(xr.parse_measure(name).on(data, rng.random(4) + 0.1, 1), 0.1)
+    ours = SoftmaxLikelihood(xr.parse_measure(name).over(data, GivenWeights(rng.random(4) + 0.1, "drawn"), 1), 0.1)
     theta, h = rng.normal(size=4), 1e-5
     slope = ours.value_and_slope(theta)[1]
     theirs = [(ours.value_and_slope(theta + h * e)[0] - ours.value_and_slope(theta - h * e)[0]) / (2 * h) for e in np.eye(4)]
@@ -271,7 +272,7 @@ def test_long_data_is_centred_in_blocks(monkeypatch):
 
 def test_a_place_is_what_evaluation_says():
     data = judged(queries=9)
-    problem = LinearProfile(xr.NDCG(k=5).on(data), columns_of(data))
+    problem = LinearProfile.of(xr.NDCG(k=5).over(data))
     theta = np.array([0.3, -1.0, 0.5, 2.0])
     place = problem.at(theta)
     assert place.value == pytest.approx(mean("nDCG@5", data, data.X @ theta), abs=1e-12)

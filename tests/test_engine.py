@@ -13,28 +13,28 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.data import cache
+from exactrank.data.backend import LocalBackend, Round, packed_answers
 from exactrank.data.blocks import wide_blocks
-from exactrank.engine.engine import LocalEngine, Part, Partitioned, Round, answered, partitioned
-from exactrank.engine.partitions import manifest_of, query_range, read_shards
+from exactrank.data.dataset import EachPart, Part
+from exactrank.data.folds import Drawn
+from exactrank.data.sharded import ShardedData, sharded
+from exactrank.data.shards import manifest_of, query_range, read_shards
 from exactrank.objectives import summed_steps
-from exactrank.objectives.linear_profile import LinearProfile, columns_of
-from exactrank.objectives.partitioned_profile import PartitionedProfile
-from exactrank.objectives.partitioned_search import Drawn, PartitionedSearch
+from exactrank.objectives.linear_profile import LinearProfile
 from exactrank.objectives.softmax import SoftmaxLikelihood
 from exactrank.optimizers.coordinate import CoordinateSearch, Limits
-from exactrank.rankers.partitioned_data import partitioned_training_data
 from exactrank.rankers.training_data import training_data
 from exactrank.training.combinators import bootstrap
 from exactrank.training.judge import severe
 
 
-class Shuffled(LocalEngine):
+class Shuffled(LocalBackend):
     """Answers as workers give them: packed, in any order, of partitions that were loaded anew."""
 
     def ask(self, data, question):
         packed, found = cloudpickle.dumps(question), {}
         for partition in random.sample(data.partitions, len(data.partitions)):
-            found |= dict(pickle.loads(answered(Round(data.key, (partition,), packed))))
+            found |= dict(pickle.loads(packed_answers(Round(data.key, (partition,), packed))))
         return [found[partition.number] for partition in data.partitions]
 
 
@@ -50,7 +50,7 @@ def made(seed, queries=2500, weights=False, ties=False):
 def cut_into(data, folder, ends, most, engine=None):
     for number, (first, last) in enumerate(zip([0, *ends], [*ends, data.n_queries], strict=True)):
         xr.write(query_range(data, first, last), folder / f"part-{number:04}.xr", force=True)
-    return partitioned(read_shards(str(folder / "part-*.xr")), engine or Shuffled(), most)
+    return sharded(read_shards(str(folder / "part-*.xr")), engine or Shuffled(), most)
 
 
 ends = st.lists(st.integers(1, 1199), min_size=1, max_size=4, unique=True).map(sorted)
@@ -61,7 +61,7 @@ def test_measures_of_partitions_are_those_of_the_whole(tmp_path, name):
     data = made(0, weights=True)
     model = xr.Model(xr.Linear(np.array([1.0, 0.5, -0.25]), data.feature_names))
     cut_into(data, tmp_path, [700, 701, 2000], 20_000)
-    ours = xr.evaluate(name, read_shards(str(tmp_path / "part-*.xr")), model, engine=Shuffled())
+    ours = xr.evaluate(name, read_shards(str(tmp_path / "part-*.xr")), model, backend=Shuffled())
     theirs = xr.evaluate(name, data, model.predict(data))
     assert ours.means == theirs.means
     np.testing.assert_array_equal(ours.per_query, theirs.per_query)
@@ -101,11 +101,11 @@ def test_line_searches_over_partitions_are_those_of_the_whole(tmp_path_factory, 
 
 def check_line_searches(tmp_path_factory, ends, whole, name, point):
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000)
-    ours = partitioned_training_data(data, None, "error", 1, None).data
+    ours = training_data(data, None, "error", 1, None).data
     theirs = training_data(whole, None, "error", 1).data
     measure = severe(xr.parse_measure(name))
-    profile = LinearProfile(measure.on(theirs, threads=1), columns_of(theirs), point=point)
-    parts = PartitionedProfile(PartitionedSearch.of(measure.on(ours, threads=1), ours), point)
+    profile = LinearProfile.of(measure.over(theirs, threads=1), point)
+    parts = LinearProfile.of(measure.over(ours, threads=1), point)
     here, there = profile.at(np.zeros(3)), parts.at(np.zeros(3))
     for k, (low, high) in [(0, (-np.inf, np.inf)), (1, (-0.5, 0.25)), (2, (0.0, np.inf)), (np.array([0.3, 0.1, 1.0]), (-np.inf, np.inf))]:
         assert here.value == there.value
@@ -114,7 +114,7 @@ def check_line_searches(tmp_path_factory, ends, whole, name, point):
         assert here.point(k, best) == there.point(k, best)
         here, there = here.moved(k, here.point(k, best)), there.moved(k, there.point(k, best))
     same_steps(here.profile(1), there.profile(1))
-    soft = [SoftmaxLikelihood(measure.on(each, threads=1), 0.01).value_and_slope(np.array([0.1, 0.2, 0.3])) for each in (theirs, ours)]
+    soft = [SoftmaxLikelihood(measure.over(each, threads=1), 0.01).value_and_slope(np.array([0.1, 0.2, 0.3])) for each in (theirs, ours)]
     assert soft[0][0] == soft[1][0]
     np.testing.assert_array_equal(soft[0][1], soft[1][1])
     for a, b in zip(theirs.moments, ours.moments, strict=True):
@@ -141,8 +141,8 @@ class Distant(Shuffled):
 def test_several_lines_at_once_lead_where_one_after_the_other_does(tmp_path_factory, ends, seed, ties, name, order, narrow):
     whole, measure, engine = made(seed, 1200, True, ties), severe(xr.parse_measure(name)), Distant()
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000, engine)
-    here = LinearProfile(measure.on(whole, threads=1), columns_of(whole))
-    there = PartitionedProfile(PartitionedSearch.of(measure.on(data, threads=1), data))
+    here = LinearProfile.of(measure.over(whole, threads=1))
+    there = LinearProfile.of(measure.over(data, threads=1))
     search, states = CoordinateSearch(order, Limits(window=3.0)), []
     for problem in (here, there):
         with sums_first(*narrow):
@@ -156,12 +156,12 @@ def test_several_lines_at_once_lead_where_one_after_the_other_does(tmp_path_fact
 def test_searches_that_lead_nowhere_share_their_rounds(tmp_path):
     whole, measure, engine = made(0, 1200), severe(xr.parse_measure("nDCG@10")), Distant()
     data = cut_into(whole, tmp_path, [600], 20_000, engine)
-    problem = PartitionedProfile(PartitionedSearch.of(measure.on(data, threads=1), data))
+    problem = LinearProfile.of(measure.over(data, threads=1))
     problem.foresee(directions := [0, 1, 2, np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.0, 1.0])], lambda direction, theta: (-1e-9, 1e-9))
     place = problem.at(np.array([1.0, 0.1, 0.0]))
     before, found = engine.rounds, [place.best(direction, -1e-9, 1e-9) for direction in directions]
     assert engine.rounds - before == 5  # events of the first; outlines and events of two; and of another two
-    alone = PartitionedProfile(PartitionedSearch.of(measure.on(data, threads=1), data)).at(place.theta)
+    alone = LinearProfile.of(measure.over(data, threads=1)).at(place.theta)
     assert found == [alone.best(direction, -1e-9, 1e-9) for direction in directions]
 
 
@@ -175,10 +175,10 @@ def same_steps(one, other):
 def test_searches_of_a_bootstrap_sample_are_those_of_the_whole(tmp_path_factory, ends, seed, left_out, name):
     whole, measure = made(seed, 1200, True), severe(xr.parse_measure(name))
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000)
-    weights = bootstrap(whole, np.random.default_rng([seed, 3]))[int(left_out)]
-    here = LinearProfile(measure.on(whole, weights, 1), columns_of(whole)).at(np.ones(3))
     draw = Drawn((seed, 3), whole.n_queries, left_out)
-    there = PartitionedProfile(PartitionedSearch.of(measure.on(data, weights, 1), data, draw)).at(np.ones(3))
+    weights = bootstrap(whole, np.random.default_rng([seed, 3]))[int(left_out)]
+    np.testing.assert_array_equal(measure.over(data, draw).weights, weights)
+    here, there = (LinearProfile.of(measure.over(each, draw, 1)).at(np.ones(3)) for each in (whole, data))
     assert here.value == there.value
     assert here.best(1) == there.best(1)
 
@@ -198,7 +198,7 @@ def test_profiles_of_partitions_are_those_of_the_whole(tmp_path_factory, ends, s
     for direction, numbers in [("x1", whole.X[:, 1]), (minus_first, -whole.X[:, 0]), (model, model.predict(whole))]:
         ours, theirs = ((direction, shards), (numbers, whole))
         given = {"weight": weight, "low": -2.0, "high": 0.5}
-        of_parts = xr.profile(name, shards, model, direction, engine=Shuffled(), **given)
+        of_parts = xr.profile(name, shards, model, direction, backend=Shuffled(), **given)
         same_steps(of_parts, xr.profile(name, whole, model.predict(whole), numbers, **given))
         same_steps(of_parts, xr.profile(name, whole, model, direction, **given))
         given |= drawn.draw(st.sampled_from([{}, {"point": "likelihood"}, {"low": 0.1}]))
@@ -211,14 +211,14 @@ def test_the_outline_along_the_next_weight_comes_with_the_value_of_a_step(tmp_pa
 
     class Heard(Shuffled):
         def ask(self, data, question):
-            asked.append(getattr(question, "what", ""))
+            asked.append(type(question).__name__)
             return super().ask(data, question)
 
     whole = made(7, 1200)
-    data = partitioned_training_data(cut_into(whole, tmp_path, [900], 20_000, Heard()), None, "error", 1, None).data
+    data = training_data(cut_into(whole, tmp_path, [900], 20_000, Heard()), None, "error", 1, None).data
     theirs, measure = training_data(whole, None, "error", 1).data, severe(xr.parse_measure("nDCG@10"))
-    here = LinearProfile(measure.on(theirs, threads=1), columns_of(theirs)).at(np.zeros(3))
-    parts = PartitionedProfile(PartitionedSearch.of(measure.on(data, threads=1), data))
+    here = LinearProfile.of(measure.over(theirs, threads=1)).at(np.zeros(3))
+    parts = LinearProfile.of(measure.over(data, threads=1))
     limits = Limits(low=-2.0, high=3.0)
     parts.foresee([2, 0, 1], limits.along)
     there = parts.at(np.zeros(3))
@@ -227,8 +227,8 @@ def test_the_outline_along_the_next_weight_comes_with_the_value_of_a_step(tmp_pa
         ends = limits.along(k, here.theta)
         best = here.best(k, *ends)
         assert there.best(k, *ends) == best
-        assert asked.count("value") == outlines
-        assert asked.count("events") == 1
+        assert asked.count("ValueThere") == outlines
+        assert asked.count("EventsNear") == 1
         here, there = here.moved(k, here.point(k, best)), there.moved(k, there.point(k, best))
         assert here.value == there.value
 
@@ -268,7 +268,7 @@ def test_a_model_of_partitions_is_that_of_the_whole(tmp_path, ranker):
     whole = made(3, weights=True)
     cut_into(whole, tmp_path, [311, 1600], 20_000)
     theirs = ranker.fit(whole).model_
-    ours = ranker.set_params(engine=Shuffled()).fit(read_shards(str(tmp_path / "part-*.xr"))).model_
+    ours = ranker.set_params(backend=Shuffled()).fit(read_shards(str(tmp_path / "part-*.xr"))).model_
     assert json.dumps(ours.scorer.to_record()) == json.dumps(theirs.scorer.to_record())
     assert ours.training == theirs.training
 
@@ -298,24 +298,22 @@ def test_partitions_begin_where_blocks_do_and_are_of_one_file_if_possible(tmp_pa
 
 def test_a_manifest_names_the_files_and_a_file_that_changed_or_vanished_is_named(tmp_path):
     whole = made(2, 1200)
-    data = cut_into(whole, tmp_path, [600], 5_000, LocalEngine())
-    shards = [
-        xr.engine.partitions.Shard(f"part-{n:04}.xr", len(d.sizes), int(d.sizes.sum()), d.checksum) for n, d in enumerate(data.described)
-    ]
+    data = cut_into(whole, tmp_path, [600], 5_000, LocalBackend())
+    shards = [xr.data.shards.Shard(f"part-{n:04}.xr", len(d.sizes), int(d.sizes.sum()), d.checksum) for n, d in enumerate(data.described)]
     (tmp_path / "shards.json").write_text(manifest_of(shards))
-    assert partitioned(read_shards(tmp_path), LocalEngine()).n_queries == 1200
+    assert sharded(read_shards(tmp_path), LocalBackend()).n_queries == 1200
     for path in (tmp_path, tmp_path / "shards.json"):
         with pytest.raises(xr.DataError, match=r"stands for data in several files; read it with xr\.read_shards"):
             xr.read(path)
-    assert partitioned(read_shards(f"file://{tmp_path}/part-*.xr"), LocalEngine()).n_queries == 1200
+    assert sharded(read_shards(f"file://{tmp_path}/part-*.xr"), LocalBackend()).n_queries == 1200
     xr.write(query_range(whole, 0, 500), tmp_path / "part-0001.xr", force=True)
     with pytest.raises(xr.DataError, match=r"part-0001\.xr is not what it was"):
-        partitioned(read_shards(tmp_path), LocalEngine())
+        sharded(read_shards(tmp_path), LocalBackend())
     with pytest.raises(xr.DataError, match=r"part-0001\.xr is not what it was"):
-        data.ask(_queries)
+        data.ask(EachPart(_queries))
     (tmp_path / "part-0001.xr").unlink()
     with pytest.raises(xr.DataError, match=r"part-0001\.xr is not there"):
-        data.ask(_queries)
+        data.ask(EachPart(_queries))
 
 
 def test_a_damaged_byte_is_refused_before_the_first_result_that_uses_it(tmp_path, monkeypatch):
@@ -346,11 +344,11 @@ def test_files_that_do_not_fit_together_are_named(tmp_path):
     xr.write(query_range(whole, 0, 200), tmp_path / "part-0.xr")
     xr.write(query_range(whole, 100, 300), tmp_path / "part-1.xr")
     with pytest.raises(xr.DataError, match=r"query 100 lies in .*part-0\.xr and .*part-1\.xr"):
-        partitioned(read_shards(str(tmp_path / "part-*.xr")), LocalEngine())
+        sharded(read_shards(str(tmp_path / "part-*.xr")), LocalBackend())
     other = xr.RankingData.from_arrays([[1.0]], [1], group=[1])
     xr.write(other, tmp_path / "part-1.xr", force=True)
     with pytest.raises(xr.DataError, match=r"part-1\.xr and .*part-0\.xr differ in their features"):
-        partitioned(read_shards(str(tmp_path / "part-*.xr")), LocalEngine())
+        sharded(read_shards(str(tmp_path / "part-*.xr")), LocalBackend())
     with pytest.raises(xr.DataError, match="there is no such file; check the pattern"):
         read_shards(str(tmp_path / "none-*.xr"))
 
@@ -366,6 +364,6 @@ def test_what_cannot_train_on_partitions_says_what_can(tmp_path):
 
 def test_partitioned_data_knows_nothing_of_documents(tmp_path):
     data = cut_into(made(6, 300), tmp_path, [100], 5_000)
-    assert isinstance(data, Partitioned)
+    assert isinstance(data, ShardedData)
     assert not hasattr(data, "X")
     assert not hasattr(data, "y")

@@ -13,7 +13,7 @@ from exactrank.gpu.device import Cuda, cuda
 from exactrank.gpu.lists import Lists
 from exactrank.gpu.measures import MeasureOnGpu, supports
 from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
-from exactrank.objectives.linear_profile import LinearProfile, columns_of
+from exactrank.objectives.linear_profile import LinearProfile
 from exactrank.objectives.on_gpu import knows, on as on_gpu
 from exactrank.optimizers.coordinate import CoordinateSearch
 from tests.emulated_gpu import COMPILER, EmulatedGpu
@@ -283,7 +283,7 @@ def test_features_are_sent_once(on_cuda, monkeypatch):
 
 def test_a_round_makes_no_scores_on_the_processor(gpu, monkeypatch):
     data = learnable()
-    problem, alone = (LinearProfile(xr.NDCG(k=5).on(data), columns_of(data), gpu=on) for on in (OnGpu(gpu), None))
+    problem, alone = (LinearProfile.of(xr.NDCG(k=5).over(data), gpu=on) for on in (OnGpu(gpu), None))
     search, rng = CoordinateSearch(), np.random.default_rng(0)
     expected = search.step(alone, search.init(alone, np.ones(4), rng))
     monkeypatch.setattr("exactrank.objectives.linear_profile._core", None)

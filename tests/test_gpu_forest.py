@@ -7,7 +7,7 @@ import pytest
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.engine.engine import Part
+from exactrank.data.dataset import Part
 from exactrank.errors import IncompatibleError
 from exactrank.gpu.forest import BinsOnGpu, RowsOnGpu
 from exactrank.gpu.lists import Lists
@@ -55,7 +55,7 @@ def random_data(seed: int, queries: int = 40, weights: bool = False, fine: bool 
 
 
 def layout_of(data: xr.RankingData, bins: int = 255) -> Layout:
-    return Layout.of(Part(data), bins, [18, 19], 1)
+    return Layout.of(Part(data), data.n_documents, bins, [18, 19], 1)
 
 
 @pytest.mark.parametrize("bins", [255, 16, 2000])

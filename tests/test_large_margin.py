@@ -159,7 +159,7 @@ class Guess:
 
     def __init__(self):
         self.data = xr.RankingData.from_arrays(np.eye(2)[np.arange(40) % 2], np.arange(40) % 2, group=[2] * 20)
-        self.judge = Judge(Task(xr.parse_measure("nDCG@1"), self.data), lambda theta, data: data.X @ theta)
+        self.judge = Judge(Task(xr.parse_measure("nDCG@1"), self.data), lambda theta: lambda data: data.X @ theta)
         self.seen = []
 
     def __call__(self, data):

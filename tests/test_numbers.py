@@ -66,7 +66,7 @@ def test_features_far_from_zero_are_learnt_as_their_differences_are(name):
 @EVERY_RANKER
 @pytest.mark.parametrize("seed", range(2))
 def test_the_order_of_rows_within_queries_changes_no_bit_of_a_model(name, seed):
-    train, valid = (odd_data(drawn, weighs_documents=RANKERS[name].weighs_documents) for drawn in (seed, seed + 100))
+    train, valid = (odd_data(drawn, weighs_documents=RANKERS[name].takes.document_weights) for drawn in (seed, seed + 100))
     ours, theirs = (
         [
             quick(name, missing="mean").fit(shuffled(train, draw)).model_.scorer.to_record(),
@@ -184,7 +184,7 @@ def test_units_of_weights_do_not_matter(name):
     rng = np.random.default_rng(0)
     data, valid = judged(), judged(seed=1)
     of_queries, of_documents = np.append(0.0, rng.random(11)), np.append(0.0, rng.random(95))
-    if not RANKERS[name].weighs_documents:
+    if not RANKERS[name].takes.document_weights:
         with pytest.raises(xr.SettingError, match="cannot weigh single documents"):
             quick(name).fit(weighed(data, of_queries, of_documents))
         of_documents = np.ones(96)

@@ -15,18 +15,17 @@ from sklearn.linear_model import LinearRegression
 
 import exactrank as xr
 from exactrank import optimizers
+from exactrank.data.backend import LocalBackend, Round, packed_answers
 from exactrank.data.blocks import wide_blocks
-from exactrank.engine.engine import LocalEngine, Round, answered, partitioned
-from exactrank.engine.partitions import concatenated, query_range, read_shards
-from exactrank.engine.selection import in_one, selected
-from exactrank.engine.write import write_shards
+from exactrank.data.sharded import sharded
+from exactrank.data.shards import concatenated, query_range, read_shards
+from exactrank.data.write_shards import write_shards
 from exactrank.objectives.parametric import Posed
 from exactrank.rankers import RANKERS
-from exactrank.rankers.partitioned_data import partitioned_training_data
 from exactrank.rankers.training_data import training_data
 
 
-class Shuffled(LocalEngine):
+class Shuffled(LocalBackend):
     """Answers as workers give them: packed, in any order, of partitions that were loaded anew."""
 
     @property
@@ -36,7 +35,7 @@ class Shuffled(LocalEngine):
     def ask(self, data, question):
         packed, found = cloudpickle.dumps(question), {}
         for partition in random.sample(data.partitions, len(data.partitions)):
-            found |= dict(pickle.loads(answered(Round(data.key, (partition,), packed))))
+            found |= dict(pickle.loads(packed_answers(Round(data.key, (partition,), packed))))
         return [found[partition.number] for partition in data.partitions]
 
 
@@ -74,8 +73,8 @@ def cut_into(data, folder, ends, name="part"):
 def assert_same(ranker, whole, shards, valid=None, valid_shards=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that few steps are not enough
-        theirs = ranker.set_params(engine=None).fit(whole, valid=valid).model_
-        ours = ranker.set_params(engine=Shuffled()).fit(shards, valid=valid_shards).model_
+        theirs = ranker.set_params(backend=None).fit(whole, valid=valid).model_
+        ours = ranker.set_params(backend=Shuffled()).fit(shards, valid=valid_shards).model_
     assert json.dumps(ours.scorer.to_record()) == json.dumps(theirs.scorer.to_record())
     assert ours.training == theirs.training
 
@@ -142,8 +141,8 @@ def test_every_ranker_is_here_or_refuses(tmp_path):
     shards = cut_into(made(0, 40), tmp_path, [20])
     for name, ranker in RANKERS.items():
         if name in SMALL or name in ELSEWHERE:
-            assert ranker.takes_partitions
-        elif not ranker.takes_partitions:
+            assert ranker.takes.shards
+        elif not ranker.takes.shards:
             if name == "torch" and find_spec("torch") is None:
                 continue
             with pytest.raises(xr.IncompatibleError, match=r"needs its data in one file; xr\.read one, or use LambdaMART, MART"):
@@ -264,7 +263,7 @@ def test_an_estimate_is_that_of_one_file_query_by_query(prices, ranker):
 
 
 def test_a_cross_fit_goes_on_from_a_checkpoint(clicks):
-    kept, ranker = [], xr.RankBoost(max_iter=3, bags=3, engine=Shuffled())
+    kept, ranker = [], xr.RankBoost(max_iter=3, bags=3, backend=Shuffled())
     whole = ranker.fit(clicks[1], checkpoint=kept.append).model_
     again = ranker.fit(clicks[1], resume=kept[len(kept) // 2]).model_
     assert again.scorer.to_record() == whole.scorer.to_record()
@@ -279,15 +278,15 @@ def test_some_queries_of_several_files_are_those_of_one(tmp_path_factory, ends, 
     which[rng.integers(400)] = True
     which[: ends[0] if ends and seed % 2 else 0] = seed % 4 == 1  # none, or all, of a file
     which[-1] = True
-    whole = partitioned(cut_into(data, tmp_path_factory.mktemp("cut"), ends), Shuffled(), most)
-    ours, theirs = selected(whole, which, None), data.take_queries(which)
+    whole = sharded(cut_into(data, tmp_path_factory.mktemp("cut"), ends), Shuffled(), most)
+    ours, theirs = whole.select(which), data.take_queries(which)
     assert {partition.first for partition in ours.partitions} <= set(wide_blocks(theirs.indptr).tolist())
     assert [partition.number for partition in ours.partitions] == list(range(len(ours.partitions)))
     assert [(each.first_document, each.documents) for each in ours.partitions] == [
         (int(theirs.indptr[each.first]), int(np.diff(theirs.indptr[[each.first, each.first + each.queries]])[0]))
         for each in ours.partitions
     ]
-    loaded = in_one(ours)
+    loaded = ours.as_one()
     for name in ("X", "y", "indptr", "qid", "query_weight", "sample_weight"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(theirs, name))
     np.testing.assert_array_equal(loaded.kept["revenue"], theirs.kept["revenue"])
@@ -340,10 +339,10 @@ def test_evaluation_profiles_and_fusion_read_columns_beside_the_grades(prices, t
     data, shards = prices
     model = xr.Ridge().fit(data).model_
     for name in ("revenue@10", "nDCG@10 subject to revenue@10 >= 0.31", "nDCG(column='margin')@5"):
-        ours, theirs = xr.evaluate(name, shards, model, engine=Shuffled()), xr.evaluate(name, data, model.predict(data))
+        ours, theirs = xr.evaluate(name, shards, model, backend=Shuffled()), xr.evaluate(name, data, model.predict(data))
         assert ours.means == theirs.means
         np.testing.assert_array_equal(ours.per_query, theirs.per_query)
-    ours, theirs = xr.profile("revenue@5", shards, model, "x1", engine=Shuffled()), xr.profile("revenue@5", data, model, "x1")
+    ours, theirs = xr.profile("revenue@5", shards, model, "x1", backend=Shuffled()), xr.profile("revenue@5", data, model, "x1")
     np.testing.assert_array_equal(ours.breakpoints, theirs.breakpoints)
     np.testing.assert_array_equal(ours.values, theirs.values)
     few = query_range(data, 0, 300)
@@ -355,7 +354,7 @@ def test_evaluation_profiles_and_fusion_read_columns_beside_the_grades(prices, t
 def test_columns_are_written_with_shards_and_must_be_in_all_files(tmp_path):
     data = priced(made(6, 300))
     write_shards(data, tmp_path, 3)
-    loaded = concatenated([partition.load() for partition in partitioned(read_shards(tmp_path), LocalEngine()).partitions])
+    loaded = concatenated([partition.load() for partition in sharded(read_shards(tmp_path), LocalBackend()).partitions])
     for name, values in data.kept.items():
         np.testing.assert_array_equal(loaded.kept[name], values)
     shards = cut_into(data, tmp_path, [100], "cut")
@@ -413,12 +412,12 @@ def test_pairs_are_evaluated_written_and_told(pairs, tmp_path):
     data, shards = pairs
     model = xr.RankNet(max_iter=1).fit(data).model_
     ours, theirs = (
-        xr.evaluate("PairwiseCorrect", shards, model, engine=Shuffled()),
+        xr.evaluate("PairwiseCorrect", shards, model, backend=Shuffled()),
         xr.evaluate("PairwiseCorrect", data, model.predict(data)),
     )
     np.testing.assert_array_equal(ours.per_query, theirs.per_query)
     write_shards(data, tmp_path, 5)
-    loaded = in_one(partitioned(read_shards(tmp_path), LocalEngine()))
+    loaded = sharded(read_shards(tmp_path), LocalBackend()).as_one()
     for name in ("better", "worse", "weight"):
         np.testing.assert_array_equal(getattr(loaded.preferences, name), getattr(data.preferences, name))
     with pytest.raises(xr.IncompatibleError, match=r"ListNet learns from grades alone, and the data has [\d,]+ pairs; make grades of them"):
@@ -498,9 +497,9 @@ def test_training_goes_on_from_a_model_and_from_a_checkpoint(whole):
     data, shards = whole
     begun, kept = xr.RankNet(max_iter=2).fit(data).model_, []
     theirs = xr.LambdaRank(learning_rate=0.1, max_iter=2, batch_size=500).fit(data, start=begun).model_
-    ranker = xr.LambdaRank(learning_rate=0.1, max_iter=2, batch_size=500, engine=Shuffled())
+    ranker = xr.LambdaRank(learning_rate=0.1, max_iter=2, batch_size=500, backend=Shuffled())
     assert ranker.fit(shards, start=begun).model_.scorer.to_record() == theirs.scorer.to_record()
-    boosted = xr.RankBoost(max_iter=4, engine=Shuffled())
+    boosted = xr.RankBoost(max_iter=4, backend=Shuffled())
     found = boosted.fit(shards, checkpoint=kept.append).model_
     assert boosted.fit(shards, resume=kept[0]).model_.scorer.to_record() == found.scorer.to_record()
 
@@ -510,7 +509,7 @@ def test_training_goes_on_from_a_model_and_from_a_checkpoint(whole):
 def test_no_cut_changes_a_slope_of_a_batch(tmp_path_factory, ends, seed, size):
     data = made(seed, weights=True)
     shards = cut_into(data, tmp_path_factory.mktemp("cut"), ends)
-    ours = partitioned_training_data(partitioned(shards, Shuffled()), None, "error", 1, None).data
+    ours = training_data(sharded(shards, Shuffled()), None, "error", 1, None).data
     theirs = training_data(data, None, "error", 1).data
     batch, theta = np.random.default_rng(seed).permutation(1500)[:size], np.array([0.3, -0.2, 0.1, 0.5])
     for objective in (xr.Lambdas(xr.NDCG()), xr.ListMLELoss(), xr.SampledLambdas(xr.NDCG(), samples=2)):
@@ -567,6 +566,6 @@ def test_a_cluster_gives_the_same_models_with_batches_folds_and_validation_data(
     ):
         warnings.simplefilter("ignore")
         for ranker, chooses in [(one, chooses) for one in rankers for chooses in (False, True) if not (one.bags and chooses)]:
-            theirs = ranker.set_params(engine=None).fit(data, valid=data if chooses else None).model_
-            ours = ranker.set_params(engine=xr.DaskEngine(client)).fit(shards, valid=shards if chooses else None).model_
+            theirs = ranker.set_params(backend=None).fit(data, valid=data if chooses else None).model_
+            ours = ranker.set_params(backend=xr.DaskBackend(client)).fit(shards, valid=shards if chooses else None).model_
             assert ours.scorer.to_record() == theirs.scorer.to_record()

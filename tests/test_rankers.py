@@ -146,7 +146,7 @@ def test_what_is_recorded_is_true(name):
     assert chosen.model_.training["value"] == mean("nDCG@5", data, chosen.predict(data))
     assert (alone.model_.ranker, alone.model_.seed, alone.model_.library) == (type(alone).__name__, 0, xr.__version__)
     assert alone.model_.measure == repr(xr.parse_measure("nDCG@5"))
-    assert alone.model_.params | {"engine": None} == alone.get_params()
+    assert alone.model_.params | {"backend": None} == alone.get_params()
     assert alone.model_.training["steps"] == alone.history_[-1].step
 
 
@@ -345,7 +345,7 @@ def test_the_objective_is_the_evaluation(measure, seed, at_once, weighted):
     thetas = np.tile(rng.integers(-2, 3, 5).astype(float), (6, 1))
     thetas[:, 1] = rng.integers(-2, 3, 6)
     theirs = [xr.evaluate(measure, data, X @ theta).means[str(measure)] for theta in thetas]
-    problem = LinearValue(measure.on(data))
+    problem = LinearValue(measure.over(data))
     if not np.all(np.isfinite(theirs)):
         with pytest.raises(xr.DataError, match="no query counts"):
             problem.value(thetas[0])
@@ -358,6 +358,6 @@ def test_the_objective_is_the_evaluation(measure, seed, at_once, weighted):
 
 def test_what_no_weights_exceed_is_known_where_every_query_reaches_its_ideal_or_has_only_one_value():
     data = xr.RankingData.from_arrays([[2.0], [0.0], [1.0], [5.0], [3.0]], [2, 0, 1, 0, 0], group=[3, 2])
-    problem = LinearValue(xr.NDCG(k=2).on(data))
+    problem = LinearValue(xr.NDCG(k=2).over(data))
     assert problem.most == problem.value(np.ones(1)) == 0.5
-    assert LinearValue(xr.parse_measure("DCG@2").on(data)).most == np.inf
+    assert LinearValue(xr.parse_measure("DCG@2").over(data)).most == np.inf

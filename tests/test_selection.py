@@ -241,11 +241,11 @@ def test_where_the_training_data_selects_the_first_of_the_best_steps_is_kept():
 @pytest.mark.parametrize("weight", [None, [1.0, 3.0]])
 def test_the_judge_gives_the_values_of_validation_queries_and_their_weights(weight):
     train, valid = (xr.RankingData.from_arrays(None, [1, 0, 0, 1], group=[2, 2], query_weight=weight) for _ in range(2))
-    verdict = Judge(Task(xr.parse_measure("P@1"), train, valid), lambda _, part: np.array([1.0, 0.0, 1.0, 0.0]))(None, 0.0)
+    verdict = Judge(Task(xr.parse_measure("P@1"), train, valid), lambda _: lambda part: np.array([1.0, 0.0, 1.0, 0.0]))(None, 0.0)
     assert verdict.values.tolist() == [1.0, 0.0]
     assert verdict.goodness == (0.5 if weight is None else 0.25)
     assert verdict.weights is None if weight is None else verdict.weights.tolist() == weight
-    assert Judge(Task(xr.parse_measure("P@1"), train), lambda _, part: np.zeros(4))(None, 0.0).values is None
+    assert Judge(Task(xr.parse_measure("P@1"), train), lambda _: lambda part: np.zeros(4))(None, 0.0).values is None
 
 
 def test_what_folds_choose_is_what_is_trained():
@@ -328,7 +328,7 @@ def test_folds_tell_what_they_chose_and_the_training_data_alone_chooses_nothing(
 
 @pytest.mark.parametrize("ranker", [xr.Ridge("nDCG@3"), xr.RankSVM("nDCG@3"), xr.LambdaMART("nDCG@3", trees=9, min_documents=5)])
 def test_validation_data_in_several_files_chooses_as_one_file(ranker, tmp_path):
-    ranker, data = clone(ranker).set_params(engine=Shuffled()), parts(weight=1.0 + np.arange(40) % 3)
+    ranker, data = clone(ranker).set_params(backend=Shuffled()), parts(weight=1.0 + np.arange(40) % 3)
 
     def chosen(*ends):
         train, valid = (cut_into(part, tmp_path, ends, f"{name}-{len(ends)}") for part, name in zip(data, ("train", "valid"), strict=False))
@@ -336,7 +336,7 @@ def test_validation_data_in_several_files_chooses_as_one_file(ranker, tmp_path):
 
     assert chosen() == chosen(7, 21)
     if not isinstance(ranker, xr.LambdaMART):  # whose trees differ a little where nothing was cut
-        assert chosen() == ranker.set_params(engine=None).fit(data[0], valid=data[1]).selection_
+        assert chosen() == ranker.set_params(backend=None).fit(data[0], valid=data[1]).selection_
 
 
 def test_the_command_line_tells_what_was_chosen(tmp_path):

@@ -278,7 +278,7 @@ def test_the_value_is_the_evaluation_to_the_bit(drawn, measure, seed, hidden):
     thetas = np.random.default_rng(seed).integers(-2, 3, (11, architecture.size)).astype(float)
     for chosen in ways_to_break_ties(measure):
         theirs = [xr.evaluate(chosen, data, architecture.at(theta).score(data.X)).means[str(chosen)] for theta in thetas]
-        problem = Measured(chosen.on(data), architecture)
+        problem = Measured(chosen.over(data), architecture)
         if not np.all(np.isfinite(theirs)):
             with pytest.raises(xr.DataError, match="no query counts"):
                 problem.value(thetas[0])
@@ -290,14 +290,15 @@ def test_the_value_is_the_evaluation_to_the_bit(drawn, measure, seed, hidden):
 @given(tied(), MEASURES, st.sampled_from(["input", "pessimistic", "expected", "docid"]))
 def test_what_is_reported_comes_from_the_ranking_of_the_last_value(drawn, measure, ties):
     data, linear, theta = drawn
-    asked, scored = replace(measure, empty=0).on(data), []
-    counting = SimpleNamespace(scored=lambda *given: scored.append(1) or linear.scored(*given))
-    problem, elsewhere = Measured(asked.with_ties(ties), counting, asked), -theta - 1
+    over, scored = replace(measure, empty=0).over(data), []
+    asked = over.measure.on(data)
+    counting = SimpleNamespace(score=lambda *given: scored.append(1) or linear.score(*given))
+    problem, elsewhere = Measured(over.with_ties(ties), counting, over), -theta - 1
     there, here = (asked.mean(linear.scores(point, data.X, None)) for point in (elsewhere, theta))
     assert problem.value(theta) == asked.with_ties(ties).mean(linear.scores(theta, data.X, None))
     assert (problem.reported(theta), len(scored)) == (here, 1)
     assert (problem.reported(elsewhere), len(scored)) == (there, 2)
-    assert (problem.reported(theta), Measured(asked, linear).reported(theta)) == (here, here)
+    assert (problem.reported(theta), Measured(over, linear).reported(theta)) == (here, here)
 
 
 @given(tied(), MEASURES, st.sampled_from([0.25, 1.0, 2.0]))
@@ -305,7 +306,7 @@ def test_differences_are_those_of_the_slow_twin(drawn, measure, c):
     """Ties included; features that are constant within a query too."""
     data, architecture, theta = drawn
     for chosen in ways_to_break_ties(measure):
-        problem = Measured(chosen.on(data), architecture)
+        problem = Measured(chosen.over(data), architecture)
         try:
             theirs = 2 * c * reference.finite_difference(problem.value, theta, c)
         except xr.DataError:
@@ -319,7 +320,7 @@ def test_differences_are_those_of_the_slow_twin(drawn, measure, c):
 def test_differences_of_real_features(hidden):
     data = judged(queries=12, documents=40)
     architecture = form_of(hidden).on(data)
-    problem, theta = Measured(xr.NDCG(k=5).on(data), architecture), architecture.initial(np.random.default_rng(0))
+    problem, theta = Measured(xr.NDCG(k=5).over(data), architecture), architecture.initial(np.random.default_rng(0))
     theirs = 0.2 * reference.finite_difference(problem.value, theta, 0.1)
     np.testing.assert_allclose(problem.differences(theta, 0.1), theirs, rtol=0, atol=1e-12)
     assert np.any(theirs != 0)
@@ -327,7 +328,7 @@ def test_differences_of_real_features(hidden):
 
 def test_scores_that_are_no_numbers_are_refused():
     data = judged()
-    problem = Measured(xr.NDCG(k=5).on(data), LinearModel().on(data))
+    problem = Measured(xr.NDCG(k=5).over(data), LinearModel().on(data))
     for ask in (problem.value, lambda theta: problem.values(theta[None]), lambda theta: problem.differences(theta, 1.0)):
         with pytest.raises(xr.DataError):
             ask(np.full(4, 1e308))
@@ -338,7 +339,7 @@ def test_threads_change_no_bit(method):
     data = judged(queries=900, documents=40)  # more than two blocks of documents
     architecture = LinearModel().on(data)
     ours, theirs = (
-        run(method, Measured(xr.NDCG(k=5).on(data, threads=threads), architecture), architecture.initial(np.random.default_rng(0)), 3)[-1]
+        run(method, Measured(xr.NDCG(k=5).over(data, threads=threads), architecture), architecture.initial(np.random.default_rng(0)), 3)[-1]
         for threads in (1, 2)
     )
     assert np.array_equal(ours.theta, theirs.theta)
@@ -350,7 +351,7 @@ def test_threads_change_no_bit(method):
 def test_measures_are_climbed(method, hidden):
     data = judged()
     architecture = form_of(hidden).on(data)
-    states = run(method, Measured(xr.NDCG(k=5).on(data), architecture), architecture.initial(np.random.default_rng(1)), 120)
+    states = run(method, Measured(xr.NDCG(k=5).over(data), architecture), architecture.initial(np.random.default_rng(1)), 120)
     assert states[0].value < 0.75
     assert states[-1].value > 0.93
 

@@ -146,7 +146,7 @@ def test_a_run_from_a_start_is_resumed_with_it(monkeypatch):
             quick(name, seed=1).fit(judged(), resume=kept[0])
 
 
-@pytest.mark.parametrize("name", [name for name in RANKERS if not RANKERS[name].goes_on_from])
+@pytest.mark.parametrize("name", [name for name in RANKERS if not RANKERS[name].takes.start])
 def test_rankers_that_begin_anew_say_so(name):
     with pytest.raises(xr.IncompatibleError, match="begins anew on any data, so it takes no start; leave it out"):
         quick(name).fit(judged(), start=quick("ridge").fit(judged()).model_)

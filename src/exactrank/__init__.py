@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from exactrank.backends.dask import DaskBackend as DaskBackend
     from exactrank.clicks.interleaving import interleave as interleave, preference as preference
     from exactrank.clicks.log import ClickColumns as ClickColumns, Clicks as Clicks
     from exactrank.clicks.propensities import Propensities as Propensities
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from exactrank.compare.comparison import Comparison as Comparison, read_comparison as read_comparison
     from exactrank.compare.runs import compare_runs as compare_runs
     from exactrank.compare.tune import Tuned as Tuned, tune as tune
+    from exactrank.data.backend import LocalBackend as LocalBackend
     from exactrank.data.describe import describe as describe
     from exactrank.data.folds import Fold as Fold, read_folds as read_folds, read_parts as read_parts, split as split
     from exactrank.data.format import Columns as Columns
@@ -27,10 +29,8 @@ if TYPE_CHECKING:
     from exactrank.data.preferences import Preferences as Preferences
     from exactrank.data.ranking_data import RankingData as RankingData
     from exactrank.data.run_file import write_run as write_run
+    from exactrank.data.shards import Shards as Shards, read_shards as read_shards
     from exactrank.data.trec import from_trec as from_trec, read_qrels as read_qrels, read_run as read_run
-    from exactrank.engine.dask import DaskEngine as DaskEngine
-    from exactrank.engine.engine import LocalEngine as LocalEngine
-    from exactrank.engine.partitions import Shards as Shards, read_shards as read_shards
     from exactrank.errors import (
         DataError as DataError,
         EngineError as EngineError,
@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from exactrank.measures.parse import parse_measure as parse_measure
     from exactrank.objectives.bradley_terry import Strengths as Strengths, bradley_terry as bradley_terry
     from exactrank.objectives.lambdas import FiniteDifference as FiniteDifference, Lambdas as Lambdas, SampledLambdas as SampledLambdas
-    from exactrank.objectives.line_search import line_search as line_search
     from exactrank.objectives.losses import (
         ApproxNDCGLoss as ApproxNDCGLoss,
         ListMLELoss as ListMLELoss,
@@ -88,7 +87,7 @@ if TYPE_CHECKING:
         Pairs as Pairs,
         RankedQuery as RankedQuery,
     )
-    from exactrank.objectives.profile import profile as profile
+    from exactrank.objectives.profile import line_search as line_search, profile as profile
     from exactrank.objectives.score_space import Slopes as Slopes, slopes as slopes
     from exactrank.objectives.step_function import StepFunction as StepFunction
     from exactrank.objectives.structured import Separated as Separated, Structured as Structured, separate as separate
@@ -153,9 +152,9 @@ HOME = {
     "exactrank.data.ranking_data": ("RankingData",),
     "exactrank.data.run_file": ("write_run",),
     "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
-    "exactrank.engine.dask": ("DaskEngine",),
-    "exactrank.engine.engine": ("LocalEngine",),
-    "exactrank.engine.partitions": ("Shards", "read_shards"),
+    "exactrank.backends.dask": ("DaskBackend",),
+    "exactrank.data.backend": ("LocalBackend",),
+    "exactrank.data.shards": ("Shards", "read_shards"),
     "exactrank.errors": (
         "DataError", "EngineError", "ExactRankError", "IncompatibleError", "InterruptedWarning", "LeftOutWarning", "MeasureError",
         "OutputExistsError", "PluginWarning", "PrecisionWarning", "SettingError",
@@ -176,12 +175,11 @@ HOME = {
     "exactrank.measures.parse": ("parse_measure",),
     "exactrank.objectives.bradley_terry": ("Strengths", "bradley_terry"),
     "exactrank.objectives.lambdas": ("FiniteDifference", "Lambdas", "SampledLambdas"),
-    "exactrank.objectives.line_search": ("line_search",),
     "exactrank.objectives.own_lambdas": ("DocumentForces", "PairForces", "Pairs", "RankedQuery"),
     "exactrank.objectives.losses": (
         "ApproxNDCGLoss", "ListMLELoss", "ListNetLoss", "PairHinge", "RankCosineLoss", "SmoothMeasure", "SquaredError",
     ),
-    "exactrank.objectives.profile": ("profile",),
+    "exactrank.objectives.profile": ("line_search", "profile",),
     "exactrank.objectives.score_space": ("Slopes", "slopes"),
     "exactrank.objectives.step_function": ("StepFunction",),
     "exactrank.objectives.structured": ("Separated", "Structured", "separate"),

@@ -21,10 +21,10 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import exactrank as xr
+from exactrank.backends.dask import DaskBackend
+from exactrank.data.shards import Shards, read_shards
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.engine.dask import DaskEngine
-from exactrank.engine.partitions import Shards, read_shards
-from exactrank.engine.write import write_shards
+from exactrank.data.write_shards import write_shards
 from tests.dask_processes import dask, scheduler_and_address
 
 ROOT = Path(__file__).parents[2]
@@ -102,7 +102,7 @@ def a_lost_worker(rng: np.random.Generator, bench: Bench) -> str:
             if next(steps) == step:
                 timer.start()
 
-        model = RANKERS[name](engine=DaskEngine(client, silence=4.0)).fit(bench.shards, progress=heard).model_
+        model = RANKERS[name](backend=DaskBackend(client, silence=4.0)).fit(bench.shards, progress=heard).model_
         timer.join()
         if how is signal.SIGSTOP:
             os.kill(pids[victim], signal.SIGKILL)
@@ -117,7 +117,7 @@ def two_clients(rng: np.random.Generator, bench: Bench) -> str:
 
         def fit(number: int) -> None:
             with Client(client.scheduler.address, set_as_default=False) as own:
-                found[number] = RANKERS[names[number]](engine=DaskEngine(own, silence=4.0)).fit(bench.shards, progress=False).model_
+                found[number] = RANKERS[names[number]](backend=DaskBackend(own, silence=4.0)).fit(bench.shards, progress=False).model_
 
         timer = threading.Timer(delay, os.kill, (pids[int(rng.integers(2))], signal.SIGKILL))
         threads = [*(threading.Thread(target=fit, args=(number,)) for number in range(2)), timer]
@@ -148,7 +148,7 @@ def a_lost_scheduler(rng: np.random.Generator, bench: Bench) -> str:
             client.wait_for_workers(1, timeout=120)
             told = f"{name}: the scheduler got {how.name} after checkpoint {moment}"
             try:
-                RANKERS[name](engine=DaskEngine(client, silence=4.0)).fit(bench.shards, checkpoint=keep)
+                RANKERS[name](backend=DaskBackend(client, silence=4.0)).fit(bench.shards, checkpoint=keep)
                 told = f"{told}, too late to be noticed"
             except xr.EngineError as error:
                 if "go on from the checkpoint" not in str(error):
@@ -177,7 +177,7 @@ def a_vanished_file(rng: np.random.Generator, bench: Bench) -> str:
                 os.kill(pids[int(rng.integers(2))], signal.SIGKILL)
 
         try:
-            RANKERS[name](engine=DaskEngine(client, silence=4.0)).fit(read_shards(own), checkpoint=keep)
+            RANKERS[name](backend=DaskBackend(client, silence=4.0)).fit(read_shards(own), checkpoint=keep)
             told += ", which nobody needed again"
         except xr.DataError as error:
             if str(path) not in str(error):

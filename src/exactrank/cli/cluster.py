@@ -13,9 +13,9 @@ import typer
 from exactrank.errors import DataError, EngineError, SettingError
 
 if TYPE_CHECKING:
+    from exactrank.data.backend import Backend
     from exactrank.data.format import ReadOptions
-    from exactrank.engine.engine import Engine
-    from exactrank.engine.partitions import Shards
+    from exactrank.data.shards import Shards
 
 Dask = Annotated[str | None, typer.Option("--dask", metavar="ADDRESS", help="Work on the Dask cluster there, e.g. tcp://10.0.0.1:8786.")]
 Workers = Annotated[
@@ -30,7 +30,7 @@ SECONDS_TO_CONNECT = 30
 def shards_at(path: Path, clustered: bool, how: "ReadOptions") -> "Shards | None":
     """The files that ``path`` stands for: a pattern, a URL, what convert --shards wrote; on a cluster any file; else None."""
     from exactrank.data.formats import MANIFEST
-    from exactrank.engine.partitions import is_remote, read_shards
+    from exactrank.data.shards import is_remote, read_shards
 
     text = re.sub(r"^(\w+):/(?=[^/])", r"\1://", re.sub("^file:/+", "file:///", str(path)))  # a Path keeps one slash of several
     several = is_remote(text) or (path / MANIFEST).is_file() or any(sign in text for sign in "*?[")
@@ -40,8 +40,8 @@ def shards_at(path: Path, clustered: bool, how: "ReadOptions") -> "Shards | None
 
 
 @contextmanager
-def engine_at(dask: str | None, workers: int | None) -> "Iterator[Engine | None]":
-    """The engine that the options ask for; None for this process."""
+def backend_at(dask: str | None, workers: int | None) -> "Iterator[Backend | None]":
+    """The backend that the options ask for; None for this process."""
     if dask is None and workers is None:
         yield None
         return
@@ -51,13 +51,13 @@ def engine_at(dask: str | None, workers: int | None) -> "Iterator[Engine | None]
         import_module("distributed")
     except ImportError:
         raise DataError("--dask and --workers need Dask; install it with pip install exactrank[dask]") from None
-    from exactrank.engine.dask import DaskEngine
-    from exactrank.engine.local_cluster import local_cluster
+    from exactrank.backends.dask import DaskBackend
+    from exactrank.backends.local_cluster import local_cluster
 
     logging.disable(logging.ERROR)  # Dask tells of lost connections by tracebacks; what concerns a user we say ourselves
     try:
         with _connected(dask) if dask is not None else local_cluster(workers) as client:
-            yield DaskEngine(client)
+            yield DaskBackend(client)
     finally:
         logging.disable(logging.NOTSET)
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from exactrank.cli.cluster import Dask, engine_at
+from exactrank.cli.cluster import Dask, backend_at
 from exactrank.cli.common import Force, Json, Reading, Seed, measure_option, print_json, read, say, tell, write
 from exactrank.cli.completion import complete_methods
 
 if TYPE_CHECKING:
+    from exactrank.backends.dask import DaskBackend
     from exactrank.compare.compare import Data
     from exactrank.compare.comparison import Comparison
     from exactrank.compare.contender import Contender
     from exactrank.compare.contenders.program import Program
     from exactrank.data.format import ReadOptions
-    from exactrank.engine.dask import DaskEngine
 
 Trials = Annotated[int, typer.Option(min=1, help="Settings that each method may try on validation data, its defaults among them.")]
 Seconds = Annotated[float | None, typer.Option(help="Seconds of trials for each method and fold, in place of --trials.")]
@@ -124,14 +124,14 @@ def compare(
         checked_budget(trials, seconds)
         checked_seconds("limit", limit)
         with (
-            engine_at(dask, None) as engine,
+            backend_at(dask, None) as backend,
             _interruptible(out),
             workplace(out if dask is None else out.resolve(), resume, force) as place,
         ):
             sets, sources = _datasets(data, valid, test, parts, reading)
             found = compared(
                 sets, contenders, listed, folds=folds, trials=trials, seconds=seconds, limit=limit, baseline=baseline, out=place,
-                seed=seed, workers=workers, threads=threads, engine=cast("DaskEngine | None", engine), sources=sources,
+                seed=seed, workers=workers, threads=threads, backend=cast("DaskBackend | None", backend), sources=sources,
                 command=_command(), progress=not as_json,
             )  # fmt: skip
     _show(found, out, as_json)

@@ -103,7 +103,7 @@ def convert(
     if shards is not None:
         if columns:
             raise SettingError("--columns keeps the features of one cache by column, and workers need no such copy; leave it out")
-        from exactrank.engine.write import replaced, write_shards
+        from exactrank.data.write_shards import replaced, write_shards
 
         replaced(target, force)  # before the work
         with on_disk(source) as file, made_folder(target), scratch_folder(target) as scratch:
@@ -128,7 +128,7 @@ def _converted(
     """One file to one file, which is opened before the work."""
     from exactrank.data import formats, trec
     from exactrank.data.stream import stream_of
-    from exactrank.engine.write import stream_of_shards
+    from exactrank.data.write_shards import stream_of_shards
 
     with formats.stream_writer(target, force=force) as write_to:
         if run:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from exactrank.cli.clicks import ClipOption, PropensityOption, Unknown, UnknownOption
-from exactrank.cli.cluster import Dask, Workers, engine_at, shards_at
+from exactrank.cli.cluster import Dask, Workers, backend_at, shards_at
 from exactrank.cli.common import (
     AnyReading,
     Force,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from exactrank.arrays import PerDocument
     from exactrank.compare.comparison import Comparison
     from exactrank.data.ranking_data import RankingData
-    from exactrank.engine.partitions import Shards
+    from exactrank.data.shards import Shards
     from exactrank.measures.evaluate import Evaluation
     from exactrank.scorers.model import Model
 
@@ -132,8 +132,8 @@ def evaluate(
         if shards is not None:
             if len(given) != 1 or not models[0]:
                 raise DataError(f"{data} is in several files, which only a model can score where they lie; give one model")
-            with engine_at(dask, workers) as engine:
-                _show_evaluation(asked, shards, load_model(files[0]), settings | {"engine": engine}, per_query, as_json)
+            with backend_at(dask, workers) as backend:
+                _show_evaluation(asked, shards, load_model(files[0]), settings | {"backend": backend}, per_query, as_json)
             return
         named = replace(reading.columns, graded=clicks is None)
         judged = read(data, replace(reading, columns=named, keep_missing=any(models) or reading.keep_missing))

@@ -27,7 +27,7 @@ from exactrank.text import printable
 if TYPE_CHECKING:
     from exactrank.cli.terminal import Table
     from exactrank.data.ranking_data import RankingData
-    from exactrank.engine.partitions import Shards
+    from exactrank.data.shards import Shards
     from exactrank.fuse.fusion import Fusion
     from exactrank.fuse.resample import Compared
 

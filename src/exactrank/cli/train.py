@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exactrank.cli.cluster import Dask, Workers, engine_at, shards_at
+from exactrank.cli.cluster import Dask, Workers, backend_at, shards_at
 from exactrank.cli.common import Force, Json, Reading, Source, load_model, print_json, read, say, tell
 from exactrank.cli.guard import guarded, line_and_code
 from exactrank.cli.help import TRAINING, Command, Group
@@ -27,7 +27,7 @@ from exactrank.text import printable
 if TYPE_CHECKING:
     from exactrank.data.format import ReadOptions
     from exactrank.data.ranking_data import RankingData
-    from exactrank.engine.partitions import Shards
+    from exactrank.data.shards import Shards
     from exactrank.measures.goal import Goal
     from exactrank.rankers.base import Ranker
     from exactrank.scorers.model import Model
@@ -169,12 +169,12 @@ class Job:
             earlier = self._earlier()
             with whole_file(self.out, force=self.force or earlier is not None) as file:
                 try:
-                    with engine_at(dask, workers) as engine:
-                        given = self._given(data, options, pairs, engine is not None)
-                        self.ranker.set_params(engine=engine)
+                    with backend_at(dask, workers) as backend:
+                        given = self._given(data, options, pairs, backend is not None)
+                        self.ranker.set_params(backend=backend)
                         chooses = None if valid is None else shards_at(valid, False, options) or read(valid, options)
                         self._fit(given, chooses, earlier, start)
-                        self.ranker.set_params(engine=None)
+                        self.ranker.set_params(backend=None)
                 except KeyboardInterrupt:
                     told = "there was no model yet, nothing was written"
                     if self.checkpoint is not None and (self.kept or (self.resume and self.checkpoint.exists())):

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from exactrank.cli.cluster import Dask, engine_at
+from exactrank.cli.cluster import Dask, backend_at
 from exactrank.cli.common import Force, Json, Reading, Seed, Source, measure_option, number, print_json, read, tell, write
 from exactrank.cli.compare import AllThreads, MLflow, Seconds, Trials, Workers
 from exactrank.cli.completion import complete_ranker
 
 if TYPE_CHECKING:
+    from exactrank.backends.dask import DaskBackend
     from exactrank.compare.tune import Tuned
-    from exactrank.engine.dask import DaskEngine
 
 #: Trials that a table shows.
 SHOWN = 10
@@ -57,12 +57,12 @@ def tune(
         check_tracking(mlflow)
     if dask is not None and is_stream(out):
         raise IncompatibleError(f"--dask keeps the data of trials beside the model, but --out {out} is standard output; give a path")
-    with engine_at(dask, None) as engine, whole_file(out, force=force) as file:
+    with backend_at(dask, None) as backend, whole_file(out, force=force) as file:
         train, held_out = read(data, reading), None if valid is None else read(valid, reading)
         found = tuned(
             method, train, measure, valid=held_out, folds=folds, trials=trials, seconds=seconds, seed=seed, workers=workers,
-            threads=threads, engine=cast("DaskEngine | None", engine),
-            scratch=None if engine is None else out.resolve().parent, progress=not as_json,
+            threads=threads, backend=cast("DaskBackend | None", backend),
+            scratch=None if backend is None else out.resolve().parent, progress=not as_json,
         )  # fmt: skip
         file.write(found.ranker.model_.to_bytes())
     _show(found, measure, out, as_json)

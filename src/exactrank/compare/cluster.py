@@ -28,7 +28,7 @@ _kept = threading.local()
 
 
 class Cluster(Protocol):
-    """What is needed of a `DaskEngine`."""
+    """What is needed of a `DaskBackend`."""
 
     def alive(self) -> list[str]:
         """The addresses of the workers that show signs of life."""

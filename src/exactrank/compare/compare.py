@@ -52,7 +52,7 @@ def compare(
     seed: int = 0,
     workers: int | None = None,
     threads: int | None = None,
-    engine: Cluster | None = None,
+    backend: Cluster | None = None,
     sources: Mapping[str, str] | None = None,
     command: str = "",
     progress: bool | Told = False,
@@ -76,7 +76,7 @@ def compare(
         seed: Seed of the division, the draws of settings, and the methods.
         workers: Number of fits at a time; by default as many as there are threads.
         threads: Number of threads in all; by default every core.
-        engine: A [`DaskEngine`][exactrank.DaskEngine], whose workers then do the fits; without one this machine does. ``out`` must be
+        backend: A [`DaskBackend`][exactrank.DaskBackend], whose workers then do the fits; without one this machine does. ``out`` must be
             a folder that all workers see under the same path.
         sources: Where each data set comes from, for the report.
         command: How the comparison was called, for the report.
@@ -90,7 +90,7 @@ def compare(
     if not sets:
         raise DataError("there is no data; give a RankingData, folds, or a mapping of names to these")
     budget, most = checked_budget(trials, seconds), checked_seconds("limit", limit)
-    at_a_time, each = workers_and_threads(workers, threads, engine)
+    at_a_time, each = workers_and_threads(workers, threads, backend)
     begun = time.monotonic()
     with workplace(out, resume, force) as place:
         record = place.folder / RECORD
@@ -102,7 +102,7 @@ def compare(
             for name, own in sets.items()
         )
         summaries = tuple(dataset.summary((sources or {}).get(dataset.name, "")) for dataset in datasets)
-        race = Race(datasets, contenders, named, budget, seed, at_a_time, each, place.folder, most, cluster=engine)
+        race = Race(datasets, contenders, named, budget, seed, at_a_time, each, place.folder, most, cluster=backend)
         with heard(progress, "compare", Line.of) as told:
             heats = race.run(told)
         fits = tuple(heat.fit for heat in heats if heat.fit is not None)

@@ -74,7 +74,7 @@ def tune(
     seed: int = 0,
     workers: int | None = None,
     threads: int | None = None,
-    engine: Cluster | None = None,
+    backend: Cluster | None = None,
     scratch: str | os.PathLike[str] | None = None,
     progress: bool | Told = False,
 ) -> Tuned:
@@ -83,7 +83,7 @@ def tune(
     ``valid`` judges the trials; without it the queries of ``data`` are divided into ``folds``, (1). ``seconds`` is a budget instead of
     ``trials`` (with both, whichever ends first), for each fold. ``progress=True`` shows a progress bar in a terminal or
     a notebook; a function is called with the `Advance` a few times per second. Ctrl-C ends the trials, with a warning; the best so far is
-    used. With ``engine``, a [`DaskEngine`][exactrank.DaskEngine], its workers do the trials; ``scratch`` is then a folder that all of them
+    used. With ``backend``, a [`DaskBackend`][exactrank.DaskBackend], its workers do the trials; ``scratch`` is then a folder that all
     see under the same path, for files that are gone afterwards.
     """
     check_data(data)
@@ -92,7 +92,7 @@ def tune(
         raise IncompatibleError(f"{contender.name} is not a ranker of exactrank; compare tunes others too")
     if not contender.space:
         raise DataError(f"{contender.name} has nothing to tune: all settings of its space are fixed")
-    budget, (at_a_time, each) = checked_budget(trials, seconds), workers_and_threads(workers, threads, engine)
+    budget, (at_a_time, each) = checked_budget(trials, seconds), workers_and_threads(workers, threads, backend)
     with scratch_folder(None if scratch is None else Path(scratch)) as place:
         cached = place / "data"
         cached.mkdir()
@@ -102,7 +102,7 @@ def tune(
             judge = aligned(valid, data.feature_names, "the training data", data.levels)
             divided = given(contender.name, [Fold("given", data, judge, judge)], cached)
         named = {name: parse_measure(measure)}
-        race = Race((divided,), (contender,), named, budget, seed, at_a_time, each, place, finals=False, cluster=engine)
+        race = Race((divided,), (contender,), named, budget, seed, at_a_time, each, place, finals=False, cluster=backend)
         with heard(progress, "tune", Line.of) as told:
             heats = race.run(told)
         found = _over_folds([heat.tried for heat in heats])

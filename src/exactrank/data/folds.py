@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from exactrank.arguments import checked_list
-from exactrank.arrays import Rows
+from exactrank.arrays import PerQuery, Rows
 from exactrank.data.alignment import aligned
 from exactrank.data.format import ReadOptions
 from exactrank.data.formats import existing, read_as
@@ -28,6 +28,20 @@ from exactrank.files import checked_path, nothing_at
 def drawn_counts(queries: int, rng: np.random.Generator) -> Rows:
     """How often each of ``queries`` is drawn, where as many are drawn with replacement: a bootstrap sample."""
     return np.bincount(rng.integers(0, queries, queries), minlength=queries)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The weights of a bootstrap sample of ``queries``, or of those that it left out; each part makes them from the ``seed``."""
+
+    seed: tuple[int, ...]
+    queries: int
+    left_out: bool = False
+
+    def __call__(self, first: int, weights: PerQuery) -> PerQuery:
+        """Return the weight of each query as often as it was drawn; they are numbered from ``first``."""
+        drawn = drawn_counts(self.queries, np.random.default_rng(self.seed))[first : first + len(weights)]
+        return weights * (drawn == 0 if self.left_out else drawn)
 
 
 @dataclass(frozen=True)

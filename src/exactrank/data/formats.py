@@ -25,7 +25,7 @@ FORMATS: Registry[type[Format]] = Registry("format", {
     "csv": "exactrank.data.csv:CsvFormat", "qrels": "exactrank.data.trec:QrelsFormat",
 }, "exactrank.formats", lambda value: all(callable(getattr(value, part, None)) for part in ("read", "stream", "write")))  # fmt: skip
 TEXT, UNREADABLE = ("txt", "letor", "svm", "dat"), ("xr", "parquet", "pq")  #: LETOR text; what gzip would make unreadable
-MANIFEST = "shards.json"  #: lists the files of data in several (`exactrank.engine.partitions`)
+MANIFEST = "shards.json"  #: lists the files of data in several (`exactrank.data.shards`)
 #: How files of some formats begin.
 BEGINNINGS = {MAGIC: "xr", b"PAR1": "parquet"}
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from exactrank import _core
 from exactrank.arguments import check_kind
 from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
 from exactrank.data.blocks import wide_blocks
+from exactrank.data.dataset import Asked, Change, Dataset, Mask, Moments, Part, Question, Weigh
 from exactrank.data.given import array_of, check_numbers, grouping, matrix_of, numbers_of, per_query_weight, query_rows
 from exactrank.data.immutable import immutable, sealed
 from exactrank.data.kept import Kept, checked_kept, kept_rows
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 ROWS_PER_BLOCK = 1 << 14  # of moments
 WIDE, CELLS_AT_ONCE = 64, 1 << 17  # of sums over rows
 BLOCK_BYTES = 1 << 24  # of checksums
-Moments = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+A = TypeVar("A")
+R = TypeVar("R")
 #: The arrays whose type is fixed: dtype and number of dimensions.
 ARRAYS: dict[str, tuple[type, int]] = {
     "X": (np.float32, 2),
@@ -265,6 +267,83 @@ class RankingData(Shown):
         """The mean and the standard deviation of each feature over all documents, weighted like their queries; none may be missing."""
         ends = self.indptr[wide_blocks(self.indptr)]
         return moments(self.X, None if self.query_weight is None else np.repeat(self.query_weight, self.sizes), ends)
+
+    @property
+    def weighs_documents(self) -> bool:
+        """Do documents have weights of their own?"""
+        return self.sample_weight is not None
+
+    @property
+    def has_docid(self) -> bool:
+        """Do documents have ids?"""
+        return self.docid is not None
+
+    @property
+    def has_pairs(self) -> Mask:
+        """Does each query have pairs that are given beside the grades?"""
+        pairs = self.preferences
+        return np.zeros(self.n_queries, np.bool_) if pairs is None else np.asarray(np.diff(pairs.by_query(self.indptr)) > 0)
+
+    @property
+    def grades_and_pairs(self) -> tuple[npt.NDArray[np.float64], Mask]:
+        """The least and the largest grade of each query; does it have pairs beside the grades?"""
+        starts = self.indptr[:-1]
+        return np.stack([np.minimum.reduceat(self.y, starts), np.maximum.reduceat(self.y, starts)], axis=1), self.has_pairs
+
+    @property
+    def checksum(self) -> str:
+        """A hash of the content, see [`checksum`][exactrank.checksum]."""
+        return checksum(self)
+
+    @property
+    def is_here(self) -> bool:
+        """The documents are in this process."""
+        return True
+
+    @property
+    def documents_per_round(self) -> int:
+        """A question here takes no time of its own."""
+        return 0
+
+    def ask(self, question: Question[A, R]) -> R:
+        """Return the result of ``question`` about this data, which is one part in this process; see `exactrank.data.dataset`."""
+        return Part(self).ask(question)
+
+    def remembering(self) -> Asked:
+        """Return what answers the same questions, and remembers what they compute once."""
+        return Part(self)
+
+    def sharing(self, other: Dataset, parts: Asked) -> Asked | None:
+        """Return a part that shares what ``parts`` remember of the ``other`` data, if that has the same documents."""
+        return parts.of(self) if isinstance(parts, Part) and parts.data.X is self.X else None
+
+    def select(self, which: Mask) -> "RankingData":
+        """Return the queries for which ``which`` holds."""
+        return self.take_queries(which)
+
+    def reweigh(self, weigh: Weigh) -> "RankingData":
+        """Return the same queries with the weights that ``weigh`` makes of theirs."""
+        return replace(self, query_weight=weigh(0, self.weights))
+
+    def transform(self, change: Change, query_weight: PerQuery | None = None, whole: Whole | None = None) -> "RankingData":
+        """Return what ``change`` makes of this data, which is all there is."""
+        return change(self)
+
+    def as_given(self, given: Dataset, scores: PerDocument) -> "tuple[RankingData, PerDocument]":
+        """Return the data as it was ``given``, and ``scores`` of its documents."""
+        data = given.as_one()
+        return data, data.grouped(self.ungrouped(scores))
+
+    def judgments(self) -> "RankingData":
+        """Return data with the grades of all documents: itself."""
+        return self
+
+    def as_one(self) -> "RankingData":
+        """Return itself."""
+        return self
+
+    def forget(self) -> None:
+        """Do nothing: memory is given back with this object."""
 
     def __repr__(self) -> str:
         return f"RankingData({self.n_queries:,} queries, {self.n_documents:,} documents, {self.n_features:,} features)"

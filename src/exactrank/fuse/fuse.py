@@ -19,7 +19,7 @@ from exactrank.arrays import PerQuery
 from exactrank.bars import Advance, Line, heard, in_steps
 from exactrank.data.folds import deal_folds, drawn_counts
 from exactrank.data.ranking_data import RankingData, check_data
-from exactrank.engine.partitions import Shards
+from exactrank.data.shards import Shards
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.fuse.certificate import Certificate, certifiable, certified
 from exactrank.fuse.choose import choose

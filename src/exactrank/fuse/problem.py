@@ -35,7 +35,8 @@ from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, mean_over_queries
 from exactrank.measures.goal import Constraint
 from exactrank.objectives.constrained import constrained
-from exactrank.objectives.profile import check_pairs, profile, ray_of
+from exactrank.objectives.line_search import check_pairs
+from exactrank.objectives.profile import profile, ray_of
 from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, Interval, StepFunction
 from exactrank.threads import Pool, thread_count
 

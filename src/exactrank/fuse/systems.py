@@ -15,9 +15,9 @@ from exactrank.arguments import checked_list
 from exactrank.data.alignment import first_repeated
 from exactrank.data.format import Columns
 from exactrank.data.ranking_data import RankingData
+from exactrank.data.sharded import sharded
+from exactrank.data.shards import Shards, concatenated
 from exactrank.data.trec import UNJUDGED, ByQuery, Judgments, Run, from_trec, read_qrels, read_run
-from exactrank.engine.engine import LocalEngine, partitioned
-from exactrank.engine.partitions import Shards, concatenated
 from exactrank.errors import DataError
 from exactrank.files import checked_path
 
@@ -65,7 +65,7 @@ def select_systems(data: RankingData, systems: Sequence[str]) -> RankingData:
 
 def systems_in_shards(shards: Shards, systems: Sequence[str] | None, columns: Sequence[str] = ()) -> RankingData:
     """The features named, and other ``columns``, of data in several files: only these are brought to memory, one part at a time."""
-    data = partitioned(shards, LocalEngine())
+    data = sharded(shards, None)
     named = data.feature_names if systems is None else distinct(systems)
     beside = [name for name in dict.fromkeys(columns) if name not in named and name not in data.described[0].kept]
     wanted = [*named, *beside]

@@ -21,22 +21,23 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.dataset import Dataset, Weigh
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Partitioned
 from exactrank.errors import DataError, IncompatibleError, MeasureError
-from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.bound import BoundMeasure, DatasetMeasure
 from exactrank.registry import Registry
 
 Empty = Literal[0, 1, "skip"]
 Ties = Literal["input", "pessimistic", "expected", "docid"]
 NO_CUTOFF = np.iinfo(np.int32).max
+NO_DOCID = "ties='docid' (as in trec_eval's names such as ndcg) needs document ids, and there are none; give docid, or write nDCG"
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,17 +98,19 @@ class Measure(ABC):
         >>> bound.values(np.array([0.3, 0.2, 0.1, 0.9])).round(4), round(bound.mean(np.array([0.3, 0.2, 0.1, 0.9])), 4)
         (array([0.659, 0.   ]), 0.3295)
         """
-        if isinstance(data, Partitioned):
-            return self._on_partitions(data, weights, threads)
         kernel, grades = self._kernel_on(data)
         tie_key = self._worst_first(data) if self.ties == "pessimistic" else None
         if self.ties == "docid":
             if data.docid is None:
-                raise IncompatibleError(
-                    "ties='docid' (as in trec_eval's names such as ndcg) needs document ids, and there are none; give docid, or write nDCG"
-                )
+                raise IncompatibleError(NO_DOCID)
             tie_key = data.docid.places_from_last
         return BoundMeasure(self, data, data.weights if weights is None else weights, threads, kernel, grades, tie_key)
+
+    def over(self, data: Dataset, weigh: Weigh | None = None, threads: int | None = None) -> DatasetMeasure:
+        """Return the measure over ``data``, wherever its documents lie; ``weigh`` makes other weights of those of its queries."""
+        if self.ties == "docid" and not data.has_docid:
+            raise IncompatibleError(NO_DOCID)
+        return DatasetMeasure(self, data, threads, data.remembering(), weigh=weigh)
 
     def grades_negated(self, data: RankingData) -> PerDocument:
         """Scores that rank the worst first."""
@@ -134,13 +137,6 @@ class Measure(ABC):
     def _worst_first(self, data: RankingData) -> PerDocument:
         """By what tied documents stand in their worst order, the smallest first."""
         return self.grades(data)
-
-    def _on_partitions(self, data: Partitioned, weights: PerQuery | None, threads: int | None) -> BoundMeasure:
-        """On data in partitions, each of which makes its own kernel."""
-        if self.ties == "docid" and not data.described[0].has_docid:
-            raise IncompatibleError("ties='docid' needs document ids, and there are none; give docid, or write nDCG")
-        nothing: Any = None
-        return BoundMeasure(self, cast(Any, data), data.weights if weights is None else weights, threads, nothing, nothing, None)
 
     @property
     def is_linear(self) -> bool:

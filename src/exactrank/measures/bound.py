@@ -1,22 +1,24 @@
-"""A measure on the queries of some data: its kernel, what ranks tied documents, and the weights of the queries, all made once.
+"""A measure on the queries of some data, bound once for many evaluations.
 
     mean(s) = sum_q w_q measure_q(s) / sum_q w_q,    over the queries that the measure does not skip            (1)
 
-`exactrank.evaluate` evaluates several measures at once, with intervals; training, searches and probes use this.
+A `BoundMeasure` is on documents of this process, and takes one score per document. A `DatasetMeasure` is on a dataset, wherever its
+documents lie, and takes what scores them: each part binds the measure to its own queries. `exactrank.evaluate` evaluates several measures
+at once, with intervals.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.dataset import Asked, Concatenated, Dataset, EachBlock, Part, Score, Weigh
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Part, Partitioned, Scored, scored
 from exactrank.errors import DataError
 from exactrank.threads import thread_count
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 Floats = npt.NDArray[np.float64]
-Bind = Callable[["Measure", RankingData, int | None], "BoundMeasure"]  #: makes a measure on a part, with threads; picklable, comparable
+Adjust = Callable[["BoundMeasure"], "BoundMeasure"]  #: picklable and comparable
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,6 @@ class BoundMeasure:
     kernel: _core.Kernel = field(repr=False)
     grades: PerDocument = field(repr=False)  #: as the kernel reads them
     tie_key: PerDocument | None = field(repr=False)  #: ranks documents of equal score, smallest first; None for the order given
-    bind: "Bind | None" = field(default=None, repr=False)  #: how a partition makes it, where that is not `Measure.on`
     _copies: dict[int, "BoundMeasure"] = field(default_factory=dict, init=False, repr=False)  #: of itself, by their number
 
     @cached_property
@@ -58,12 +59,6 @@ class BoundMeasure:
     def values(self, scores: PerDocument) -> PerQuery:
         """The measure of each query; NaN where it is skipped."""
         return np.asarray(values_of([self], scores)[0][0])
-
-    def by_part(self, question: Callable[["BoundMeasure"], A]) -> list[A]:
-        """What ``question`` says of the measure on the data or, where that is in partitions, on each of them."""
-        if isinstance(self.data, Partitioned):
-            return self.data.ask(_OfPart(self.measure, self.bind, self.threads, question))
-        return [question(self)]
 
     def mean(self, scores: PerDocument) -> float:
         """(1), as [`xr.evaluate`][exactrank.evaluate] has it; a DataError where that is no number."""
@@ -97,33 +92,15 @@ class BoundMeasure:
         values = self._copies[times].values(scores.ravel()) if times > 1 else self.values(scores[0])
         return values.reshape(times, -1)
 
-    def differences(self, score: Callable[[RankingData], PerDocument], steps: Floats) -> Floats:
-        """mean(s + steps_j x_j) - mean(s - steps_j x_j) for each feature x_j, s what ``score`` gives: each query is read once for all."""
-        total = np.zeros(len(steps))
-        for blocks in self.by_part(partial(_differences, score, steps)):
-            for block in blocks:
-                total += block
-        with np.errstate(invalid="ignore"):
-            return self._checked(total / self._counted)
-
-    @cached_property
-    def most(self) -> float:
-        """What no ranking exceeds: the mean of the ideal ones where each has 1, or is worth as much as the worst; else infinity."""
-        if self.measure.counts_pairs and self.data.preferences is not None:
-            return np.inf  # pairs may contradict each other, and then no order has all of them
-        best, worst = (self.values(scored(self.data, score)) for score in (self.measure.grades, self.measure.grades_negated))
-        is_most = (best == 1) | (best == worst) | np.isnan(best)
-        return mean_over_queries(best, self.weights) if np.all(is_most) else np.inf
-
-    @cached_property
-    def _counted(self) -> float:
-        """The weight of the queries that are not skipped."""
-        return float(self.weights[~np.isnan(self.values(scored(self.data, _all_tied)))].sum())
-
     def _checked(self, means: Floats) -> Floats:
-        if not np.all(np.isfinite(means)):
-            raise DataError(f"{self.measure} is {means[0]} on this data: no query counts, or a gain overflows; choose another measure")
-        return means
+        return checked_means(self.measure, means)
+
+
+def checked_means(measure: "Measure", means: Floats) -> Floats:
+    """Return ``means``; a DataError if one is not a finite number."""
+    if not np.all(np.isfinite(means)):
+        raise DataError(f"{measure} is {means[0]} on this data: no query counts, or a gain overflows; choose another measure")
+    return means
 
 
 def values_of(bound: Sequence[BoundMeasure], scores: PerDocument) -> tuple[Floats, npt.NDArray[np.int32]]:
@@ -132,9 +109,6 @@ def values_of(bound: Sequence[BoundMeasure], scores: PerDocument) -> tuple[Float
     Each query is ranked once for all of them; where only some have ``ties='docid'``, which compares scores in single precision, once for
     each.
     """
-    if isinstance(scores, Scored):
-        answers = scores.data.ask(_Values(tuple((each.measure, each.bind) for each in bound), scores.score, bound[0].threads))
-        return np.concatenate([values for values, _ in answers], axis=1), np.concatenate([retrieved for _, retrieved in answers], axis=1)
     data, rounded = bound[0].data, bound[0].measure.ties == "docid"
     if any((each.measure.ties == "docid") != rounded for each in bound):
         found = [values_of([each], scores) for each in bound]
@@ -148,28 +122,111 @@ def values_of(bound: Sequence[BoundMeasure], scores: PerDocument) -> tuple[Float
     return values.reshape(len(bound), -1), np.broadcast_to(retrieved, (len(bound), data.n_queries))
 
 
-@dataclass(frozen=True)
-class _OfPart:
-    """What ``question`` says of a measure on a partition."""
+@dataclass(frozen=True, eq=False)
+class DatasetMeasure:
+    """(1) over a dataset, made by `Measure.over`; each part binds the measure to its own queries.
+
+    `dataclasses.replace` gives it other weights, and shares what parts compute once.
+    """
 
     measure: "Measure"
-    bind: "Bind | None"
+    data: Dataset
     threads: int | None
-    question: Callable[[BoundMeasure], object]
+    parts: Asked = field(repr=False)  #: the data, which remembers what it computes
+    adjust: "Adjust | None" = None  #: what becomes of the measure once a part has bound it
+    weigh: Weigh | None = None  #: makes the weights of (1) of those of the data, if they are not these
 
-    def __call__(self, part: Part) -> Any:
-        return self.question(_bound_on(part, self.measure, self.bind, self.threads))
+    @cached_property
+    def weights(self) -> PerQuery:
+        """The weights of (1), one per query."""
+        return self.data.weights if self.weigh is None else self.weigh(0, self.data.weights)
+
+    def on(self, part: Part) -> BoundMeasure:
+        """Return the measure bound to the queries of ``part``, with their weights."""
+        bound = bound_on(part, self.measure, self.adjust, self.threads)
+        return bound if self.weigh is None else replace(bound, weights=self.weigh(part.first, part.data.weights))
+
+    def with_ties(self, ties: "Ties") -> "DatasetMeasure":
+        """Return the same measure, which breaks ties in another way."""
+        return replace(self, measure=replace(self.measure, ties=ties))
+
+    def values(self, score: Score) -> PerQuery:
+        """Return the measure of each query by ``score``; NaN where it is skipped."""
+        return np.asarray(values_over([self], score)[0][0])
+
+    def mean(self, score: Score) -> float:
+        """Return (1) by ``score``; a DataError if that is not a number."""
+        return self.mean_of(self.values(score))
+
+    def mean_of(self, values: PerQuery) -> float:
+        """Return (1) of the queries' ``values``."""
+        return float(self.means_of(values[None])[0])
+
+    def means_of(self, values: Floats) -> Floats:
+        """Return (1) of each row of ``values``."""
+        return checked_means(self.measure, means_over_queries(values, self.weights))
+
+    def by_query(self, answer: Callable[[BoundMeasure], Floats]) -> Floats:
+        """Return what ``answer`` says of each query, along the last axis, when asked about the measure on each part."""
+        return self.parts.ask(Concatenated(_OnPart(self.measure, self.adjust, self.threads, answer), axis=-1))
+
+    def differences(self, score: Score, steps: Floats) -> Floats:
+        """mean(s + steps_j x_j) - mean(s - steps_j x_j) for each feature x_j, s what ``score`` gives: each query is read once for all."""
+        total = np.zeros(len(steps))
+        for block in self.parts.ask(EachBlock(_OnPart(self.measure, self.adjust, self.threads, partial(_differences, score, steps)))):
+            total += block
+        with np.errstate(invalid="ignore"):
+            return checked_means(self.measure, total / self._counted)
+
+    @cached_property
+    def most(self) -> float:
+        """What no ranking exceeds: the mean of the ideal ones where each has 1, or is worth as much as the worst; else infinity."""
+        if self.measure.counts_pairs and self.data.preferences is not None:
+            return np.inf  # pairs may contradict each other, and then no order has all of them
+        best, worst = self.values(self.measure.grades), self.values(self.measure.grades_negated)
+        is_most = (best == 1) | (best == worst) | np.isnan(best)
+        return mean_over_queries(best, self.weights) if np.all(is_most) else np.inf
+
+    @cached_property
+    def _counted(self) -> float:
+        """The weight of the queries that are not skipped."""
+        return float(self.weights[~np.isnan(self.values(_all_tied))].sum())
 
 
-def _bound_on(part: Part, measure: "Measure", bind: "Bind | None", threads: int | None) -> BoundMeasure:
-    """The measure on a part, made once."""
-    if bind is None:
-        return part.once(("bound", repr(measure)), partial(measure.on, part.data, threads=threads))
-    return part.once(("bound", repr(measure), bind), partial(bind, measure, part.data, threads))
+def values_over(measures: Sequence[DatasetMeasure], score: Score) -> tuple[Floats, npt.NDArray[np.int32]]:
+    """Return `values_of` measures on the same dataset, by the scores that each part gives its documents."""
+    first = measures[0]
+    return first.parts.ask(_Values(tuple((each.measure, each.adjust) for each in measures), score, first.threads))
 
 
-def _differences(score: Callable[[RankingData], PerDocument], steps: Floats, bound: BoundMeasure) -> Floats:
-    """The sum of the differences over each block of queries, one row each."""
+@dataclass(frozen=True)
+class _OnPart(Generic[A]):
+    """What ``answer`` says of a measure on a part."""
+
+    measure: "Measure"
+    adjust: "Adjust | None"
+    threads: int | None
+    answer: Callable[[BoundMeasure], A]
+
+    def __call__(self, part: Part) -> A:
+        return self.answer(bound_on(part, self.measure, self.adjust, self.threads))
+
+
+def bound_on(part: Part, measure: "Measure", adjust: "Adjust | None", threads: int | None) -> BoundMeasure:
+    """Return the measure on ``part``, bound once; measures that differ in ties alone share their kernel."""
+
+    def bound() -> BoundMeasure:
+        if adjust is not None:
+            return adjust(bound_on(part, measure, None, threads))
+        plain = measure.on(part.data, threads=threads)
+        shared = part.once(("kernel", repr(replace(measure, ties="input"))), lambda: plain)
+        return replace(plain, kernel=shared.kernel, grades=shared.grades)
+
+    return part.once(("bound", repr(measure), adjust), bound)
+
+
+def _differences(score: Score, steps: Floats, bound: BoundMeasure) -> Floats:
+    """Return the sum of the differences over each block of queries, one row each."""
     scores, threads = score(bound.data), thread_count(bound.threads)
     return _core.differences(bound.native, scores, bound.data.X, steps, bound.measure.ties == "docid", threads).reshape(-1, len(steps))
 
@@ -180,14 +237,19 @@ def _all_tied(data: RankingData) -> PerDocument:
 
 @dataclass(frozen=True)
 class _Values:
-    """The values of measures, one per query of a partition, by the scores that it makes."""
+    """The values of measures, one per query, and how many documents of each query have a rank."""
 
-    measures: "tuple[tuple[Measure, Bind | None], ...]"
-    score: Callable[[RankingData], PerDocument]
+    measures: "tuple[tuple[Measure, Adjust | None], ...]"
+    score: Score
     threads: int | None
 
-    def __call__(self, part: Part) -> tuple[Floats, npt.NDArray[np.int32]]:
-        return values_of([_bound_on(part, *one, self.threads) for one in self.measures], self.score(part.data))
+    def ask(self, part: Part) -> tuple[Floats, npt.NDArray[np.int32]]:
+        return values_of([bound_on(part, *one, self.threads) for one in self.measures], self.score(part.data))
+
+    def combine(self, answers: Sequence[tuple[Floats, npt.NDArray[np.int32]]]) -> tuple[Floats, npt.NDArray[np.int32]]:
+        if len(answers) == 1:
+            return answers[0]
+        return np.concatenate([values for values, _ in answers], axis=1), np.concatenate([retrieved for _, retrieved in answers], axis=1)
 
 
 def mean_over_queries(values: PerQuery, weight: PerQuery) -> float:

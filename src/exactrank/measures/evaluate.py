@@ -11,13 +11,15 @@ import numpy.typing as npt
 
 from exactrank.arguments import wrong_kind
 from exactrank.arrays import Ids, PerDocument, PerQuery
+from exactrank.data.backend import Backend
+from exactrank.data.dataset import Dataset
 from exactrank.data.given import floats_of
 from exactrank.data.ranking_data import RankingData, check_data
-from exactrank.engine.engine import Engine, LocalEngine, Partitioned, partitioned, scored
-from exactrank.engine.partitions import Shards
+from exactrank.data.sharded import sharded
+from exactrank.data.shards import Shards
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.bound import means_over_queries, values_of
+from exactrank.measures.bound import means_over_queries, values_of, values_over
 from exactrank.measures.goal import parse_goal
 from exactrank.measures.parse import find_preset, listed_measures
 from exactrank.numerics import matmul
@@ -122,7 +124,7 @@ def evaluate(
     complete: bool | None = None,
     seed: int = 0,
     threads: int | None = None,
-    engine: Engine | None = None,
+    backend: Backend | None = None,
     clicks: "Clicks | None" = None,
     propensity: "Given | Propensities | None" = None,
     estimator: str | None = None,
@@ -135,7 +137,7 @@ def evaluate(
     A score of -inf means that the document was not retrieved: it has no rank, but counts among the documents that could have been
     found. With ``complete=False`` queries without any retrieved document are left out (trec_eval without -c). The mean
     over queries is weighted by ``data.query_weight``; ``preset`` supplies the conventions of another tool. Of data
-    in several files (`xr.read_shards`) ``scores`` is a model, which scores each where it lies; ``engine`` says who does.
+    in several files (`xr.read_shards`) ``scores`` is a model, which scores each where it lies; ``backend`` says who does.
 
     With ``clicks`` the grades of ``data`` are not used: the value is estimated from a click log by ``estimator``, and the rest of the
     settings is that of [`Clicks.evaluate`][exactrank.Clicks.evaluate].
@@ -155,18 +157,32 @@ def evaluate(
         raise DataError("estimator, propensity and baseline are those of an estimate from clicks; give clicks= too, or leave them out")
     named = named_measures(measures, preset)
     if isinstance(data, Shards):
-        data = cast(RankingData, partitioned(data, LocalEngine() if engine is None else engine))
-        in_order = scored(data, partial(_predicted, cast(Predicts, scores)))
-    else:
-        in_order = data.grouped(checked_scores(data, cast(npt.ArrayLike, scores)))
-    values, retrieved = values_of([measure.on(data, threads=threads) for measure in named.values()], in_order)
-    if not counts_all(preset, complete):
+        whole = sharded(data, backend)
+        found = values_over(
+            [measure.over(whole, threads=threads) for measure in named.values()], partial(_predicted, cast(Predicts, scores))
+        )
+        return _evaluation(named, whole, found, counts_all(preset, complete), seed)
+    in_order = data.grouped(checked_scores(data, cast(npt.ArrayLike, scores)))
+    by_query = values_of([measure.on(data, threads=threads) for measure in named.values()], in_order)
+    return _evaluation(named, data, by_query, counts_all(preset, complete), seed)
+
+
+def _evaluation(
+    measures: Mapping[str, Measure],
+    data: Dataset,
+    answers: tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]],
+    every: bool,
+    seed: int,
+) -> Evaluation:
+    """The results of values and numbers of retrieved documents, by queries; ``every`` query counts, or those with any of the latter."""
+    values, retrieved = answers
+    if not every:
         values[retrieved == 0] = np.nan
-    for name, row in zip(named, values, strict=True):
+    for (name, measure), row in zip(measures.items(), values, strict=True):
         if np.isinf(row).any():
-            grade = "the largest grade" if isinstance(data, Partitioned) else f"grade {named[name].grades(data).max():g}"
+            grade = "the largest grade" if measure.column is not None else f"grade {data.grades_and_pairs[0].max():g}"
             raise DataError(f"{name} is infinite: the gain of {grade} overflows; use gain='linear', or nDCG, which has no limit")
-    return Evaluation(named, values, data.qid, data.weights, seed)
+    return Evaluation(measures, values, data.qid, data.weights, seed)
 
 
 def named_measures(measures: str | Measure | Sequence[str | Measure], preset: str | None) -> dict[str, Measure]:

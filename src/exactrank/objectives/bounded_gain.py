@@ -18,10 +18,9 @@ import numpy as np
 from exactrank import _core
 from exactrank.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Partitioned
 from exactrank.errors import IncompatibleError
 from exactrank.measures.base import Measure
-from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.bound import BoundMeasure, DatasetMeasure
 from exactrank.measures.graded import DCG, ERR
 
 #: The largest exponent. Up to it LambdaMART reaches on artificial data what it reaches on grades of 0 to 4, within noise; at 30 a
@@ -35,17 +34,16 @@ def training_kernel(measure: Measure, data: RankingData) -> tuple[_core.Kernel, 
     return asked.kernel(grades, data.longest)
 
 
-def gentle(bound: BoundMeasure) -> BoundMeasure:
-    """``bound`` to judge by in training, (1); itself where that changes no grade."""
-    if isinstance(bound.data, Partitioned):
-        return replace(bound, bind=_gentle_on) if _is_exponential(bound.measure) or isinstance(bound.measure, ERR) else bound
+def bounded_gain(bound: BoundMeasure) -> BoundMeasure:
+    """Return ``bound`` with (1), to judge by in training; itself if that changes no grade."""
     y = bound.measure.grades(bound.data)
     asked, grades = bounded(bound.measure, y, largest_of(bound.measure, bound.data))
     return bound if grades is y else replace(asked, column=None).on(replace(bound.data, y=grades), bound.weights, bound.threads)
 
 
-def _gentle_on(measure: Measure, data: RankingData, threads: int | None) -> BoundMeasure:
-    return gentle(measure.on(data, threads=threads))
+def selecting(measure: DatasetMeasure) -> DatasetMeasure:
+    """Return ``measure`` as it selects models in training: with (1)."""
+    return replace(measure, adjust=bounded_gain)
 
 
 def largest_of(measure: Measure, data: RankingData) -> float | None:

@@ -11,20 +11,14 @@ function too, so its best interval along a line is exact.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Partitioned
-from exactrank.measures.bound import BoundMeasure
+from exactrank.data.dataset import Dataset
+from exactrank.measures.bound import BoundMeasure, DatasetMeasure
 from exactrank.measures.goal import Constraint
-from exactrank.objectives.linear_profile import Direction, LinearProfile, Place, Theta
-from exactrank.objectives.partitioned_profile import PartitionedPlace, PartitionedProfile, Reach
-from exactrank.objectives.partitioned_search import PartitionedSearch
+from exactrank.objectives.linear_profile import Direction, LinearProfile, Place, Reach, Theta
 from exactrank.objectives.step_function import SAME_VALUE, Interval, StepFunction, together
-
-Profile = LinearProfile | PartitionedProfile
 
 
 def constrained(f: StepFunction, others: Sequence[tuple[StepFunction, Constraint]]) -> StepFunction:
@@ -35,34 +29,30 @@ def constrained(f: StepFunction, others: Sequence[tuple[StepFunction, Constraint
     return StepFunction(own.breakpoints, np.where(between > 0, -between, own.values), np.where(at > 0, -at, own.at))
 
 
-def severely(constraint: Constraint, data: RankingData, threads: int | None) -> BoundMeasure:
-    """The constraint's measure with tied documents in the order that is worst for the constraint, or as it counts them on average.
-
-    Parts of data in partitions bind it themselves.
-    """
+def worst_for(constraint: Constraint, data: Dataset, threads: int | None) -> DatasetMeasure:
+    """Return the constraint's measure over ``data``, with tied documents in the order that is worst for the constraint, or on average."""
     measure = constraint.measure
     if measure.ties == "expected":
-        return measure.on(data, threads=threads)
-    bound = replace(measure, ties="pessimistic").on(data, threads=threads)
-    return bound if constraint.sign == ">=" or isinstance(data, Partitioned) else replace(bound, tie_key=-measure.grades(data))
+        return measure.over(data, threads=threads)
+    over = replace(measure, ties="pessimistic").over(data, threads=threads)
+    return over if constraint.sign == ">=" else replace(over, adjust=_best_first)
 
 
-def severe_search(bound: BoundMeasure, data: Partitioned, constraint: Constraint) -> PartitionedSearch:
-    """Of the constraint's measure, as each part binds it by `severely`."""
-    return PartitionedSearch.of(bound, data, bind=partial(severely, constraint), name=f"severely {constraint!r}")
+def _best_first(bound: BoundMeasure) -> BoundMeasure:
+    """Return ``bound`` with tied documents in the order that makes the measure largest."""
+    return replace(bound, tie_key=-bound.measure.grades(bound.data))
 
 
 class ConstrainedProfile:
     """(1) as a function of a linear model's weights: ``problem`` subject to the constraints of ``others``."""
 
-    def __init__(self, problem: Profile, others: Sequence[tuple[Profile, Constraint]]) -> None:
+    def __init__(self, problem: LinearProfile, others: Sequence[tuple[LinearProfile, Constraint]]) -> None:
         self.dimension = problem.dimension
         self._problem, self._others = problem, others
 
     def foresee(self, directions: Sequence[Direction], reach: Reach) -> None:
         """Searches will be along ``directions``, in turn: first of the measure itself."""
-        if isinstance(self._problem, PartitionedProfile):
-            self._problem.foresee(directions, reach)
+        self._problem.foresee(directions, reach)
 
     def value(self, theta: Theta) -> float:
         """(1) at ``theta``."""
@@ -76,7 +66,7 @@ class ConstrainedProfile:
 class ConstrainedPlace:
     """A point in weight space, with the places of all measures there."""
 
-    def __init__(self, place: Place | PartitionedPlace, others: Sequence[tuple[Place | PartitionedPlace, Constraint]]) -> None:
+    def __init__(self, place: Place, others: Sequence[tuple[Place, Constraint]]) -> None:
         self.theta, self.point = place.theta, place.point
         missed = math.fsum(each.shortfall(other.value) for other, each in others)
         self.value = -missed if missed > 0 else place.value

@@ -2,40 +2,36 @@
 
 [`profile`][exactrank.profile] gives the whole step function; an optimizer wants only its best interval. For positional
 measures (nDCG, DCG, P, R, RBP, with or without cutoff) that comes from a kernel made for it; for all others from the
-profile. Where the measure is largest there is an interval, not a point; one point of it is where the ideal ranking is likeliest
-(Tan, Xia, Guo & Wang 2013, section 2.3).
+step functions of single queries. Where the measure is largest there is an interval, not a point; one point of it is where the ideal
+ranking is likeliest (Tan, Xia, Guo & Wang 2013, section 2.3).
+
+`LineSearch` searches the queries of one part. `exactrank.objectives.searched_measure` asks all parts of a dataset.
 """
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
-from exactrank.data.ranking_data import RankingData, check_data
-from exactrank.engine.engine import Engine
-from exactrank.engine.partitions import Shards
-from exactrank.measures.base import Measure
-from exactrank.measures.bound import BoundMeasure
-from exactrank.measures.parse import parse_measure
-from exactrank.objectives.ideal_likelihood import IdealLikelihood
-from exactrank.objectives.line_search_on_gpu import search_on
-from exactrank.objectives.profile import PerRow, Steps, line_through, profile, query_weights, ray_of, refuse_device
+from exactrank.errors import IncompatibleError
+from exactrank.measures.bound import BoundMeasure, DatasetMeasure
 from exactrank.objectives.step_function import Interval, StepFunction
+from exactrank.objectives.summed_steps import Scale, Sought, best_intervals, whole_function
 from exactrank.threads import thread_count
 
-#: Which point of an interval to take: its middle, or where `IdealLikelihood` is largest.
-Point: TypeAlias = Literal["middle", "likelihood"]
+#: The maximum number of documents of which all pairs are looked at.
+MOST_CROSSING = 20_000
+#: Events of any number are kept.
+ALL_EVENTS = 1 << 62
 
 
 class LineSearch:
-    """Exact line searches of one measure on the same queries, from scores that `start` sets.
+    """Exact line searches of one measure on the queries of one part, from scores that `start` sets.
 
-    Arrays are in the order of the data's documents. Where the queries are some of a whole, ``peak`` is that of the whole: sums are then
+    Arrays are in the order of the data's documents. If the queries are some of a whole, ``peak`` is that of the whole: sums are then
     rounded as there.
     """
 
@@ -46,9 +42,9 @@ class LineSearch:
         self._native = _core.LineSearch(bound.native, peak=peak) if _core.LineSearch.serves(bound.native) else None
 
     @cached_property
-    def _steps(self) -> Steps:
+    def _steps(self) -> "StepSearch":
         """The step functions of measures of any kind."""
-        return Steps(self._bound)
+        return StepSearch(self._bound)
 
     @property
     def peak(self) -> float:
@@ -73,60 +69,38 @@ class LineSearch:
         return self._steps.whole(slopes, low, high)
 
 
-@dataclass(frozen=True)
-class Step:
-    """How far to go along a ray: ``alpha`` in ``interval``, on which the measure is ``value``."""
+class StepSearch:
+    """The step functions of a measure of any kind on the queries of one part, from scores that `start` sets."""
 
-    alpha: float
-    value: float
-    interval: Interval
+    def __init__(self, bound: BoundMeasure) -> None:
+        self._bound, self._threads = bound, thread_count(bound.threads)
+        self._native = _core.StepSearch(bound.native)
+        self._scale = Scale.of(bound.measure, [(self._native.counted(), self._native.peak())], bound.weights)
+
+    def start(self, scores: PerDocument) -> float:
+        """Take the scores at alpha = 0, and return the measure's mean there; NaN where no query counts."""
+        return self._scale.value([self._native.rank_part(scores, self._threads)])
+
+    def best(self, slopes: PerDocument | Matrix, low: float, high: float) -> Interval:
+        """The interval between ``low`` and ``high``, which hold 0 between them, where the measure is largest."""
+        check_pairs(self._bound)
+        t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
+        outline = self._native.outline(t, low, high, self._threads)
+        sought = Sought.of([outline], low, high)
+        return best_intervals([sought], lambda wanted: [[one.of(outline, self._threads, ALL_EVENTS) for one in wanted]], self._scale)[0]
+
+    def whole(self, slopes: PerDocument | Matrix, low: float, high: float) -> StepFunction:
+        """All of it between ``low`` and ``high``, which hold 0 between them."""
+        check_pairs(self._bound)
+        t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
+        return whole_function([self._native.jumps(t, low, high, self._threads)], self._scale)
 
 
-def line_search(
-    measure: str | Measure,
-    data: RankingData | Shards,
-    scores: PerRow,
-    direction: PerRow,
-    *,
-    low: float = -math.inf,
-    high: float = math.inf,
-    point: Point = "middle",
-    weight: npt.ArrayLike | None = None,
-    preset: str | None = None,
-    threads: int | None = None,
-    device: Literal["cuda"] | None = None,
-    engine: Engine | None = None,
-) -> Step:
-    """The step along ``direction``, between ``low`` and ``high``, after which the measure is largest.
-
-    Scores and direction are given, and ``engine`` is used, as in [`xr.profile`][exactrank.profile]. For the weight of one more tree in an
-    ensemble, the direction is the tree's output for each document. With ``device="cuda"`` the search runs on the GPU, for nDCG, DCG, P, R
-    and RBP of finite scores.
-
-    >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
-    >>> line_search("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], low=0.1, high=1.5)
-    Step(alpha=1.0, value=1.0, interval=Interval(low=0.5, high=1.5, value=1.0))
-    """
-    check_data(data, Shards)
-    parsed = parse_measure(measure, preset)
-    if isinstance(data, Shards):
-        refuse_device(device)
-        with line_through(data, engine, parsed, scores, direction, weight, threads, (min(low, 0.0), max(high, 0.0))) as line:
-            interval = line.best() if low <= 0 <= high else line.whole().best(low, high)
-            alpha = line.likeliest(interval, interval.middle()) if point == "likelihood" else interval.middle()
-            return Step(alpha, interval.value, interval)
-    bound = parsed.on(data, query_weights(data, weight), threads)
-    s, t = ray_of(data, scores, direction)
-    if device is not None:
-        interval = search_on(device, bound, s).best(t, low, high)
-    elif low <= 0 <= high:
-        search = LineSearch(bound)
-        search.start(s)
-        interval = search.best(t, low, high)
-    else:
-        steps = profile(bound.measure, data, scores, direction, low=low, high=high, weight=weight, threads=threads)
-        interval = steps.best(low, high)
-    alpha = interval.middle()
-    if point == "likelihood":
-        alpha = IdealLikelihood(bound).best(s, t, interval, alpha)
-    return Step(alpha, interval.value, interval)
+def check_pairs(bound: BoundMeasure | DatasetMeasure) -> None:
+    """Refuse a whole profile where all pairs of very many documents would have to be looked at."""
+    measure, data = bound.measure, bound.data
+    if min(data.longest, measure.cutoff) > MOST_CROSSING:
+        raise IncompatibleError(
+            f"{measure} counts every rank, and a query has {data.longest:,} documents: too many to examine all pairs;"
+            f" give the measure a cutoff, or leave out documents beyond {MOST_CROSSING:,}"
+        )

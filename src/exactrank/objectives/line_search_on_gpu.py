@@ -81,14 +81,16 @@ class LineSearchOnGpu:
         return memory_for(documents, self._device, REMEDY)
 
 
-def search_on(device: Literal["cuda"], bound: BoundMeasure, scores: PerDocument) -> LineSearchOnGpu:
-    """A search from ``scores``, given by a user."""
+def gpu_of(device: Literal["cuda"]) -> OnGpu:
+    """Return the GPU that a user names."""
     if device != "cuda":
         raise SettingError(f'device={device!r} is not "cuda"; leave it out to compute on the processor')
+    return OnGpu()
+
+
+def check_finite(scores: PerDocument) -> None:
+    """Raise for scores that the GPU does not rank along a line."""
     if np.any(np.isinf(scores)):
         raise IncompatibleError(
             "scores hold -inf (not retrieved), which the GPU does not rank along a line; leave out device, or those rows"
         )
-    search = LineSearchOnGpu(bound, OnGpu())
-    search.start(scores)
-    return search

@@ -15,8 +15,8 @@ from exactrank import _core
 from exactrank.arguments import check_number
 from exactrank.arrays import PerDocument, PerQuery
 from exactrank.data.blocks import wide_blocks
+from exactrank.data.dataset import Concatenated, Dataset
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import fold
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import Positional
@@ -284,11 +284,11 @@ class PairHinge:
         pairs = self.informed(data).mean_pairs or 0.0
         return _core.pair_hinge(data.y, data.indptr, self.loss == "squared-hinge", pairs, given)
 
-    def informed(self, data: RankingData) -> "PairHinge":
+    def informed(self, data: Dataset) -> "PairHinge":
         """Itself with what it has to know of all queries, which ``data`` has."""
         if self.normalise == "query" or self.mean_pairs is not None:
             return self
-        counts = np.concatenate(fold(data, pair_counts))
+        counts = data.ask(Concatenated(pair_counts))
         return replace(self, mean_pairs=float(np.sum(counts * (data.weights / data.weights.mean())) / len(counts)))
 
 

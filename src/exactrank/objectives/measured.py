@@ -16,13 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerQuery
-from exactrank.engine.engine import Partitioned, scored
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.measures.bound import BoundMeasure, mean_over_queries, values_of
+from exactrank.measures.bound import BoundMeasure, DatasetMeasure, mean_over_queries, values_over
 from exactrank.measures.graded import DCG
-from exactrank.objectives.linear_profile import Direction, LinearProfile, LinearValue, Place, columns_of
-from exactrank.objectives.partitioned_profile import PartitionedPlace, PartitionedProfile, Reach
-from exactrank.objectives.partitioned_search import PartitionedSearch
+from exactrank.objectives.linear_profile import Direction, LinearProfile, LinearValue, Place, Reach, columns_of
 from exactrank.scorers.architecture import AT_ONCE, Architecture, Theta
 
 #: What rounding may add to a share.
@@ -31,23 +28,23 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """(1) of a measure on its data, which has no missing values, and of the one ``asked``, on the same data, which is reported."""
+    """(1) of a measure over its dataset, which has no missing values, and of the one ``asked``, over the same data, which is reported."""
 
-    bound: BoundMeasure
+    measure: DatasetMeasure
     architecture: Architecture
-    asked: BoundMeasure | None = None
+    asked: DatasetMeasure | None = None
     _last: list[tuple[Theta, PerQuery]] = field(default_factory=list, init=False, repr=False)  #: values as asked, and where
 
     def value(self, theta: Theta) -> float:
         """At ``theta``, as [`xr.evaluate`][exactrank.evaluate] has it."""
-        return self.bound.mean_of(self.by_query(theta))
+        return self.measure.mean_of(self.by_query(theta))
 
     def by_query(self, theta: Theta) -> PerQuery:
         """The measure of each query at ``theta``; NaN where it has none."""
-        scores = self.architecture.scored(theta, self.bound.data, self.bound.threads)
+        score = self.architecture.score(theta, self.measure.threads)
         if self.asked is None:
-            return self.bound.values(scores)
-        values, _ = values_of([self.bound, self.asked], scores)
+            return self.measure.values(score)
+        values, _ = values_over([self.measure, self.asked], score)
         self._last[:] = [(theta, values[1])]
         return np.asarray(values[0])
 
@@ -61,17 +58,17 @@ class Measured:
 
     def values(self, thetas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """At each row of ``thetas``, with the same bits as `value`."""
-        answers = self.bound.by_part(partial(_values_of_each, self.architecture, thetas))
-        return np.array([self.bound.mean_of(values) for values in np.concatenate(answers, axis=1)])
+        by_query = self.measure.by_query(partial(_values_of_each, self.architecture, thetas))
+        return np.array([self.measure.mean_of(values) for values in by_query])
 
     def differences(self, theta: Theta, c: float) -> Theta:
         """f(theta + c e_j) - f(theta - c e_j) for every coordinate j.
 
         For linear scorers by s(theta +- c e_j) = s(theta) +- c x_j / scale_j, so up to rounding; each query is read once for all.
         """
-        architecture, threads, d = self.architecture, self.bound.threads, len(theta)
+        architecture, d = self.architecture, len(theta)
         if architecture.linear:
-            return self.bound.differences(partial(architecture.scores_of, theta, threads), c / architecture.scale)
+            return self.measure.differences(architecture.score(theta, self.measure.threads), c / architecture.scale)
         steps = (c * np.eye(min(AT_ONCE, d - j), d, j) for j in range(0, d, AT_ONCE))
         return np.concatenate([np.subtract(*np.split(self.values(np.concatenate([theta + some, theta - some])), 2)) for some in steps])
 
@@ -89,14 +86,13 @@ class LinearMeasured(Measured):
         """How many parameters there are."""
         return self.architecture.size
 
-    def at(self, theta: Theta) -> Place | PartitionedPlace:
+    def at(self, theta: Theta) -> Place:
         """The place ``theta``, to search from."""
         return self._profile.at(theta)
 
     def foresee(self, directions: Sequence[Direction], reach: Reach) -> None:
         """Searches will be along ``directions``, in turn, as far as ``reach`` says from where they are."""
-        if isinstance(self._profile, PartitionedProfile):
-            self._profile.foresee(directions, reach)
+        self._profile.foresee(directions, reach)
 
     def values_along(self, theta: Theta, j: int, parameters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """At ``theta`` with each of ``parameters`` for its j-th."""
@@ -105,32 +101,29 @@ class LinearMeasured(Measured):
     @property
     def most(self) -> float:
         """What no parameters exceed."""
-        return self.bound.most
+        return self.measure.most
 
     @cached_property
-    def _profile(self) -> LinearProfile | PartitionedProfile:
-        if isinstance(self.bound.data, Partitioned):
-            return PartitionedProfile(PartitionedSearch.of(self.bound, self.bound.data), scale=self.architecture.scale)
-        return LinearProfile(self.bound, columns_of(self.bound.data), scale=self.architecture.scale)
+    def _profile(self) -> LinearProfile:
+        return LinearProfile.of(self.measure, scale=self.architecture.scale)
 
     @cached_property
     def _along(self) -> LinearValue:
-        return LinearValue(self.bound, self.architecture.scale)
+        return LinearValue(self.measure, self.architecture.scale)
 
 
 class QueryPerformance:
     """(2), of a linear model; ``turned`` counts features upside down as well. A query that the measure skips has no weight."""
 
     def __init__(self, measured: Measured, turned: bool = True) -> None:
-        bound, measure = measured.bound, measured.bound.measure
-        most = np.nanmax(np.abs(bound.values(scored(bound.data, measure.grades))))
+        over, measure = measured.measure, measured.measure.measure
+        most = np.nanmax(np.abs(over.values(measure.grades)))
         if most > 1 + ROUNDING or (isinstance(measure, DCG) and measure.normaliser == "one"):
             raise IncompatibleError(
                 f"AdaRank needs a measure of at most 1, and {measure.name} can exceed that; use one relative to the ideal, e.g. nDCG"
             )
-        answers = bound.by_part(partial(_alone, (1.0, -1.0) if turned else (1.0,)))
-        alone = answers[0] if len(answers) == 1 else np.concatenate(answers, axis=2)
-        weight = np.where(np.isnan(alone[0, 0]), 0.0, bound.weights)
+        alone = over.by_query(partial(_alone, (1.0, -1.0) if turned else (1.0,)))
+        weight = np.where(np.isnan(alone[0, 0]), 0.0, over.weights)
         if not np.any(weight):
             raise DataError(f"no query that {measure} counts has a weight above 0; give such a query a weight")
         self.weight: PerQuery = weight / weight.sum()  #: of each query; they sum to 1
@@ -142,7 +135,7 @@ class QueryPerformance:
     def performance(self, theta: Theta) -> tuple[float, PerQuery]:
         """The mean as [`xr.evaluate`][exactrank.evaluate] has it, and E of each query, 0 where it is skipped."""
         values = self.measured.by_query(theta)
-        return mean_over_queries(values, self.measured.bound.weights), np.nan_to_num(values)
+        return mean_over_queries(values, self.measured.measure.weights), np.nan_to_num(values)
 
 
 def _alone(signs: tuple[float, ...], bound: BoundMeasure) -> npt.NDArray[np.float64]:

@@ -13,22 +13,24 @@ documents, without looking at a pair of grades (``rank_boost.hpp``). They are su
 """
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_128_hexdigest
 
 from exactrank import _core
+from exactrank.arrays import PerDocument
 from exactrank.data.blocks import wide_blocks
+from exactrank.data.dataset import Asked, Concatenated, Dataset, Part, Score
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Part, Partitioned, fold, in_parts
 from exactrank.errors import DataError
 from exactrank.objectives.within_query import pair_counts
 from exactrank.scorers.architecture import Theta
-from exactrank.scorers.thresholds import StepScores
+from exactrank.scorers.thresholds import StepScores, Thresholds
 from exactrank.stored import storable
 from exactrank.threads import thread_count
 
@@ -61,31 +63,35 @@ class PairExponential:
     About equally many documents lie between neighbouring thresholds. Theta has three numbers per step: feature, threshold, jump.
     """
 
-    def __init__(self, data: RankingData, limit: int | None = None, threads: int | None = None) -> None:
-        count, self._parts = thread_count(threads), in_parts(data)
-        pairs = np.concatenate(fold(self._parts, pair_counts))
+    def __init__(self, data: Dataset, limit: int | None = None, threads: int | None = None) -> None:
+        count, self._parts = thread_count(threads), data.remembering()
+        pairs = self._parts.ask(Concatenated(pair_counts))
         total = float(np.sum(data.weights * pairs))
         if total == 0:
             raise DataError(
                 "no query with documents of different grades has a weight above 0, nor one with pairs; give such a query a weight"
             )
-        self.thresholds = _thresholds(data, limit or 0, count)
+        self.thresholds = _thresholds(self._parts, data.n_features, limit or 0, count)
         key = xxh3_128_hexdigest(pickle.dumps((self.thresholds, total)))
-        self._asked = _Sums(tuple(self.thresholds), total, count, key)
+        self._memo = StepMemo()
+        self._asked = _Sums(tuple(self.thresholds), total, count, key, self._memo)
         self._exponent = 1
 
     def best(self, theta: Theta) -> Edge:
         """(1) at the scores that are sums of the steps of ``theta``, and the step with the largest edge."""
         while True:  # in units of a power of two that goes by the loss, which mostly is that of the step before
-            answers = fold(self._parts, replace(self._asked, theta=theta, exponent=self._exponent))
-            loss = float(np.sum([block for blocks, _ in answers for block in blocks]))
+            loss, forces = self._parts.ask(replace(self._asked, theta=theta, exponent=self._exponent))
             exponent = max(int(np.frexp(loss)[1]), LEAST) if np.isfinite(loss) else self._exponent
             if exponent == self._exponent:
                 break
             self._exponent = exponent
         if not np.isfinite(loss) or loss == 0:
             return Edge(loss, np.nan, 0, -1, np.nan)
-        return self._largest(loss, np.sum([sums for _, sums in answers], axis=0))
+        return self._largest(loss, forces)
+
+    def score(self, theta: Theta) -> Score:
+        """Return what scores documents by the steps of ``theta``."""
+        return Stepped(theta, self._asked.threads, self._memo)
 
     def _largest(self, loss: float, forces: npt.NDArray[np.int64]) -> Edge:
         """The step with the largest edge to either side: of the first feature, and there beyond the largest threshold, that has it."""
@@ -98,47 +104,97 @@ class PairExponential:
         threshold = float(self.thresholds[feature][number]) if number >= 0 else np.nan
         return Edge(loss, float(np.ldexp(edge, self._exponent - 60)) / loss, feature, number, threshold)
 
-    def step_scores(self, data: RankingData) -> StepScores | None:
-        """What scores the documents of ``data`` by steps, where they are those of (1) and in this process."""
-        return _scores_on(self._parts, self._asked.key) if isinstance(self._parts, Part) and self._parts.data is data else None
+
+def _thresholds(parts: Asked, features: int, limit: int, threads: int) -> list[npt.NDArray[np.float64]]:
+    """Those of each feature; of several parts each sends the values of some features and how often it has them."""
+    thresholds: list[npt.NDArray[np.float64]] = []
+    while len(thresholds) < features:
+        thresholds += parts.ask(_Thresholds(len(thresholds), limit, threads))
+    return thresholds
 
 
-def _thresholds(data: RankingData, limit: int, threads: int) -> list[npt.NDArray[np.float64]]:
-    """Those of each feature. Of data in partitions each sends the values of some features and how often it has them."""
-    if not isinstance(data, Partitioned):
-        return _core.column_thresholds(data.X, limit, threads)
-    found = []
-    for first in range(0, data.n_features, FEATURES_AT_ONCE):
-        for columns in zip(*data.ask(partial(_values, first)), strict=True):
-            values, counts = (np.concatenate(each) for each in zip(*columns, strict=True))
-            found += _core.column_thresholds(np.repeat(values, counts)[:, None], limit, threads)
-    return found
+Counts = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]  #: the values of a feature, and how often each occurs
 
 
-def _values(first: int, part: Part) -> list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]:
-    X = part.data.X
-    return [np.unique(X[:, j], return_counts=True) for j in range(first, min(first + FEATURES_AT_ONCE, X.shape[1]))]
+@dataclass(frozen=True)
+class _Thresholds:
+    """The thresholds of all features, or of several parts those of some features, from the ``first`` on."""
+
+    first: int
+    limit: int
+    threads: int
+
+    def ask(self, part: Part) -> tuple[list[npt.NDArray[np.float64]], list[Counts]]:
+        """Return the thresholds of a part that is all there is; of one of several the values of some features."""
+        X = part.data.X
+        if part.whole:
+            return _core.column_thresholds(X, self.limit, self.threads), []
+        return [], [np.unique(X[:, j], return_counts=True) for j in range(self.first, min(self.first + FEATURES_AT_ONCE, X.shape[1]))]
+
+    def combine(self, answers: Sequence[tuple[list[npt.NDArray[np.float64]], list[Counts]]]) -> list[npt.NDArray[np.float64]]:
+        """Return the thresholds of the features that were asked for."""
+        thresholds = answers[0][0]
+        for columns in zip(*(counts for _, counts in answers), strict=True):
+            values, counts = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
+            thresholds += _core.column_thresholds(np.repeat(values, counts)[:, None], self.limit, self.threads)
+        return thresholds
 
 
-def _scores_on(part: Part, key: str) -> StepScores:
-    return part.once(("scores", key), lambda: StepScores(part.data.X))
+class StepMemo:
+    """The scores of documents of this process by the steps so far, for who asks again with a few steps more; they do not travel."""
+
+    def __init__(self, is_here: bool = True) -> None:
+        self.is_here = is_here
+        self._known: dict[int, tuple[RankingData, StepScores]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StepMemo, (False,)
+
+    def of(self, data: RankingData) -> StepScores:
+        """Return what scores the documents of ``data``."""
+        if id(data) not in self._known:
+            self._known[id(data)] = data, StepScores(data.X)
+        return self._known[id(data)][1]
+
+
+@dataclass(frozen=True, eq=False)
+class Stepped:
+    """Scores documents by the steps of ``theta``."""
+
+    theta: Theta
+    threads: int
+    memo: StepMemo
+
+    def __call__(self, data: RankingData) -> PerDocument:
+        if self.memo.is_here:
+            return self.memo.of(data).at(self.theta)
+        return Thresholds.merged(self.theta, data.n_features).score(data.X, self.threads)
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Of a part the losses of queries, summed by wide blocks, and the sums of forces by bin in units of 2^(exponent - 60)."""
+    """The loss, summed by wide blocks, and the sums of forces by bin in units of 2^(exponent - 60)."""
 
     thresholds: tuple[npt.NDArray[np.float64], ...]
     total: float  #: of the weights of pairs
     threads: int
     key: str  #: by which parts know the problem
+    memo: StepMemo
     theta: Theta = field(default_factory=lambda: np.empty(0))
     exponent: int = 1
 
-    def __call__(self, part: Part) -> tuple[list[float], npt.NDArray[np.int64]]:
-        data, scores = part.data, _scores_on(part, self.key).at(self.theta)
-        losses, sums = part.once(("boosting", self.key), lambda: self._bound(data)).sums(scores, self.exponent, self.threads)
+    def ask(self, part: Part) -> tuple[list[float], npt.NDArray[np.int64]]:
+        """Return the losses of the blocks of ``part``, and its forces."""
+        data = part.data
+        known = self.memo.of(data) if part.whole else part.once(("scores", self.key), lambda: StepScores(data.X))
+        boosting = part.once(("boosting", self.key), lambda: self._bound(data))
+        losses, sums = boosting.sums(known.at(self.theta), self.exponent, self.threads)
         return [float(losses[a:b].sum()) for a, b in pairwise(wide_blocks(data.indptr).tolist())], sums
+
+    def combine(self, answers: Sequence[tuple[list[float], npt.NDArray[np.int64]]]) -> tuple[float, npt.NDArray[np.int64]]:
+        """Add both up."""
+        loss = float(np.sum([block for blocks, _ in answers for block in blocks]))
+        return loss, np.sum([sums for _, sums in answers], axis=0)
 
     def _bound(self, data: RankingData) -> _core.RankBoost:
         given = None if data.preferences is None else data.preferences.native(data.indptr)

@@ -24,8 +24,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Part, fold
+from exactrank.data.dataset import Dataset, EachBlock, Part
 from exactrank.numerics import dot, matmul
 from exactrank.objectives.parametric import Numbers, Parametric
 from exactrank.objectives.score_space import Objective
@@ -44,7 +43,7 @@ class RegularisedRisk(Parametric):
         self,
         objective: Objective,
         architecture: Architecture,
-        data: RankingData,
+        data: Dataset,
         strength: float = 1.0,
         centre: Theta | None = None,
         threads: int | None = None,
@@ -88,9 +87,8 @@ class RampRisk(RegularisedRisk):
 
     def apart(self, theta: Theta) -> tuple[tuple[float, Theta], tuple[float, Theta]]:
         """The two maxima of (3), summed as in (1), with their slopes, for a linear model."""
-        asked = _TopRankings(self.objective, self.architecture, theta, self._unit * self.parts, self.threads)
-        blocks = [block for answer in fold(self._parts, asked) for block in answer]
-        slope = np.sum(blocks, axis=0) / self.architecture.scale
+        asked = _TopRankings(self.objective, self.architecture, theta, self._sum.unit * self.parts, self.threads)
+        slope = np.sum(self._asked.ask(EachBlock(asked)), axis=0) / self.architecture.scale
         value, (risk, risk_slope) = dot(slope, theta), self.risk(theta)
         return (risk + value, risk_slope + slope), (value, slope)
 

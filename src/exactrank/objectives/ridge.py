@@ -14,18 +14,18 @@ Many strengths at once come from one eigendecomposition, also without some queri
 with S that of all queries. Where features outnumber documents, they come from that of BB', of which P's rows and columns are left out.
 """
 
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank.data.blocks import wide_blocks
+from exactrank.data.dataset import Dataset, EachBlock, Part
 from exactrank.data.folds import Dealt
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.room import room_for
-from exactrank.engine.engine import Part, fold
 from exactrank.numerics import eigh, gram, matmul, solve
 from exactrank.objectives.within_query import centred
 
@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 QUERIES_AT_ONCE = 32  #: are centred
 
 
-def ridge_weights(data: RankingData, ridge: float = 1e-3) -> Floats:
+def ridge_weights(data: Dataset, ridge: float = 1e-3) -> Floats:
     """The weights (1), one for each feature; ``ridge`` is relative to each feature's variance."""
     if data.n_documents >= data.n_features:
         ((moments, target),) = _moments(data)
@@ -43,7 +43,7 @@ def ridge_weights(data: RankingData, ridge: float = 1e-3) -> Floats:
     return matmul(solve(gram(B.T) + ridge * np.eye(len(B)), y), B) / unit
 
 
-def ridge_paths(data: RankingData, ridges: Floats, folds: Dealt | None = None) -> Iterator[Floats]:
+def ridge_paths(data: Dataset, ridges: Floats, folds: Dealt | None = None) -> Iterator[Floats]:
     """The weights (3) at each of ``ridges``, one row each: of all queries or, in turn, of all but those of each of ``folds``."""
     if data.n_documents < data.n_features:
         yield from _paths_by_documents(data, ridges, folds)
@@ -56,7 +56,7 @@ def ridge_paths(data: RankingData, ridges: Floats, folds: Dealt | None = None) -
         yield _path(seen / unit / unit[:, None], known / unit, ridges) / unit
 
 
-def _paths_by_documents(data: RankingData, ridges: Floats, folds: Dealt | None) -> Iterator[Floats]:
+def _paths_by_documents(data: Dataset, ridges: Floats, folds: Dealt | None) -> Iterator[Floats]:
     """The same by the second form of (2)."""
     B, y, unit = _rows(data)
     products = gram(B.T)
@@ -72,22 +72,32 @@ def _path(moments: Floats, target: Floats, ridges: Floats) -> Floats:
     return matmul(matmul(axes, target) / (np.maximum(size, 0.0) + ridges[:, None]), axes)
 
 
-def _moments(data: RankingData, folds: Dealt | None = None) -> list[tuple[Floats, Floats]]:
+def _moments(data: Dataset, folds: Dealt | None = None) -> list[tuple[Floats, Floats]]:
     """X'WX and X'Wy: of all queries, or of those of each of ``folds``."""
-    d = data.n_features
-    totals = [(np.zeros((d, d)), np.zeros(d)) for _ in range(1 if folds is None else folds.folds)]
-    for answer in fold(data, partial(_moments_by_block, folds=folds)):
-        for block in answer:
-            for sums, own in zip(totals, block, strict=True):
-                for total, some in zip(sums, own, strict=True):
-                    np.add(total, some, out=total)
-    return totals
+    return data.ask(_Moments(data.n_features, folds))
 
 
-def _moments_by_block(part: Part, folds: Dealt | None) -> Iterable[list[tuple[Floats, Floats]]]:
-    """The moments of each wide block, all or by fold: one after the other, or at once where they have to travel."""
-    blocks = _each_block(part, folds)
-    return blocks if part.whole else list(blocks)
+@dataclass(frozen=True)
+class _Moments:
+    """The moments of all queries, or of those of each of ``folds``: sums over wide blocks, in their order."""
+
+    features: int
+    folds: Dealt | None
+
+    def ask(self, part: Part) -> Iterable[list[tuple[Floats, Floats]]]:
+        """Return those of each wide block: one after the other, or at once if they have to travel."""
+        blocks = _each_block(part, self.folds)
+        return blocks if part.whole else list(blocks)
+
+    def combine(self, answers: Sequence[Iterable[list[tuple[Floats, Floats]]]]) -> list[tuple[Floats, Floats]]:
+        """Return the sums."""
+        d = self.features
+        totals = [(np.zeros((d, d)), np.zeros(d)) for _ in range(1 if self.folds is None else self.folds.folds)]
+        for block in (block for blocks in answers for block in blocks):
+            for total, terms in zip(totals, block, strict=True):
+                for array, term in zip(total, terms, strict=True):
+                    np.add(array, term, out=array)
+        return totals
 
 
 def _each_block(part: Part, folds: Dealt | None) -> Iterator[list[tuple[Floats, Floats]]]:
@@ -104,9 +114,9 @@ def _products(X: Floats, y: Floats) -> tuple[Floats, Floats]:
     return gram(X), matmul(y, X)
 
 
-def _rows(data: RankingData) -> tuple[Floats, Floats, Floats]:
+def _rows(data: Dataset) -> tuple[Floats, Floats, Floats]:
     """B of (2), the grades beside it, and the features' units."""
-    X, y = (np.concatenate(parts) for parts in zip(*(block for answer in fold(data, _rows_by_block) for block in answer), strict=True))
+    X, y = (np.concatenate(parts) for parts in zip(*data.ask(EachBlock(_rows_by_block)), strict=True))
     unit = _unit(np.sum(X**2, axis=0))
     return X / unit, y, unit
 

@@ -9,6 +9,7 @@ work begins.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arguments import wrong_kind
 from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.dataset import Dataset, EachPart, Part
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.measures.evaluate import checked_scores
 from exactrank.measures.parse import parse_measure
@@ -112,11 +114,11 @@ class CostWarning(RuntimeWarning):
     """Long queries make training slow."""
 
 
-def announce_cost(objective: object, data: RankingData) -> None:
+def announce_cost(objective: object, data: Dataset) -> None:
     """Warn if one pass of ``objective`` over ``data`` looks at more than `MANY_PAIRS` pairs."""
     if not isinstance(objective, Pairwise):
         return
-    pairs = objective.pairs(data)
+    pairs = sum(data.ask(EachPart(partial(_pairs, objective))))
     if pairs > MANY_PAIRS:
         warnings.warn(
             f"one pass of {type(objective).__name__} looks at {pairs:.1e} pairs of documents, which takes about"
@@ -125,3 +127,7 @@ def announce_cost(objective: object, data: RankingData) -> None:
             CostWarning,
             stacklevel=3,
         )
+
+
+def _pairs(objective: Pairwise, part: Part) -> float:
+    return objective.pairs(part.data)

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import PerDocument, PerQuery
+from exactrank.arrays import PerDocument
 from exactrank.data.blocks import wide_blocks
+from exactrank.data.dataset import EachBlock, EachPart, Part, Weigh
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Part, fold, in_parts
 from exactrank.measures.base import Measure
-from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.bound import DatasetMeasure
 from exactrank.numerics import dot, exp, log
 from exactrank.objectives.bradley_terry import grades_for
 from exactrank.objectives.within_query import squares_by_block
@@ -37,23 +37,23 @@ MOST_USEFUL = 1e6
 class SoftmaxLikelihood:
     """(1) on the data of a measure, by its weights; sums are taken by wide blocks of queries."""
 
-    def __init__(self, bound: BoundMeasure, ridge: float) -> None:
-        self._data, self._ridge = in_parts(bound.data), ridge
-        self._ask = _Softmax(bound.measure, bound.weights if bound.weights is not bound.data.weights else None, thread_count(bound.threads))
-        small, differs = zip(*fold(self._data, self._ask.tells), strict=True)
-        self._ask = replace(self._ask, by_grade=not (all(small) and any(differs)))
-        facts = fold(self._data, self._ask)
-        self._total = float(np.sum([total for answer in facts for total, _ in answer]))
-        sigma = np.sqrt(np.sum([squares for answer in facts for _, squares in answer], axis=0) / bound.data.n_documents)
+    def __init__(self, measure: DatasetMeasure, ridge: float) -> None:
+        self._parts, self._ridge = measure.data.remembering(), ridge
+        self._blocks = _Softmax(measure.measure, measure.weigh, thread_count(measure.threads))
+        small, differs = zip(*self._parts.ask(EachPart(self._blocks.usefulness)), strict=True)
+        self._blocks = replace(self._blocks, by_grade=not (all(small) and any(differs)))
+        facts = self._parts.ask(EachBlock(self._blocks))
+        self._total = float(np.sum([total for total, _ in facts]))
+        sigma = np.sqrt(np.sum([squares for _, squares in facts], axis=0) / measure.data.n_documents)
         self.sigma = np.where(sigma > 0, sigma, np.inf)
 
     def value_and_slope(self, theta: Theta) -> tuple[float, Theta]:
         """(1) and its gradient."""
         gain, slope = 0.0, np.zeros(len(theta))
-        for answer in fold(self._data, replace(self._ask, what="slope", theta=np.ascontiguousarray(theta), total=self._total)):
-            for own, towards in answer:
-                gain += own
-                slope += towards
+        slopes = replace(self._blocks, what="slope", theta=np.ascontiguousarray(theta), total=self._total)
+        for block_gain, block_slope in self._parts.ask(EachBlock(slopes)):
+            gain += block_gain
+            slope += block_slope
         scaled = np.where(np.isinf(self.sigma), 0.0, self.sigma) ** 2 * theta
         return gain - self._ridge / 2 * dot(theta, scaled), slope - self._ridge * scaled
 
@@ -75,7 +75,7 @@ class _Softmax:
     """What each wide block adds to (1) and its gradient; first, as facts, how useful its documents are and how far each feature varies."""
 
     measure: Measure
-    weights: PerQuery | None  #: of all queries, where they are not the data's own
+    weigh: Weigh | None  #: makes the weights of queries, if they are not the data's own
     threads: int
     what: Literal["facts", "slope"] = "facts"
     by_grade: bool = False  #: is a document as useful as its grade, since usefulness is too large, or nowhere differs within a query?
@@ -84,7 +84,7 @@ class _Softmax:
 
     def __call__(self, part: Part) -> list[tuple[float, Theta]]:
         data = part.data
-        above = part.once(("useful", repr(self.measure)), lambda: self._above(data))
+        above = part.once(("useful", repr(self.measure)), lambda: self._above(part))
         if self.what == "facts":
             squares = np.transpose([squares_by_block(column, data.indptr) for column in data.X.T])
             ends = data.indptr[wide_blocks(data.indptr)]
@@ -107,7 +107,7 @@ class _Softmax:
             found.append((gain, _core.pulled_back(data.X[rows], slope, self.threads)))
         return found
 
-    def tells(self, part: Part) -> tuple[bool, bool]:
+    def usefulness(self, part: Part) -> tuple[bool, bool]:
         """Is the usefulness of all documents small enough, and does it differ within a query?"""
         data = part.data
         if self._worth(data) is None:
@@ -115,11 +115,13 @@ class _Softmax:
         useful = self._useful(data, self.measure.grades(data))
         return bool(np.all(np.abs(useful) < MOST_USEFUL)), bool(np.any(_above_least(useful, data) > 0))
 
-    def _above(self, data: RankingData) -> PerDocument:
+    def _above(self, part: Part) -> PerDocument:
         """How much more useful than the least of its query each document is, times the query's weight."""
+        data = part.data
         y, _ = grades_for(self.measure, data)
+        weights = data.weights if self.weigh is None else self.weigh(part.first, data.weights)
         above = _above_least(y if self.by_grade else self._useful(data, y), data)
-        return np.asarray(above * np.repeat(data.weights if self.weights is None else self.weights, data.sizes))
+        return np.asarray(above * np.repeat(weights, data.sizes))
 
     def _useful(self, data: RankingData, y: PerDocument) -> PerDocument:
         worth = self._worth(data)

@@ -39,6 +39,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arguments import check_kind
 from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.dataset import Dataset
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.measures.base import Measure
@@ -99,7 +100,7 @@ class Structured:
         """Itself for a part of the whole, whose first document has this number there."""
         return replace(self, first=document)
 
-    def unit(self, data: RankingData) -> float:
+    def unit(self, data: Dataset) -> float:
         """What c(y) . s changes by when the score at the first rank rises by one: A(1); 1 for (4), where all scores of a kind rise."""
         return float(self._by_position(self.measure, data.longest)[0][0]) if isinstance(self.measure, Positional) else 1.0
 

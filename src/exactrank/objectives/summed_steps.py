@@ -93,6 +93,11 @@ class Sought:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, outlines: Sequence[_core.Outline], low: float, high: float) -> "Sought":
+        """Return the line that has these outlines."""
+        return cls([Outline.of(outline) for outline in outlines], low, high)
+
     def search(self, scale: Scale) -> _core.BestInterval:
         """For the interval where (1) is largest."""
         numbers, change, up = (np.concatenate([outline.sums[i] for outline in self.outlines]) for i in range(3))

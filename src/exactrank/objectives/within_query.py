@@ -1,6 +1,5 @@
 """Means and spreads within queries: a ranking depends only on how a number differs between the documents of a query."""
 
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -11,8 +10,8 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.arrays import Boundaries, Matrix, PerDocument, PerQuery
 from exactrank.data.blocks import wide_blocks
+from exactrank.data.dataset import Dataset, EachBlock, Part, Score
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Part, fold
 
 
 def centred(values: npt.NDArray[Any], indptr: Boundaries, weight: PerDocument | None = None) -> npt.NDArray[np.float64]:
@@ -32,13 +31,12 @@ def deviation(values: PerDocument | Matrix, indptr: Boundaries) -> float:
     return float(np.sqrt(np.sum(squares_by_block(values, indptr)) / len(values)))
 
 
-def deviation_of(data: RankingData, score: Callable[[RankingData], PerDocument]) -> float:
-    """The same of what ``score`` gives the documents of ``data``, also where they lie in partitions."""
-    blocks = [block for answer in fold(data, partial(_squares_of, score)) for block in answer]
-    return float(np.sqrt(np.sum(blocks) / data.n_documents))
+def deviation_of(data: Dataset, score: Score) -> float:
+    """The same of what ``score`` gives the documents of ``data``."""
+    return float(np.sqrt(np.sum(data.ask(EachBlock(partial(_squares_of, score)))) / data.n_documents))
 
 
-def _squares_of(score: Callable[[RankingData], PerDocument], part: Part) -> list[float]:
+def _squares_of(score: Score, part: Part) -> list[float]:
     return squares_by_block(score(part.data), part.data.indptr)
 
 
@@ -49,12 +47,6 @@ def squares_by_block(values: PerDocument | Matrix, indptr: Boundaries) -> list[f
         own = indptr[first : last + 1]
         found.append(float(np.sum(centred(values[own[0] : own[-1]], own - own[0]) ** 2)))
     return found
-
-
-def spread(values: PerDocument, indptr: Boundaries) -> float:
-    """The standard deviation of ``values``; sums are taken by wide blocks."""
-    mean = float(np.sum(spread_by_block(values, indptr, None)) / len(values))
-    return float(np.sqrt(np.sum(spread_by_block(values, indptr, mean)) / len(values)))
 
 
 def spread_by_block(values: PerDocument, indptr: Boundaries, mean: float | None) -> list[float]:

@@ -16,7 +16,7 @@ whether other weights have something better is not proven.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,7 +34,7 @@ from exactrank.measures.base import Measure
 from exactrank.measures.goal import Constraint
 from exactrank.measures.parse import listed_measures, parse_measure
 from exactrank.objectives.constrained import constrained
-from exactrank.objectives.linear_profile import LinearProfile, Place, columns_of
+from exactrank.objectives.linear_profile import LinearProfile, Place
 from exactrank.objectives.profile import profile
 from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Interval, StepFunction, together
 from exactrank.optimizers.coordinate import rescaled
@@ -275,8 +275,8 @@ class _Features:
 
     def __init__(self, scorer: Linear, data: RankingData, measures: tuple[Measure, Measure], threads: int | None) -> None:
         rows = rows_for(scorer, data)
-        columns = columns_of(rows)
-        self._profiles = [LinearProfile(each.on(rows, threads=threads), columns) for each in measures]
+        first = measures[0].over(rows, threads=threads)  # parts remember features, for both
+        self._profiles = [LinearProfile.of(replace(first, measure=measure)) for measure in measures]
         self._start = rescaled(scorer.weights)
         self._places: list[Place] = []
         self.count = len(scorer.weights)

@@ -19,7 +19,8 @@ from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.profile import check_pairs, ray_of
+from exactrank.objectives.line_search import check_pairs
+from exactrank.objectives.profile import ray_of
 from exactrank.threads import thread_count
 
 Counts = npt.NDArray[np.int64]  #: one number per query

@@ -29,7 +29,7 @@ from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
-from exactrank.objectives.linear_profile import LinearProfile, Place, columns_of
+from exactrank.objectives.linear_profile import LinearProfile, Place
 from exactrank.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, StepFunction
 from exactrank.pictures import COLOURS, INK, QUIET, Pictured, caption, draw_steps
 from exactrank.probe.probed import measure_of, model_of, rows_for
@@ -212,7 +212,7 @@ def optimality(
             f"{parsed} skips every query of the data, so there is nothing to raise; give data with relevant documents, or empty=0"
         )
     rows = rows_for(linear, data)
-    place = LinearProfile(parsed.on(rows, threads=threads), columns_of(rows)).at(linear.weights)
+    place = LinearProfile.of(parsed.over(rows, threads=threads)).at(linear.weights)
     size = float(np.abs(scores).max())
     return Optimality(parsed, value, tuple(_examined(place, rows, j, value, size) for j in range(rows.n_features)), place)
 

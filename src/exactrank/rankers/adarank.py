@@ -15,6 +15,7 @@ from exactrank.objectives.measured import Measured, QueryPerformance
 from exactrank.optimizers import boosting
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.takes import Takes
 from exactrank.scorers.architecture import LinearModel
 from exactrank.scorers.base import Scorer
 from exactrank.settings import setting
@@ -34,7 +35,7 @@ class AdaRank(Ranker):
     """
 
     name = "adarank"
-    takes_partitions = True
+    takes = Takes(shards=True)
     max_iter: int = setting(default=500, help="Maximum number of rounds, each of which adds a feature.", at_least=1, free=True)
     rest: int | None = setting(
         default=None,
@@ -56,11 +57,11 @@ class AdaRank(Ranker):
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         data, architecture = task.data, LinearModel(self.standardise).on(task.data)
-        asked = task.measure.on(data, threads=task.threads)
+        asked = task.measure.over(data, threads=task.threads)
         measured = Measured(asked.with_ties(severe(task.measure).ties), architecture, asked)
         problem = QueryPerformance(measured, turned=not self.nonnegative)
         judge: Judge[Theta] = Judge(
-            task, lambda theta, part: architecture.scored(theta, part, task.threads), by_objective=True, reported=measured.reported
+            task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=measured.reported
         )
         run = Run(boosting.AdaRank(self.rest), problem, np.zeros(data.n_features), judge, self.max_iter, self.seed, self.patience)
         return seen(run, architecture.at, recorder)

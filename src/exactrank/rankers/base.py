@@ -7,84 +7,47 @@ what the last of them found.
 """
 
 import os
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from exactrank.arguments import wrong_kind
 from exactrank.arrays import PerDocument, Table
-from exactrank.bars import Line, heard
-from exactrank.data.alignment import listed
+from exactrank.data.backend import Backend
+from exactrank.data.dataset import Dataset
+from exactrank.data.folds import Drawn
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Engine, LocalEngine, Partitioned, forget, partitioned, reweighed, scored
-from exactrank.engine.partitions import Shards
-from exactrank.engine.selection import Mask, in_one
-from exactrank.errors import DataError, ExactRankError, IncompatibleError, InterruptedWarning, SettingError
+from exactrank.data.shards import Shards
+from exactrank.errors import DataError, ExactRankError, SettingError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import Result, evaluate
-from exactrank.measures.goal import Goal, parse_goal
+from exactrank.measures.evaluate import Result
+from exactrank.measures.goal import Goal
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.partitioned_search import Drawn
-from exactrank.objectives.within_query import deviation_of
+from exactrank.rankers import checks, fitting
 from exactrank.rankers.cross_validation import Unscored, is_cross_validated
-from exactrank.rankers.division import Division, Unseen, estimated, estimated_by_scores, filled_scores, out_of_fold
-from exactrank.rankers.partitioned_data import graded_by, partitioned_training_data
-from exactrank.rankers.training_data import (
-    QID,
-    TrainingData,
-    check_measure_tells_apart,
-    held_out,
-    joined,
-    judged,
-    mixed_queries,
-    parted,
-    training_data,
-    with_features_of,
-)
+from exactrank.rankers.division import Unseen, cross_fitted, out_of_fold
+from exactrank.rankers.fitting import FITTED, Checkpoint
+from exactrank.rankers.takes import Takes
+from exactrank.rankers.training_data import QID, TrainingData, held_out, judged, parted
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.missing import Missing, PerFeature
-from exactrank.scorers.model import Model, plain
-from exactrank.scorers.sum import sum_of
+from exactrank.scorers.model import Model
 from exactrank.settings import SOME, VALID, Configured, setting
-from exactrank.stored import from_record, to_record
 from exactrank.training.combinators import bags
 from exactrank.training.history import History
 from exactrank.training.judge import Task
-from exactrank.training.progress import Listener, Progress, Trained, line_of
-from exactrank.training.run import Journal, Recorder, Root
+from exactrank.training.progress import Listener, Trained
+from exactrank.training.run import Journal, Recorder
 from exactrank.training.selection import Selection
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
-
-Checkpoint = Callable[[Model], None]
-#: What a fit leaves on the ranker.
-_FITTED = {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_", "oof_", "estimate_"}
-
-
-#: Rankers that train on data in several files, for those that do not.
-PARTITIONED = "LambdaMART, MART, DirectRankTrees, or any ranker of a linear model or a network"
-
-
-def _line(measure: str, engine: Engine | None, progress: Progress) -> Line:
-    """What a progress bar says; on a cluster also how many work, and how much goes through the network."""
-    line = line_of(measure, progress)
-    return line if engine is None else replace(line, doing=f"{line.doing}, {engine.told}")
-
-
-def _scores(scorer: Scorer, threads: int | None, data: RankingData) -> PerDocument:
-    return scorer.score(data.X, threads)
 
 
 class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
@@ -97,20 +60,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     name: ClassVar[str]
     #: Modules that its fit imports; a comparison imports them once, before any fit.
     libraries: ClassVar[tuple[str, ...]] = ()
-    #: The kinds of scorer that ``fit(start=...)`` can go on from.
-    goes_on_from: ClassVar[tuple[type[Scorer], ...]] = ()
-    #: Does it honour weights of single documents (``sample_weight``)? Else it refuses them.
-    weighs_documents: ClassVar[bool] = False
-    #: Can it keep constraints on other measures? Else it refuses them.
-    takes_constraints: ClassVar[bool] = False
-    #: Does it take features that are categories? Else it refuses them.
-    takes_categories: ClassVar[bool] = False
-    #: Does it learn from pairs of documents that are given beside the grades, or does its measure have to count them? Else it refuses them.
-    takes_pairs: ClassVar[bool | Literal["by measure"]] = False
-    #: Does it train on data in several files, and then also honour weights of single documents, and look at validation data in parts?
-    takes_partitions: ClassVar[bool] = False
-    weighs_partitioned_documents: ClassVar[bool] = False
-    validates_partitions: ClassVar[bool] = True
+    takes: ClassVar[Takes] = Takes()
 
     measure: str | Measure = setting(default="nDCG@10", help="Measure to train on, e.g. nDCG@10 or 'AP(rel=2)'.", kw_only=False)
     bags: int | None = setting(
@@ -130,9 +80,9 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         at_most=4096,
         free=True,
     )
-    engine: Engine | None = setting(
+    backend: Backend | None = setting(
         default=None,
-        help="Who answers for data in several files (xr.read_shards): by default this process, or a cluster by xr.DaskEngine(client).",
+        help="Who answers for data in several files (xr.read_shards): by default this process, or a cluster by xr.DaskBackend(client).",
         free=True,
     )
     missing: Missing = setting(default="error", help="How to treat a missing value: as an error, 0, or the feature's mean in training.")
@@ -147,55 +97,32 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """Train one model."""
 
-    def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
+    def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
         """The values that settings such as "auto" take on ``data``."""
         return {}
 
-    def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
+    def idle(self, data: Dataset, validated: bool = False) -> dict[str, str]:
         """The settings that would have no effect on ``data`` with the others as they are, each with the reason; ``fit`` refuses them."""
-        return self.without_effect(**self._comes_to(data), **{VALID: validated or self._cross_fits(data)})
+        return self.without_effect(**self.resolved_auto(data), **{VALID: validated or self.cross_fits(data)})
 
     @property
-    def _learns_pairs(self) -> bool:
+    def learns_pairs(self) -> bool:
         """Do the settings allow pairs that are given beside the grades?"""
-        if self.takes_pairs == "by measure":
-            return any(each.counts_pairs for each in self.goal().measures)
-        return self.takes_pairs
+        if self.takes.pairs == "by measure":
+            return any(measure.counts_pairs for measure in self.goal().measures)
+        return self.takes.pairs
 
-    def check_effects(self, data: RankingData, validated: bool = False) -> None:
-        """Raise if on ``data`` a setting has no effect, or contradicts another, or if weights would be ignored."""
-        name = type(self).__name__
-        for trouble in self.idle(data, validated).values():
-            raise SettingError(f"{name}: {trouble}")
-        if self.bags == 1 and self.bagging == "cross-fit":
-            raise SettingError(f"{name}: bags=1 leaves no queries to train on; give bags=0 for one model, or at least 2")
-        if self._cross_fits(data) and isinstance(data, Partitioned):
-            if validated:
-                raise SettingError(f"{name}: cross-fitted models of data in several files learn from it alone; leave out valid, or bags")
-        elif self._cross_fits(data) and len(mixed_queries(data)) < 2:
-            raise SettingError(f"{name}: cross-fitting needs at least 2 queries with different grades, and the data has 1; give bags=0")
-        if data.sample_weight is not None and not self.weighs_documents:
-            raise SettingError(
-                f"{name} cannot weigh single documents; leave out sample_weight, give a query_weight, or use Ridge, MART,"
-                " LambdaMART or DirectRankTrees"
-            )
-        if data.preferences is not None and not self._learns_pairs:
-            how = f"{name} with these settings" if self.takes_pairs else name
-            counted = "train on PairwiseCorrect, " if self.takes_pairs == "by measure" else ""
-            raise IncompatibleError(
-                f"{how} learns from grades alone, and the data has {len(data.preferences):,} pairs; {counted}make grades of them with"
-                " xr.bradley_terry (exactrank pairs --bradley-terry), or use RankNet, LambdaRank, LambdaMART, RankSVM or RankBoost"
-            )
-        if data.levels and not self.takes_categories:
-            raise IncompatibleError(
-                f"{name} takes numbers alone, and {listed(list(map(repr, data.levels)))} hold categories; encode them as numbers, leave"
-                " them out, or use a tree ranker: LambdaMART, MART or DirectRankTrees"
-            )
-        if data.levels and self.missing in ("zero", "mean"):
-            raise SettingError(
-                f"{name}: missing={self.missing!r} would put a level in the place of a missing one, and"
-                f" {listed(list(map(repr, data.levels)))} hold categories; leave missing at its default"
-            )
+    def check_effects(self, data: Dataset, validated: bool = False) -> None:
+        """Raise if on ``data`` a setting has no effect, or contradicts another, or if something of the data would be ignored."""
+        checks.check_settings(self, data, validated)
+        checks.check_takes(self, data)
+
+    def check_shards(self, data: Dataset) -> None:
+        """Raise if a setting does not go with ``data`` in several files."""
+
+    def goal(self) -> Goal:
+        """What to maximise; an error if there are constraints that the ranker cannot keep."""
+        return checks.checked_goal(self)
 
     def fit(
         self,
@@ -229,178 +156,55 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         affect the model.
         """
         self.check_values()
-        goal = self.goal()
-        measure = goal.measure
         if eval_set is not None and valid is not None:
             raise DataError("valid and eval_set are both given, and are the same thing; leave out one of them")
         valid = held_out(eval_set, eval_group, eval_qid) if valid is None else valid
-        own_valid: Any = valid
-        if isinstance(X, Shards):
-            data = cast(RankingData, self._partitioned(X))
-            own_valid = self._valid_of(valid, cast(Partitioned, data)) if isinstance(valid, Shards) else valid
-        else:
-            if isinstance(valid, Shards):
-                raise IncompatibleError(
-                    "valid is in several files, and the training data is not; read both with xr.read_shards, or xr.read"
-                )
-            data = judged(X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight)
-        self.check_effects(data, valid is not None)
-        if measure.column is not None:  # every objective then learns from it
-            data = graded_by(measure, data)
-            own_valid = graded_by(measure, own_valid) if isinstance(own_valid, RankingData | Partitioned) else own_valid
-        if start is not None:
-            self._check_start(start.scorer, data)
-            data = data if isinstance(X, Shards) else with_features_of(start.scorer, X, data, valid)
-        made: Callable[..., TrainingData] = partitioned_training_data if isinstance(data, Partitioned) else training_data
-        given = made(data, own_valid, self.missing, self.threads, None if start is None else start.scorer)
-        check_measure_tells_apart(measure, data, self.threads)
-        own = copy(self)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
-        own.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED}
-        if self._cross_fits(data):
-            given = replace(given, learnt=joined(given.data, given.valid))
-        task = Task(
-            measure,
-            given.learnt,
-            None if self._cross_fits(data) else given.valid,
-            self.threads,
-            start=given.start,
-            constraints=goal.constraints,
-        )
-        journal = Journal() if resume is None else own._journal(resume, given)
-        if checkpoint is not None and not callable(checkpoint):
-            raise wrong_kind("checkpoint", checkpoint, "a function that is called with the model so far, and may save it")
-        keep = None if checkpoint is None else partial(own._keep, given, checkpoint)
-        with heard(progress, type(self).__name__, partial(_line, str(measure), self.engine)) as listener:
-            root = Root(listener, keep, journal)
-            trained = root.train(partial(own._trained, task))
-        if trained.trouble:
-            warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=2)
-        if root.interrupted:
-            warnings.warn("training was interrupted; the best model so far is kept", InterruptedWarning, stacklevel=2)
-        said: dict[str, Any] = {"chosen": dict(trained.chosen)} if trained.chosen else {}
-        selection = Selection(trained.alternatives, str(measure))
-        fitted: dict[str, Any] = {"history_": History(journal.history, str(measure)), "selection_": selection}
-        fitted["n_features_in_"] = data.n_features
-        if isinstance(X, RankingData | Shards) or hasattr(X, "columns"):
-            fitted["feature_names_in_"] = np.array(data.feature_names, object)
-        oof, unseen, estimate = vars(own).get("oof_"), vars(own).get("unseen"), None
-        if oof is not None and not np.isnan(oof).any():
-            if isinstance(data, Partitioned):
-                estimate = estimated_by_scores(given, oof, measure, self.threads)
-            else:
-                estimate = evaluate(measure, *given.as_given(oof), threads=self.threads)[str(measure)]
-                fitted["oof_"] = given.data.ungrouped(oof[: data.n_documents])
-        elif unseen is not None:
-            estimate = estimated(given, unseen, measure, self.threads)
-        if estimate is not None:
-            fitted["estimate_"] = estimate
-            said |= {"estimate": estimate.mean, "interval": list(estimate.interval)}
-        model = own._model(given, trained.iterate, trained.steps, root.interrupted, **said)
-        fitted["model_"] = replace(model, run=to_record(vars(root.resumable))) if root.interrupted else model
-        forget(data, given.data, given.valid, given.given_valid)
-        self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
+        judgments = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight, "query_weight": query_weight}
+        data = fitting.dataset_for(self, X, valid, **judgments)
+        given = fitting.prepare(self, data, X, valid, start)
+        outcome = fitting.train(self, given, progress, checkpoint, resume)
+        fitted = fitting.report(outcome, given, X)
+        self.__dict__ = {name: value for name, value in vars(self).items() if name not in FITTED} | fitted  # all at once
         return self
 
-    def goal(self) -> Goal:
-        """What to maximise; an error where there are constraints that the ranker cannot keep."""
-        goal = parse_goal(self.measure)
-        if goal.constraints and not self.takes_constraints:
-            raise IncompatibleError(
-                f"{type(self).__name__} cannot keep {' and '.join(map(str, goal.constraints))}: it follows a stand-in for the"
-                " measure, not the measure itself; use DirectRank, or tune the weights of several systems with xr.fuse"
-            )
-        return goal
+    def journal_of(self, model: Model, given: TrainingData) -> Journal:
+        """What there is to resume from in ``model``."""
+        return fitting.journal_of(self, model, given)
 
-    def _partitioned(self, shards: Shards) -> Partitioned:
-        """``shards`` with the engine that answers for them, once it is clear that this ranker can train so."""
-        if not self.takes_partitions:
-            raise IncompatibleError(f"{type(self).__name__} needs its data in one file; xr.read one, or use {PARTITIONED}")
-        data = partitioned(shards, LocalEngine() if self.engine is None else self.engine)
-        self.check_partitions(data)
-        return data
-
-    def _valid_of(self, shards: Shards, data: Partitioned) -> RankingData | Partitioned:
-        """Validation data in several files, read as one where this ranker wants it so."""
-        valid = partitioned(shards, data.engine)
-        return valid if self.validates_partitions else in_one(valid)
-
-    def check_partitions(self, data: Partitioned) -> None:
-        """Raise where a setting does not go with data in partitions."""
-        if data.described[0].weighs_documents and not self.weighs_partitioned_documents:
-            raise IncompatibleError(
-                f"{type(self).__name__} cannot weigh single documents of data in several files; leave out sample_weight, give a"
-                " query_weight, or use Ridge"
-            )
-
-    def _check_start(self, scorer: Scorer, data: RankingData) -> None:
-        """Raise where training cannot go on from ``scorer``."""
-        name, kinds = type(self).__name__, " or ".join(kind.kind for kind in self.goes_on_from)
-        if not kinds:
-            raise IncompatibleError(f"{name} begins anew on any data, so it takes no start; leave it out")
-        if not isinstance(scorer, self.goes_on_from):
-            raise IncompatibleError(f"{name} goes on from a {kinds} model, and the start is a {scorer.kind} model; train it anew")
-        if self._bag_count(data):
-            raise SettingError(f"{name}: start is one model, and {self._bag_count(data)} bags are to be trained; give bags=0")
-        own = self.settings.get("start")
-        if own is not None and not own.is_default(vars(self)["start"]):
-            raise SettingError(f"{name}: start={vars(self)['start']!r} is set, and fit got a model to start from; leave out one of them")
-        if scorer.missing != self.missing:
-            raise SettingError(f"{name}: missing={self.missing!r}, but the model to start from has {scorer.missing!r}; give the same")
-
-    def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """One model, or the mean of several."""
-        count = self._bag_count(task.data)
+    def trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """Train one model, or the mean of several."""
+        count = self.bag_count(task.data)
         if not count:
             return self._fit(task, recorder)
-        if self._cross_fits(task.data):
+        if self.cross_fits(task.data):
             trained, unseen = self.cross_fitted(task, count, recorder)
-            if isinstance(task.data, Partitioned):  # of which nobody keeps a number per document
-                self.__dict__["unseen"] = unseen
-            else:
+            if task.data.is_here:
                 self.__dict__["oof_"] = out_of_fold(task.data, unseen, self.threads)
+            else:  # nobody keeps a number per document
+                self.__dict__["unseen"] = unseen
             return trained
         return bags([partial(self._member, task, number) for number in range(count)], task.verdict, recorder)
 
-    def _bag_count(self, data: RankingData) -> int:
+    def bag_count(self, data: Dataset) -> int:
         """The number of models whose mean is taken; 0 if there is one."""
-        count: int = self._comes_to(data).get("bags", self.bags)
+        count: int = self.resolved_auto(data).get("bags", self.bags)
         return count
 
-    def _cross_fits(self, data: RankingData) -> bool:
-        return bool(self._bag_count(data)) and self.bagging == "cross-fit"
+    def cross_fits(self, data: Dataset) -> bool:
+        """Does it train a model for each part of the queries, on the others?"""
+        return bool(self.bag_count(data)) and self.bagging == "cross-fit"
 
     def _member(self, task: Task, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The model of a bag with that number: of a bootstrap sample of the queries."""
-        drawn = reweighed(task.data, Drawn((self.seed, number), task.data.n_queries))
-        return self._fit(replace(task, bag=number, bags=self._bag_count(task.data), data=drawn), recorder)
+        drawn = task.data.reweigh(Drawn((self.seed, number), task.data.n_queries))
+        return self._fit(replace(task, bag=number, bags=self.bag_count(task.data), data=drawn), recorder)
 
     def cross_fitted(self, task: Task, count: int, recorder: Recorder[Scorer]) -> tuple[Trained[Scorer], Unseen]:
-        """The mean of models that have each seen all parts of the queries except two, and each with the part that it says more about.
-
-        One of the two parts chooses the model's iterate; the other is scored by the model, which has never seen it. With two parts
-        in all, the one that chooses is scored too. Scores have unit deviation within queries if their scale has no meaning.
-        """
-        data, division = task.data, Division.of(task.data, count, self.seed)
-        part, parts, unseen = division.part, division.count, list[tuple[Mask, Scorer]]()
-
-        def member(number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-            chooses, scored = part == number, part == (number + (parts > 2)) % parts
-            learnt, valid = division.take(~(chooses | scored)), division.take(chooses)
-            if isinstance(valid, Partitioned) and not self.validates_partitions:
-                valid = in_one(valid)
-            trained = self._fit(replace(task, data=learnt, valid=valid, bag=number, bags=parts), recorder)
-            unseen.append((scored, comparable(trained.iterate)))
-            forget(learnt, valid)
-            return trained
-
-        def comparable(scorer: Scorer) -> Scorer:
-            size = deviation_of(data, partial(_scores, scorer, self.threads)) if self._is_scale_free else 0.0
-            return sum_of([scorer], [1 / size]) if size > 0 else scorer
-
-        return bags([partial(member, number) for number in range(parts)], task.verdict, recorder, view=comparable), unseen
+        """The mean of models that have each seen all parts of the queries except two, and each with the part that it has not seen."""
+        return cross_fitted(self, task, count, recorder)
 
     @property
-    def _is_scale_free(self) -> bool:
+    def is_scale_free(self) -> bool:
         """May scores be multiplied by any positive number?"""
         return True
 
@@ -464,41 +268,3 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             trouble = f"weights_: a {self.model_.scorer.kind} model has no weights; only linear models do"
             raise AttributeError(trouble)  # noqa: TRY004  (so that hasattr, dir and scikit-learn's HTML go on)
         return self.model_.scorer.weights
-
-    def _model(self, given: TrainingData, scorer: Scorer, steps: int, interrupted: bool, **said: object) -> Model:
-        """The model of ``scorer``; what is said of training is the measure as asked, on the data as given: ties may go by that order."""
-        goal, threads = self.goal(), self.threads
-        reached: dict[str, float | None] = {"value": None, "valid": None}
-        constraints: dict[str, dict[str, float]] = {}
-        for name, part, as_given in (("value", given.data, given.given), ("valid", given.valid, given.given_valid)):
-            if part is not None and as_given is not None and not (name == "valid" and self._cross_fits(given.data)):
-                if isinstance(part, Partitioned):
-                    scores = scored(as_given, partial(filled_scores, scorer, given.fill, threads))
-                else:
-                    scores = as_given.grouped(part.ungrouped(scorer.score(part.X, threads)))
-                reached[name] = goal.measure.on(as_given, threads=threads).mean(scores)
-                if goal.constraints:
-                    values = {str(each): each.measure.on(as_given, threads=threads).mean(scores) for each in goal.constraints}
-                    constraints[name] = values
-        said |= {"constraints": constraints} if constraints else {}
-        training = {**reached, "steps": steps, "interrupted": interrupted, **said}
-        made: Any = scorer  # of any kind: all know what stands for missing values
-        whole: Scorer = replace(made, missing=self.missing, fill=given.fill).anchored(given.data.offset)
-        params = {name: value for name, value in self.get_params().items() if name != "engine"}  # where it was trained says nothing of it
-        return Model(whole, repr(goal), type(self).__name__, params, given.facts, self.seed, training=training)
-
-    def _journal(self, model: Model, given: TrainingData) -> Journal:
-        """What there is to resume from in ``model``, which this ranker must have trained, with the same settings and on the same data."""
-        ours = {"ranker": type(self).__name__, "measure": repr(self.goal()), "data": given.facts}
-        wanted = plain(self.get_params()) | ours
-        found = plain(model.params) | {"ranker": model.ranker, "measure": model.measure, "data": model.data}
-        free = {name for name, one in self.settings.items() if one.free}
-        for name in ("ranker", *sorted(wanted.keys() - free)):  # the settings of another ranker say nothing
-            if found.get(name) != wanted[name]:
-                told = f"the model was trained with {name}={found.get(name)}, not {wanted[name]}"
-                raise IncompatibleError(f"{told}; resume with the same settings, or train anew")
-        return Journal() if model.run is None else Journal(**from_record(model.run, "the checkpoint"))
-
-    def _keep(self, given: TrainingData, checkpoint: Checkpoint, scorer: Scorer, steps: int, journal: Journal) -> None:
-        """Give ``checkpoint`` a model of the best scorer so far, with what to resume from."""
-        checkpoint(replace(self._model(given, scorer, steps, interrupted=True), run=to_record(vars(journal))))

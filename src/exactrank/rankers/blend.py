@@ -22,8 +22,8 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from exactrank.arrays import PerDocument, PerQuery, Rows
+from exactrank.data.dataset import Dataset
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Partitioned
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
 from exactrank.measures.bound import BoundMeasure
 from exactrank.numerics import matmul
@@ -32,9 +32,10 @@ from exactrank.objectives.step_function import SAME_VALUE
 from exactrank.objectives.within_query import deviation
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.division import Division, judgments, out_of_fold
+from exactrank.rankers.division import Division, out_of_fold
 from exactrank.rankers.foreign import Foreign
 from exactrank.rankers.notation import parse_method, split_methods
+from exactrank.rankers.takes import Takes
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
 from exactrank.scorers.sum import sum_of
@@ -64,8 +65,7 @@ class Blend(Ranker):
     """
 
     name = "blend"
-    takes_categories = True  # where all its members do
-    takes_partitions = True  # where all its members do
+    takes = Takes(categories=True, shards=True)  # where all its members do
 
     members: str | Sequence[object] = setting(
         default="all",
@@ -96,19 +96,19 @@ class Blend(Ranker):
             if self.missing == "keep" and "keep" not in member.settings["missing"].choices:
                 raise SettingError(f"Blend: {type(member).__name__} cannot keep missing values; give missing='mean', or trees alone")
 
-    def check_effects(self, data: RankingData, validated: bool = False) -> None:
+    def check_effects(self, data: Dataset, validated: bool = False) -> None:
         """Raise if a setting, or one of a member, has no effect on ``data``."""
         super().check_effects(data, validated)
         for member in self._members().values():
             member.check_effects(data, validated=True)
 
-    def check_partitions(self, data: Partitioned) -> None:
+    def check_shards(self, data: Dataset) -> None:
         """Raise if a member does not train on data in partitions, or its scores cannot be compared there."""
-        super().check_partitions(data)
+        super().check_shards(data)
         for name, member in self._members().items():
-            if not member.takes_partitions:
+            if not member.takes.shards:
                 raise IncompatibleError(f"Blend: {name} needs its data in one file; leave it out, or xr.read one file")
-            member.check_partitions(data)
+            member.check_shards(data)
         if self.goal().measure.ties == "docid":
             raise IncompatibleError(f"Blend: {self.measure} ranks ties by document ids, which stay in their files; write nDCG, for example")
 
@@ -139,12 +139,12 @@ class Blend(Ranker):
             raise SettingError("Blend: there are no members; give at least one")
         return found
 
-    def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+    def trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         return self._fit(task, recorder)
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         begun, members = time.monotonic(), self._members()
-        judged, dealt = judgments(task.data), Division.of(task.data, self.bags or 0, self.seed).part
+        judged, dealt = task.data.judgments(), Division.of(task.data, self.bags or 0, self.seed).part
         ready: list[_Member] = []
         blended: Trained[Scorer] | None = None
         failed: dict[str, ExactRankError] = {}

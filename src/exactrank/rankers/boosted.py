@@ -18,9 +18,8 @@ import numpy as np
 
 from exactrank.arrays import PerQuery
 from exactrank.data.alignment import listed
+from exactrank.data.dataset import Asked, Dataset, Part
 from exactrank.data.levels import Levels
-from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Part, Partitioned, fold, in_parts
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
@@ -30,6 +29,7 @@ from exactrank.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.optimizers.base import State
 from exactrank.optimizers.boosting import Growth
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.takes import Takes
 from exactrank.rankers.training_data import TrainingData
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
@@ -55,12 +55,14 @@ CELLS_PER_THREAD = 1_000_000
 class BoostedRanker(Ranker):
     """The base of rankers whose model is a sum of trees."""
 
-    weighs_documents = True
-    goes_on_from = (TreeEnsemble,)
-    takes_categories = True
-    takes_partitions = True
-    weighs_partitioned_documents = True
-    validates_partitions = False
+    takes = Takes(
+        document_weights=True,
+        categories=True,
+        start=(TreeEnsemble,),
+        shards=True,
+        sharded_document_weights=True,
+        sharded_validation=False,
+    )
 
     trees: int = setting(default=300, help="Maximum number of trees.", at_least=1, at_most=1 << 20, free=True)
     learning_rate: float = setting(
@@ -148,7 +150,7 @@ class BoostedRanker(Ranker):
         """Return what is drawn for the trees of the forest with that number in a bag."""
         return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction)
 
-    def check_effects(self, data: RankingData, validated: bool = False) -> None:
+    def check_effects(self, data: Dataset, validated: bool = False) -> None:
         """Raise also where the forests of a bag would not differ."""
         super().check_effects(data, validated)
         drawn = self.extra or self.split_noise > 0 or min(self.query_fraction, self.feature_fraction, self.node_features) < 1
@@ -159,9 +161,9 @@ class BoostedRanker(Ranker):
                 ' 1, extra, sampled lambdas, or bagging="cross-fit" or "bootstrap"'
             )
 
-    def check_partitions(self, data: Partitioned) -> None:
+    def check_shards(self, data: Dataset) -> None:
         """Raise also where a GPU would have to hold several files."""
-        super().check_partitions(data)
+        super().check_shards(data)
         if self.device is not None:
             raise IncompatibleError(
                 f"{type(self).__name__} on data in several files has no device, got device={self.device!r}; leave it out"
@@ -194,13 +196,13 @@ class BoostedRanker(Ranker):
         earlier = task.common.get("bins")
         shared = earlier.shared_with(data) if isinstance(earlier, SharedBins) else None
         shared = task.common["bins"] = SharedBins.of(data, self, threads) if shared is None else shared
-        if isinstance(data, Partitioned) and isinstance(objective, SquaredError):
-            objective = replace(objective, mean=_mean_grade(data))
+        if isinstance(objective, SquaredError):
+            objective = replace(objective, mean=mean_grade(data))
         place = None if self.device is None else GpuForestPart
         plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads, place)
         return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task))
 
-    def _journal(self, model: Model, given: TrainingData) -> Journal:
+    def journal_of(self, model: Model, given: TrainingData) -> Journal:
         """Trees that stand in a model alone, as they grew, go on from there."""
         for name in ("trees", "patience"):
             found = model.params.get(name)
@@ -209,7 +211,7 @@ class BoostedRanker(Ranker):
                 raise IncompatibleError(
                     f"{told}, which may change only for a single forest as it grew; resume with the same value, or train anew"
                 )
-        journal = super()._journal(model, given)
+        journal = super().journal_of(model, given)
         if model.run is None and self._is_one_forest() and isinstance(model.scorer, TreeEnsemble):
             scorer = model.scorer.relative_to(given.data.offset, given.data.feature_names)
             trees = Trees.of(scorer.table)
@@ -225,7 +227,7 @@ class BoostedRanker(Ranker):
         """Return the numbers of the features whose values are categories: by the setting, or because the data has them as text."""
         return [number for number, name in enumerate(names) if name in self.categorical or name in levels]
 
-    def _check_features(self, data: RankingData) -> None:
+    def _check_features(self, data: Dataset) -> None:
         """Raise for settings that name features which cannot be meant, and for features that trees cannot read."""
         monotone, names = self.monotone or {}, data.feature_names
         for kind in ("monotone", "categorical"):
@@ -245,7 +247,7 @@ class BoostedRanker(Ranker):
         if unknown:
             raise SettingError(f"interactions names {unknown[0]!r}, which is not a feature; there are {listed(list(names))}")
 
-    def _growth_settings(self, data: RankingData) -> GrowthSettings:
+    def _growth_settings(self, data: Dataset) -> GrowthSettings:
         """Return how trees grow on ``data``, with features by their numbers."""
         names, shape = data.feature_names, self.shape
         monotone = tuple((self.monotone or {}).get(name, 0) for name in names)
@@ -280,24 +282,21 @@ def _scorer(trees: Trees, names: tuple[str, ...], levels: Levels) -> TreeEnsembl
 class SharedBins:
     """Documents whose features are cut into bins once, for all forests that learn from them."""
 
-    data: RankingData
-    parts: Part | Partitioned
+    data: Dataset
+    parts: Asked
     layout: Layout
 
     @classmethod
-    def of(cls, data: RankingData, ranker: BoostedRanker, threads: int) -> "SharedBins":
+    def of(cls, data: Dataset, ranker: BoostedRanker, threads: int) -> "SharedBins":
         """Return the bins for the forests of ``ranker``."""
-        parts = in_parts(data)
+        parts = data.remembering()
         categorical = ranker.categories(data.feature_names, data.levels)
-        return cls(data, parts, Layout.of(parts, ranker.bins, categorical, threads))
+        return cls(data, parts, Layout.of(parts, data.n_documents, ranker.bins, categorical, threads))
 
-    def shared_with(self, data: RankingData) -> "SharedBins | None":
+    def shared_with(self, data: Dataset) -> "SharedBins | None":
         """Return the bins for ``data`` if it has the same documents, maybe with other weights of queries."""
-        if isinstance(self.parts, Partitioned):
-            other = in_parts(data)
-            same = isinstance(other, Partitioned) and other.partitions is self.parts.partitions and other.key == self.parts.key
-            return SharedBins(data, other, self.layout) if same else None
-        return SharedBins(data, Part(data, kept=self.parts.kept), self.layout) if data.X is self.data.X else None
+        parts = data.sharing(self.data, self.parts)
+        return None if parts is None else SharedBins(data, parts, self.layout)
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +307,7 @@ class WeightedGrades:
     documents: int
     largest: tuple[float, float] | None = None
 
-    def __call__(self, part: Part) -> tuple[float, float]:
+    def ask(self, part: Part) -> tuple[float, float]:
         """Answer for the documents of ``part``."""
         data = part.data
         weight = np.repeat(self.weights[part.first : part.first + data.n_queries], data.sizes)
@@ -319,10 +318,14 @@ class WeightedGrades:
         sums = [float(rounded(terms, largest, self.documents).sum()) for terms, largest in zip(both, self.largest, strict=True)]
         return sums[0], sums[1]
 
+    def combine(self, answers: Sequence[tuple[float, float]]) -> tuple[float, float]:
+        """Return the largest of both, or the sums."""
+        weight, weighted = np.max(answers, axis=0) if self.largest is None else np.sum(answers, axis=0)
+        return float(weight), float(weighted)
 
-def _mean_grade(data: Partitioned) -> float:
+
+def mean_grade(data: Dataset) -> float:
     """Return the mean of all grades by their weights, the same for any cut."""
     question = WeightedGrades(data.weights, data.n_documents)
-    highest = np.max(fold(data, question), axis=0)
-    weight, weighted = np.sum(fold(data, replace(question, largest=(float(highest[0]), float(highest[1])))), axis=0)
-    return float(weighted / weight)
+    weight, weighted = data.ask(replace(question, largest=data.ask(question)))
+    return weighted / weight

@@ -17,10 +17,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exactrank.arrays import PerDocument
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.dataset import Dataset, Remembered, Score
 from exactrank.measures.base import Measure
-from exactrank.objectives.bounded_gain import gentle
+from exactrank.objectives.bounded_gain import selecting
 from exactrank.objectives.measured import LinearMeasured, Measured
 from exactrank.objectives.parametric import Forces, Parametric
 from exactrank.objectives.ridge import ridge_weights
@@ -29,6 +28,7 @@ from exactrank.objectives.within_query import deviation_of
 from exactrank.optimizers.base import Optimizer, Theta, fitting
 from exactrank.optimizers.coordinate import CoordinateSearch
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.takes import Takes
 from exactrank.scorers.architecture import Architecture, LinearModel, NetworkModel
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
@@ -52,39 +52,34 @@ class Composition:
     l2: float = 0.0
     patience: int | None = None  #: with validation data
     seed: int = 0
-    _last: list[tuple[Theta, PerDocument]] = field(default_factory=list, init=False, repr=False)  #: whose scores are at hand
+    _last: list[tuple[Theta, Score]] = field(default_factory=list, init=False, repr=False)  #: whose scores are at hand
 
     def problem(self, objective: Objective | Measure) -> Problem:
         """``objective`` as a function of the parameters."""
         if isinstance(objective, Measure):
             kind = LinearMeasured if self.architecture.linear else Measured
-            return kind(severe(objective).on(self.task.data, threads=self.task.threads), self.architecture)
+            return kind(severe(objective).over(self.task.data, threads=self.task.threads), self.architecture)
         if is_conservative(objective):
             return Parametric(objective, self.architecture, self.task.data, self.l2, self.task.threads)
-        selecting = gentle(severe(self.task.measure).on(self.task.data, threads=self.task.threads))
+        selects = selecting(severe(self.task.measure).over(self.task.data, threads=self.task.threads))
 
         def judge(theta: Theta) -> float:
             """The value of forces, which have none of their own: what the judge selects by, on the training data."""
-            return selecting.mean(self.scores(theta, self.task.data))
+            return selects.mean(self.score(theta))
 
         return Forces(objective, self.architecture, self.task.data, judge, self.l2, self.task.threads)
 
     def phase(self, problem: Problem, optimizer: AnyOptimizer, max_steps: int) -> Phase[Theta]:
         """A run of ``optimizer`` on ``problem``, of which it asks nothing that it has not."""
         patience = None if self.task.valid is None else self.patience
-        runs, judge = fitting(optimizer, problem), Judge(self.task, self.scores, by_objective=isinstance(problem, Forces))
+        runs, judge = fitting(optimizer, problem), Judge(self.task, self.score, by_objective=isinstance(problem, Forces))
         return lambda start, recorder: Run(runs, problem, start, judge, max_steps, [self.seed, self.task.bag], patience)(recorder)
 
-    def scores(self, theta: Theta, part: RankingData) -> PerDocument:
-        """The scores of the documents of ``part``; those of the training data are kept for who asks next about the same parameters."""
-        if part is not self.task.data:
-            return self._scored(theta, part)
+    def score(self, theta: Theta) -> Score:
+        """Return what scores documents at ``theta``; the last scores are kept for who asks next about the same parameters."""
         if not self._last or self._last[0][0] is not theta:
-            self._last[:] = [(theta, self._scored(theta, part))]
+            self._last[:] = [(theta, Remembered(self.architecture.score(theta, self.task.threads)))]
         return self._last[0][1]
-
-    def _scored(self, theta: Theta, part: RankingData) -> PerDocument:
-        return self.architecture.scored(theta, part, self.task.threads)
 
     def start(self, ridge: bool) -> Theta:
         """The parameters of the model to go on from; else those of ridge regression, of unit deviation within queries, or random ones."""
@@ -94,7 +89,7 @@ class Composition:
         if not ridge:
             return architecture.initial(np.random.default_rng([self.seed, self.task.bag]))
         theta = architecture.theta_of(ridge_weights(data))
-        size = deviation_of(data, partial(architecture.scores_of, theta, None))
+        size = deviation_of(data, architecture.score(theta))
         return theta / size if size > 0 else theta
 
 
@@ -108,9 +103,7 @@ class Composed(Ranker):
     """
 
     name = "composed"
-    takes_pairs = "by measure"
-    takes_partitions = True
-    goes_on_from = (Linear, Network)
+    takes = Takes(pairs="by measure", start=(Linear, Network), shards=True)
 
     scorer: LinearModel | NetworkModel = setting(
         default=LinearModel(), help="Form of the scorer: xr.LinearModel() or xr.NetworkModel(hidden=10)."
@@ -133,11 +126,11 @@ class Composed(Ranker):
     l2: float = setting(default=0.0, help="L2 penalty on the parameters, relative to the mean over queries.", at_least=0)
 
     @property
-    def _learns_pairs(self) -> bool:
+    def learns_pairs(self) -> bool:
         own = self.objective
-        return (own is None or (isinstance(own, Measure) and own.counts_pairs)) and super()._learns_pairs
+        return (own is None or (isinstance(own, Measure) and own.counts_pairs)) and super().learns_pairs
 
-    def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
+    def idle(self, data: Dataset, validated: bool = False) -> dict[str, str]:
         """Those of the base; a penalty has no effect on a measure."""
         found = super().idle(data, validated)
         if self.l2 and (self.objective is None or isinstance(self.objective, Measure)):

@@ -15,6 +15,7 @@ from exactrank.objectives.linear_profile import LinearValue
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.step_search import StepSearch
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.takes import Takes
 from exactrank.scorers.architecture import LinearModel
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
@@ -35,9 +36,7 @@ class CoordinateAscent(Ranker):
     """
 
     name = "coordinate-ascent"
-    takes_pairs = "by measure"
-    goes_on_from = (Linear,)
-    takes_partitions = True
+    takes = Takes(pairs="by measure", start=(Linear,), shards=True)
     restarts: int = setting(default=5, help="Number of starts; the best model of all is kept.", at_least=1, search=Range(2, 10))
     max_iter: int = setting(default=25, help="Maximum number of rounds over all weights from each start.", at_least=1)
     step: float = setting(default=0.05, help="The smallest step, as a share of the weight.", above=0, search=Range(0.01, 0.2, log=True))
@@ -51,16 +50,15 @@ class CoordinateAscent(Ranker):
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         data, scale = task.data, LinearModel(self.standardise).on(task.data).scale
         search = StepSearch(self.step, self.growth, self.tries, self.tolerance)
-        measure, parts = severe(task.measure), [part for part in (data, task.valid) if part is not None]
-        values = [LinearValue(measure.on(part, threads=task.threads), scale) for part in parts]
-        judge: Judge[Theta] = Judge(task, lambda theta, part: values[part is not data].scores(theta), by_objective=True)
+        value = LinearValue(severe(task.measure).over(data, threads=task.threads), scale)
+        judge: Judge[Theta] = Judge(task, value.score, by_objective=True)
 
         first = task.start.weights * scale if isinstance(task.start, Linear) else np.ones(data.n_features)
 
         def run(number: int) -> Part[Theta]:
             rng = np.random.default_rng([self.seed, number])
             theta = standard_normal(rng, data.n_features) if number else first
-            return Run(search, values[0], theta, judge, self.max_iter * data.n_features, rng)
+            return Run(search, value, theta, judge, self.max_iter * data.n_features, rng)
 
         runs = [run(number) for number in range(self.restarts)]
         return seen(

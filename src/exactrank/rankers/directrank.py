@@ -21,21 +21,20 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from exactrank.arrays import PerDocument, PerQuery
+from exactrank.arrays import PerDocument
+from exactrank.data.dataset import Dataset, Score
+from exactrank.data.folds import Drawn
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Partitioned, scored
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.bound import DatasetMeasure
 from exactrank.measures.goal import Constraint, Goal, parse_goal, unreached
 from exactrank.numerics import standard_normal
 from exactrank.objectives.bradley_terry import bradley_terry
-from exactrank.objectives.constrained import ConstrainedProfile, Profile, severe_search, severely
-from exactrank.objectives.line_search import Point
+from exactrank.objectives.constrained import ConstrainedProfile, worst_for
 from exactrank.objectives.line_search_on_gpu import OnGpu
-from exactrank.objectives.linear_profile import LinearProfile, columns_of, linear_scores_of
-from exactrank.objectives.partitioned_profile import PartitionedProfile
-from exactrank.objectives.partitioned_search import Drawn, PartitionedSearch
+from exactrank.objectives.linear_profile import LinearProfile, linear_scores_of
 from exactrank.objectives.ridge import ridge_weights
+from exactrank.objectives.searched_measure import Point, SearchedMeasure
 from exactrank.objectives.softmax import InDeviations, SoftmaxLikelihood
 from exactrank.objectives.within_query import deviation_of
 from exactrank.optimizers.base import Theta
@@ -46,6 +45,7 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.rankers.smoothrank import SmoothRank
+from exactrank.rankers.takes import Takes
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.settings import SOME, Range, setting
@@ -77,10 +77,7 @@ class DirectRank(Ranker):
     """
 
     name = "directrank"
-    takes_constraints = True
-    takes_pairs = "by measure"
-    goes_on_from = (Linear,)
-    takes_partitions = True
+    takes = Takes(constraints=True, pairs="by measure", start=(Linear,), shards=True)
     bags: int | None = setting(
         default=None,
         help="Train this number of models and take their mean; 0 trains one. By default 20 below 5,000 queries, else 0.",
@@ -136,31 +133,31 @@ class DirectRank(Ranker):
         help='Where to search: "cuda" for the GPU, which knows nDCG, DCG, P, R and RBP and needs CuPy; by default on the processor.',
     )
 
-    def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
+    def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
         many = data.n_queries >= MANY_QUERIES or bool(parse_goal(self.measure).constraints)
         bags = (0 if many else BAGS) if self.bags is None else self.bags
         found = {"bags": bags, "max_iter": 1 if bags else ROUNDS}
         return {name: value for name, value in found.items() if getattr(self, name) is None}
 
-    def check_partitions(self, data: Partitioned) -> None:
+    def check_shards(self, data: Dataset) -> None:
         """What the base says, and what searches over partitions do not know."""
-        super().check_partitions(data)
+        super().check_shards(data)
         if self.device is not None or self.start in RANKERS:
             given = f"device={self.device!r} and start={self.start!r}"
             raise IncompatibleError(f"DirectRank on data in several files has no device and no ranker as its start; got {given}")
         if data.preferences is not None and self.start == "ridge":
             raise IncompatibleError("start='ridge' needs grades, and the data in several files has pairs; use start='softmax' or 'zero'")
 
-    def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
+    def idle(self, data: Dataset, validated: bool = False) -> dict[str, str]:
         """What the declarations say, and the tolerance where there is only one round."""
         found = super().idle(data, validated)
-        rounds = self._comes_to(data).get("max_iter", self.max_iter)
+        rounds = self.resolved_auto(data).get("max_iter", self.max_iter)
         if rounds == 1 and not self.settings["tolerance"].is_default(self.tolerance):
             found["tolerance"] = f"tolerance={self.tolerance!r} has no effect with a single round; leave it out, or set max_iter above 1"
         return found
 
     @property
-    def _is_scale_free(self) -> bool:
+    def is_scale_free(self) -> bool:
         return self.limits.scale_free
 
     @property
@@ -169,22 +166,22 @@ class DirectRank(Ranker):
         low = 0.0 if self.nonnegative else -math.inf if self.low is None else self.low
         return Limits(low, *(math.inf if limit is None else limit for limit in (self.high, self.window)))
 
-    def check_effects(self, data: RankingData, validated: bool = False) -> None:
+    def check_effects(self, data: Dataset, validated: bool = False) -> None:
         """Also raise where constraints go with settings that cannot keep them."""
         super().check_effects(data, validated)
         if not parse_goal(self.measure).constraints:
             return
-        if self._bag_count(data):
+        if self.bag_count(data):
             raise SettingError(
                 f"DirectRank: bags={self.bags} takes the mean of models, which need not keep the constraints that each keeps; give bags=0"
             )
         if self.device is not None:
             raise SettingError(f"DirectRank: device={self.device!r} searches one measure alone; leave it out where there are constraints")
 
-    def _trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        count = self._bag_count(task.data)
-        if not count or self._cross_fits(task.data):
-            return super()._trained(task, recorder)
+    def trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        count = self.bag_count(task.data)
+        if not count or self.cross_fits(task.data):
+            return super().trained(task, recorder)
         search = _Search(self, task)
         return restarts([partial(search.mean, count, start) for start in search.starts], recorder, names=search.names)
 
@@ -211,17 +208,16 @@ class _Search:
         #: The starts of a bag: two where validation data can tell which is better.
         self.starts: Sequence[Start] = ["softmax", "zero"] if task.valid is not None and self.first == "auto" else [self.first]
         self.names = [f"start={start}" for start in self.starts]
-        self.judge: Judge[Theta] = Judge(task, self.scores, by_objective=True)
-        self.bound = severe(task.measure).on(task.data, threads=task.threads)
-        self.constraints = [(severely(each, task.data, task.threads), each) for each in task.constraints]
+        self.judge: Judge[Theta] = Judge(task, self.score, by_objective=True)
+        self.measure = severe(task.measure).over(task.data, threads=task.threads)
+        self.constraints = [(worst_for(each, task.data, task.threads), each) for each in task.constraints]
         self.gpu = None if ranker.device is None else OnGpu()
-        self.columns = None if isinstance(task.data, Partitioned) else columns_of(task.data, whole=self.gpu is not None)
-        self.beside = self.gpu is None and self.columns is not None  #: Are the models of a bag trained beside each other?
+        self.beside = self.gpu is None and task.data.is_here  #: Are the models of a bag trained beside each other?
 
     @cached_property
-    def graded(self) -> RankingData:
+    def graded(self) -> Dataset:
         """The data with a grade for each document, as starts need them, also where it has pairs."""
-        return self.task.data if self.task.data.preferences is None else bradley_terry(self.task.data).judged
+        return self.task.data if self.task.data.preferences is None else bradley_terry(self.task.data.as_one()).judged
 
     def alone(self, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The model from the start of that number; the first is the one that was asked for."""
@@ -229,10 +225,10 @@ class _Search:
         theta = self.start("random" if number else self.first, rng, recorder)
         powell, rounds = Powell(self.limits, ranker.tolerance), CoordinateSearch(ranker.order, self.limits, ranker.tolerance)
         solver: Any = powell if ranker.solver == "powell" else rounds
-        problem = self.problem(self.task.data.weights, self.task.threads)
+        problem = self.problem(self.task.threads)
         whole: Profiled = problem
         if self.constraints:
-            whole = ConstrainedProfile(problem, self.kept)
+            whole = ConstrainedProfile(problem, self.constraint_profiles)
             theta = self.towards_constraints(whole, theta)
             solver = RandomDirections(solver, self.scale(), ranker.seed)
         run = Run(solver, whole, theta, self.judged, ranker.max_iter or ROUNDS, rng)
@@ -247,11 +243,11 @@ class _Search:
     def bootstrapped(self, start: Start, shared: Theta, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """A model of the queries that are drawn."""
         rng = np.random.default_rng([self.ranker.seed, number])
-        drawn, left_out = bootstrap(self.task.data, rng)
+        _, left_out = bootstrap(self.task.data, rng)
         threads, draw = 1 if self.beside else self.task.threads, Drawn((self.ranker.seed, number), self.task.data.n_queries)
-        problem: Profiled = self.problem(drawn, threads, draw)
+        problem: Profiled = self.problem(threads, draw)
         if np.any(left_out > 0):
-            problem = Guarded(problem, self.problem(left_out, threads, replace(draw, left_out=True)))
+            problem = Guarded(problem, self.problem(threads, replace(draw, left_out=True)))
         theta = self.start(start, rng, recorder) if start == "random" else shared
         return self.in_bag(problem, theta, unheard, rng, recorder)
 
@@ -259,7 +255,7 @@ class _Search:
         """A model of the queries that are seen, by the round that is best for the others."""
         rng = np.random.default_rng([self.ranker.seed, self.task.bag])
         theta = self.start(start, rng, recorder)
-        return self.in_bag(self.problem(self.task.data.weights, self.task.threads), theta, self.judge, rng, recorder)
+        return self.in_bag(self.problem(self.task.threads), theta, self.judge, rng, recorder)
 
     def in_bag(
         self,
@@ -279,30 +275,20 @@ class _Search:
         solver = CoordinateSearch("random", self.limits, ranker.tolerance, ranker.share if np.any(theta) else 1.0)
         return seen(Run(solver, problem, theta, judge, ranker.max_iter or 1, rng), scorer, recorder)
 
-    def problem(self, weight: PerQuery, threads: int | None, draw: Drawn | None = None) -> Profile:
-        """The measure of the queries that weigh something; a ``draw`` is how parts of the data make the weights."""
-        own = replace(self.bound, weights=weight, threads=threads)
-        if isinstance(self.task.data, Partitioned):
-            return PartitionedProfile(self.search.weighted(own, draw), self.ranker.point)
-        return self.profile(own)
-
-    def profile(self, bound: BoundMeasure) -> LinearProfile:
-        """A measure of data in one place."""
-        assert self.columns is not None
-        return LinearProfile(bound, self.columns, point=self.ranker.point, gpu=self.gpu)
+    def problem(self, threads: int | None, draw: Drawn | None = None) -> LinearProfile:
+        """The measure of all queries, or of those that are drawn."""
+        search = self.search if threads == self.measure.threads else SearchedMeasure(replace(self.measure, threads=threads), self.gpu)
+        return LinearProfile(search.reweigh(draw), self.ranker.point)
 
     @cached_property
-    def search(self) -> PartitionedSearch:
-        """Of data in partitions: which queries count is asked once."""
-        return PartitionedSearch.of(self.bound, cast(Partitioned, self.task.data))
+    def search(self) -> SearchedMeasure:
+        """Of all queries: which of them count is asked once."""
+        return SearchedMeasure(self.measure, self.gpu)
 
     @cached_property
-    def kept(self) -> list[tuple[Profile, Constraint]]:
+    def constraint_profiles(self) -> list[tuple[LinearProfile, Constraint]]:
         """The measures of the constraints."""
-        data = self.task.data
-        if isinstance(data, Partitioned):
-            return [(PartitionedProfile(severe_search(bound, data, one), self.ranker.point), one) for bound, one in self.constraints]
-        return [(self.profile(bound), one) for bound, one in self.constraints]
+        return [(LinearProfile.of(measure, self.ranker.point), one) for measure, one in self.constraints]
 
     def towards_constraints(self, problem: Profiled, theta: Theta) -> Theta:
         """``theta`` where it keeps the constraints, else after an exact step towards a convex start for the measure of each.
@@ -310,9 +296,9 @@ class _Search:
         A single weight that meets a constraint at once often costs more than it has to, and single weights lead back only up to the bound.
         """
         spot = problem.at(np.clip(theta, self.limits.low, self.limits.high))
-        for bound, _ in self.constraints:
+        for measure, _ in self.constraints:
             if spot.value < 0:
-                best = softmax_weights(bound)
+                best = softmax_weights(measure)
                 spot = ascended(spot, best - spot.theta, self.limits)
         return spot.theta
 
@@ -323,7 +309,7 @@ class _Search:
 
     def check_constraints(self, scorer: Scorer) -> None:
         """Raise where the model that was found misses a constraint."""
-        for profile, constraint in self.kept:
+        for profile, constraint in self.constraint_profiles:
             value = profile.value(cast(Linear, scorer).weights)
             if constraint.shortfall(value) > 0:
                 raise unreached(Goal(self.task.measure, self.task.constraints), constraint, value, most=False)
@@ -340,7 +326,7 @@ class _Search:
         if kind in RANKERS:
             return recorder.remembered(str(kind), lambda: self.trained_by(RANKERS[kind]))
         if isinstance(kind, str):
-            return recorder.remembered("softmax", lambda: softmax_weights(self.bound))
+            return recorder.remembered("softmax", lambda: softmax_weights(self.measure))
         theta, names = np.array(kind, np.float64), data.feature_names
         if len(theta) != len(names):
             raise SettingError(f"start has {len(theta)} weights for {len(names)} features; give one per feature")
@@ -360,19 +346,19 @@ class _Search:
         """The weights of another ranker, cross-fitted where there is no validation data to end its training in time."""
         task, data, parts = replace(self.task, data=self.graded), self.graded, 0
         if task.valid is None:  # each part needs a query that counts
-            counts = np.flatnonzero((data.weights > 0) & ~np.isnan(self.bound.values(data.y)))
-            task, parts = replace(task, data=data.take_queries(counts)), PARTS if len(counts) > 1 else 0
+            counts = (data.weights > 0) & ~np.isnan(self.measure.values(self.task.measure.grades))
+            task, parts = replace(task, data=data.select(counts)), PARTS if counts.sum() > 1 else 0
         ranker = method(task.measure, bags=parts, seed=self.ranker.seed, threads=task.threads)
-        return cast(Linear, ranker._trained(task, Recorder()).iterate).weights
+        return cast(Linear, ranker.trained(task, Recorder()).iterate).weights
 
-    def scores(self, theta: Theta, part: RankingData) -> PerDocument:
-        """Of the documents of ``part``."""
-        return scored(part, partial(linear_scores_of, np.ascontiguousarray(theta), thread_count(self.task.threads)))
+    def score(self, theta: Theta) -> Score:
+        """Return what scores documents."""
+        return partial(linear_scores_of, np.ascontiguousarray(theta), thread_count(self.task.threads))
 
 
-def softmax_weights(bound: BoundMeasure) -> Theta:
+def softmax_weights(measure: DatasetMeasure) -> Theta:
     """Return the weights at the maximum of the softmax likelihood, a convex start."""
-    likelihood = SoftmaxLikelihood(bound, SOFTMAX_RIDGE)
+    likelihood = SoftmaxLikelihood(measure, SOFTMAX_RIDGE)
     return maximum(InDeviations(likelihood), np.zeros(len(likelihood.sigma)), SOFTMAX_ITERATIONS) / likelihood.sigma
 
 

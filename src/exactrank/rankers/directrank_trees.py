@@ -29,8 +29,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from exactrank import _core
-from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Partitioned
+from exactrank.data.dataset import Dataset
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
 from exactrank.objectives.line_search import LineSearch
@@ -103,10 +102,10 @@ class DirectRankTrees(LambdaMART):
         default=0.7, help="Share of the queries that each tree is fitted to.", above=0, at_most=1, search=Range(0.5, 0.9)
     )
 
-    def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
-        return super()._comes_to(data) if self.follow == "lambdas" else {**super()._comes_to(data), "lambdas": None}
+    def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
+        return super().resolved_auto(data) if self.follow == "lambdas" else {**super().resolved_auto(data), "lambdas": None}
 
-    def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
+    def idle(self, data: Dataset, validated: bool = False) -> dict[str, str]:
         """What the declarations say, and the learning rate where no tree is weighed by it."""
         found = super().idle(data, validated)
         if self.smoothing == 1 and not self.settings["learning_rate"].is_default(self.learning_rate):
@@ -115,7 +114,7 @@ class DirectRankTrees(LambdaMART):
             )
         return found
 
-    def check_effects(self, data: RankingData, validated: bool = False) -> None:
+    def check_effects(self, data: Dataset, validated: bool = False) -> None:
         """Raise also where steps cannot be searched."""
         super().check_effects(data, validated)
         if self.low > self.high:
@@ -139,9 +138,9 @@ class DirectRankTrees(LambdaMART):
 
         return weight
 
-    def check_partitions(self, data: Partitioned) -> None:
+    def check_shards(self, data: Dataset) -> None:
         """Raise also where all trees would have to be scored at once."""
-        super().check_partitions(data)
+        super().check_shards(data)
         if self.leverage:
             raise SettingError(f"DirectRankTrees: leverage={self.leverage} is not known for data in several files; give leverage=0")
 
@@ -162,15 +161,15 @@ def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: 
     """``scorer`` with other weights in its leaves; ``bags`` is the number of bootstrap samples that are averaged."""
     if scorer.n_trees < 2:
         return scorer
-    measure, data, threads = severe(task.measure), task.data, task.threads
+    measure, data, threads = severe(task.measure), task.data.as_one(), task.threads
     outputs, bound = np.empty((data.n_documents, scorer.n_trees), np.float32), measure.on(data, threads=threads)
     for number, tree in enumerate(scorer.single_trees()):
         outputs[:, number] = tree.score(data.X, threads)
     trees = replace(data, X=outputs, feature_names=tuple(f"tree {t}" for t in range(scorer.n_trees)), offset=None, levels={})
     ones = np.ones(scorer.n_trees)
     again = DirectRank(measure, bags=bags, start=ones.tolist(), low=0.0, high=MOST, share=SHARE, seed=seed, threads=threads)
-    found = recorder.remembered("leverage", lambda: again._trained(Task(measure, trees, threads=threads), Recorder()).iterate)
-    towards, search = cast(Linear, found).weights - ones, LineSearch(bound)
+    mean = recorder.remembered("leverage", lambda: again.trained(Task(measure, trees, threads=threads), Recorder()).iterate)
+    towards, search = cast(Linear, mean).weights - ones, LineSearch(bound)
     search.start(outputs.sum(axis=1, dtype=np.float64))
     step = search.best(_core.linear_scores(outputs, towards, thread_count(threads)), 0.0, 1.0).middle()
     anew = replace(scorer, table=scorer.table.scaled(ones + step * towards))

@@ -1,37 +1,42 @@
-"""The queries of training data divided into parts, of one file or of several, and what models say of queries that they have not seen.
+"""The queries of training data divided into parts, and what models say of queries that they have not seen.
 
-Of data in several files the parts are those that one file would have: which queries have documents of different grades, and so something to
-teach, is asked once. A model that is trained on some of the parts sees the largest grade and the longest query of these parts alone.
+Which queries have documents of different grades, and so something to teach, is asked once. A model that is trained on some of the parts
+sees the largest grade and the longest query of these parts alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from exactrank.arrays import PerDocument, PerQuery, Rows
+from exactrank.arrays import PerDocument, Rows
+from exactrank.data.dataset import Concatenated, Dataset, Mask, Part
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.whole import Whole
-from exactrank.engine.engine import Part, Partitioned, fold, scored
-from exactrank.engine.selection import Mask, selected
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Evaluation, Result
-from exactrank.rankers.partitioned_data import Prepared
-from exactrank.rankers.training_data import TrainingData, deal_among, deal_parts, queries_with_pairs
+from exactrank.objectives.within_query import deviation_of
+from exactrank.rankers.training_data import TrainingData, deal_among
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import PerFeature, filled
+from exactrank.scorers.sum import sum_of
+from exactrank.training.combinators import bags
+from exactrank.training.judge import Task, scores_of
+from exactrank.training.progress import Trained
+from exactrank.training.run import Recorder
+
+if TYPE_CHECKING:
+    from exactrank.rankers.base import Ranker
 
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """The ``part`` of each query, and what ``take`` gives of data that some queries are left of."""
+    """The ``part`` of each query of ``data``."""
 
+    data: Dataset
     part: Rows
-    take: Callable[[Mask], RankingData]
 
     @property
     def count(self) -> int:
@@ -39,38 +44,47 @@ class Division:
         return int(self.part.max()) + 1
 
     @classmethod
-    def of(cls, data: RankingData, parts: int, seed: int) -> "Division":
+    def of(cls, data: Dataset, parts: int, seed: int) -> "Division":
         """Parts dealt at random; each has queries with documents of different grades, of which there are at least as many."""
-        if not isinstance(data, Partitioned):
-            return cls(deal_parts(data, parts, seed), data.take_queries)
-        facts = fold(data, _by_query)
-        grades, pairs = (np.concatenate(each) for each in zip(*facts, strict=True))
+        grades, pairs = data.grades_and_pairs
         mixed = (grades[:, 0] < grades[:, 1]) | pairs
         if mixed.sum() < 2:
             raise SettingError(f"cross-fitting needs at least 2 queries with different grades, and the data has {mixed.sum()}; give bags=0")
-        return cls(deal_among(mixed, parts, seed), partial(_taken, data, grades, pairs))
-
-
-def _by_query(part: Part) -> tuple[npt.NDArray[np.float64], Mask]:
-    """The least and the largest grade of each query; does it have pairs?"""
-    y, starts = part.data.y, part.data.indptr[:-1]
-    return np.stack([np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)], axis=1), queries_with_pairs(part.data)
-
-
-def _taken(data: Partitioned, grades: npt.NDArray[np.float64], pairs: Mask, which: Mask) -> RankingData:
-    """Some queries of ``data``, which know what there is of them together."""
-    how, own = cast(Prepared, data.prepare), grades[which]
-    extremes = float(own[:, 0].min()), float(own[:, 1].max())
-    whole = Whole(extremes, int(data.sizes[which].max()), bool(pairs[which].any()), how.whole.column)
-    return cast(RankingData, selected(data, which, replace(how, whole=whole)))
+        return cls(data, deal_among(mixed, parts, seed))
 
 
 Unseen = Sequence[tuple[Mask, Scorer]]  #: models, each with queries that it has never seen; together all of them
 
 
-def out_of_fold(data: RankingData, unseen: Unseen, threads: int | None) -> PerDocument:
+def cross_fitted(ranker: "Ranker", task: Task, count: int, recorder: Recorder[Scorer]) -> tuple[Trained[Scorer], Unseen]:
+    """The mean of models that have each seen all parts of the queries except two, and each with the part that it says more about.
+
+    One of the two parts chooses the model's iterate; the other is scored by the model, which has never seen it. With two parts
+    in all, the one that chooses is scored too. Scores have unit deviation within queries if their scale has no meaning.
+    """
+    data, division = task.data, Division.of(task.data, count, ranker.seed)
+    part, parts, unseen = division.part, division.count, list[tuple[Mask, Scorer]]()
+
+    def member(number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        chooses, scored = part == number, part == (number + (parts > 2)) % parts
+        learnt, valid = data.select(~(chooses | scored)), data.select(chooses)
+        held_out = valid if ranker.takes.sharded_validation else valid.as_one()
+        trained = ranker._fit(replace(task, data=learnt, valid=held_out, bag=number, bags=parts), recorder)
+        unseen.append((scored, comparable(trained.iterate)))
+        learnt.forget()
+        valid.forget()
+        return trained
+
+    def comparable(scorer: Scorer) -> Scorer:
+        size = deviation_of(data, partial(scores_of, scorer, ranker.threads)) if ranker.is_scale_free else 0.0
+        return sum_of([scorer], [1 / size]) if size > 0 else scorer
+
+    return bags([partial(member, number) for number in range(parts)], task.verdict, recorder, view=comparable), unseen
+
+
+def out_of_fold(data: Dataset, unseen: Unseen, threads: int | None) -> PerDocument:
     """The score of each document by a model that has never seen its query; NaN where there is none yet."""
-    return np.concatenate(fold(data, partial(_out_of_fold, unseen, threads)))
+    return data.ask(Concatenated(partial(_out_of_fold, unseen, threads)))
 
 
 def _out_of_fold(unseen: Unseen, threads: int | None, part: Part) -> PerDocument:
@@ -82,47 +96,27 @@ def _out_of_fold(unseen: Unseen, threads: int | None, part: Part) -> PerDocument
     return found
 
 
-def judgments(data: RankingData) -> RankingData:
-    """``data`` itself, or of data in partitions the grades of all documents in this process, without features.
-
-    Documents are in the order in which they are prepared, and ``order`` leads to that of the files.
-    """
-    if not isinstance(data, Partitioned):
-        return data
-    y, order = (np.concatenate(each) for each in zip(*fold(data, _grades_and_places), strict=True))
-    none = np.empty((len(y), 0), np.float32)
-    return RankingData(none, y, data.indptr, data.qid, (), query_weight=data.query_weight, order=order)
-
-
-def _grades_and_places(part: Part) -> tuple[PerDocument, Rows]:
-    data = part.data
-    places = np.arange(data.n_documents) if data.order is None else data.order
-    return data.y, places + part.first_document
-
-
 def estimated_by_scores(given: TrainingData, oof: PerDocument, measure: Measure, threads: int | None) -> Result:
-    """The measure of data in partitions by scores of all documents, in the order in which they are prepared."""
-    judged = judgments(given.data)
-    as_given = replace(judged, y=judged.ungrouped(judged.y), order=None, query_weight=given.given.query_weight)
-    values = replace(measure, column=None).on(as_given, threads=threads).values(judged.ungrouped(oof))
-    return Evaluation({str(measure): measure}, values[None], as_given.qid, as_given.weights, 0)[str(measure)]
+    """Return the measure as asked by scores ``oof`` of all documents that were learnt from, in the order in which they are prepared.
+
+    Grades are what the measure reads by then, so that its column is not needed.
+    """
+    judged, scores = given.as_given(oof)
+    values = replace(measure, column=None).on(judged, threads=threads).values(scores)
+    return Evaluation({str(measure): measure}, values[None], judged.qid, judged.weights, 0)[str(measure)]
 
 
 def estimated(given: TrainingData, unseen: Unseen, measure: Measure, threads: int | None) -> Result | None:
-    """The measure of data in partitions by models that have never seen the query; None where a query has no such model yet."""
-    data, values = cast(Partitioned, given.given), np.full(given.given.n_queries, np.nan)
+    """Return the measure as asked by models that have never seen the query; None if a query has no such model yet."""
     if not np.all(np.sum([which for which, _ in unseen], axis=0)):
         return None
+    data = given.given_learnt
+    values = np.full(data.n_queries, np.nan)
     for which, scorer in unseen:
-        own = selected(data, which, data.prepare)
-        values[which] = _values(cast(RankingData, own), measure, scorer, given.fill, threads)
-        own.engine.forget(own)
-    name = str(measure)
-    return Evaluation({name: measure}, values[None], data.qid, data.weights, 0)[name]
-
-
-def _values(data: RankingData, measure: Measure, scorer: Scorer, fill: PerFeature | None, threads: int | None) -> PerQuery:
-    return measure.on(data, threads=threads).values(scored(data, partial(filled_scores, scorer, fill, threads)))
+        part = data.select(which)
+        values[which] = measure.over(part, threads=threads).values(partial(filled_scores, scorer, given.fill, threads))
+        part.forget()
+    return Evaluation({str(measure): measure}, values[None], data.qid, data.weights, 0)[str(measure)]
 
 
 def filled_scores(scorer: Scorer, fill: PerFeature | None, threads: int | None, data: RankingData) -> PerDocument:

@@ -59,7 +59,7 @@ class Foreign(Ranker):
 
     def _learnt(self, task: Task) -> Scorer:
         """What the estimator learns from the queries of ``task``, for features as its data has them."""
-        estimator, data = self._open_settings_filled(task), task.data
+        estimator, data = self._open_settings_filled(task), task.data.as_one()
         try:
             estimator.fit(data.values, data.y, **self._queries(estimator, task))
             scorer: Any = from_estimator(estimator).scorer
@@ -86,7 +86,7 @@ class Foreign(Ranker):
 
     def _queries(self, estimator: Any, task: Task) -> dict[str, Any]:  # noqa: ANN401
         """What ``fit`` takes besides rows and grades: which row belongs to which query, weights, and validation data to stop by."""
-        data, takes = task.data, inspect.signature(estimator.fit).parameters.keys()
+        data, takes = task.data.as_one(), inspect.signature(estimator.fit).parameters.keys()
         found: dict[str, Any] = {}
         if "group_id" in takes:  # CatBoost
             found["group_id"] = _numbers(data)
@@ -101,7 +101,7 @@ class Foreign(Ranker):
             found[name] = weight if by_group else np.repeat(weight, data.sizes)
         stops = any(estimator.get_params().get(name) for name in ("early_stopping_rounds", "early_stopping_round", "od_wait"))
         if stops and task.valid is not None and "eval_set" in takes:
-            found |= self._evaluated(task.valid, takes, found)
+            found |= self._evaluated(task.valid.as_one(), takes, found)
         return found
 
     def _evaluated(self, valid: RankingData, takes: Collection[str], found: dict[str, Any]) -> dict[str, Any]:
@@ -128,8 +128,8 @@ def _chosen(scorer: Scorer, task: Task) -> Scorer:
     """The first trees of ``scorer``, as many as validation data selects; without any, or of another kind, all of it."""
     if not isinstance(scorer, TreeEnsemble) or task.valid is None:
         return scorer
-    parts = (task.data, task.valid)
-    judge: Judge[list[Any]] = Judge(task, lambda sums, part: sums[part is task.valid])
+    parts = (task.data.as_one(), task.valid.as_one())
+    judge: Judge[list[Any]] = Judge(task, lambda sums: lambda data: sums[data is parts[1]])
     sums, choice = [np.zeros(part.n_documents) for part in parts], None
     for count, tree in enumerate(scorer.single_trees(), 1):
         sums = [own + tree.score(part.X, task.threads) for own, part in zip(sums, parts, strict=True)]

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar, Literal
 
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.dataset import Dataset
 from exactrank.measures.base import Measure
 from exactrank.objectives.score_space import Objective
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.slopes import LBFGS, SGD, Adam
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.composed import AnyOptimizer, Composition
+from exactrank.rankers.takes import Takes
 from exactrank.scorers.architecture import HIDDEN, form_of
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
@@ -34,8 +35,7 @@ RATES = {"sgd": (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), "adam": (0.001, 0.01, 0.1)
 class GradientRanker(Ranker):
     """The base of rankers that follow a slope."""
 
-    goes_on_from = (Linear, Network)
-    takes_partitions = True
+    takes = Takes(start=(Linear, Network), shards=True)
     #: Has the objective several maxima? Then a linear model starts from ridge regression.
     rugged: ClassVar[bool] = False
     #: What solver="auto" is.
@@ -83,7 +83,7 @@ class GradientRanker(Ranker):
     def _objective(self, measure: Measure) -> Objective:
         """What is maximised."""
 
-    def _comes_to(self, data: RankingData) -> Mapping[str, object]:
+    def resolved_auto(self, data: Dataset) -> Mapping[str, object]:
         return {"solver": self.preferred} if self.solver == "auto" else {}
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.dataset import Dataset
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import Discounted
 from exactrank.measures.parse import parse_measure
@@ -20,8 +20,6 @@ A_FUNCTION = "a function"  #: what ``lambdas`` comes to where it is one of pairs
 
 class LambdaFunction(Configured):
     """The settings of rankers that follow forces between documents, and what they mean: a base beside that of the rankers."""
-
-    takes_pairs: ClassVar[bool | Literal["by measure"]] = True
 
     lambdas: LambdaChoice = setting(
         default="logistic",
@@ -75,8 +73,8 @@ class LambdaFunction(Configured):
     def _learns_pairs(self) -> bool:
         return isinstance(self.lambdas, str) and self.lambdas in (*OF_PAIRS, "sampled")
 
-    def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = super()._comes_to(data)  # type: ignore[misc]  # which the ranker has
+    def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = super().resolved_auto(data)  # type: ignore[misc]  # which the ranker has
         return found if isinstance(self.lambdas, str | Objective) else {**found, "lambdas": A_FUNCTION}
 
     def _objective(self, measure: Measure) -> Objective:

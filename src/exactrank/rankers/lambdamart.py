@@ -4,6 +4,8 @@ The forces and their curvatures are LambdaRank's (`exactrank.objectives.lambdas`
 of any other objective of scores; each leaf takes a Newton step. LightGBM offers this for nDCG alone.
 """
 
+from dataclasses import replace
+
 from exactrank.rankers.boosted import BoostedRanker
 from exactrank.rankers.lambda_function import LambdaFunction
 
@@ -18,5 +20,6 @@ class LambdaMART(LambdaFunction, BoostedRanker):
     """
 
     name = "lambdamart"
+    takes = replace(BoostedRanker.takes, pairs=True)
 
     near: float = 0.01

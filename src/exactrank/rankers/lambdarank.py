@@ -12,19 +12,17 @@ step along the direction of the objective's slope and then along each weight; th
 which round to keep.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from exactrank.arrays import PerDocument
+from exactrank.data.dataset import Score
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Partitioned
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.objectives.lambdas import Lambdas
-from exactrank.objectives.linear_profile import LinearProfile, columns_of
+from exactrank.objectives.linear_profile import LinearProfile
 from exactrank.objectives.parametric import Parametric
-from exactrank.objectives.partitioned_profile import PartitionedProfile
-from exactrank.objectives.partitioned_search import PartitionedSearch
 from exactrank.objectives.score_space import Objective
+from exactrank.objectives.searched_measure import SearchedMeasure
 from exactrank.optimizers.base import Theta
 from exactrank.optimizers.coordinate import SlopeAndCoordinates
 from exactrank.optimizers.slopes import LBFGS
@@ -52,6 +50,7 @@ class LambdaRank(LambdaFunction, GradientRanker):
     """
 
     name = "lambdarank"
+    takes = replace(GradientRanker.takes, pairs=True)
     preferred: ClassVar[Solver] = "adam"
 
     truncation: int | None = setting(
@@ -102,16 +101,10 @@ class _Polish:
     """The measure as a function of the weights in which scores are linear, with the objective's slope for a direction to try."""
 
     def __init__(self, measure: Measure, start: Theta, problem: Parametric) -> None:
-        architecture, given = problem.architecture, problem.data
-        if isinstance(given, Partitioned):
-            units = None if architecture.linear else _Units(architecture, start)
-            search = PartitionedSearch.of(measure.on(given, threads=problem.threads), given)
-            parts = PartitionedProfile(search, features=units)
-            self._profile: LinearProfile | PartitionedProfile = parts
-            self.foresee = parts.foresee
-        else:
-            data = architecture.linear_features(start, given)
-            self._profile = LinearProfile(measure.on(data, threads=problem.threads), columns_of(data))
+        units = None if problem.architecture.linear else _Units(problem.architecture, start)
+        over = measure.over(problem.data, threads=problem.threads)
+        self._profile = LinearProfile(SearchedMeasure(over), features=units)
+        self.foresee = self._profile.foresee
         self.dimension, self.value, self.at = self._profile.dimension, self._profile.value, self._profile.at
         self._start, self._problem = start, problem
 
@@ -130,10 +123,10 @@ def polish(made: Composition, objective: Objective, max_iter: int) -> Phase[Thet
     def run(theta: Theta, recorder: Recorder[Theta]) -> Trained[Theta]:
         problem = _Polish(severe(task.measure), theta, Parametric(objective, architecture, task.data, made.l2, task.threads))
 
-        def scores(weights: Theta, part: RankingData) -> PerDocument:
-            return made.scores(problem.whole(weights), part)
+        def score(weights: Theta) -> Score:
+            return made.score(problem.whole(weights))
 
-        polishing = Run(SlopeAndCoordinates(), problem, architecture.linear_weights(theta), Judge(task, scores), max_iter, made.seed)
+        polishing = Run(SlopeAndCoordinates(), problem, architecture.linear_weights(theta), Judge(task, score), max_iter, made.seed)
         return seen(polishing, problem.whole, recorder)
 
     return run

@@ -19,8 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Part, fold
+from exactrank.data.dataset import Dataset, EachBlock, Part
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
 from exactrank.numerics import dot, norm, power
@@ -29,6 +28,7 @@ from exactrank.objectives.within_query import centred, pull_backs
 from exactrank.optimizers.base import Duality, Optimizer, Theta
 from exactrank.optimizers.concave_convex import ConcaveConvexBundle
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.takes import Takes
 from exactrank.scorers.architecture import Architecture, LinearModel
 from exactrank.scorers.base import Scorer
 from exactrank.settings import SOME, VALID, Range, setting
@@ -44,14 +44,14 @@ STRENGTHS = 9
 #: The start is so near to 0 that it raises the loss by no more than this share.
 NUDGE = 1e-6
 
-Problem = Callable[[RankingData], RegularisedRisk]  #: (1) on data, of which some queries may weigh nothing
+Problem = Callable[[Dataset], RegularisedRisk]  #: (1) on data, of which some queries may weigh nothing
 Solves = Optimizer[Any, Theta, Any]  #: an optimizer of (1), with a state of its own kind
 
 
 class LargeMarginRanker(Ranker):
     """The base of large-margin rankers; a ranker adds its own settings."""
 
-    takes_partitions = True
+    takes = Takes(shards=True)
 
     l2: float | Literal["auto"] = setting(
         default="auto",
@@ -79,7 +79,7 @@ class LargeMarginRanker(Ranker):
     def _optimizer(self, problem: RegularisedRisk) -> Solves:
         """What solves (1); where the problem is convex, or a `ConcaveConvexBundle` solves it, it can go on at another strength."""
 
-    def _architecture(self, data: RankingData) -> Architecture:
+    def _architecture(self, data: Dataset) -> Architecture:
         return LinearModel().on(data)
 
     @property
@@ -92,8 +92,8 @@ class LargeMarginRanker(Ranker):
         architecture = problem.architecture
         if not architecture.linear:
             return architecture.initial(np.random.default_rng(self.seed))
-        blocks = [block for answer in fold(problem.data, partial(_towards_grades, thread_count(self.threads))) for block in answer]
-        direction = np.sum(blocks, axis=0) / architecture.scale
+        blocks = EachBlock(partial(_towards_grades, thread_count(self.threads)))
+        direction = np.sum(problem.data.ask(blocks), axis=0) / architecture.scale
         loss, slope = problem.risk(problem.centre)
         steepness = norm(slope) * norm(direction)
         return problem.centre + (NUDGE * loss / steepness * direction if steepness > 0 else 0.0)
@@ -110,7 +110,7 @@ class LargeMarginRanker(Ranker):
             who = "nothing is left to choose" if valid is None else "validation data chooses"
             raise SettingError(f"{type(self).__name__}: folds={self.folds} has no effect if {who}; leave it out")
         paths = [self._path(f"path {number}", chosen, problem, task.data) for number, (chosen, problem) in enumerate(problems)]
-        judge: Judge[Theta] = Judge(task, lambda theta, data: architecture.scored(theta, data, task.threads), by_objective=True)
+        judge: Judge[Theta] = Judge(task, lambda theta: architecture.score(theta, task.threads), by_objective=True)
         whole: Recorder[Theta] = recorder.part(view=architecture.at)
         last, compared = whole, tuple[Alternative, ...]()
         if choices and valid is None:
@@ -126,7 +126,7 @@ class LargeMarginRanker(Ranker):
             architecture.at(trained.iterate), trained.verdict, whole.made, trained.trouble, trained.chosen, alternatives=compared
         )
 
-    def _path(self, name: str, chosen: Mapping[str, object], problem: Problem, data: RankingData) -> "Path":
+    def _path(self, name: str, chosen: Mapping[str, object], problem: Problem, data: Dataset) -> "Path":
         """The strengths to be tried with some settings."""
         if self.l2 != "auto":
             return Path(self, name, problem, {self.l2: chosen})
@@ -136,7 +136,7 @@ class LargeMarginRanker(Ranker):
         strengths = [float(largest * power(10.0, -i / 2)) for i in range(STRENGTHS)]
         return Path(self, name, problem, {l2: {**chosen, "l2": l2} for l2 in strengths})
 
-    def _best_along(self, paths: Sequence["Path"], data: RankingData, judge: Judge[Theta], recorder: Recorder[Theta]) -> Trained[Theta]:
+    def _best_along(self, paths: Sequence["Path"], data: Dataset, judge: Judge[Theta], recorder: Recorder[Theta]) -> Trained[Theta]:
         """The candidate to keep, with what is to be said of it."""
         ends: list[tuple[Trained[Theta], Candidate]] = []
 
@@ -166,7 +166,7 @@ class Path:
     problem: Problem
     strengths: Mapping[float, Mapping[str, object]]
 
-    def candidates(self, data: RankingData, judge: Judge[Theta] | None = None) -> list["Candidate"]:
+    def candidates(self, data: Dataset, judge: Judge[Theta] | None = None) -> list["Candidate"]:
         """What there is to solve on ``data``, in turn; without a ``judge`` by the objective alone."""
 
         @cache
@@ -216,6 +216,6 @@ def _name(chosen: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}" for name, value in chosen.items())
 
 
-def _candidates(paths: Sequence[Path], data: RankingData) -> list[Candidate]:
+def _candidates(paths: Sequence[Path], data: Dataset) -> list[Candidate]:
     """All that folds choose from."""
     return [one for path in paths for one in path.candidates(data)]

@@ -6,19 +6,15 @@ with validation data it chooses how many rounds to keep, ties counted severely (
 many documents tied. Without validation data all rounds are kept, as published.
 """
 
-from functools import partial
-
 import numpy as np
 
-from exactrank.arrays import PerDocument
-from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Partitioned, scored
 from exactrank.objectives.pair_exponential import MOST_THRESHOLDS, PairExponential
 from exactrank.optimizers import boosting
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.takes import Takes
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.thresholds import StepScores, Thresholds
+from exactrank.scorers.thresholds import Thresholds
 from exactrank.settings import SOME, VALID, Range, setting
 from exactrank.training.combinators import seen
 from exactrank.training.judge import Judge, Task
@@ -36,8 +32,7 @@ class RankBoost(Ranker):
     """
 
     name = "rankboost"
-    takes_pairs = True
-    takes_partitions = True
+    takes = Takes(pairs=True, shards=True)
     max_iter: int = setting(default=300, help="Maximum number of steps.", at_least=1, search=Range(100, 1000, log=True), free=True)
     thresholds: int = setting(
         default=30,
@@ -56,20 +51,7 @@ class RankBoost(Ranker):
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         data, problem = task.data, PairExponential(task.data, self.thresholds, task.threads)
-        known: dict[int, StepScores] = {}
-
-        def scores(theta: Theta, part: RankingData) -> PerDocument:
-            if isinstance(part, Partitioned):
-                return scored(part, partial(_stepped, theta, task.threads))
-            if id(part) not in known:
-                known[id(part)] = problem.step_scores(part) or StepScores(part.X)
-            return known[id(part)].at(theta)
-
-        judge: Judge[Theta] = Judge(task, scores, by_objective=True)
+        judge: Judge[Theta] = Judge(task, problem.score, by_objective=True)
         patience = None if task.valid is None else self.patience
         run = Run(boosting.RankBoost(), problem, np.empty(0), judge, self.max_iter, self.seed, patience)
         return seen(run, lambda theta: Thresholds.merged(theta, data.n_features, data.feature_names), recorder)
-
-
-def _stepped(theta: Theta, threads: int | None, data: RankingData) -> PerDocument:
-    return Thresholds.merged(theta, data.n_features).score(data.X, threads)

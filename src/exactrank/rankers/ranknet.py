@@ -6,6 +6,8 @@ The slope is summed over a query's pairs in score space before it goes back thro
 2006, section 5), so the cost of a query is that of its documents and not of its pairs.
 """
 
+from dataclasses import replace
+
 from exactrank.measures.base import Measure
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.score_space import Objective
@@ -22,7 +24,7 @@ class RankNet(GradientRanker):
     """
 
     name = "ranknet"
-    takes_pairs = True
+    takes = replace(GradientRanker.takes, pairs=True)
 
     def _objective(self, measure: Measure) -> Objective:
         return Lambdas()

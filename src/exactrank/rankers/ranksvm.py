@@ -8,6 +8,7 @@ measure is only reported, and chooses l2.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from exactrank.measures.base import Measure
@@ -30,7 +31,7 @@ class RankSVM(LargeMarginRanker):
     """
 
     name = "ranksvm"
-    takes_pairs = True
+    takes = replace(LargeMarginRanker.takes, pairs=True)
 
     loss: Loss = setting(default="squared-hinge", help="Hinge loss of a pair, plain or squared.", search=("hinge", "squared-hinge"))
     normalise: Normalise = setting(

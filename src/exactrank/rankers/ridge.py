@@ -15,14 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
+from exactrank.data.dataset import Concatenated, Part
 from exactrank.data.folds import Dealt
 from exactrank.data.room import rows_taken
-from exactrank.engine.engine import Part, fold
 from exactrank.measures.base import Measure
 from exactrank.numerics import power
-from exactrank.objectives.bounded_gain import gentle
+from exactrank.objectives.bounded_gain import bounded_gain
 from exactrank.objectives.ridge import ridge_paths, ridge_weights
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.takes import Takes
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.settings import Range, setting
@@ -47,9 +48,7 @@ class Ridge(Ranker):
     """
 
     name = "ridge"
-    weighs_documents = True
-    takes_partitions = True
-    weighs_partitioned_documents = True
+    takes = Takes(document_weights=True, shards=True, sharded_document_weights=True)
 
     l2: float | Literal["auto"] = setting(
         default="auto",
@@ -73,8 +72,8 @@ class Ridge(Ranker):
         data, judges = task.data, task.data if task.valid is None else task.valid
         folds = None if task.valid is not None else Dealt(data.n_queries, min(FOLDS, data.n_queries), self.seed)
         tried = np.array(list(ridge_paths(data, STRENGTHS, folds)))
-        values = fold(judges, _Tried(severe(task.measure), tried, folds, task.threads))
-        verdicts = verdicts_by(np.concatenate(values, axis=1), judges.weights)
+        values = judges.ask(Concatenated(_Tried(severe(task.measure), tried, folds, task.threads), axis=1))
+        verdicts = verdicts_by(values, judges.weights)
         return alternatives([f"l2={l2:.3g}" for l2 in STRENGTHS], verdicts, average(verdicts).number)
 
 
@@ -88,7 +87,7 @@ class _Tried:
     threads: int | None
 
     def __call__(self, part: Part) -> npt.NDArray[np.float64]:
-        data, bound = part.data, gentle(self.measure.on(part.data, threads=self.threads))
+        data, bound = part.data, bounded_gain(self.measure.on(part.data, threads=self.threads))
         own = np.repeat(np.zeros(data.n_queries, np.int64) if self.folds is None else self.folds.of(part.first, data.n_queries), data.sizes)
         scores = np.empty((self.weights.shape[1], data.n_documents))
         for number, weights in enumerate(self.weights):

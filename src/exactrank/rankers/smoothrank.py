@@ -10,13 +10,13 @@ in units of the variance of the scores at the start: those of ridge regression f
 
 from typing import ClassVar
 
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.dataset import Dataset
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
 from exactrank.numerics import log2
 from exactrank.objectives.losses import SmoothMeasure
 from exactrank.objectives.score_space import Objective
-from exactrank.objectives.within_query import deviation
+from exactrank.objectives.within_query import deviation_of
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.composed import Composition
 from exactrank.rankers.gradient import GradientRanker
@@ -42,7 +42,7 @@ class SmoothRank(GradientRanker):
     )
     l2: float = 0.0001
 
-    def check_effects(self, data: RankingData, validated: bool = False) -> None:
+    def check_effects(self, data: Dataset, validated: bool = False) -> None:
         """Raise where a setting has no effect beside the others, or sigma would rise."""
         super().check_effects(data, validated)
         if self.last > self.first:
@@ -56,7 +56,7 @@ class SmoothRank(GradientRanker):
         theta, data, architecture = super()._start(made), made.task.data, made.architecture
         if architecture.linear and made.task.start is None:  # from ridge regression, and so already
             return theta
-        size = deviation(made.scores(theta, data), data.indptr)
+        size = deviation_of(data, made.score(theta))
         return architecture.with_linear_weights(theta, architecture.linear_weights(theta) / size)
 
     def _phases(self, made: Composition) -> list[Phase[Theta]]:

@@ -16,6 +16,7 @@ from exactrank.objectives.ridge import ridge_weights
 from exactrank.optimizers.approximation import FDSA, SPSA
 from exactrank.optimizers.base import Theta
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.takes import Takes
 from exactrank.scorers.architecture import HIDDEN, form_of
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
@@ -40,8 +41,7 @@ class SPSARank(Ranker):
     """
 
     name = "spsarank"
-    goes_on_from = (Linear, Network)
-    takes_partitions = True
+    takes = Takes(start=(Linear, Network), shards=True)
     hidden: int | None = setting(
         default=None, help="Number of units in a network's hidden layer; by default a linear model.", at_least=1, at_most=HIDDEN
     )
@@ -79,10 +79,10 @@ class SPSARank(Ranker):
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         solver = FDSA(a0=self.a0, c0=self.c0) if self.solver == "fdsa" else SPSA(self.evaluations, a0=self.a0, c0=self.c0)
         architecture = form_of(self.hidden).on(task.data)
-        asked = task.measure.on(task.data, threads=task.threads)
+        asked = task.measure.over(task.data, threads=task.threads)
         problem = Measured(asked.with_ties(severe(task.measure).ties), architecture, asked)
         judge: Judge[Theta] = Judge(
-            task, lambda theta, part: architecture.scored(theta, part, task.threads), by_objective=True, reported=problem.reported
+            task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=problem.reported
         )
 
         def run(number: int) -> Part[Theta]:

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.dataset import Dataset
 from exactrank.measures.base import Measure
 from exactrank.objectives.regularised_risk import RampRisk, RegularisedRisk
 from exactrank.objectives.ridge import ridge_weights
@@ -81,10 +81,10 @@ class StructuredRanker(LargeMarginRanker):
             return (self.bound,)
         return ("convex", "ramp") if self.hidden is None and self.slack == "margin" else ("convex",)
 
-    def _comes_to(self, data: RankingData) -> Mapping[str, object]:
+    def resolved_auto(self, data: Dataset) -> Mapping[str, object]:
         return {"bound": "convex"} if self.bound == "auto" and len(self._bounds) == 1 else {}
 
-    def _architecture(self, data: RankingData) -> Architecture:
+    def _architecture(self, data: Dataset) -> Architecture:
         return form_of(self.hidden).on(data)
 
     def _problems(self, measure: Measure, architecture: Architecture) -> Sequence[tuple[Mapping[str, object], Problem]]:
@@ -95,7 +95,7 @@ class StructuredRanker(LargeMarginRanker):
             found.append((chosen, partial(self._problem, loss, architecture)))
         return found
 
-    def _problem(self, loss: Structured, architecture: Architecture, data: RankingData) -> RegularisedRisk:
+    def _problem(self, loss: Structured, architecture: Architecture, data: Dataset) -> RegularisedRisk:
         if loss.bound == "convex":
             return RegularisedRisk(loss, architecture, data, threads=self.threads)
         grades = architecture.theta_of(ridge_weights(data))

@@ -22,6 +22,7 @@ from exactrank.measures.base import Measure
 from exactrank.numerics import log1p
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.lambda_function import LambdaFunction
+from exactrank.rankers.takes import Takes
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.deep import MODULE, Deep, Net, Transform
 from exactrank.scorers.safetensors import Tensors
@@ -42,7 +43,7 @@ class TorchRanker(LambdaFunction, Ranker):
     """
 
     name = "torch"
-    goes_on_from = (Deep,)
+    takes = Takes(start=(Deep,))
     libraries = ("exactrank.torch.epochs", "torch._dynamo")  # which the first optimizer imports, slowly
 
     measure: str | Measure = setting(default="nDCG@10", help=Ranker.settings["measure"].help)
@@ -113,13 +114,14 @@ class TorchRanker(LambdaFunction, Ranker):
         problem = self._problem(task)
         patience = None if task.valid is None else self.patience
         optimizer = Epochs(self.learning_rate, self.weight_decay, self.batch_size)
-        run = Run(optimizer, problem, problem.taken(), Judge(task, problem.scores), self.max_iter, [self.seed, task.bag], patience)
-        return seen(run, partial(self._scorer, problem.net, task.data), recorder)
+        judge: Judge[Tensors] = Judge(task, lambda tensors: partial(problem.scores, tensors))
+        run = Run(optimizer, problem, problem.taken(), judge, self.max_iter, [self.seed, task.bag], patience)
+        return seen(run, partial(self._scorer, problem.net, task.data.feature_names), recorder)
 
     def _problem(self, task: Task) -> "Problem":
         from exactrank.torch.epochs import Problem, begun, device_called, mlp
 
-        data, device, named = task.data, device_called(self.device), self._named()
+        data, device, named = task.data.as_one(), device_called(self.device), self._named()
         made_by: Callable[..., Any] = partial(mlp, hidden=tuple(self.hidden), dropout=self.dropout)
         of, arguments = None, dict[str, Any]()
         if named is not None:
@@ -147,12 +149,12 @@ class TorchRanker(LambdaFunction, Ranker):
             raise IncompatibleError(f"the model to start from is {has}; give the same module, hidden and transform, or another start")
         return {name: net.tensors[name] for name in ("mean", "scale")}, weights
 
-    def _scorer(self, net: Net, data: RankingData, tensors: Tensors) -> Scorer:
+    def _scorer(self, net: Net, names: tuple[str, ...], tensors: Tensors) -> Scorer:
         """The scorer with these weights."""
         own = self.module is not None
         named = {f"{MODULE if own else ''}{name}": values for name, values in tensors.items()}
         made: Mapping[str, Any] = {"of": net.of, "arguments": net.arguments, "made_by": net.made_by} if own else {}
-        return Deep((Net({**net.tensors, **named}, 1.0, self.transform, **made),), data.feature_names)
+        return Deep((Net({**net.tensors, **named}, 1.0, self.transform, **made),), names)
 
 
 def _moments(data: RankingData, transform: Transform) -> tuple[Any, Any]:

@@ -29,20 +29,23 @@ from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument, Rows, Table
 from exactrank.data.alignment import aligned
 from exactrank.data.blocks import wide_blocks
+from exactrank.data.dataset import Dataset, EachBlock, EachPart, Part
 from exactrank.data.folds import deal_folds
 from exactrank.data.frame import table_of
 from exactrank.data.given import check_numbers
 from exactrank.data.immutable import sealed
 from exactrank.data.kept import kept_in_all, kept_rows
+from exactrank.data.levels import Levels
+from exactrank.data.precision import Offset
 from exactrank.data.preferences import joined_preferences
-from exactrank.data.ranking_data import RankingData, checksum
+from exactrank.data.ranking_data import RankingData
 from exactrank.data.room import numbers_taken, room, room_aside, rows_taken
 from exactrank.data.text_column import TextColumn
-from exactrank.engine.engine import Part, fold, scored
+from exactrank.data.whole import Whole
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import PerFeature, TreeMissing, fill_in, fill_values, refuse_missing, stand_ins
+from exactrank.scorers.missing import PerFeature, TreeMissing, fill_in, mean_values, refuse_holes, sorted_sums, stand_ins
 from exactrank.threads import thread_count
 
 LARGEST_GRADE = 2.0**53
@@ -53,22 +56,33 @@ QID = "qid"  #: the column of a frame that holds query ids, as XGBoost's ranker 
 class TrainingData:
     """What a ranker trains on and, if there is validation data, selects by."""
 
-    data: RankingData
-    learnt: RankingData  #: `data`, and the validation data too where parts of both choose
-    valid: RankingData | None  #: with the same features
+    data: Dataset
+    learnt: Dataset  #: `data`, and the validation data too where parts of both choose
+    valid: Dataset | None  #: with the same features
     fill: PerFeature | None  #: what stands for missing values in both
-    given: RankingData  #: what `data` was, in the caller's order
-    given_valid: RankingData | None
+    given: Dataset  #: what `data` was, in the caller's order
+    given_valid: Dataset | None
     facts: Mapping[str, Any]  #: of the data as it was given, and of the model to go on from
     start: Scorer | None = None  #: that model's scorer, for the features of `data`
+
+    @property
+    def given_learnt(self) -> Dataset:
+        """What `learnt` was."""
+        return self.given if self.learnt is self.data else joined(self.given, self.given_valid)
 
     def as_given(self, scores: PerDocument) -> tuple[RankingData, PerDocument]:
         """The data learnt from in the order in which they were given, by which ties may go, with ``scores`` of what is learnt from."""
         if self.learnt is self.data or self.valid is None or self.given_valid is None:
-            return self.given, self.data.ungrouped(scores)
-        own, rest = np.split(scores, [self.data.n_documents])
-        found = self.given.grouped(self.data.ungrouped(own)), self.given_valid.grouped(self.valid.ungrouped(rest))
-        return joined(self.given, self.given_valid), np.concatenate(found)
+            return self.data.as_given(self.given, scores)
+        first, rest = np.split(scores, [self.data.n_documents])
+        (data, scores_of_data), (valid, rest) = self.data.as_given(self.given, first), self.valid.as_given(self.given_valid, rest)
+        return joined(data, valid).as_one(), np.concatenate([scores_of_data, rest])
+
+    def forget(self) -> None:
+        """Give back what is remembered of the data."""
+        for data in (self.data, self.given, self.valid, self.given_valid):
+            if data is not None:
+                data.forget()
 
 
 def judged(
@@ -147,39 +161,43 @@ def _no_queries(X: Table) -> str:
 
 
 def training_data(
-    data: RankingData,
-    valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None,
+    data: Dataset,
+    valid: Dataset | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None,
     missing: TreeMissing,
     threads: int | None,
     start: Scorer | None = None,
+    column: str | None = None,
 ) -> TrainingData:
-    """``data`` and ``valid``, a `RankingData` or ``(X, y, qid)``, checked and with missing values filled, unless they are kept.
+    """``data`` and ``valid``, a dataset or ``(X, y, qid)``, checked and with missing values filled, unless they are kept.
 
-    Where there is a scorer to ``start`` from, what it fills in stands for missing values.
+    Where there is a scorer to ``start`` from, what it fills in stands for missing values. ``column`` is what grades were read from.
     """
-    given_valid = None if valid is None else validation(valid, data)
-    mixed = mixed_queries(data)
-    if given_valid is not None and missing == "error":
-        refuse_missing(given_valid.X, given_valid.feature_names, threads)
-    ends = data.indptr[wide_blocks(data.indptr)]
-    fill = None if missing == "keep" else fill_values(data.X, data.feature_names, missing, threads, data.offset, ends)
-    fill = fill if start is None else start.fill
-    whole = prepared(data, fill)
-    if not any(np.any(rows != rows[0]) for rows in (whole.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed)):
-        raise DataError(
-            f"nothing to learn: all {data.n_features:,} features are constant within each query, so no model can distinguish documents;"
-            " give features that differ between the documents of a query"
-        )
+    form = Form(data.feature_names, data.offset, data.levels)
+    given_valid = None if valid is None else validation(valid, form)
+    facts = data.ask(FactsOf(thread_count(threads), missing == "mean"))
+    facts.check_something_to_learn(data)
+    if missing == "error":
+        facts.check_complete(data.feature_names)
+    fill = facts.fill(data, missing) if start is None else start.fill
+    ready = prepared(data, facts, fill, column)
     return TrainingData(
-        data=whole,
-        learnt=whole,
-        valid=None if given_valid is None else prepared(given_valid, fill),
+        data=ready,
+        learnt=ready,
+        valid=None if given_valid is None else _prepared_valid(given_valid, missing, fill, threads, column),
         fill=fill,
         given=data,
         given_valid=given_valid,
-        facts={"queries": data.n_queries, "documents": data.n_documents, "checksum": checksum(data)} | facts_of_start(start),
+        facts={"queries": data.n_queries, "documents": data.n_documents, "checksum": data.checksum} | facts_of_start(start),
         start=None if start is None else start.relative_to(data.offset, data.feature_names),
     )
+
+
+def _prepared_valid(valid: Dataset, missing: TreeMissing, fill: PerFeature | None, threads: int | None, column: str | None) -> Dataset:
+    facts = valid.ask(FactsOf(thread_count(threads), False))
+    facts.check_grades()
+    if missing == "error":
+        facts.check_complete(valid.feature_names)
+    return prepared(valid, facts, fill, column)
 
 
 def facts_of_start(start: Scorer | None) -> dict[str, str]:
@@ -203,41 +221,129 @@ def with_features_of(start: Scorer, X: Table, data: RankingData, valid: object) 
     return aligned(data, names or data.feature_names, "the model to start from", start.levels)
 
 
-def validation(valid: RankingData | tuple[Table, npt.ArrayLike, npt.ArrayLike], data: RankingData) -> RankingData:
-    """The validation data with the features of ``data``, kept as differences from the same offset."""
-    if not isinstance(valid, RankingData):
-        if not isinstance(valid, tuple) or len(valid) != 3:
-            raise DataError(f"valid must be a RankingData or (X, y, qid), got {type(valid).__name__}")
+@dataclass(frozen=True)
+class Form:
+    """The features of the training data, which validation data is given too."""
+
+    feature_names: tuple[str, ...]
+    offset: Offset | None
+    levels: Levels
+
+    def __call__(self, data: RankingData) -> RankingData:
+        """Return ``data`` with these features, kept as differences from the same offset."""
+        return aligned(data, self.feature_names, "the training data", self.levels).relative_to(self.offset)
+
+
+def validation(valid: Dataset | tuple[Table, npt.ArrayLike, npt.ArrayLike], form: Form) -> Dataset:
+    """Return the validation data, a dataset or ``(X, y, qid)``, with the features of the training data."""
+    if isinstance(valid, tuple) and len(valid) == 3:
         X, y, qid = valid
         if not hasattr(X, "columns"):
-            offset = np.zeros(data.n_features) if data.offset is None else data.offset
-            return RankingData.from_arrays(X, y, qid=qid, feature_names=data.feature_names, offset=offset)
-        valid = RankingData.from_arrays(X, y, qid=qid)
-    return aligned(valid, data.feature_names, "the training data", data.levels).relative_to(data.offset)
+            offset = np.zeros(len(form.feature_names)) if form.offset is None else form.offset
+            return RankingData.from_arrays(X, y, qid=qid, feature_names=form.feature_names, offset=offset)
+        return form(RankingData.from_arrays(X, y, qid=qid))
+    if isinstance(valid, tuple) or not hasattr(valid, "transform"):
+        raise DataError(f"valid must be a RankingData or (X, y, qid), got {type(valid).__name__}")
+    return valid.transform(form)
 
 
-def mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
-    """The queries that have documents of different grades, or pairs; an error where there is nothing to learn from."""
-    huge = np.flatnonzero(np.abs(data.y) > LARGEST_GRADE)
-    if len(huge):
-        row = huge[0] if data.order is None else data.order[huge[0]]
-        check_grades(data.y[huge[0]], where=f"grade of row {row}")
-    if data.n_features == 0:
-        raise DataError("nothing to learn: the data has no features; give X, or runs that become features")
-    differ = np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1])
-    mixed = np.flatnonzero(differ | queries_with_pairs(data))
-    if not len(mixed):
-        raise DataError(
-            f"nothing to learn: every query has documents of a single grade ({data.n_queries:,} queries),"
-            " so each ranking is as good as any other; give queries with documents of different grades, or pairs of documents"
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What has to be known of all of the data before any part of it can be prepared."""
+
+    low: Matrix
+    high: Matrix
+    holes: npt.NDArray[np.int64]  #: missing values of each column
+    grades: tuple[float, float]  #: the least and the largest
+    huge: tuple[int, float] | None  #: a grade that is too large to train on, with its row
+    is_mixed: bool  #: has a query documents of different grades, or pairs?
+    varies: bool  #: does a feature vary within such a query?
+    sums: Sequence[PerFeature]  #: of the columns, by wide blocks, where means are wanted
+    heaviest: float  #: weight of a document
+
+    @classmethod
+    def of(cls, parts: "Sequence[Facts]") -> "Facts":
+        """Return the facts of all ``parts``."""
+        return cls(
+            np.min([part.low for part in parts], axis=0),
+            np.max([part.high for part in parts], axis=0),
+            np.sum([part.holes for part in parts], axis=0),
+            (min(part.grades[0] for part in parts), max(part.grades[1] for part in parts)),
+            next((part.huge for part in parts if part.huge is not None), None),
+            any(part.is_mixed for part in parts),
+            any(part.varies for part in parts),
+            [block for part in parts for block in part.sums],
+            max(part.heaviest for part in parts),
         )
-    return mixed
+
+    def check_grades(self) -> None:
+        """Raise for a grade that is too large to train on."""
+        if self.huge is not None:
+            check_grades(self.huge[1], where=f"grade of row {self.huge[0]}")
+
+    def check_something_to_learn(self, data: Dataset) -> None:
+        """Raise if every ranking is as good as any other, or no model can distinguish documents."""
+        self.check_grades()
+        if data.n_features == 0:
+            raise DataError("nothing to learn: the data has no features; give X, or runs that become features")
+        if not self.is_mixed:
+            raise DataError(
+                f"nothing to learn: every query has documents of a single grade ({data.n_queries:,} queries),"
+                " so each ranking is as good as any other; give queries with documents of different grades, or pairs of documents"
+            )
+        if not self.varies:
+            raise DataError(
+                f"nothing to learn: all {data.n_features:,} features are constant within each query, so no model can distinguish"
+                " documents; give features that differ between the documents of a query"
+            )
+
+    def check_complete(self, names: tuple[str, ...]) -> None:
+        """Raise if values are missing."""
+        refuse_holes(self.holes, names)
+
+    def fill(self, data: Dataset, missing: TreeMissing) -> PerFeature | None:
+        """Return what stands for missing values of each feature."""
+        if missing == "mean":
+            return mean_values(self.sums, data.n_documents - self.holes, data.offset)
+        return np.zeros(data.n_features) if missing == "zero" else None
+
+    def units(self, stands: Matrix | None) -> npt.NDArray[np.int32]:
+        """Return the units of the columns, in which ``stands`` are instead of missing values."""
+        largest = np.maximum(np.abs(self.low), np.abs(self.high))
+        if stands is not None:
+            largest = np.where(self.holes > 0, np.maximum(largest, np.abs(stands)), largest)
+        return units_for(largest)
 
 
-def queries_with_pairs(data: RankingData) -> npt.NDArray[np.bool_]:
-    """Does each query have pairs that are given beside the grades?"""
-    given = data.preferences
-    return np.zeros(data.n_queries, np.bool_) if given is None else np.asarray(np.diff(given.by_query(data.indptr)) > 0)
+@dataclass(frozen=True)
+class FactsOf:
+    """Asks each part for its `Facts`; for sums if ``means`` of the columns are wanted."""
+
+    threads: int
+    means: bool
+
+    def ask(self, part: Part) -> Facts:
+        """Return those of ``part``."""
+        data = part.data
+        low, high, holes, *_ = _core.summarise_columns(data.X, self.threads)
+        grades, pairs = data.grades_and_pairs
+        mixed = np.flatnonzero((grades[:, 0] < grades[:, 1]) | pairs)
+        varies = any(np.any(rows != rows[0]) for rows in (data.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed))
+        sums = sorted_sums(data.X, data.indptr[wide_blocks(data.indptr)]) if self.means else []
+        heaviest = 0.0 if data.sample_weight is None else float(data.sample_weight.max())
+        extremes = float(grades[:, 0].min()), float(grades[:, 1].max())
+        return Facts(low, high, holes, extremes, self._huge(part), bool(len(mixed)), varies, sums, heaviest)
+
+    def _huge(self, part: Part) -> tuple[int, float] | None:
+        data = part.data
+        rows = np.flatnonzero(np.abs(data.y) > LARGEST_GRADE)[:1]
+        return (
+            None if not len(rows) else (part.first_document + int(rows[0] if data.order is None else data.order[rows[0]]), data.y[rows[0]])
+        )
+
+    def combine(self, answers: Sequence[Facts]) -> Facts:
+        """Return those of all parts."""
+        return Facts.of(answers)
 
 
 def check_grades(*grades: float, where: str = "a grade") -> None:
@@ -250,10 +356,11 @@ def check_grades(*grades: float, where: str = "a grade") -> None:
             )
 
 
-def joined(one: RankingData, other: RankingData | None) -> RankingData:
+def joined(first: Dataset, second: Dataset | None) -> Dataset:
     """The queries of both, which have the same features, without their ids and comments."""
-    if other is None:
-        return one
+    if second is None:
+        return first
+    one, other = first.as_one(), second.as_one()
     parts, documents = (one, other), [column for part in (one, other) if (column := part.docid) is not None]
     weighs = one.sample_weight is not None or other.sample_weight is not None
     sample = [np.ones(part.n_documents) if part.sample_weight is None else part.sample_weight for part in parts]
@@ -275,11 +382,10 @@ def joined(one: RankingData, other: RankingData | None) -> RankingData:
     )
 
 
-def deal_parts(data: RankingData, parts: int, seed: int) -> Rows:
+def deal_parts(data: Dataset, parts: int, seed: int) -> Rows:
     """The part of each query, at random; each has queries with documents of different grades, of which there are at least as many."""
-    mixed = np.zeros(data.n_queries, np.bool_)
-    mixed[mixed_queries(data)] = True
-    return deal_among(mixed, parts, seed)
+    grades, pairs = data.grades_and_pairs
+    return deal_among((grades[:, 0] < grades[:, 1]) | pairs, parts, seed)
 
 
 def deal_among(mixed: npt.NDArray[np.bool_], parts: int, seed: int) -> Rows:
@@ -290,16 +396,16 @@ def deal_among(mixed: npt.NDArray[np.bool_], parts: int, seed: int) -> Rows:
     return part
 
 
-def check_measure_tells_apart(measure: Measure, data: RankingData, threads: int | None) -> None:
+def check_measure_tells_apart(measure: Measure, data: Dataset, threads: int | None) -> None:
     """Raise where every ranking of ``data`` is worth the same: the best and the worst order of grades are, for every query."""
     if measure.counts_pairs and data.preferences is not None:
         return
-    bound = replace(measure, ties="input").on(data, threads=threads)
-    best, worst = bound.values(scored(data, measure.grades)), bound.values(scored(data, measure.grades_negated))
+    over = replace(measure, ties="input").over(data, threads=threads)
+    best, worst = over.values(measure.grades), over.values(measure.grades_negated)
     overflows, differs = bool(np.isinf(best).any()), bool(np.any(best != worst, where=~np.isnan(best)))
     if differs and not overflows:
         return
-    ranges = fold(data, partial(_range, measure))
+    ranges = data.ask(EachPart(partial(_range, measure)))
     least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
     if overflows:
         raise DataError(f"{measure} is infinite: the gain of grade {most:g} overflows; use gain='linear', or nDCG, which has no limit")
@@ -316,26 +422,74 @@ def _range(measure: Measure, part: Part) -> tuple[float, float]:
     return float(y.min()), float(y.max())
 
 
-def prepared(data: RankingData, fill: PerFeature | None) -> RankingData:
+@dataclass(frozen=True)
+class GradedBy:
+    """Data with what ``measure`` reads for its grades."""
+
+    measure: Measure
+
+    def __call__(self, data: RankingData) -> RankingData:
+        return replace(data, y=self.measure.grades(data))
+
+
+def prepared(data: Dataset, facts: Facts, fill: PerFeature | None, column: str | None = None) -> Dataset:
     """``data`` with ``fill`` instead of missing values, the documents of each query in content order, and weights of mean 1.
 
     The order goes by weights that are near 1 by a power of two, the largest from 1/2 to 1: so no sum overflows, and no quotient loses
     digits. Their sum, which rounds, is taken in an order that depends on nothing else.
     """
-    kinds = [kind for kind in ("sample_weight", "query_weight") if getattr(data, kind) is not None]
-    near_one: dict[str, Any] = {}
-    for kind in kinds:
-        weight = np.asarray(getattr(data, kind))
-        check_numbers(kind, weight)
-        near_one[kind] = np.asarray(np.ldexp(weight, -np.frexp(weight.max())[1]))
-    weighed = replace(data, **near_one).with_columns(data.by_column) if kinds else data
-    found = in_content_order(weighed, None if fill is None else stand_ins(fill, data.offset))
-    of_mean_one: dict[str, Any] = {}
-    if found.query_weight is not None:
-        of_mean_one["query_weight"] = np.asarray(found.query_weight / found.query_weight.mean())
-    if found.sample_weight is not None:
-        of_mean_one["sample_weight"] = np.asarray(found.sample_weight / (math.fsum(weights_by_block(found)) / found.n_documents))
-    return replace(found, **of_mean_one).with_columns(found.by_column) if kinds else found
+    queries, documents, weights = WeightUnit(), WeightUnit(), data.query_weight
+    if weights is not None:
+        check_numbers("query_weight", weights)
+        queries = WeightUnit(-int(np.frexp(weights.max())[1]))
+        queries = replace(queries, mean=float(queries.of(weights).mean()))
+    if data.weighs_documents:
+        check_numbers("sample_weight", np.array([facts.heaviest]))
+        documents = WeightUnit(-int(np.frexp(facts.heaviest)[1]))
+        sums = data.ask(EachBlock(partial(_weights_near_one, documents)))
+        documents = replace(documents, mean=math.fsum(sums) / data.n_documents)
+    units = facts.units(None if fill is None else stand_ins(fill, data.offset))
+    whole = Whole(facts.grades, data.longest, data.preferences is not None, column)
+    return data.transform(Prepared(units, fill, queries, documents), None if weights is None else queries.of(weights), whole)
+
+
+def _weights_near_one(unit: "WeightUnit", part: Part) -> list[float]:
+    return weights_by_block(replace(part.data, sample_weight=unit.of(np.asarray(part.data.sample_weight))))
+
+
+@dataclass(frozen=True)
+class WeightUnit:
+    """What weights are divided by: a power of two, then their mean."""
+
+    exponent: int = 0
+    mean: float = 1.0
+
+    def of(self, weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the weights in this unit."""
+        return np.asarray(np.ldexp(weight, self.exponent) / self.mean)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What `prepared` does to the queries of a part, with facts about all of them."""
+
+    units: npt.NDArray[np.int32]
+    fill: PerFeature | None
+    queries: WeightUnit
+    documents: WeightUnit
+
+    def __call__(self, data: RankingData) -> RankingData:
+        near_one: dict[str, Any] = {}
+        if data.query_weight is not None:
+            near_one["query_weight"] = self.queries.of(data.query_weight)
+        if data.sample_weight is not None:
+            near_one["sample_weight"] = replace(self.documents, mean=1.0).of(data.sample_weight)
+        weighed = replace(data, **near_one).with_columns(data.by_column) if near_one else data
+        ordered = in_content_order(weighed, None if self.fill is None else stand_ins(self.fill, data.offset), self.units)
+        if ordered.sample_weight is None:
+            return ordered
+        weight = replace(self.documents, exponent=0).of(ordered.sample_weight)
+        return replace(ordered, sample_weight=weight).with_columns(ordered.by_column)
 
 
 def weights_by_block(data: RankingData) -> list[float]:

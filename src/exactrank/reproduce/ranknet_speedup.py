@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactrank import Lambdas, RankingData, parse_measure
+from exactrank.data.dataset import Part
 from exactrank.numerics import dot, log
 from exactrank.objectives.measured import Measured
 from exactrank.objectives.parametric import Numbers, Parametric
@@ -39,7 +40,9 @@ class RankNetTraining(Parametric):
 
     def pass_over_pairs(self, theta: Theta, order: Numbers, rate: float) -> Theta:
         """`pass_over` as RankNet was first trained, pair by pair (V1)."""
-        return self.architecture.native.pass_over_pairs(np.ascontiguousarray(theta), *self._given, self.data.y, order, rate, self.l2)
+        data = self.data.as_one()
+        native, given = self.architecture.native, self._sum.on(Part(data))
+        return native.pass_over_pairs(np.ascontiguousarray(theta), *given, data.y, order, rate, self.l2)
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
         """nDCG@10 on the same number of validation queries, against the training time."""
         problem = RankNetTraining(Lambdas(), form_of(hidden).on(data), data, threads=1)
         valid = self._source().data(self.queries, self.queries + 1)
-        judged = Measured(parse_measure(CLIMBED).on(valid, threads=1), problem.architecture).value
+        judged = Measured(parse_measure(CLIMBED).over(valid, threads=1), problem.architecture).value
         tell(f"{net(hidden)}, {self.epochs} epochs")
         drawn = []
         for label, step in ((V1, problem.pass_over_pairs), (V2, problem.pass_over)):

@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import Matrix, PerDocument
+from exactrank.data.dataset import Dataset, Score
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import scored
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.numerics import standard_normal
 from exactrank.scorers.base import Scorer
@@ -114,13 +114,12 @@ class Architecture:
         """The score of each row."""
         return self.native.scores(np.ascontiguousarray(theta), X, thread_count(threads))
 
-    def scores_of(self, theta: Theta, threads: int | None, data: RankingData) -> PerDocument:
-        """The score of each document of ``data``."""
-        return self.scores(theta, data.X, threads)
+    def score(self, theta: Theta, threads: int | None = None) -> Score:
+        """Return what scores the documents of any part at ``theta``."""
+        return partial(self._scores_of, theta, threads)
 
-    def scored(self, theta: Theta, data: RankingData, threads: int | None = None) -> PerDocument:
-        """The same or, of data in partitions, how each makes its own."""
-        return scored(data, partial(self.scores_of, theta, threads))
+    def _scores_of(self, theta: Theta, threads: int | None, data: RankingData) -> PerDocument:
+        return self.scores(theta, data.X, threads)
 
     def scores_of_each(self, thetas: npt.NDArray[np.float64], X: Matrix, threads: int | None = None) -> Iterator[PerDocument]:
         """The same for each row of ``thetas``, to the bit; of linear scorers several share a reading of the features."""
@@ -143,7 +142,7 @@ class LinearModel:
 
     standardise: bool = True
 
-    def on(self, data: RankingData) -> Architecture:
+    def on(self, data: Dataset) -> Architecture:
         """The linear models of the features of ``data``, which has no missing values."""
         mean, scale = _standardised(data) if self.standardise else (np.zeros(data.n_features), np.ones(data.n_features))
         return Architecture(mean, scale, data.feature_names)
@@ -159,7 +158,7 @@ class NetworkModel:
         if isinstance(self.hidden, bool) or not isinstance(self.hidden, int) or not 1 <= self.hidden <= HIDDEN:
             raise DataError(f"hidden must be a number of units from 1 to {HIDDEN:,}, or None for a linear model; got {self.hidden!r}")
 
-    def on(self, data: RankingData) -> Architecture:
+    def on(self, data: Dataset) -> Architecture:
         """The networks of the features of ``data``, which has no missing values."""
         return Architecture(*_standardised(data), data.feature_names, self.hidden)
 
@@ -169,7 +168,7 @@ def form_of(hidden: int | None) -> LinearModel | NetworkModel:
     return LinearModel() if hidden is None else NetworkModel(hidden)
 
 
-def _standardised(data: RankingData) -> tuple[PerFeature, PerFeature]:
+def _standardised(data: Dataset) -> tuple[PerFeature, PerFeature]:
     """Mean and scale of (1): mean 0 and deviation 1 over ``data``.
 
     A constant feature is in units of its value, so that no score is lost beside a large constant.

@@ -74,7 +74,11 @@ def mean_values(sums: Sequence[PerFeature], count: npt.NDArray[np.int64], offset
 
 def refuse_missing(X: Matrix, names: tuple[str, ...], threads: int | None = None) -> None:
     """Raise if ``X`` has NaN, naming the columns."""
-    counts = _core.summarise_columns(X, thread_count(threads))[2]
+    refuse_holes(_core.summarise_columns(X, thread_count(threads))[2], names)
+
+
+def refuse_holes(counts: npt.NDArray[np.int64], names: tuple[str, ...]) -> None:
+    """Raise if values are missing; ``counts`` says how many of each column."""
     if np.any(counts):
         columns = [f"{names[j] if names else f'column {j}'}: {counts[j]:,}" for j in np.flatnonzero(counts)]
         remedy = 'fill them, or train with missing="zero" or missing="mean" (--missing)'

@@ -18,9 +18,8 @@ from typing import TypeVar
 import numpy as np
 
 from exactrank.arrays import PerQuery
+from exactrank.data.dataset import Dataset, Remembered
 from exactrank.data.folds import Dealt, drawn_counts
-from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import reweighed
 from exactrank.measures.bound import means_over_queries
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.sum import mean_of
@@ -103,7 +102,7 @@ def trials(tried: Sequence[Part[It]], rest: Sequence[Phase[It]], recorder: Recor
 
 
 def by_folds(
-    runs: Callable[[RankingData], Sequence[Part[It]]], candidates: int, judge: Judge[It], folds: int, seed: int, recorder: Recorder[It]
+    runs: Callable[[Dataset], Sequence[Part[It]]], candidates: int, judge: Judge[It], folds: int, seed: int, recorder: Recorder[It]
 ) -> list[Verdict]:
     """The verdict on each of ``candidates`` by queries that it has not seen.
 
@@ -111,7 +110,7 @@ def by_folds(
     reported, with the best value of the measure so far. If no query can judge, e.g. because only one has weight, all are alike. The
     expected steps are those of all folds and of one more run, since the choice is still to be trained on all queries.
     """
-    (asked, _, selects), data, weight = judge.bound, judge.task.data, judge.task.data.weights
+    (asked, _, selects), data, weight = judge.measures, judge.task.data, judge.task.data.weights
     dealt = Dealt(data.n_queries, min(folds, data.n_queries), seed)
     fold = dealt.of(0, data.n_queries)
     held_out = np.full((candidates, data.n_queries), np.nan)
@@ -119,16 +118,16 @@ def by_folds(
     for part in range(parts):
         if not np.any(weight[fold != part] > 0):
             continue
-        for number, run in enumerate(runs(reweighed(data, _Without(dealt, part)))):
+        for number, run in enumerate(runs(data.reweigh(_Without(dealt, part)))):
             own: Recorder[It] = Recorder(recorder.journal, None, f"{recorder.place}/{part}/{number}")  # kept, but told to nobody
             new = own.place not in own.journal.entries
             trained = run(own)
-            scores, made = judge.scores(trained.iterate, data), made + trained.steps
-            found = selects.values(scores)
+            score, made = Remembered(judge.score(trained.iterate)), made + trained.steps
+            found = selects.values(score)
             held_out[number, fold == part] = found[fold == part]
             goodness = float(means_over_queries(found[None], weight)[0])
             if best is None or goodness > best.goodness:
-                best = Verdict(asked.mean(scores), None, goodness)
+                best = Verdict(asked.mean(score), None, goodness)
             verdict = replace(best, goodness=goodness)
             foreseen = made * (parts * candidates + 1) // (part * candidates + number + 1)
             recorder.heard(Progress(made, foreseen, verdict.value), verdict, partial(same, trained.iterate), new)
@@ -185,7 +184,7 @@ def _trained(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def bootstrap(data: RankingData, rng: np.random.Generator) -> tuple[PerQuery, PerQuery]:
+def bootstrap(data: Dataset, rng: np.random.Generator) -> tuple[PerQuery, PerQuery]:
     """The weights of a bootstrap sample of the queries, and of those that it left out."""
     drawn = drawn_counts(data.n_queries, rng)
     return data.weights * drawn, data.weights * (drawn == 0)

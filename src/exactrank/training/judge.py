@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Generic, cast
 
-from exactrank.arrays import PerDocument
+from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.dataset import Dataset, Score
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import scored
 from exactrank.measures.base import Measure
-from exactrank.measures.bound import BoundMeasure, values_of
+from exactrank.measures.bound import BoundMeasure, DatasetMeasure, values_over
 from exactrank.measures.goal import Constraint
-from exactrank.objectives.bounded_gain import gentle
+from exactrank.objectives.bounded_gain import selecting
 from exactrank.scorers.base import Scorer
 from exactrank.training.progress import It, Verdict
 
@@ -27,7 +27,8 @@ def severe(measure: Measure) -> Measure:
     return measure if measure.ties == "expected" else replace(measure, ties="pessimistic")
 
 
-def _score(scorer: Scorer, threads: int | None, data: RankingData) -> PerDocument:
+def scores_of(scorer: Scorer, threads: int | None, data: RankingData) -> PerDocument:
+    """Return the score of each document."""
     return scorer.score(data.X, threads)
 
 
@@ -36,9 +37,20 @@ def unheard(iterate: object, objective: float) -> Verdict:
     return Verdict(objective, None, objective)
 
 
-def validated(value: float, asked: BoundMeasure, selects: BoundMeasure, scores: PerDocument) -> Verdict:
-    """Return the verdict by ``scores`` of validation data, on which the measure is bound as asked and as it selects."""
-    (of_asked, of_selects), _ = values_of([asked, selects], scores)
+def validated(value: float, asked: DatasetMeasure, selects: DatasetMeasure, score: Score) -> Verdict:
+    """Return the verdict by the scores of validation data, over which the measure is as asked and as it selects."""
+    (of_asked, of_selects), _ = values_over([asked, selects], score)
+    return verdict_of(value, asked, selects, of_asked, of_selects)
+
+
+def verdict_of(
+    value: float,
+    asked: DatasetMeasure | BoundMeasure,
+    selects: DatasetMeasure | BoundMeasure,
+    of_asked: PerQuery,
+    of_selects: PerQuery,
+) -> Verdict:
+    """Return the verdict by the values that validation queries have of both measures."""
     weights = None if selects.data.query_weight is None else selects.weights
     return Verdict(value, asked.mean_of(of_asked), selects.mean_of(of_selects), of_selects.copy(), weights)
 
@@ -48,8 +60,8 @@ class Task:
     """Train on ``data``, which has something to learn and no missing values, for ``measure``; ``valid`` has the same features."""
 
     measure: Measure
-    data: RankingData
-    valid: RankingData | None = None
+    data: Dataset
+    valid: Dataset | None = None
     threads: int | None = None
     bag: int = 0  #: the number of the member of a bag, for draws of its own
     bags: int = 0  #: how many members there are, where the model is one of a bag
@@ -59,7 +71,7 @@ class Task:
 
     def verdict(self, scorer: Scorer) -> Verdict:
         """What is reported of a finished scorer."""
-        judge: Judge[Scorer] = Judge(self, lambda one, part: scored(part, partial(_score, one, self.threads)))
+        judge: Judge[Scorer] = Judge(self, lambda scorer: partial(scores_of, scorer, self.threads))
         return judge(scorer, 0.0)
 
 
@@ -67,11 +79,13 @@ class Task:
 class Judge(Generic[It]):
     """Judges iterates by the scores that they give the documents of a task's data and, if there is any, of its validation data.
 
+    ``score`` returns what scores documents by an iterate.
+
     Validation data selects; without it the measure on the training data does, or the objective's value (``by_objective``).
     """
 
     task: Task
-    scores: Callable[[It, RankingData], PerDocument]
+    score: Callable[[It], Score]
     by_objective: bool = False
     #: Knows the measure as asked on the training data without scores.
     reported: Callable[[It], float] | None = None
@@ -80,17 +94,17 @@ class Judge(Generic[It]):
         """What to say of ``iterate``, at which the objective is as given."""
         valid, value = self.task.valid, 0.0
         if valid is not None or self.by_objective:
-            value = self.bound[0].mean(self.scores(iterate, self.task.data)) if self.reported is None else self.reported(iterate)
+            value = self.measures[0].mean(self.score(iterate)) if self.reported is None else self.reported(iterate)
             if valid is None:
                 return Verdict(value, None, objective)
-        _, asked, selects = self.bound
-        verdict = validated(value, asked, selects, self.scores(iterate, asked.data))
+        _, asked, selects = self.measures
+        verdict = validated(value, asked, selects, self.score(iterate))
         return verdict if valid is not None else Verdict(cast(float, verdict.valid), None, verdict.goodness)
 
     @cached_property
-    def bound(self) -> tuple[BoundMeasure, BoundMeasure, BoundMeasure]:
-        """The measure as asked on the training data; as asked and as it selects on the validation data or, without it, on those too."""
+    def measures(self) -> tuple[DatasetMeasure, DatasetMeasure, DatasetMeasure]:
+        """The measure as asked over the training data; as asked and as it selects over the validation data or, without it, those too."""
         measure, valid, threads = self.task.measure, self.task.valid, self.task.threads
-        trained = measure.on(self.task.data, threads=threads)
-        asked = trained if valid is None else measure.on(valid, threads=threads)
-        return trained, asked, gentle(asked.with_ties(severe(measure).ties))
+        trained = measure.over(self.task.data, threads=threads)
+        asked = trained if valid is None else measure.over(valid, threads=threads)
+        return trained, asked, selecting(asked.with_ties(severe(measure).ties))

@@ -13,7 +13,7 @@ from xxhash import xxh3_128_hexdigest
 
 from exactrank import _core
 from exactrank.arrays import Matrix
-from exactrank.engine.engine import Part, Partitioned, fold
+from exactrank.data.dataset import Asked, EachPart, Part
 
 #: Documents in the sample, about; as many as this per bin if there are many bins.
 SAMPLE, SAMPLE_PER_BIN = 1 << 16, 4
@@ -57,18 +57,17 @@ class Layout:
         return self if np.array_equal(kinds, self.kinds) else replace(self, kinds=kinds)
 
     @classmethod
-    def of(cls, data: Part | Partitioned, bins: int, categorical: Sequence[int], threads: int) -> "Layout":
+    def of(cls, data: Asked, documents: int, bins: int, categorical: Sequence[int], threads: int) -> "Layout":
         """Return the layout of at most ``bins`` bins per feature, beside one for missing values."""
-        documents = data.n_documents if isinstance(data, Partitioned) else data.data.n_documents
         size = max(SAMPLE, SAMPLE_PER_BIN * bins)
         limit = _ALL if documents <= size else int(2.0**64 * (size / documents))
-        answers = fold(data, Sampling(limit, threads))
+        answers = data.ask(EachPart(Sampling(limit, threads)))
         has_missing = np.any([missing for missing, _ in answers], axis=0)
         kinds = np.where(has_missing, NUMBER_OR_MISSING, NUMBER).astype(np.uint8)
         kinds[list(categorical)] = CATEGORY
         sample = answers[0][1] if len(answers) == 1 else np.concatenate([rows for _, rows in answers])
         if limit < _ALL and _are_alike(sample, limit, threads):
-            sample = _repeated(fold(data, distinct_rows), size / documents)
+            sample = _repeated(data.ask(EachPart(distinct_rows)), size / documents)
         native = _core.BinLayout.of_sample(sample, min(bins, 65_534), kinds, threads)
         return cls(native.start, native.cuts, kinds)
 

@@ -19,14 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Part, Partitioned, fold
-from exactrank.measures.bound import BoundMeasure, mean_over_queries
-from exactrank.objectives.bounded_gain import gentle
+from exactrank.data.dataset import Asked, Dataset, Part
+from exactrank.measures.bound import BoundMeasure, mean_over_queries, values_of
+from exactrank.objectives.bounded_gain import bounded_gain
 from exactrank.scorers.tree_record import read_trees, tree_records
 from exactrank.scorers.tree_table import TreeTable
 from exactrank.stored import storable
-from exactrank.training.judge import severe, validated
+from exactrank.training.judge import severe, verdict_of
 from exactrank.training.progress import Verdict
 from exactrank.trees.growth import GrowthSettings, PerLeaf, Units, tree_table
 from exactrank.trees.part import (
@@ -93,7 +92,7 @@ class Forest:
 
     barren = "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
 
-    def __init__(self, plan: Plan, settings: GrowthSettings, data: Part | Partitioned, valid: RankingData | None, weigh: Weigher) -> None:
+    def __init__(self, plan: Plan, settings: GrowthSettings, data: Asked, valid: Dataset | None, weigh: Weigher) -> None:
         self.plan, self.data = plan, data
         self._settings, self._weigh = settings, weigh
         self._valid_data = valid
@@ -198,9 +197,9 @@ class Forest:
     def _ask(self, what: What, **more: Any) -> list[Any]:
         """Return the answers of all parts; those that are behind are told what they missed."""
         question = Question(self._name, self.count, what, **more)
-        answers = fold(self.data, question)
+        answers = self.data.ask(question)
         if any(isinstance(answer, Behind) for answer in answers):
-            answers = fold(self.data, question.with_history(History(self.plan, self.table(self.count))))
+            answers = self.data.ask(question.with_history(History(self.plan, self.table(self.count))))
         return answers
 
     def search_tree(self, search: Callable[[Question], A]) -> A:
@@ -230,15 +229,17 @@ class Forest:
         if self._valid is None:
             return Verdict(value, None, goodness)
         scores, asked, selects = self._valid
-        return validated(value, asked, selects, scores.scores)
+        (of_asked, of_selects), _ = values_of([asked, selects], scores.scores)
+        return verdict_of(value, asked, selects, of_asked, of_selects)
 
     @cached_property
     def _valid(self) -> tuple[BinnedScores, BoundMeasure, BoundMeasure] | None:
         """Validation data with its scores, and the measure on it, as asked and as it selects."""
-        data, measure = self._valid_data, self.plan.measure
-        if data is None:
+        measure = self.plan.measure
+        if self._valid_data is None:
             return None
+        data = self._valid_data.as_one()
         asked = measure.on(data, threads=self.plan.threads)
         binned = _core.BinnedRows(self.plan.layout.with_missing(data.X, self.plan.threads).native, data.X, self.plan.threads)
         scores = BinnedScores(data, binned, self.table(self.count), self.plan.threads)
-        return scores, asked, gentle(asked.with_ties(severe(measure).ties))
+        return scores, asked, bounded_gain(asked.with_ties(severe(measure).ties))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import PerDocument
-from exactrank.engine.engine import Part
+from exactrank.data.dataset import Part
 from exactrank.gpu.device import Array, cuda, memory_for, on_host
 from exactrank.gpu.forest import BinsOnGpu, RowsOnGpu
 from exactrank.gpu.lists import Lists

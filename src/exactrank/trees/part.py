@@ -6,22 +6,22 @@ one that is behind by rounds catches up, and one that has lost its scores, or ne
 far.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
 from exactrank.arrays import PerDocument, PerQuery
+from exactrank.data.dataset import Part
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Part
 from exactrank.errors import DataError, EngineError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import values_of
-from exactrank.objectives.bounded_gain import gentle
+from exactrank.objectives.bounded_gain import bounded_gain
 from exactrank.objectives.score_space import Numbered, Objective, Sampled
 from exactrank.scorers.tree_table import TreeTable
 from exactrank.training.judge import severe
@@ -105,7 +105,7 @@ class ForestPart:
             objective.counted_from(part.first, part.first_document) if isinstance(objective, Numbered) and not part.whole else objective
         )
         asked = plan.measure.on(part.data, threads=plan.threads)
-        self._measures = asked, gentle(asked.with_ties(severe(plan.measure).ties))
+        self._measures = asked, bounded_gain(asked.with_ties(severe(plan.measure).ties))
         self._forces_of: int | None = None
         self._rounds_done, self._is_settled = -1, False
         self.sums = np.zeros(0, np.int64)
@@ -292,7 +292,8 @@ class Question:
     values: PerLeaf | None = None  #: the same, weighted
     history: History | None = None
 
-    def __call__(self, part: Part) -> object:
+    def ask(self, part: Part) -> object:
+        """Answer for ``part``."""
         forest = self.forest_of(part)
         if forest is None:
             return Behind()
@@ -310,6 +311,10 @@ class Question:
         assert self.values is not None
         forest.add(self.values)
         return forest.values()
+
+    def combine(self, answers: Sequence[object]) -> list[Any]:
+        """Return the answers; the forest adds them up, or asks again."""
+        return list(answers)
 
     def forest_of(self, part: Part) -> ForestPart | None:
         """Return the state of the part, if it is where the question expects it, or can be brought there."""

@@ -13,12 +13,10 @@ from exactrank.arrays import PerQuery
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.immutable import sealed
 from exactrank.data.ranking_data import RankingData
-from exactrank.engine.engine import Partitioned
-from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
-from exactrank.objectives.bounded_gain import gentle
+from exactrank.objectives.bounded_gain import bounded_gain, selecting
 from exactrank.objectives.line_search import LineSearch
-from exactrank.objectives.partitioned_search import PartitionedLine, PartitionedSearch, State
+from exactrank.objectives.searched_measure import SearchedMeasure, SearchState
 from exactrank.objectives.step_function import Interval
 from exactrank.training.judge import Task, severe
 from exactrank.trees.forest import Forest
@@ -32,7 +30,7 @@ Steps = Callable[[Forest, PerLeaf, bool, float, float], float]
 
 def exact_steps(task: Task) -> Steps:
     """Return the line search of the measure of ``task``, as it selects, on its data."""
-    return PartitionedSteps(task.data, task) if isinstance(task.data, Partitioned) else LocalSteps(task)
+    return LocalSteps(task) if task.data.is_here else DistantSteps(task)
 
 
 class LocalSteps:
@@ -60,50 +58,29 @@ class LocalSteps:
 
     @cached_property
     def _bound(self) -> BoundMeasure:
-        return Selecting(self._task.measure)(self._task.data, self._task.threads)
+        return bounded_gain(severe(self._task.measure).on(self._task.data.as_one(), threads=self._task.threads))
 
     @cached_property
     def _peak(self) -> float:
         return max(LineSearch(part).peak for part in _by_block(self._bound))
 
 
-class PartitionedSteps:
-    """Steps on documents that an engine answers for."""
+class DistantSteps:
+    """Steps on documents that lie elsewhere."""
 
-    def __init__(self, data: Partitioned, task: Task) -> None:
-        self._data, self._task = data, task
+    def __init__(self, task: Task) -> None:
+        self._search = SearchedMeasure(selecting(severe(task.measure).over(task.data, threads=task.threads)))
 
     def __call__(self, forest: Forest, outputs: PerLeaf, unseen: bool, low: float, high: float) -> float:
         """Return the middle of the best interval between ``low`` and ``high``."""
         weights = _weights(forest, unseen)
         is_all = weights is forest.plan.weights
-        weigh = None if is_all else Unseen(forest.plan.draws, forest.count, len(weights))
-        search = self._search.weighted(replace(self._bound, weights=weights), weigh)
+        search = self._search.reweigh(None if is_all else Unseen(forest.plan.draws, forest.count, len(weights)))
 
         def best(question: Question) -> Interval:
-            return PartitionedLine(search, TreeCourse(question, low), outputs, 0.0, high - low).best()
+            return search.best(TreeCourse(question, low), [(outputs, 0.0, high - low)])[0]
 
         return low + forest.search_tree(best).middle()
-
-    @cached_property
-    def _bound(self) -> BoundMeasure:
-        measure = severe(self._task.measure)
-        return measure.on(self._data, threads=self._task.threads)  # type: ignore[arg-type]
-
-    @cached_property
-    def _search(self) -> PartitionedSearch:
-        return PartitionedSearch.of(self._bound, self._data, None, Selecting(self._task.measure), f"selecting by {self._task.measure!r}")
-
-
-@dataclass(frozen=True)
-class Selecting:
-    """The measure on some data as it selects models."""
-
-    measure: Measure
-
-    def __call__(self, data: RankingData, threads: int | None) -> BoundMeasure:
-        """Return it on ``data``."""
-        return gentle(severe(self.measure).on(data, threads=threads))
 
 
 @dataclass(frozen=True)
@@ -131,14 +108,14 @@ class TreeCourse:
         """Which forest it is of."""
         return self.question.forest
 
-    def go(self, state: State, threads: int) -> None:
+    def go(self, state: SearchState, threads: int) -> None:
         """Bring ``state`` to the scores at which the search begins."""
         where = self.question.count, self.low
-        if state.stands != where:
+        if state.position != where:
             outputs = self.slopes(state, self.question.outputs, threads)
             state.stand(where, self.low * outputs + self.question.settled(state.part).scores, threads)
 
-    def slopes(self, state: State, direction: PerLeaf, threads: int) -> npt.NDArray[np.float64]:
+    def slopes(self, state: SearchState, direction: PerLeaf, threads: int) -> npt.NDArray[np.float64]:
         """Return the output of each document's leaf."""
         return Outputs(direction, self.question.settled(state.part).leaf)[:]
 

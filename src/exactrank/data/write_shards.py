@@ -11,8 +11,8 @@ import numpy as np
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.formats import MANIFEST, stream, write
 from exactrank.data.ranking_data import RankingData
+from exactrank.data.shards import Shard, Shards, file_checksum, local_copy, manifest_of, query_range, read_shards
 from exactrank.data.stream import Block, Stream
-from exactrank.engine.partitions import Shard, Shards, file_checksum, local_copy, manifest_of, query_range, read_shards
 from exactrank.errors import DataError, OutputExistsError
 from exactrank.files import whole_file
 

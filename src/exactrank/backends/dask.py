@@ -1,4 +1,4 @@
-"""The engine of a Dask cluster: one task per worker and round, and partitions that workers load themselves.
+"""The backend of a Dask cluster: one task per worker and round, and partitions that workers load themselves.
 
 A task has a worker on which its partitions lie, but may run anywhere: where that worker is lost, Dask gives the task to another, which
 loads the partitions from their files. Answers carry the numbers of their partitions, so nothing depends on who gave them. A worker that
@@ -7,7 +7,7 @@ sends no sign of life for a while is passed over, and the others answer for it. 
 Work travels packed, as bytes that the worker unpacks within the task: one without exactrank would die of a task that it cannot read, and
 one of another version says so before it unpacks the rest.
 
-Only this file and `exactrank.engine.local_cluster` import Dask.
+Only this file and `exactrank.backends.local_cluster` import Dask.
 """
 
 import errno
@@ -25,8 +25,11 @@ from typing import Any, TypeVar
 import cloudpickle
 
 import exactrank
-from exactrank.engine.engine import Engine, Partitioned, Question, Round, answered, forgotten
-from exactrank.engine.partitions import Partition
+from exactrank.backends.allocation import keep_freed_memory
+from exactrank.data.backend import Backend, Round, forget_parts, packed_answers
+from exactrank.data.dataset import Question
+from exactrank.data.sharded import ShardedData
+from exactrank.data.shards import Partition
 from exactrank.errors import EngineError, ExactRankError, IncompatibleError, SettingError
 
 A = TypeVar("A")
@@ -35,7 +38,7 @@ WATCH = 2.0  #: seconds between two looks at the workers
 GO_ON = "start it again, and go on from the checkpoint (resume, or --resume)"
 
 
-class DaskEngine(Engine):
+class DaskBackend(Backend):
     """Answers questions on the workers of ``client``, a ``dask.distributed.Client``.
 
     A worker without a sign of life for ``silence`` seconds is passed over; a round may take ``limit`` seconds. ``sent`` and ``received``
@@ -57,14 +60,14 @@ class DaskEngine(Engine):
         self._seen: dict[str, tuple[float, float]] = {}  #: the scheduler's last sign of life of each worker, and when we first saw that
 
     def __repr__(self) -> str:
-        return f"DaskEngine({self.address!r})"
+        return f"DaskBackend({self.address!r})"
 
-    def __deepcopy__(self, memo: object) -> "DaskEngine":
+    def __deepcopy__(self, memo: object) -> "DaskBackend":
         """Itself: a copy of a ranker uses the same cluster."""
         return self
 
     @property
-    def told(self) -> str:
+    def status(self) -> str:
         """How many workers there are, and what has gone to them and come back, for a line of progress."""
         return f"{self._living} worker{'s' * (self._living != 1)}, {(self.sent + self.received) / 1e6:.1f} MB"
 
@@ -140,12 +143,12 @@ class DaskEngine(Engine):
             found |= dict(zip(share, answers, strict=True))
         return [found[number] for number in range(len(items))]
 
-    def ask(self, data: Partitioned, question: Question[A]) -> list[A]:
+    def ask(self, data: ShardedData, question: Question[A, Any]) -> list[A]:
         """What each partition of ``data`` answers, in order: one task per worker."""
         asked = cloudpickle.dumps(question)
         tasks = [
             _Task(
-                address, partial(answered, Round(data.key, tuple(partitions), asked)), f"{type(question).__name__} of {_paths(partitions)}"
+                address, partial(_answered, Round(data.key, tuple(partitions), asked)), f"{type(question).__name__} of {_paths(partitions)}"
             )
             for address, partitions in self.homes(data.partitions).items()
         ]
@@ -157,12 +160,12 @@ class DaskEngine(Engine):
             answers |= dict(pickle.loads(packed))
         return [answers[partition.number] for partition in data.partitions]
 
-    def forget(self, data: Partitioned) -> None:
+    def forget(self, data: ShardedData) -> None:
         """Workers give back the memory of ``data``; those that cannot be reached keep it until nobody has asked for an hour."""
         keys = [(partition, data.key) for partition in data.partitions]
         if self.client.status == "running":
             with suppress(EngineError):  # nothing is lost by it but memory, for a while
-                self.run([_Task(address, partial(forgotten, keys), "partitions to be forgotten") for address in self.alive()])
+                self.run([_Task(address, partial(forget_parts, keys), "partitions to be forgotten") for address in self.alive()])
 
     def homes(self, partitions: Iterable[Partition]) -> dict[str, list[Partition]]:
         """Which worker answers for which of ``partitions``: each stays where it is while its worker lives, and shares are about equal."""
@@ -286,6 +289,12 @@ class _Task:
     worker: str
     work: Callable[[], Any]
     what: str
+
+
+def _answered(asked: Round) -> bytes:
+    """On a worker: the answers to ``asked``."""
+    keep_freed_memory()
+    return packed_answers(asked)
 
 
 def _mapped(function: Callable[[B], A], items: Sequence[B]) -> list[A]:

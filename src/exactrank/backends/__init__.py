@@ -1,0 +1,1 @@
+"""Backends: who answers questions about data in several files, besides this process."""
