@@ -308,6 +308,32 @@ def test_equal_leaves_are_split_in_the_order_of_their_numbers(levels, leaves, ah
     assert not ahead or rounds <= 2 * levels + 1
 
 
+@given(cases(), st.sampled_from([1, 2]))
+@settings(max_examples=40)
+def test_sums_of_nodes_are_those_of_their_leaves(case, threads):
+    """Also those of a node that was split in vain, before it was split; and those of both children are their parent's."""
+    rows, growth, sums = case.begun(threads), case.growth(), {}
+    forces = case.slope, case.bend, 1 / case.units[0], 1 / case.units[1]
+    while asked := growth.asks(True):
+        growth.take(rows.answer(asked, case.may_use, case.documents, threads), threads)
+        for parent, left, right, *_ in asked:
+            new = [0] if parent < 0 else [left, right]
+            sums |= dict(zip(new, rows.sums(new, *forces, threads).tolist(), strict=True))
+            assert parent < 0 or np.array_equal(np.add(sums[left], sums[right]), sums[parent])
+    tree = growth.tree()
+    leaves = np.array([sums[node] for node in tree.node_of_leaf.tolist()]) if sums else np.zeros((1, 2))
+    numbers = case.numbered(rows, tree)
+    expected = _core.leaf_sums(numbers, case.chosen, *forces, len(tree.documents))
+    assert not sums or np.array_equal(leaves.T.ravel(), expected)
+
+
+def test_sums_of_a_node_that_was_split_are_refused():
+    rows = SMALL.begun()
+    rows.answer([(0, 1, 2, 0, 0, False, [], [])], SMALL.may_use, 4, 1)
+    with pytest.raises(ValueError, match="the sums of a node that is split are wanted"):
+        rows.sums([0], SMALL.slope, SMALL.bend, 1.0, 1.0, 1)
+
+
 def test_few_rounds_grow_a_large_tree():
     case = large(3000, 5)
     case = replace(case, rules=Rules(leaves=31, min_documents=5))

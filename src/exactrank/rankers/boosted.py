@@ -198,7 +198,8 @@ class BoostedRanker(Ranker):
             objective = replace(objective, mean=_mean_grade(data))
         place = None if self.device is None else GpuForestPart
         plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads, place)
-        return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task))
+        most = self.trees + (task.start.n_trees if isinstance(task.start, TreeEnsemble) else 0)
+        return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task), most)
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:
         """Trees that stand in a model alone, as they grew, go on from there."""

@@ -89,8 +89,13 @@ class Units:
         """Return the units for ``documents`` documents, of which the largest slope and curvature are given."""
         count_bits = documents.bit_length()
         bits = SLOPE_BITS, min(CURVATURE_BITS, 64 - 2 * count_bits), *[min(SUM_BITS, 62 - count_bits)] * 2
-        exponents = [max(math.frexp(largest)[1], -900) for largest in (slope, curvature)] * 2
+        exponents = [max(math.frexp(largest)[1], -900) if largest else -900 for largest in (slope, curvature)] * 2
         return cls(*(math.ldexp(1.0, exponent - bit) for exponent, bit in zip(exponents, bits, strict=True)))
+
+    def hold(self, slope: float, curvature: float, documents: int) -> bool:
+        """Are these units large enough for forces of that size?"""
+        least = Units.of(slope, curvature, documents)
+        return least.slope <= self.slope and least.curvature <= self.curvature
 
 
 @dataclass(frozen=True)
