@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings, strategies as st
 from exactrank import _core
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.trees.bins import CATEGORY, NUMBER, NUMBER_OR_MISSING, Layout
-from exactrank.trees.growth import Units, tree_table
+from exactrank.trees.growth import Units, WeightedTree, tree_table
 
 from .reference.forest import Binned, Rules, Tree, whole_forces
 
@@ -443,7 +443,7 @@ def test_a_model_scores_floats_as_training_did(case, seed):
     """To the bit: the table of the tree, on features as numbers, finds the leaf that bins found."""
     tree, leaf = case.grown()
     values = np.random.default_rng(seed).standard_normal(len(tree.documents))
-    table = tree_table(tree, case.layout, values, 1.0)
+    table = tree_table([WeightedTree(tree, values, 1.0)], case.layout)
     scores = TreeEnsemble(table, tuple(f"f{f}" for f in range(case.X.shape[1]))).score(case.X)
     assert scores.tolist() == values[leaf].tolist()
     assert table.native.scores(case.X, 2).tolist() == values[leaf].tolist()
@@ -462,7 +462,7 @@ def test_numbers_that_are_close_or_tiny_score_as_in_training(values, bins, seed)
     case = Case(X, Layout(native.start, native.cuts, kinds), rng.integers(-99, 99, len(X)).astype(float), np.ones(len(X)))
     tree, leaf = case.grown()
     outputs = rng.standard_normal(len(tree.documents))
-    assert tree_table(tree, case.layout, outputs, 1.0).native.scores(X, 1).tolist() == outputs[leaf].tolist()
+    assert tree_table([WeightedTree(tree, outputs, 1.0)], case.layout).native.scores(X, 1).tolist() == outputs[leaf].tolist()
     assert leaf.tolist() == [case.twin().leaf_of(row) for row in case.binned.rows]
 
 
@@ -577,7 +577,7 @@ def test_a_feature_may_have_any_number_of_bins(bins):
     assert sums_of(case) == exact_sums(case, X[:, 0].astype(int), bins)
     tree, leaf = case.grown(2)
     values = np.arange(4.0)
-    assert np.array_equal(tree_table(tree, case.layout, values, 1.0).native.scores(X, 1), values[leaf])
+    assert np.array_equal(tree_table([WeightedTree(tree, values, 1.0)], case.layout).native.scores(X, 1), values[leaf])
 
 
 def test_missing_values_have_the_bin_after_the_last_of_many():

@@ -28,7 +28,7 @@ from exactrank.scorers.tree_table import TreeTable
 from exactrank.stored import storable
 from exactrank.training.judge import severe, validated
 from exactrank.training.progress import Verdict
-from exactrank.trees.growth import GrowthSettings, PerLeaf, Units, tree_table
+from exactrank.trees.growth import GrowthSettings, PerLeaf, Units, WeightedTree, tree_table
 from exactrank.trees.part import (
     ROOT,
     Answer,
@@ -83,15 +83,6 @@ class Trees:
         return cls.of(read_trees(record["trees"], record["features"])) if record["trees"] else cls()
 
 
-@dataclass(eq=False)
-class Grown:
-    """A tree of a forest, with the values of its leaves; the arrays of a model are made of it when they are needed."""
-
-    tree: _core.GrownTree
-    values: PerLeaf
-    weight: float
-
-
 class Forest:
     """Trees that grow on ``data``, by ``plan`` and ``settings``; validation data is judged here."""
 
@@ -106,7 +97,7 @@ class Forest:
         self._valid_data = valid
         self._pool = _core.HistogramPool(plan.layout.native)
         self._start: TreeTable | None = None
-        self._grown: list[Grown] = []
+        self._grown: list[WeightedTree] = []
         self._verdicts: dict[int, Verdict] = {}
         self._tree_question = Question("", 0, "add")  #: that settles the tree that has just grown
         self._restart()
@@ -131,9 +122,8 @@ class Forest:
         """Return the first ``count`` trees as arrays; None where there is not one."""
         if count <= self._before:
             return None if self._start is None or not count else self._start.first(count)
-        tables = [tree_table(grown.tree, self.plan.layout, grown.values, grown.weight) for grown in self._grown[: count - self._before]]
-        first, *others = tables if self._start is None else [self._start, *tables]
-        return first.joined(*others) if others else first
+        grown = tree_table(self._grown[: count - self._before], self.plan.layout)
+        return grown if self._start is None else self._start.joined(grown)
 
     def grown(self, trees: Trees) -> Trees:
         """Return ``trees`` with one more, or as they are if no split is possible."""
@@ -228,7 +218,7 @@ class Forest:
         by_query = self._together([of_part for of_part, _ in answers])
         if self._valid is not None:  # before the tree is among those of the forest, which validation data begins with
             self._valid[0].add(tree, values)
-        self._grown.append(Grown(tree, values, weight))
+        self._grown.append(WeightedTree(tree, values, weight))
         self._next = expected, [opening for _, opening in answers if opening is not None]
         self._verdicts = {self.count: self._judged(by_query)}
 
