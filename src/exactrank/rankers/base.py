@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 Checkpoint = Callable[[Model], None]
 #: What a fit leaves on the ranker.
-_FITTED = {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_", "oof_", "estimate_"}
+_FITTED = {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_", "oof_", "valid_oof_", "estimate_"}
 
 
 #: Rankers that train on data in several files, for those that do not.
@@ -141,6 +141,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     history_: ClassVar[History]
     selection_: ClassVar[Selection]
     oof_: ClassVar[PerDocument]
+    valid_oof_: ClassVar[PerDocument]
     estimate_: ClassVar[Result]
 
     @abstractmethod
@@ -219,9 +220,10 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
         ``valid``, a `RankingData` or ``(X, y, qid)``, or `Shards` beside `Shards`, chooses the iterate to keep; a cross-fitted ranker
         learns from it too, since its own parts choose. Then ``oof_`` holds the score of each row by a model that has never seen its
-        query, neither to learn nor to choose, and ``estimate_`` the measure of these scores, with its interval. ``eval_set=[(X, y)]``
-        with ``eval_group`` or ``eval_qid`` is the same as ``valid``, in the form that other libraries' rankers take. ``progress=True``
-        shows a progress bar in a terminal or a notebook; a function is called with the `Progress` after every step instead.
+        query, neither to learn nor to choose, ``valid_oof_`` the same of the validation data, and ``estimate_`` the measure of all these
+        scores, with its interval. ``eval_set=[(X, y)]`` with ``eval_group`` or ``eval_qid`` is the same as ``valid``, in the form that
+        other libraries' rankers take.
+        ``progress=True`` shows a progress bar in a terminal or a notebook; a function is called with the `Progress` after every step instead.
         ``checkpoint`` is called with the best model so far, about once a second (less often if evaluating it takes long). Ctrl-C ends
         training; the best model so far is kept, with a warning. ``resume`` continues a checkpoint of this ranker, or a model whose training
         was interrupted, on the same data: the result is the same as without the break. ``start`` continues from a model of any data with
@@ -290,6 +292,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             else:
                 estimate = evaluate(measure, *given.as_given(oof), threads=self.threads)[str(measure)]
                 fitted["oof_"] = given.data.ungrouped(oof[: data.n_documents])
+                if given.valid is not None:
+                    fitted["valid_oof_"] = given.valid.ungrouped(oof[data.n_documents :])
         elif unseen is not None:
             estimate = estimated(given, unseen, measure, self.threads)
         if estimate is not None:
