@@ -31,7 +31,7 @@ kept = np.load(sys.argv[2])
 X, y, group, trees, threads = kept["X"], kept["y"], kept["group"], int(sys.argv[3]), int(sys.argv[4])
 if sys.argv[1] == "exactrank":
     import exactrank as xr
-    xr.LambdaMART("nDCG@10", trees=trees, threads=threads).fit(X, y, group=group)
+    xr.LambdaMART("nDCG@10", trees=trees, bags=0, threads=threads).fit(X, y, group=group)
 else:
     import lightgbm as lgb
     settings = {"objective": "lambdarank", "num_leaves": 31, "verbose": -1, "num_threads": threads}
@@ -78,7 +78,7 @@ def scores(model: object, X: np.ndarray) -> np.ndarray:
 
 
 def speed(train: xr.RankingData, test: xr.RankingData, trees: int, threads: int, repeats: int, with_xgboost: bool) -> None:
-    sizes = {"trees": trees, "leaves": LEAVES, "bins": BINS, "threads": threads}
+    sizes = {"trees": trees, "bags": 0, "leaves": LEAVES, "bins": BINS, "threads": threads}
     ours = {"learning_rate": RATE} | sizes
     fits = {
         "LightGBM lambdarank": lambda: lightgbm(train, trees, threads),
@@ -113,7 +113,7 @@ def few(repeats: int) -> None:
     X = rng.normal(size=(35_529, 46)).round(3)
     worth = X @ rng.normal(size=46) / 8 + np.tanh(X[:, 3] * X[:, 7]) + np.sin(X[:, 11]) + 1.5 * rng.normal(size=len(X))
     train = xr.RankingData.from_arrays(X.astype(np.float32), np.searchsorted(np.quantile(worth, [0.8, 0.95]), worth), group=sizes)
-    ours = {"trees": 100, "learning_rate": RATE, "leaves": LEAVES, "bins": BINS, "threads": 1}
+    ours = {"trees": 100, "bags": 0, "learning_rate": RATE, "leaves": LEAVES, "bins": BINS, "threads": 1}
     fits = {
         "LightGBM lambdarank": lambda: lightgbm(train, 100, 1),
         "LambdaMART": lambda: xr.LambdaMART(**ours).fit(train),
