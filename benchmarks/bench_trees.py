@@ -25,7 +25,8 @@ from exactrank.trees.bins import Layout
 
 MEASURE = "nDCG(empty='skip')@10"
 LEAVES, RATE, BINS = 31, 0.1, 255
-ALL = {"query_fraction": 1.0, "feature_fraction": 1.0}  #: each tree is fitted to all data, as LightGBM's are
+#: One forest whose trees are fitted to all data, as LightGBM's are.
+ALL = {"bags": 0, "query_fraction": 1.0, "feature_fraction": 1.0}
 #: DirectRank's trees as Tan et al. (2013) describe them.
 PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0}
 #: LightGBM's objective of the same kind; it is trained with quantised forces, too.

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 Checkpoint = Callable[[Model], None]
 #: What a fit leaves on the ranker.
-_FITTED = {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_", "oof_", "estimate_"}
+_FITTED = {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_", "oof_", "valid_oof_", "estimate_"}
 
 
 #: Rankers that train on data in several files, for those that do not.
@@ -141,6 +141,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     history_: ClassVar[History]
     selection_: ClassVar[Selection]
     oof_: ClassVar[PerDocument]
+    valid_oof_: ClassVar[PerDocument]
     estimate_: ClassVar[Result]
 
     @abstractmethod
@@ -150,6 +151,13 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     def _comes_to(self, data: RankingData) -> Mapping[str, Any]:
         """The values that settings such as "auto" take on ``data``."""
         return {}
+
+    def _resolved(self, data: RankingData, goes_on: bool) -> dict[str, Any]:
+        """The values of all settings that are open (None) and depend on ``data``; what goes on from a model is one model."""
+        one = copy(self)
+        given = {"bags": 0} if goes_on and self.bags is None else {}
+        one.__dict__ |= given
+        return {name: value for name, value in one._comes_to(data).items() if getattr(one, name) is None} | given
 
     def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
         """The settings that would have no effect on ``data`` with the others as they are, each with the reason; ``fit`` refuses them."""
@@ -219,9 +227,10 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
         ``valid``, a `RankingData` or ``(X, y, qid)``, or `Shards` beside `Shards`, chooses the iterate to keep; a cross-fitted ranker
         learns from it too, since its own parts choose. Then ``oof_`` holds the score of each row by a model that has never seen its
-        query, neither to learn nor to choose, and ``estimate_`` the measure of these scores, with its interval. ``eval_set=[(X, y)]``
-        with ``eval_group`` or ``eval_qid`` is the same as ``valid``, in the form that other libraries' rankers take. ``progress=True``
-        shows a progress bar in a terminal or a notebook; a function is called with the `Progress` after every step instead.
+        query, neither to learn nor to choose, ``valid_oof_`` the same of the validation data, and ``estimate_`` the measure of all these
+        scores, with its interval. ``eval_set=[(X, y)]`` with ``eval_group`` or ``eval_qid`` is the same as ``valid``, in the form that
+        other libraries' rankers take. ``progress=True`` shows a progress bar in a terminal or a notebook; a function is called with the
+        `Progress` after every step instead.
         ``checkpoint`` is called with the best model so far, about once a second (less often if evaluating it takes long). Ctrl-C ends
         training; the best model so far is kept, with a warning. ``resume`` continues a checkpoint of this ranker, or a model whose training
         was interrupted, on the same data: the result is the same as without the break. ``start`` continues from a model of any data with
@@ -249,27 +258,28 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             data = graded_by(measure, data)
             own_valid = graded_by(measure, own_valid) if isinstance(own_valid, RankingData | Partitioned) else own_valid
         if start is not None:
-            self._check_start(start.scorer, data)
+            self._check_start(start.scorer)
             data = data if isinstance(X, Shards) else with_features_of(start.scorer, X, data, valid)
         made: Callable[..., TrainingData] = partitioned_training_data if isinstance(data, Partitioned) else training_data
         given = made(data, own_valid, self.missing, self.threads, None if start is None else start.scorer)
         check_measure_tells_apart(measure, data, self.threads)
         own = copy(self)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
-        own.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED}
-        if self._cross_fits(data):
+        own.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | self._resolved(data, start is not None)
+        cross_fits = own._cross_fits(data)
+        if cross_fits:
             given = replace(given, learnt=joined(given.data, given.valid))
         task = Task(
             measure,
             given.learnt,
-            None if self._cross_fits(data) else given.valid,
+            None if cross_fits else given.valid,
             self.threads,
             start=given.start,
             constraints=goal.constraints,
         )
-        journal = Journal() if resume is None else own._journal(resume, given)
+        journal = Journal() if resume is None else self._journal(resume, given)
         if checkpoint is not None and not callable(checkpoint):
             raise wrong_kind("checkpoint", checkpoint, "a function that is called with the model so far, and may save it")
-        keep = None if checkpoint is None else partial(own._keep, given, checkpoint)
+        keep = None if checkpoint is None else partial(self._keep, given, checkpoint)
         with heard(progress, type(self).__name__, partial(_line, str(measure), self.engine)) as listener:
             root = Root(listener, keep, journal)
             trained = root.train(partial(own._trained, task))
@@ -290,12 +300,14 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             else:
                 estimate = evaluate(measure, *given.as_given(oof), threads=self.threads)[str(measure)]
                 fitted["oof_"] = given.data.ungrouped(oof[: data.n_documents])
+                if given.valid is not None:
+                    fitted["valid_oof_"] = given.valid.ungrouped(oof[data.n_documents :])
         elif unseen is not None:
             estimate = estimated(given, unseen, measure, self.threads)
         if estimate is not None:
             fitted["estimate_"] = estimate
             said |= {"estimate": estimate.mean, "interval": list(estimate.interval)}
-        model = own._model(given, trained.iterate, trained.steps, root.interrupted, **said)
+        model = self._model(given, trained.iterate, trained.steps, root.interrupted, **said)
         fitted["model_"] = replace(model, run=to_record(vars(root.resumable))) if root.interrupted else model
         forget(data, given.data, given.valid, given.given_valid)
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in _FITTED} | fitted  # all at once
@@ -332,15 +344,15 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
                 " query_weight, or use Ridge"
             )
 
-    def _check_start(self, scorer: Scorer, data: RankingData) -> None:
+    def _check_start(self, scorer: Scorer) -> None:
         """Raise where training cannot go on from ``scorer``."""
         name, kinds = type(self).__name__, " or ".join(kind.kind for kind in self.goes_on_from)
         if not kinds:
             raise IncompatibleError(f"{name} begins anew on any data, so it takes no start; leave it out")
         if not isinstance(scorer, self.goes_on_from):
             raise IncompatibleError(f"{name} goes on from a {kinds} model, and the start is a {scorer.kind} model; train it anew")
-        if self._bag_count(data):
-            raise SettingError(f"{name}: start is one model, and {self._bag_count(data)} bags are to be trained; give bags=0")
+        if self.bags:
+            raise SettingError(f"{name}: start is one model, and {self.bags} bags are to be trained; give bags=0")
         own = self.settings.get("start")
         if own is not None and not own.is_default(vars(self)["start"]):
             raise SettingError(f"{name}: start={vars(self)['start']!r} is set, and fit got a model to start from; leave out one of them")
@@ -471,7 +483,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         reached: dict[str, float | None] = {"value": None, "valid": None}
         constraints: dict[str, dict[str, float]] = {}
         for name, part, as_given in (("value", given.data, given.given), ("valid", given.valid, given.given_valid)):
-            if part is not None and as_given is not None and not (name == "valid" and self._cross_fits(given.data)):
+            if part is not None and as_given is not None and not (name == "valid" and given.learnt is not given.data):
                 if isinstance(part, Partitioned):
                     scores = scored(as_given, partial(filled_scores, scorer, given.fill, threads))
                 else:

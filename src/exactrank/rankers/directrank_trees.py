@@ -39,6 +39,7 @@ from exactrank.objectives.score_space import Objective
 from exactrank.rankers.directrank import DirectRank
 from exactrank.rankers.lambda_function import LambdaChoice
 from exactrank.rankers.lambdamart import LambdaMART
+from exactrank.rankers.training_data import TrainingData
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.tree_ensemble import TreeEnsemble
@@ -145,8 +146,8 @@ class DirectRankTrees(LambdaMART):
         if self.leverage:
             raise SettingError(f"DirectRankTrees: leverage={self.leverage} is not known for data in several files; give leverage=0")
 
-    def _is_one_forest(self) -> bool:
-        return super()._is_one_forest() and not self.leverage
+    def _is_one_forest(self, given: TrainingData) -> bool:
+        return super()._is_one_forest(given) and not self.leverage
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The trees; with other weights, where the judge does not think less of them."""

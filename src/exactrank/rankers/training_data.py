@@ -224,14 +224,23 @@ def mixed_queries(data: RankingData) -> npt.NDArray[np.int64]:
         check_grades(data.y[huge[0]], where=f"grade of row {row}")
     if data.n_features == 0:
         raise DataError("nothing to learn: the data has no features; give X, or runs that become features")
-    differ = np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1])
-    mixed = np.flatnonzero(differ | queries_with_pairs(data))
+    mixed = np.flatnonzero(_is_mixed(data))
     if not len(mixed):
         raise DataError(
             f"nothing to learn: every query has documents of a single grade ({data.n_queries:,} queries),"
             " so each ranking is as good as any other; give queries with documents of different grades, or pairs of documents"
         )
     return mixed
+
+
+def count_mixed(data: RankingData) -> int:
+    """Return how many queries have documents of different grades, or pairs."""
+    return int(np.count_nonzero(_is_mixed(data)))
+
+
+def _is_mixed(data: RankingData) -> npt.NDArray[np.bool_]:
+    differ = np.minimum.reduceat(data.y, data.indptr[:-1]) < np.maximum.reduceat(data.y, data.indptr[:-1])
+    return np.asarray(differ | queries_with_pairs(data))
 
 
 def queries_with_pairs(data: RankingData) -> npt.NDArray[np.bool_]:
