@@ -312,7 +312,7 @@ def test_few_and_many_levels(kind, count):
     assert ranker.model_.training["value"] == ranker.score(data)
 
 
-@pytest.mark.parametrize("kind", [xr.Ridge, xr.DirectRank, xr.LambdaRank, xr.RankBoost, xr.CoordinateAscent, xr.Blend, xr.RankSVM])
+@pytest.mark.parametrize("kind", [xr.Ridge, xr.DirectRank, xr.LambdaRank, xr.RankBoost, xr.CoordinateAscent, xr.RankSVM])
 def test_other_rankers_refuse_with_the_remedy(kind):
     told = r"takes numbers alone, and 'colour', 'shop' hold categories; encode them as numbers, leave them out, or use a tree ranker"
     with pytest.raises(IncompatibleError, match=told):

@@ -25,6 +25,7 @@ from exactrank.arguments import wrong_kind
 from exactrank.arrays import PerDocument, Table
 from exactrank.bars import Line, heard
 from exactrank.data.alignment import listed
+from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Engine, LocalEngine, Partitioned, forget, partitioned, reweighed, scored
 from exactrank.engine.partitions import Shards
@@ -162,6 +163,11 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     def idle(self, data: RankingData, validated: bool = False) -> dict[str, str]:
         """The settings that would have no effect on ``data`` with the others as they are, each with the reason; ``fit`` refuses them."""
         return self.without_effect(**self._comes_to(data), **{VALID: validated or self._cross_fits(data)})
+
+    @property
+    def keeps_missing(self) -> bool:
+        """Can it learn from data with missing values as they are?"""
+        return "keep" in self.settings["missing"].choices
 
     @property
     def _learns_pairs(self) -> bool:
@@ -494,10 +500,15 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
                     constraints[name] = values
         said |= {"constraints": constraints} if constraints else {}
         training = {**reached, "steps": steps, "interrupted": interrupted, **said}
-        made: Any = scorer  # of any kind: all know what stands for missing values
-        whole: Scorer = replace(made, missing=self.missing, fill=given.fill).anchored(given.data.offset)
+        whole = self._with_stand_ins(scorer, given.fill, given.data.offset)
         params = {name: value for name, value in self.get_params().items() if name != "engine"}  # where it was trained says nothing of it
         return Model(whole, repr(goal), type(self).__name__, params, given.facts, self.seed, training=training)
+
+    def _with_stand_ins(self, scorer: Scorer, fill: PerFeature | None, offset: Offset | None) -> Scorer:
+        """The ``scorer`` of whole features, of any kind, which knows what stands for missing values."""
+        made: Any = scorer
+        whole: Scorer = replace(made, missing=self.missing, fill=fill).anchored(offset)
+        return whole
 
     def _journal(self, model: Model, given: TrainingData) -> Journal:
         """What there is to resume from in ``model``, which this ranker must have trained, with the same settings and on the same data."""

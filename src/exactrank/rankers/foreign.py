@@ -53,6 +53,11 @@ class Foreign(Ranker):
         own = {name: value for name, value in given.items() if not any(one.name == name and one.default is value for one in usual)}
         return f"{kind.__module__.partition('.')[0]}.{kind.__name__}({' '.join(written(dict(sorted(own.items()))).split())})"
 
+    @property
+    def keeps_missing(self) -> bool:
+        """Can the estimator? The linear ones of scikit-learn cannot."""
+        return not type(self.estimator).__module__.startswith("sklearn")
+
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         scorer = recorder.remembered("scorer", lambda: self._learnt(task))
         return Trained(scorer, recorder.finished(scorer, task.verdict, 1, 1), 1)

@@ -218,6 +218,7 @@ class Prepared:
     documents: _Unit
     whole: Whole
     first: Prepare | None  #: what is done before
+    last: Prepare | None = None  #: what is done afterwards
 
     def __call__(self, data: RankingData) -> RankingData:
         data = data if self.first is None else self.first(data)
@@ -225,4 +226,5 @@ class Prepared:
         weighed = replace(data, X=filled(data.X, self.fill, data.offset), query_weight=self.queries.of(data.query_weight))
         found = in_content_order(replace(weighed, sample_weight=near_one), units=self.units)
         weight = replace(self.documents, exponent=0).of(found.sample_weight)
-        return replace(found, sample_weight=weight, whole=self.whole, preferences=found.preferences if self.whole.pairs else None)
+        found = replace(found, sample_weight=weight, whole=self.whole, preferences=found.preferences if self.whole.pairs else None)
+        return found if self.last is None else self.last(found)
