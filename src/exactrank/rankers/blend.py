@@ -26,6 +26,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
 from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.numerics import matmul
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.step_function import SAME_VALUE
@@ -39,7 +40,7 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
 from exactrank.scorers.sum import sum_of
 from exactrank.settings import setting
-from exactrank.training.judge import Task, severe
+from exactrank.training.judge import Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder
 
@@ -186,7 +187,7 @@ class Blend(Ranker):
         ``data`` has the grades of the documents, and ``part`` is that of each query.
         """
         measure = task.measure if data is task.data else replace(task.measure, column=None)  # the column is what there is for grades
-        bound = severe(measure).on(data, threads=task.threads)
+        bound = worst_tie_order(measure).on(data, threads=task.threads)
         families: dict[str, list[_Member]] = {}
         for member in ready:
             families.setdefault(member.scorer.kind, []).append(member.of_unit_deviation(data))

@@ -1,7 +1,7 @@
 """What LightGBM, XGBoost and CatBoost have in common as contenders.
 
 Each is set up as its users would for the task. ``trees`` is the maximum number of trees; after each, the measure of the comparison, not
-one of the library, is evaluated on validation data, with ties counted pessimistically as for the tree rankers of this library; after
+one of the library, is evaluated on validation data, with tied documents in their worst order (`exactrank.measures.ties`); after
 ``patience`` trees without improvement training ends, and the best number of trees is kept.
 
 Their losses take grades that are whole and not negative; other grades are refused, since they would train on something else.
@@ -10,7 +10,6 @@ Their losses take grades that are whole and not negative; other grades are refus
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar
@@ -26,6 +25,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.settings import Space
 from exactrank.text import did_you_mean, written
 
@@ -124,10 +124,8 @@ class Judge:
         #: The names of the features, unless there is one that these libraries would not take.
         self.names = list(train.feature_names) if all(map(_PLAIN.fullmatch, train.feature_names)) else None
         self.curve = Curve()
-        severe = measure if measure.ties == "expected" else replace(measure, ties="pessimistic")
-        self._on_train, self._on_valid, self._severe = (
-            each.on(part, threads=threads) for each, part in ((measure, train), (measure, valid), (severe, valid))
-        )
+        self._on_train, self._on_valid = (measure.on(part, threads=threads) for part in (train, valid))
+        self._selects = worst_tie_order(measure).on(valid, threads=threads)
         self._steps, self._of_train = 0, float("nan")
 
     def __call__(self, held_out: bool, scores: npt.ArrayLike) -> float:
@@ -138,7 +136,7 @@ class Judge:
             return self._of_train
         self._steps += 1
         self.curve.add(self._steps, self._of_train, self._on_valid.mean(own))
-        return self._severe.mean(own)
+        return self._selects.mean(own)
 
 
 def linear_gain(measure: Measure) -> bool:
