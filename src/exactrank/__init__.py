@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from exactrank.fuse.fusion import Fusion as Fusion
     from exactrank.fuse.systems import systems_from_frame as systems_from_frame, systems_from_runs as systems_from_runs
     from exactrank.imports.estimator import from_estimator as from_estimator
-    from exactrank.imports.load import load as load
+    from exactrank.loading import load as load
     from exactrank.measures import (
         AP as AP,
         DCG as DCG,
@@ -167,7 +167,7 @@ HOME = {
     "exactrank.fuse.fusion": ("Fusion",),
     "exactrank.fuse.systems": ("systems_from_frame", "systems_from_runs"),
     "exactrank.imports.estimator": ("from_estimator",),
-    "exactrank.imports.load": ("load",),
+    "exactrank.loading": ("load",),
     "exactrank.measures": (
         "AP", "Bpref", "DCG", "ERR", "MeanNDCG", "Measure", "NDCG", "PairwiseCorrect", "Precision", "RBP", "RR", "Recall", "Success",
         "Total",
