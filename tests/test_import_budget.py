@@ -16,7 +16,7 @@ from exactrank.imports.content import ALWAYS, COSTS, PER_BYTE, Budget
 PROGRAM = """
 import resource, sys
 import exactrank as xr
-from exactrank.imports.load import load
+from exactrank.loading import load
 if sys.argv[1].endswith("onnx"):
     import onnx
 with open("/proc/self/statm") as file:

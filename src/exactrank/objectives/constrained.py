@@ -19,6 +19,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned
 from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.goal import Constraint
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.linear_profile import Direction, LinearProfile, Place, Theta
 from exactrank.objectives.partitioned_profile import PartitionedPlace, PartitionedProfile, Reach
 from exactrank.objectives.partitioned_search import PartitionedSearch
@@ -41,10 +42,10 @@ def severely(constraint: Constraint, data: RankingData, threads: int | None) -> 
     Parts of data in partitions bind it themselves.
     """
     measure = constraint.measure
-    if measure.ties == "expected":
-        return measure.on(data, threads=threads)
-    bound = replace(measure, ties="pessimistic").on(data, threads=threads)
-    return bound if constraint.sign == ">=" or isinstance(data, Partitioned) else replace(bound, tie_key=-measure.grades(data))
+    bound = worst_tie_order(measure).on(data, threads=threads)
+    if measure.ties == "expected" or constraint.sign == ">=" or isinstance(data, Partitioned):
+        return bound
+    return replace(bound, tie_key=-measure.grades(data))
 
 
 def severe_search(bound: BoundMeasure, data: Partitioned, constraint: Constraint) -> PartitionedSearch:

@@ -27,7 +27,9 @@ from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned, forget
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
+from exactrank.estimators.adapter import is_estimator
 from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.numerics import matmul
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.step_function import SAME_VALUE
@@ -42,7 +44,7 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import PerFeature, TreeMissing
 from exactrank.scorers.sum import Sum, sum_of
 from exactrank.settings import setting
-from exactrank.training.judge import Task, severe
+from exactrank.training.judge import Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder
 
@@ -136,7 +138,7 @@ class Blend(Ranker):
         found: dict[str, Ranker] = {}
         for one in given:
             name, ranker = (one, _ranker(one)) if isinstance(one, str) else (repr(one), one)
-            if not isinstance(ranker, Ranker | type) and all(hasattr(ranker, needed) for needed in ("fit", "predict", "get_params")):
+            if not isinstance(ranker, Ranker) and is_estimator(ranker):
                 ranker = Foreign(estimator=ranker)
                 name = ranker.title
             if not isinstance(ranker, Ranker) or isinstance(ranker, Blend):
@@ -239,7 +241,7 @@ class Blend(Ranker):
         ``data`` has the grades of the documents, and ``part`` is that of each query.
         """
         measure = task.measure if data is task.data else replace(task.measure, column=None)  # the column is what there is for grades
-        bound = severe(measure).on(data, threads=task.threads)
+        bound = worst_tie_order(measure).on(data, threads=task.threads)
         families: dict[str, list[_Member]] = {}
         for member in ready:
             families.setdefault(member.scorer.kind, []).append(member.of_unit_deviation(data))

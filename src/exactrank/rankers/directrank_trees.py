@@ -33,6 +33,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.losses import SquaredError
 from exactrank.objectives.score_space import Objective
@@ -45,7 +46,7 @@ from exactrank.scorers.linear import Linear
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.settings import Range, setting
 from exactrank.threads import thread_count
-from exactrank.training.judge import Task, severe
+from exactrank.training.judge import Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder
 from exactrank.trees.forest import Forest, Weigher
@@ -163,7 +164,7 @@ def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: 
     """``scorer`` with other weights in its leaves; ``bags`` is the number of bootstrap samples that are averaged."""
     if scorer.n_trees < 2:
         return scorer
-    measure, data, threads = severe(task.measure), task.data, task.threads
+    measure, data, threads = worst_tie_order(task.measure), task.data, task.threads
     outputs, bound = np.empty((data.n_documents, scorer.n_trees), np.float32), measure.on(data, threads=threads)
     for number, tree in enumerate(scorer.single_trees()):
         outputs[:, number] = tree.score(data.X, threads)

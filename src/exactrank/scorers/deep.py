@@ -311,7 +311,7 @@ def needs_module(net: Net) -> str:
     )
 
 
-def with_modules(scorer: Scorer, module: Any) -> Scorer:
+def with_modules(scorer: Scorer, module: object) -> Scorer:
     """``scorer`` with ``module`` in the place of those that its file only names; a mapping gives them by these names.
 
     A module is an ``nn.Module`` of the same form, whose weights do not count, or the function that made it.
@@ -322,7 +322,7 @@ def with_modules(scorer: Scorer, module: Any) -> Scorer:
         if module is not None:
             raise IncompatibleError("the model has no module of your own; leave out module")
         return scorer
-    by_name = dict(module) if isinstance(module, Mapping) else {str(net.of): module for net in open_}
+    by_name: dict[str, Any] = dict(module) if isinstance(module, Mapping) else {str(net.of): module for net in open_}
     absent = next((net for net in open_ if by_name.get(str(net.of)) is None), None)
     if absent is not None:
         raise IncompatibleError(needs_module(absent))

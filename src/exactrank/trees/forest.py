@@ -22,11 +22,12 @@ from exactrank import _core
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part, Partitioned, fold
 from exactrank.measures.bound import BoundMeasure, mean_over_queries
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.scorers.tree_record import read_trees, tree_records
 from exactrank.scorers.tree_table import TreeTable
 from exactrank.stored import storable
-from exactrank.training.judge import severe, validated
+from exactrank.training.judge import validated
 from exactrank.training.progress import Verdict
 from exactrank.trees.growth import GrowthSettings, PerLeaf, Units, WeightedTree, tree_table
 from exactrank.trees.part import (
@@ -274,7 +275,7 @@ class Forest:
         asked = measure.on(data, threads=self.plan.threads)
         binned = _core.BinnedRows(self.plan.layout.with_missing(data.X, self.plan.threads).native, data.X, self.plan.threads)
         scores = BinnedScores(data, binned, self.table(self.count), self.plan.threads)
-        return scores, asked, gentle(asked.with_ties(severe(measure).ties))
+        return scores, asked, gentle(asked.with_ties(worst_tie_order(measure).ties))
 
 
 def _total(answers: Sequence[Answer]) -> Answer:

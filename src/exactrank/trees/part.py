@@ -21,10 +21,10 @@ from exactrank.engine.engine import Part
 from exactrank.errors import DataError, EngineError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import values_of
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.score_space import Numbered, Objective, Sampled
 from exactrank.scorers.tree_table import TreeTable
-from exactrank.training.judge import severe
 from exactrank.trees.bins import Layout
 from exactrank.trees.growth import Allowed, Draws, PerLeaf, Units
 
@@ -128,7 +128,7 @@ class ForestPart:
             objective.counted_from(part.first, part.first_document) if isinstance(objective, Numbered) and not part.whole else objective
         )
         asked = plan.measure.on(part.data, threads=plan.threads)
-        self._measures = asked, gentle(asked.with_ties(severe(plan.measure).ties))
+        self._measures = asked, gentle(asked.with_ties(worst_tie_order(plan.measure).ties))
         self._forces_of: int | None = None
         self._begun: TreeState | None = None
         self._rounds_done, self._is_settled = -1, False

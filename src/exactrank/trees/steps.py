@@ -16,11 +16,12 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.bounded_gain import gentle
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.partitioned_search import PartitionedLine, PartitionedSearch, State
 from exactrank.objectives.step_function import Interval
-from exactrank.training.judge import Task, severe
+from exactrank.training.judge import Task
 from exactrank.trees.forest import Forest
 from exactrank.trees.growth import Draws, PerLeaf
 from exactrank.trees.part import Outputs, Question
@@ -87,7 +88,7 @@ class PartitionedSteps:
 
     @cached_property
     def _bound(self) -> BoundMeasure:
-        measure = severe(self._task.measure)
+        measure = worst_tie_order(self._task.measure)
         return measure.on(self._data, threads=self._task.threads)  # type: ignore[arg-type]
 
     @cached_property
@@ -103,7 +104,7 @@ class Selecting:
 
     def __call__(self, data: RankingData, threads: int | None) -> BoundMeasure:
         """Return it on ``data``."""
-        return gentle(severe(self.measure).on(data, threads=threads))
+        return gentle(worst_tie_order(self.measure).on(data, threads=threads))
 
 
 @dataclass(frozen=True)
