@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import safetensors.numpy
 
 import exactrank as xr
 from exactrank.scorers.deep import Deep, Net
 from exactrank.scorers.model import Model
-from exactrank.scorers.safetensors import to_bytes
 from tests.fuzz.mutations import ODD_WORDS, changed_json, mutated, one_of, soup
 from tests.fuzz.target import Target, require
 
@@ -216,7 +216,7 @@ def good_deep() -> tuple[Any, bytes]:
     shapes = {"mean": (3,), "scale": (3,), "layers.0.linear.weight": (4, 3), "output.weight": (1, 4)}
     shapes |= {f"layers.0.{name}": (4,) for name in ("linear.bias", "norm.weight", "norm.bias")}
     net = Net({name: rng.random(shape, np.float32) + 0.1 for name, shape in shapes.items()})
-    return json.loads(Model(Deep((net,), names)).to_bytes()), to_bytes(net.tensors)
+    return json.loads(Model(Deep((net,), names)).to_bytes()), safetensors.numpy.save(dict(net.tensors))
 
 
 def deep_json(rng: np.random.Generator) -> bytes:
