@@ -30,10 +30,11 @@ from exactrank.scorers.network import Network
 EMULATIONS = {
     "Haswell": {"OPENBLAS_CORETYPE": "Haswell"},
     "SkylakeX": {"OPENBLAS_CORETYPE": "SkylakeX"},
-    "Sandybridge": {"OPENBLAS_CORETYPE": "Sandybridge"},
-    "Prescott": {"OPENBLAS_CORETYPE": "Prescott"},
-    "NumPy without AVX": {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"},
-    "libm without FMA": {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F"},
+    "oldest": {
+        "OPENBLAS_CORETYPE": "Prescott",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
+        "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F",
+    },
 }
 GOLDEN = Path(__file__).parent / "golden" / "digests.json"
 DATA = CubicPolynomial(features=12, documents=9, noise=0.4, seed=3)

@@ -29,8 +29,8 @@ _EXPECTED = "expected a file from exactrank train, from a library that exactrank
 
 
 ALWAYS, PER_BYTE = 1 << 28, 256  #: bytes of memory that a file may take: any file, and for each of its bytes
-#: What things take, in bytes: a feature has a name and its place in tables; a part is a scorer.
-COSTS = {"features": 256, "nodes": 1024, "numbers": 8, "parts": 8192}
+#: What things take, in bytes: a feature has a name and its place in tables.
+COSTS = {"features": 256, "numbers": 8}
 
 
 @dataclass(eq=False)
