@@ -18,7 +18,7 @@ from exactrank.training import run
 
 DOCUMENTS, FEATURES, TIMED = 20_000, 136, 3
 FITS = {
-    "LambdaMART, 300 trees of 31 leaves": xr.LambdaMART(trees=300, leaves=31),
+    "LambdaMART, 300 trees of 31 leaves": xr.LambdaMART(trees=300, leaves=31, bags=0),
     "DirectRank, one model": xr.DirectRank(bags=0, max_iter=3),
     "DirectRank, as usual": xr.DirectRank(max_iter=2),
     "LambdaRank, 10 hidden units, 100 steps": xr.LambdaRank(hidden=10, max_iter=100),

@@ -24,7 +24,7 @@ from exactrank import _core
 FITS = {
     "DirectRank, a round": "xr.DirectRank(max_iter=1, bags=0, start='zero', threads=1)",
     "LambdaRank, 5 steps": "xr.LambdaRank(max_iter=5, threads=1)",
-    "LambdaMART, 20 trees": "xr.LambdaMART(trees=20, threads=1)",
+    "LambdaMART, 20 trees": "xr.LambdaMART(trees=20, bags=0, threads=1)",
     "RankNet, 10 hidden units, 2 steps": "xr.RankNet(hidden=10, max_iter=2, threads=1)",
     "AdaRank, 5 rounds": "xr.AdaRank(max_iter=5, threads=1)",
     "Ridge": "xr.Ridge(threads=1)",
@@ -76,7 +76,7 @@ LARGE_WORK = {
     "DirectRank, a round": "xr.DirectRank(max_iter=1, bags=0, start='zero').fit(xr.read(sys.argv[1] + '.xr'))",
     "DirectRank, a round, in memory": "xr.DirectRank(max_iter=1, bags=0, start='zero').fit(copy.deepcopy(xr.read(sys.argv[1] + '.xr')))",
     "LambdaRank, 5 steps": "xr.LambdaRank(max_iter=5).fit(xr.read(sys.argv[1] + '.xr'))",
-    "LambdaMART, 100 trees": "xr.LambdaMART(trees=100).fit(xr.read(sys.argv[1] + '.xr'))",
+    "LambdaMART, 100 trees": "xr.LambdaMART(trees=100, bags=0).fit(xr.read(sys.argv[1] + '.xr'))",
 }
 
 

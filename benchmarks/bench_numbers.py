@@ -26,9 +26,9 @@ SETTINGS = {
     "directrank": {"bags": 5},
     "coordinate-ascent": {"restarts": 2, "max_iter": 5},
     "spsarank": {"steps": 200},
-    "mart": {"trees": 50},
-    "lambdamart": {"trees": 50},
-    "directrank-trees": {"trees": 50},
+    "mart": {"trees": 50, "bags": 0},
+    "lambdamart": {"trees": 50, "bags": 0},
+    "directrank-trees": {"trees": 50, "bags": 0},
     "rankboost": {"rounds": 100},
 }
 MEASURE = "nDCG@10"

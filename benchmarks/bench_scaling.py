@@ -47,7 +47,7 @@ path, part, parts, trees = sys.argv[1], *map(int, sys.argv[2:])
 data, times = xr.read(path), []
 if parts > 1:
     data = data.take_queries(np.array_split(np.arange(data.n_queries), parts)[part])
-ranker = xr.LambdaMART(trees=2 * trees, threads=1, feature_fraction=1.0)
+ranker = xr.LambdaMART(trees=2 * trees, bags=0, threads=1, feature_fraction=1.0)
 ranker.fit(data, progress=lambda progress: times.append(time.perf_counter()))
 print(json.dumps(np.diff(times)[trees - 1 :].tolist()))
 """
@@ -78,7 +78,7 @@ def at_once(path: Path, parts: int, trees: int) -> float:
 def on_workers(engine: DaskBackend, shards: Shards, trees: int) -> Measured:
     """The least of several batches of trees; what is done once is left out."""
     marks = []
-    ranker = xr.LambdaMART(trees=1 + BATCHES * trees, threads=1, feature_fraction=1.0, backend=engine)
+    ranker = xr.LambdaMART(trees=1 + BATCHES * trees, bags=0, threads=1, feature_fraction=1.0, backend=engine)
     ranker.fit(shards, progress=lambda progress: marks.append((time.perf_counter(), engine.rounds, engine.sent + engine.received)))
     batches = np.diff(np.array(marks)[: 1 + BATCHES * trees : trees], axis=0) / trees
     return Measured(*np.min(batches, axis=0).tolist())

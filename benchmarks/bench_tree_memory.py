@@ -22,9 +22,9 @@ from exactrank.data.stream import Block, Stream
 from exactrank.files import whole_file
 
 FITS = {
-    "LambdaMART": "xr.LambdaMART(trees={trees}, threads={threads})",
-    "MART": "xr.MART(trees={trees}, threads={threads})",
-    "DirectRankTrees": "xr.DirectRankTrees(trees={trees}, threads={threads})",
+    "LambdaMART": "xr.LambdaMART(trees={trees}, bags=0, threads={threads})",
+    "MART": "xr.MART(trees={trees}, bags=0, threads={threads})",
+    "DirectRankTrees": "xr.DirectRankTrees(trees={trees}, bags=0, threads={threads})",
 }
 DOCUMENTS, ROWS_PER_BLOCK = 20, 100_000
 

@@ -75,7 +75,10 @@ def study(title: str, size: str, folds: list[Sets], follow: str, trees: int, thr
     rows = []
     for name, (make, settings) in rankers(follow, size).items():
         start = time.perf_counter()
-        fits = [make(MEASURE, trees=trees, patience=60, threads=threads, **settings).fit(train, valid=valid) for train, valid, _ in folds]
+        fits = [
+            make(MEASURE, trees=trees, patience=60, bags=0, threads=threads, **settings).fit(train, valid=valid)
+            for train, valid, _ in folds
+        ]
         seconds = (time.perf_counter() - start) / len(folds)
         rows.append(row(name, [fit.model_.scorer for fit in fits], folds, seconds))
     start = time.perf_counter()

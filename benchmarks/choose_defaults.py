@@ -53,21 +53,30 @@ ARTIFICIAL = {
     "bent": partial(artificial, 500, 25, 40, noise=0.6, bent=0.6, seed=3),
     "bent, small": partial(artificial, 80, 60, 100, noise=1.0, bent=0.5, seed=4),
 }
+#: More and more queries: from which number on is one forest worth as much as ten?
+SIZES = {
+    f"{queries:,} queries": partial(artificial, queries, 20, 40, noise=1.0, bent=0.4, seed=queries)
+    for queries in (500, 1_000, 2_000, 4_000)
+}
 TINY = {
     "tiny, linear": partial(artificial, 20, 8, 4, noise=0.5, bent=0.0, seed=1),
     "tiny, bent": partial(artificial, 25, 8, 4, noise=0.5, bent=1.0, seed=2),
 }
 RANDOM = "extra=True, query_fraction=0.7, feature_fraction=0.7"
-SIZES = ["leaves=7, learning_rate=0.05", "leaves=15, learning_rate=0.05", "leaves=15, learning_rate=0.1", "leaves=31, learning_rate=0.05"]
+ONE, BAGGED, LEVELS = "bags=0", "bags=10, bagging='cross-fit'", "shape='symmetric', leaves=16"
 TREES = [
-    *SIZES,
-    RANDOM,
-    *(f"{size}, {RANDOM}" for size in SIZES),
-    f"leaves=15, learning_rate=0.03, {RANDOM}",
-    f"leaves=15, learning_rate=0.05, {RANDOM}, trees=600",
-    "leaves=15, learning_rate=0.05, extra=True, query_fraction=0.5, feature_fraction=0.5",
-    f"leaves=15, learning_rate=0.05, {RANDOM}, min_documents=5",
-    f"leaves=15, learning_rate=0.05, {RANDOM}, l2=1.0",
+    f"{ONE}, shape='best-first', leaves=16",
+    f"{ONE}, {LEVELS}",
+    f"{ONE}, {LEVELS}, patience=100",
+    f"{BAGGED}, shape='best-first', leaves=16",
+    f"{BAGGED}, {LEVELS}",
+    f"bags=5, bagging='cross-fit', {LEVELS}",
+    f"{BAGGED}, {LEVELS}, learning_rate=0.1",
+    f"{BAGGED}, {LEVELS}, learning_rate=0.03, trees=600",
+    f"{BAGGED}, {LEVELS}, split_noise=0.5",
+    f"{BAGGED}, {LEVELS}, min_documents=5",
+    f"{BAGGED}, shape='symmetric', leaves=8",
+    f"{BAGGED}, shape='symmetric', leaves=32",
 ]
 #: What each ranker's defaults, which come first, are to be compared with.
 CANDIDATES = {
@@ -96,15 +105,8 @@ CANDIDATES = {
         "hidden=10",
     ],
     "smoothrank": [*(f"l2={l2}" for l2 in (0.0, 0.001, 0.01, 0.1)), "last=0.25", "last=0.015625", "first=4.0", "hidden=10"],
-    "mart": [*TREES, "within=True", f"leaves=15, learning_rate=0.05, {RANDOM}, within=True"],
-    "lambdamart": [
-        *TREES,
-        "near=0.0",
-        "truncation=30",
-        "lambdas='sampled'",
-        f"leaves=15, learning_rate=0.05, {RANDOM}, near=0.0",
-        f"leaves=15, learning_rate=0.05, {RANDOM}, lambdas='sampled'",
-    ],
+    "mart": [*TREES, f"{BAGGED}, {LEVELS}, within=True"],
+    "lambdamart": [*TREES, f"{BAGGED}, {LEVELS}, lambdas='sampled'"],
     "torch": [
         "learning_rate=0.0003",
         "learning_rate=0.003",
@@ -121,7 +123,7 @@ CANDIDATES = {
     ],
 }
 #: The members of a blend, by family.
-FOREST = f"leaves=15, learning_rate=0.05, {RANDOM}"
+FOREST = f"bags=0, leaves=16, learning_rate=0.05, {RANDOM}"
 MEMBERS = {
     "trees": [f"mart({FOREST})", f"lambdamart({FOREST}, lambdas='sampled')", f"lambdamart({FOREST})"],
     "linear": ["smoothrank", "lambdarank", "directrank(bags=0)", "structuredrank"],
@@ -154,10 +156,10 @@ class Result:
 Results = dict[tuple[str, int], Result]
 
 
-def training_sets(folder: Path, tiny: bool) -> dict[str, Callable[[], xr.RankingData]]:
+def training_sets(folder: Path, tiny: bool, sizes: bool = False) -> dict[str, Callable[[], xr.RankingData]]:
     """How each set is read, without its test part."""
-    if tiny:
-        return dict(TINY)
+    if tiny or sizes:
+        return dict(TINY if tiny else SIZES)
     real = {name: partial(four_parts, folder / name) for name in IN_PARTS}
     return {**real, "LightGBM's example": lambda: joined([xr.read(folder / EXAMPLE / "rank.train.gz")]), **ARTIFICIAL}
 
@@ -364,8 +366,9 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument("--only-candidates", action="store_true", help="leave out those that are listed here, but for the defaults")
     options.add_argument("--folds", nargs="+", type=int, choices=range(FOLDS), default=range(FOLDS))
     options.add_argument("--ways", nargs="+", choices=(VALIDATED, CROSS_FITTED), default=(VALIDATED, CROSS_FITTED), help="to fit")
+    options.add_argument("--sizes", action="store_true", help="artificial sets of 500 to 4,000 queries in the place of all others")
     given = options.parse_args(arguments)
-    sets = training_sets(given.data, given.tiny)
+    sets = training_sets(given.data, given.tiny, given.sizes)
     rankers, names = asked(options, "ranker", given.rankers, [*CANDIDATES, "blend"]), asked(options, "set", given.sets, sets)
     folds = [fold for name in names for fold in folds_of(name, sets[name](), given.folds)]
     study = Study(given.cache, given.version or version())

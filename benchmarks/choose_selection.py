@@ -38,8 +38,8 @@ RANKERS = (
     "directrank(bags=0)",
     "ranksvm",
     "structuredrank",
-    "mart",
-    "lambdamart",
+    "mart(bags=0)",
+    "lambdamart(bags=0)",
 )
 MAXIMUM = "the maximum"
 #: What each rule changes in `exactrank.training.selection`; "steps" by what margin steps are chosen, without which there is a window.

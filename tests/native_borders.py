@@ -370,6 +370,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "NodeRows.begin": lambda: {"self": node_rows(), "chosen": CHOSEN, **FORCES, "threads": 2},
     "NodeRows.grow": growing_together,
     "NodeRows.answer": lambda: {"self": node_rows(), "asked": list(QUESTIONS), "allowed": ALLOWED, "documents": N, "threads": 2},
+    "NodeRows.sums": lambda: {"self": node_rows(), "nodes": [0], **FORCES, "threads": 2},
     "NodeRows.number": numbering,
     "Growth.__init__": lambda: {
         "layout": bins(), "pool": _core.HistogramPool(bins()), "allowed": ALLOWED, "documents": N, "unit_slope": 1 / 64,

@@ -203,6 +203,17 @@ def test_validation_data_are_learnt_from_where_parts_choose():
     assert len(one.oof_) == data.n_documents
     assert one.estimate_.mean == pytest.approx(two.estimate_.mean)
     assert one.model_.training["valid"] is None
+    np.testing.assert_allclose(np.concatenate([one.oof_, one.valid_oof_]), two.oof_, rtol=1e-9)
+    assert not hasattr(two, "valid_oof_")
+
+
+def test_scores_out_of_fold_of_validation_data_are_in_the_order_of_its_rows():
+    data, valid = shuffled(), shuffled()
+    rows = valid.grouped(np.arange(valid.n_documents))
+    other = xr.RankingData.from_arrays(valid.values, valid.y, group=valid.sizes)
+    one, two = (xr.Ridge("nDCG@5", bags=4).fit(data, valid=each) for each in (valid, other))
+    np.testing.assert_allclose(one.valid_oof_[rows], two.valid_oof_)
+    assert not np.array_equal(one.valid_oof_, two.valid_oof_)
 
 
 def test_every_part_has_queries_that_can_judge():

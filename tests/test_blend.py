@@ -210,7 +210,6 @@ def test_what_is_recorded_is_true():
         ({"members": "mart(bags=3)"}, r"mart\(bags=3\) has bags=3, but the blend cross-fits"),
         ({"members": "mart(leaves=1)"}, "leaves=1"),
         ({"members": "ridge(", "bags": 3}, "a bracket is not closed"),
-        ({"missing": "keep"}, "Ridge cannot keep missing values; give missing='mean', or trees alone"),
         ({"bags": 2}, "bags=2"),
         ({"seconds": 0}, "seconds=0"),
     ],

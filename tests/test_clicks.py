@@ -416,7 +416,7 @@ def test_methods_take_grades_of_any_size(simulated, data):
     train = simulated.clicks.to_data(data, "1/k")
     for ranker in (
         xr.DirectRank(measure=MEASURE, max_iter=2, bags=0),
-        xr.LambdaMART(measure=MEASURE, trees=5),
+        xr.LambdaMART(measure=MEASURE, trees=5, bags=0),
         xr.Blend(measure=MEASURE, members="ridge,lambdamart(trees=3)", bags=3),
     ):
         assert np.isfinite(ranker.fit(train).score(train))

@@ -31,7 +31,7 @@ from exactrank.compare.race import Budget, best_trial, settings_of_trial
 from exactrank.compare.report import report_html
 from exactrank.compare.results import Fit, Trial, from_record, to_record
 from exactrank.compare.standings import differences, efforts, pairs, shared_values, standings, winning
-from exactrank.data.folds import deal_folds
+from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.synthetic import CubicPolynomial
 from tests.comparisons import make_comparison, partial, with_failure
 from tests.events import HANGS, Gate, Letterbox
@@ -726,6 +726,58 @@ def test_tune_by_folds_takes_the_mean_over_queries_it_has_not_seen(data):
         judged = [ranker.fit(seen, valid=unseen).score(unseen) for seen, unseen in parts]
         assert trial.valid == pytest.approx(np.mean(judged), abs=1e-12)
         assert np.ptp(judged) > 1e-6
+
+
+CROSS_FITTED = {
+    "ridge(bags=4, l2=1e-06)": lambda: xr.Ridge("nDCG@3", bags=4, l2=1e-6, threads=1),
+    "mart(bags=3, bagging='cross-fit', trees=20, min_documents=1)": lambda: xr.MART(
+        "nDCG@3", bags=3, bagging="cross-fit", trees=20, min_documents=1, threads=1
+    ),
+    "blend(members='ridge(l2=1e-06), mart(trees=20, min_documents=1)', bags=3)": lambda: xr.Blend(
+        "nDCG@3", members="ridge(l2=1e-06), mart(trees=20, min_documents=1)", bags=3, threads=1
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def chance():
+    """Grades that nothing explains, so that a model is only right about queries that it has learned from."""
+    rng = np.random.default_rng(0)
+    whole = xr.RankingData.from_arrays(rng.normal(size=(360, 24)), rng.integers(0, 3, 360), group=[9] * 40)
+    return Fold("chance", *(whole.take_queries(part) for part in (np.arange(20), np.arange(20, 30), np.arange(30, 40))))
+
+
+@pytest.mark.parametrize("method", CROSS_FITTED)
+def test_cross_fitted_methods_are_judged_by_models_that_have_not_seen_the_query(chance, method):
+    """In the column of a comparison, and in its slice; the ranker itself has learned from the validation queries."""
+    alone = CROSS_FITTED[method]().fit(chance.train, valid=chance.valid)
+    unseen, seen = xr.evaluate("nDCG@3", chance.valid, alone.valid_oof_)["nDCG@3"].mean, alone.score(chance.valid)
+    assert unseen < seen - 0.15
+    fit = xr.compare(chance, [method], "nDCG@3", workers=1, threads=1).fits[0]
+    assert fit.valid["nDCG@3"] == pytest.approx(unseen, abs=1e-12)
+    assert fit.train["nDCG@3"] == pytest.approx(alone.score(chance.train), abs=1e-12)
+    assert np.nanmean(fit.test["nDCG@3"]) == pytest.approx(alone.score(chance.test), abs=1e-12)
+    if fit.slice is not None:
+        middle = np.searchsorted(fit.slice.edges, 0.0, side="right") - 1
+        assert fit.slice.low[middle] - 1e-9 <= unseen <= fit.slice.high[middle] + 1e-9
+
+
+def test_trials_judge_cross_fitted_methods_out_of_fold(chance):
+    method, alone = list(CROSS_FITTED.items())[1]
+    tuned = xr.tune(method, chance.train, "nDCG@3", valid=chance.valid, trials=1, threads=1)
+    np.testing.assert_array_equal(tuned.ranker.valid_oof_, alone().fit(chance.train, valid=chance.valid).valid_oof_)
+    assert tuned.best.valid == pytest.approx(xr.evaluate("nDCG@3", chance.valid, tuned.ranker.valid_oof_)["nDCG@3"].mean, abs=1e-12)
+    assert tuned.best.valid < tuned.ranker.score(chance.valid) - 0.15
+
+
+def test_trials_by_folds_judge_cross_fitted_methods_out_of_fold(chance):
+    trial = xr.tune("mart(bags=3, bagging='cross-fit', trees=20, min_documents=1)", chance.train, "nDCG@3", folds=2, trials=1).best
+    part = deal_folds(chance.train.n_queries, 2, seed=0)
+    parts = [(chance.train.take_queries(part != k), chance.train.take_queries(part == k)) for k in range(2)]
+    rankers = [xr.MART("nDCG@3", bags=3, bagging="cross-fit", trees=20, min_documents=1).fit(seen, valid=own) for seen, own in parts]
+    unseen = [xr.evaluate("nDCG@3", own, one.valid_oof_)["nDCG@3"].mean for one, (_, own) in zip(rankers, parts, strict=True)]
+    assert trial.valid == pytest.approx(np.mean(unseen), abs=1e-12)
+    assert trial.valid < np.mean([one.score(own) for one, (_, own) in zip(rankers, parts, strict=True)]) - 0.15
 
 
 def test_the_demo_compares_six_methods(tmp_path, monkeypatch):

@@ -208,7 +208,7 @@ def test_weights_are_what_a_step_of_a_feature_is_worth():
 
 
 def test_weights_of_trees_steps_and_networks():
-    trees = find_contender("lambdamart(trees=5, min_documents=1)").fit(task(), {}).weights
+    trees = find_contender("lambdamart(trees=5, min_documents=1, bags=0)").fit(task(), {}).weights
     assert trees.kind == "share of gain"
     assert sum(trees.values) == pytest.approx(1)
     boosted = find_contender("rankboost(max_iter=1)").fit(task(), {}).weights
@@ -225,7 +225,7 @@ def test_a_model_file_is_left(tmp_path):
 
 
 def test_a_fit_that_was_interrupted_is_none(monkeypatch):
-    contender = find_contender("lambdamart(trees=20)")
+    contender = find_contender("lambdamart(trees=20, bags=0)")
     monkeypatch.setattr(Curve, "add", lambda self, step, *rest: (_ for _ in ()).throw(KeyboardInterrupt) if step == 5 else None)
     with pytest.raises(KeyboardInterrupt):
         contender.fit(task(), {})

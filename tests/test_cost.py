@@ -59,7 +59,7 @@ def test_an_objective_says_it_when_it_meets_the_data() -> None:
 
 
 @pytest.mark.parametrize(
-    "ranker", [xr.RankNet(max_iter=1), xr.SmoothRank(max_iter=1), xr.ApproxNDCG(max_iter=1), xr.LambdaMART(trees=1)], ids=str
+    "ranker", [xr.RankNet(max_iter=1), xr.SmoothRank(max_iter=1), xr.ApproxNDCG(max_iter=1), xr.LambdaMART(trees=1, bags=0)], ids=str
 )
 def test_every_fit_says_it(ranker: xr.RankNet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("exactrank.objectives.score_space.MANY_PAIRS", 10)

@@ -198,7 +198,7 @@ def test_two_clients_get_what_each_asks_for(cluster, client, shards):
     ("fault", "said", "ranker"),
     [
         (signal.SIGKILL, "is gone", xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random")),
-        (signal.SIGSTOP, r"has not answered for 0\.5 s", xr.LambdaMART(trees=12, threads=1)),
+        (signal.SIGSTOP, r"has not answered for 0\.5 s", xr.LambdaMART(trees=12, threads=1, bags=0)),
     ],
     ids=["killed", "stopped"],
 )

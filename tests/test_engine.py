@@ -19,13 +19,13 @@ from exactrank.data.dataset import EachPart, Part
 from exactrank.data.folds import Drawn
 from exactrank.data.sharded import ShardedData, sharded
 from exactrank.data.shards import manifest_of, query_range, read_shards
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives import summed_steps
 from exactrank.objectives.linear_profile import LinearProfile
 from exactrank.objectives.softmax import SoftmaxLikelihood
 from exactrank.optimizers.coordinate import CoordinateSearch, Limits
 from exactrank.rankers.training_data import training_data
 from exactrank.training.combinators import bootstrap
-from exactrank.training.judge import severe
 
 
 class Shuffled(LocalBackend):
@@ -103,7 +103,7 @@ def check_line_searches(tmp_path_factory, ends, whole, name, point):
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000)
     ours = training_data(data, None, "error", 1, None).data
     theirs = training_data(whole, None, "error", 1).data
-    measure = severe(xr.parse_measure(name))
+    measure = worst_tie_order(xr.parse_measure(name))
     profile = LinearProfile.of(measure.over(theirs, threads=1), point)
     parts = LinearProfile.of(measure.over(ours, threads=1), point)
     here, there = profile.at(np.zeros(3)), parts.at(np.zeros(3))
@@ -139,7 +139,7 @@ class Distant(Shuffled):
     ends, st.integers(0, 99), st.booleans(), st.sampled_from(["nDCG@10", "AP"]), st.sampled_from(["cyclic", "random", "greedy"]), narrowing
 )
 def test_several_lines_at_once_lead_where_one_after_the_other_does(tmp_path_factory, ends, seed, ties, name, order, narrow):
-    whole, measure, engine = made(seed, 1200, True, ties), severe(xr.parse_measure(name)), Distant()
+    whole, measure, engine = made(seed, 1200, True, ties), worst_tie_order(xr.parse_measure(name)), Distant()
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000, engine)
     here = LinearProfile.of(measure.over(whole, threads=1))
     there = LinearProfile.of(measure.over(data, threads=1))
@@ -154,7 +154,7 @@ def test_several_lines_at_once_lead_where_one_after_the_other_does(tmp_path_fact
 
 
 def test_searches_that_lead_nowhere_share_their_rounds(tmp_path):
-    whole, measure, engine = made(0, 1200), severe(xr.parse_measure("nDCG@10")), Distant()
+    whole, measure, engine = made(0, 1200), worst_tie_order(xr.parse_measure("nDCG@10")), Distant()
     data = cut_into(whole, tmp_path, [600], 20_000, engine)
     problem = LinearProfile.of(measure.over(data, threads=1))
     problem.foresee(directions := [0, 1, 2, np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.0, 1.0])], lambda direction, theta: (-1e-9, 1e-9))
@@ -173,7 +173,7 @@ def same_steps(one, other):
 @settings(max_examples=6, deadline=None)
 @given(ends, st.integers(0, 99), st.booleans(), st.sampled_from(["nDCG@10", "AP", "ERR"]))
 def test_searches_of_a_bootstrap_sample_are_those_of_the_whole(tmp_path_factory, ends, seed, left_out, name):
-    whole, measure = made(seed, 1200, True), severe(xr.parse_measure(name))
+    whole, measure = made(seed, 1200, True), worst_tie_order(xr.parse_measure(name))
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000)
     draw = Drawn((seed, 3), whole.n_queries, left_out)
     weights = bootstrap(whole, np.random.default_rng([seed, 3]))[int(left_out)]
@@ -216,7 +216,7 @@ def test_the_outline_along_the_next_weight_comes_with_the_value_of_a_step(tmp_pa
 
     whole = made(7, 1200)
     data = training_data(cut_into(whole, tmp_path, [900], 20_000, Heard()), None, "error", 1, None).data
-    theirs, measure = training_data(whole, None, "error", 1).data, severe(xr.parse_measure("nDCG@10"))
+    theirs, measure = training_data(whole, None, "error", 1).data, worst_tie_order(xr.parse_measure("nDCG@10"))
     here = LinearProfile.of(measure.over(theirs, threads=1)).at(np.zeros(3))
     parts = LinearProfile.of(measure.over(data, threads=1))
     limits = Limits(low=-2.0, high=3.0)

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings, strategies as st
 from exactrank import _core
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.trees.bins import CATEGORY, NUMBER, NUMBER_OR_MISSING, Layout
-from exactrank.trees.growth import Units, tree_table
+from exactrank.trees.growth import Units, WeightedTree, tree_table
 
 from .reference.forest import Binned, Rules, Tree, whole_forces
 
@@ -308,6 +308,32 @@ def test_equal_leaves_are_split_in_the_order_of_their_numbers(levels, leaves, ah
     assert not ahead or rounds <= 2 * levels + 1
 
 
+@given(cases(), st.sampled_from([1, 2]))
+@settings(max_examples=40)
+def test_sums_of_nodes_are_those_of_their_leaves(case, threads):
+    """Also those of a node that was split in vain, before it was split; and those of both children are their parent's."""
+    rows, growth, sums = case.begun(threads), case.growth(), {}
+    forces = case.slope, case.bend, 1 / case.units[0], 1 / case.units[1]
+    while asked := growth.asks(True):
+        growth.take(rows.answer(asked, case.may_use, case.documents, threads), threads)
+        for parent, left, right, *_ in asked:
+            new = [0] if parent < 0 else [left, right]
+            sums |= dict(zip(new, rows.sums(new, *forces, threads).tolist(), strict=True))
+            assert parent < 0 or np.array_equal(np.add(sums[left], sums[right]), sums[parent])
+    tree = growth.tree()
+    leaves = np.array([sums[node] for node in tree.node_of_leaf.tolist()]) if sums else np.zeros((1, 2))
+    numbers = case.numbered(rows, tree)
+    expected = _core.leaf_sums(numbers, case.chosen, *forces, len(tree.documents))
+    assert not sums or np.array_equal(leaves.T.ravel(), expected)
+
+
+def test_sums_of_a_node_that_was_split_are_refused():
+    rows = SMALL.begun()
+    rows.answer([(0, 1, 2, 0, 0, False, [], [])], SMALL.may_use, 4, 1)
+    with pytest.raises(ValueError, match="the sums of a node that is split are wanted"):
+        rows.sums([0], SMALL.slope, SMALL.bend, 1.0, 1.0, 1)
+
+
 def test_few_rounds_grow_a_large_tree():
     case = large(3000, 5)
     case = replace(case, rules=Rules(leaves=31, min_documents=5))
@@ -417,7 +443,7 @@ def test_a_model_scores_floats_as_training_did(case, seed):
     """To the bit: the table of the tree, on features as numbers, finds the leaf that bins found."""
     tree, leaf = case.grown()
     values = np.random.default_rng(seed).standard_normal(len(tree.documents))
-    table = tree_table(tree, case.layout, values, 1.0)
+    table = tree_table([WeightedTree(tree, values, 1.0)], case.layout)
     scores = TreeEnsemble(table, tuple(f"f{f}" for f in range(case.X.shape[1]))).score(case.X)
     assert scores.tolist() == values[leaf].tolist()
     assert table.native.scores(case.X, 2).tolist() == values[leaf].tolist()
@@ -436,7 +462,7 @@ def test_numbers_that_are_close_or_tiny_score_as_in_training(values, bins, seed)
     case = Case(X, Layout(native.start, native.cuts, kinds), rng.integers(-99, 99, len(X)).astype(float), np.ones(len(X)))
     tree, leaf = case.grown()
     outputs = rng.standard_normal(len(tree.documents))
-    assert tree_table(tree, case.layout, outputs, 1.0).native.scores(X, 1).tolist() == outputs[leaf].tolist()
+    assert tree_table([WeightedTree(tree, outputs, 1.0)], case.layout).native.scores(X, 1).tolist() == outputs[leaf].tolist()
     assert leaf.tolist() == [case.twin().leaf_of(row) for row in case.binned.rows]
 
 
@@ -551,7 +577,7 @@ def test_a_feature_may_have_any_number_of_bins(bins):
     assert sums_of(case) == exact_sums(case, X[:, 0].astype(int), bins)
     tree, leaf = case.grown(2)
     values = np.arange(4.0)
-    assert np.array_equal(tree_table(tree, case.layout, values, 1.0).native.scores(X, 1), values[leaf])
+    assert np.array_equal(tree_table([WeightedTree(tree, values, 1.0)], case.layout).native.scores(X, 1), values[leaf])
 
 
 def test_missing_values_have_the_bin_after_the_last_of_many():

@@ -12,7 +12,7 @@ from exactrank.errors import DataError, SettingError
 from exactrank.objectives.score_space import by_query
 from exactrank.trees.bins import SAMPLE
 
-PLAIN = {"min_documents": 1, "min_curvature": 0.0, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1}
+PLAIN = {"min_documents": 1, "min_curvature": 0.0, "feature_fraction": 1.0, "query_fraction": 1.0, "bags": 0, "threads": 1}
 SEEDS = st.integers(0, 2**32 - 1)
 
 

@@ -57,7 +57,7 @@ def written(folder, data):
 def test_what_is_read_is_what_was_saved(tmp_path, n, settings):
     fusion = fuse(random_systems(n, queries=6), cells=3, **({"bootstrap": 3} | settings))
     fusion.save(tmp_path / "f.json")
-    for read in (xr.load(tmp_path / "f.json"), Fusion.load(tmp_path / "f.json")):
+    for read in (xr.load(tmp_path / "f.json"), xr.load(tmp_path / "f.json", kind=Fusion)):
         assert read == replace(fusion, sweep=None)
         assert read.to_bytes() == (tmp_path / "f.json").read_bytes()
     data = random_systems(n, seed=3)
@@ -147,11 +147,11 @@ def test_models_and_fusions_are_told_apart(tmp_path):
     fuse(data, **QUICK).save(tmp_path / "f.json")
     xr.write(data, tmp_path / "a.xr")
     (tmp_path / "m.json").write_text("[1, 2]")
-    with pytest.raises(DataError, match=r"m\.json is a model, not a fusion; give a file that exactrank fuse --save wrote"):
-        Fusion.load(tmp_path / "m.json")
+    with pytest.raises(IncompatibleError, match=r"m\.json is a model, not a fusion; .* exactrank fuse apply takes fusions"):
+        xr.load(tmp_path / "m.json", kind=Fusion)
     done = CliRunner().invoke(app, ["predict", str(tmp_path / "f.json"), str(tmp_path / "a.xr")])
     assert done.exit_code == 2
-    assert "is a fusion of systems, not a model; exactrank fuse apply takes it" in done.stderr
+    assert "f.json is a fusion, not a model; exactrank predict takes models, exactrank fuse apply takes fusions" in done.stderr
 
 
 # ---- applied

@@ -370,11 +370,11 @@ def test_command_prints_a_table(command):
 
 
 def test_command_shows_the_splits_of_trees_and_names_as_they_are(command, monkeypatch):
-    monkeypatch.setattr("exactrank.imports.load.load", lambda path, n_features, module: xr.Model(Trees(("1", "2", "3"))))
+    monkeypatch.setattr("exactrank.loading.load", lambda path, n_features, module, kind: xr.Model(Trees(("1", "2", "3"))))
     shown = command("trees.json", "data.txt", "-m", "AP").stdout
     assert ("gain" in shown, "splits" in shown, "7.5" in shown) == (True, True, True)
     data = replace(some_data(), feature_names=("tf[title]", "2", "3"))
-    monkeypatch.setattr("exactrank.imports.load.load", lambda path, n_features, module: xr.Model(Trees(data.feature_names)))
+    monkeypatch.setattr("exactrank.loading.load", lambda path, n_features, module, kind: xr.Model(Trees(data.feature_names)))
     monkeypatch.setattr("exactrank.cli.probe.read", lambda path, options: data)
     assert "tf[title]" in command("trees.json", "data.txt", "-m", "AP").stdout
 

@@ -18,7 +18,7 @@ frame["relevance"] = np.clip(np.round(X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=
 frame["query_id"] = np.arange(400) // 20
 data = xr.RankingData.from_frame(frame)
 train, valid = data.take_queries(range(12)), data.take_queries(range(12, 20))
-linear, trees = xr.Ridge().fit(train), xr.LambdaMART(trees=20).fit(train, valid=valid)
+linear, trees = xr.Ridge().fit(train), xr.LambdaMART(trees=20, bags=0).fit(train, valid=valid)
 """
 RESULTS = {
     "data": "data",

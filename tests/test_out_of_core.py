@@ -36,7 +36,7 @@ TRAINED = {
     "RankNet, a network": "xr.RankNet(max_iter=1, hidden=2, threads=2).fit(data)",
     "Ridge": "xr.Ridge(threads=2).fit(data)",
     "AdaRank": "xr.AdaRank(max_iter=2, threads=2).fit(data)",
-    "LambdaMART": "xr.LambdaMART(trees=2, leaves=4, bins=15, threads=2).fit(data)",
+    "LambdaMART": "xr.LambdaMART(trees=2, leaves=4, bags=0, bins=15, threads=2).fit(data)",
     "fuse": "xr.fuse(data, systems=['0', '1'], folds=0, bootstrap=0, threads=2)",
     "evaluate": "xr.evaluate('nDCG@10', data, data.feature('0'), threads=2)",
 }
@@ -156,7 +156,7 @@ def test_any_order_of_rows_in_a_mapped_file_gives_the_same_model(tmp_path, how, 
     fits = {
         "DirectRank": lambda each: xr.DirectRank(max_iter=1, bags=0, missing=missing).fit(each),
         "LambdaRank": lambda each: xr.LambdaRank(max_iter=3, missing=missing).fit(each),
-        "LambdaMART": lambda each: xr.LambdaMART(trees=3, missing=missing).fit(each),
+        "LambdaMART": lambda each: xr.LambdaMART(trees=3, bags=0, missing=missing).fit(each),
     }
     for name, fit in fits.items():
         records = []

@@ -204,7 +204,7 @@ def without_grades(data):
 
 
 def small(kind, **more):
-    quick = {xr.LambdaMART: {"trees": 5, "min_documents": 3}, xr.RankBoost: {"max_iter": 20}, xr.LambdaRank: {"max_iter": 5}}
+    quick = {xr.LambdaMART: {"trees": 5, "min_documents": 3, "bags": 0}, xr.RankBoost: {"max_iter": 20}, xr.LambdaRank: {"max_iter": 5}}
     return kind("PairwiseCorrect", **quick.get(kind, {}), **more)
 
 

@@ -25,7 +25,7 @@ rng = np.random.default_rng(0)
 data = xr.RankingData.from_arrays(rng.normal(size=(160, 3)), rng.integers(0, 3, 160), group=[8] * 20, feature_names=["a", "b", "c"])
 """
 CALLS = {
-    "fit": "xr.LambdaMART(trees=40).fit(data, progress={})",
+    "fit": "xr.LambdaMART(trees=40, bags=0).fit(data, progress={})",
     "tune": "xr.tune('ridge', data, trials=2, folds=2, progress={})",
     "compare": "xr.compare(data, ['ridge'], folds=3, progress={})",
     "fuse": "xr.fuse(data, folds=2, bootstrap=5, cells=100, progress={})",
@@ -104,7 +104,7 @@ def interrupt(step):
 def test_what_ctrl_c_ends_warns():
     data = data_of(30)
     with pytest.warns(xr.InterruptedWarning, match="training was interrupted; the best model so far is kept"):
-        xr.LambdaMART(trees=30).fit(data, progress=lambda progress: interrupt(progress) if progress.step == 3 else None)
+        xr.LambdaMART(trees=30, bags=0).fit(data, progress=lambda progress: interrupt(progress) if progress.step == 3 else None)
     with pytest.warns(xr.InterruptedWarning, match=r"tuning was interrupted; the best of \d+ trials is taken"):
         found = xr.tune("ridge", data_of(12), valid=data, trials=200, progress=lambda each: interrupt(each) if each.done else None)
     assert not found.complete

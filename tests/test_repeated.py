@@ -1,7 +1,5 @@
 """Ids and columns that occur twice are refused with the places of both, and what is masked is never used."""
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +8,6 @@ import pytest
 import exactrank as xr
 from exactrank.clicks.propensities import read_propensities
 from exactrank.data.scores import read_scores
-from exactrank.scorers.safetensors import from_bytes
 
 
 def documents():
@@ -93,9 +90,3 @@ def test_masked_scores_are_refused(tmp_path):
     for use in (lambda: xr.evaluate("nDCG", data, scores), lambda: xr.write_run(tmp_path / "a.run", data, scores)):
         with pytest.raises(xr.DataError, match=r"scores\[0\] is masked"):
             use()
-
-
-def test_tensors_of_too_many_dimensions_are_refused():
-    header = json.dumps({"a": {"dtype": "F32", "shape": [1] * 65, "data_offsets": [0, 4]}}).encode()
-    with pytest.raises(xr.DataError, match="a has 65 dimensions, expected at most 32; the tensors are damaged"):
-        from_bytes(len(header).to_bytes(8, "little") + header + bytes(4))

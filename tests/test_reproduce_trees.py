@@ -21,10 +21,10 @@ SETTINGS = {"trees": 6, "patience": 6, "min_documents": 20, "l2": 0.0, "min_curv
 SETTINGS |= {"feature_fraction": 1.0}
 AS_PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0, "leverage": 0}
 RANKERS = {
-    "DirectRank": lambda **more: xr.DirectRankTrees(**AS_PUBLISHED, **SETTINGS, **more),
-    "MART": lambda **more: xr.MART(learning_rate=0.1, **SETTINGS, **more),
-    "LambdaMART": lambda **more: xr.LambdaMART(learning_rate=0.1, near=0.0, **SETTINGS, **more),
-    "MART, rate 0.5": lambda **more: xr.MART(learning_rate=0.5, **SETTINGS, **more),
+    "DirectRank": lambda **more: xr.DirectRankTrees(bags=0, **AS_PUBLISHED, **SETTINGS, **more),
+    "MART": lambda **more: xr.MART(learning_rate=0.1, bags=0, **SETTINGS, **more),
+    "LambdaMART": lambda **more: xr.LambdaMART(learning_rate=0.1, near=0.0, bags=0, **SETTINGS, **more),
+    "MART, rate 0.5": lambda **more: xr.MART(learning_rate=0.5, bags=0, **SETTINGS, **more),
 }
 
 

@@ -471,7 +471,7 @@ def test_devices_folders_and_pipes_are_no_models(tmp_path, monkeypatch):
     for path, said in (("/dev/zero", "a device"), (tmp_path, "a folder"), (tmp_path / "pipe", "nothing writes")):
         with pytest.raises(xr.DataError, match=said):
             xr.load(path)
-    monkeypatch.setattr("exactrank.imports.load.MOST", 1 << 20)
+    monkeypatch.setattr("exactrank.loading.MOST", 1 << 20)
     (tmp_path / "bomb.json").write_bytes(gzip.compress(b" " * (5 << 20)))
     with pytest.raises(xr.DataError, match="longer than 1 MiB"):
         xr.load(tmp_path / "bomb.json")

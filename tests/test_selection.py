@@ -293,7 +293,7 @@ def parts(queries=40, weight=None):
         (xr.Ridge("nDCG@3"), "l2="),
         (xr.RankSVM("nDCG@3"), "l2="),
         (xr.StructuredRank("nDCG@3"), "bound="),
-        (xr.LambdaMART("nDCG@3", trees=20, min_documents=5), "step "),
+        (xr.LambdaMART("nDCG@3", trees=20, min_documents=5, bags=0), "step "),
         (xr.ListNet("nDCG@3"), "step "),
         (xr.LambdaRank("nDCG@3", start="random", max_iter=20), "learning_rate="),
         (xr.CoordinateAscent("nDCG@3", restarts=2, max_iter=2), "start "),
@@ -321,12 +321,12 @@ def test_folds_tell_what_they_chose_and_the_training_data_alone_chooses_nothing(
         found = ranker.fit(train).selection_
         assert len(found.candidates) > 8
         assert f"{ranker.model_.training['chosen']['l2']:.3g}" in found.chosen.name
-    for ranker in (xr.LambdaMART("nDCG@3", trees=5, min_documents=5), xr.DirectRank("nDCG@3", bags=0, restarts=2, max_iter=1)):
+    for ranker in (xr.LambdaMART("nDCG@3", trees=5, min_documents=5, bags=0), xr.DirectRank("nDCG@3", bags=0, restarts=2, max_iter=1)):
         found = ranker.fit(train).selection_
         assert (found.chosen, str(found)) == (None, "nothing to choose")
 
 
-@pytest.mark.parametrize("ranker", [xr.Ridge("nDCG@3"), xr.RankSVM("nDCG@3"), xr.LambdaMART("nDCG@3", trees=9, min_documents=5)])
+@pytest.mark.parametrize("ranker", [xr.Ridge("nDCG@3"), xr.RankSVM("nDCG@3"), xr.LambdaMART("nDCG@3", trees=9, min_documents=5, bags=0)])
 def test_validation_data_in_several_files_chooses_as_one_file(ranker, tmp_path):
     ranker, data = clone(ranker).set_params(backend=Shuffled()), parts(weight=1.0 + np.arange(40) % 3)
 

@@ -248,7 +248,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     rng = np.random.default_rng(0)
     data = xr.RankingData.from_arrays(rng.normal(size=(60, 3)), rng.integers(0, 3, 60), group=[20] * 3, feature_names=NAMES)
-    trees = xr.LambdaMART(trees=3, threads=1).fit(data).model_
+    trees = xr.LambdaMART(trees=3, threads=1, bags=0).fit(data).model_
     trees.save(folder / "trees.json")
     mean = xr.Linear(np.array([2.0, -1.0, 0.5]), NAMES, "mean", np.array([1.0, 2.0, 3.0]))
     xr.Model(mean, measure="nDCG@10", training={"estimate": 0.5, "interval": [0.4, 0.6]}).save(folder / "mean.json")

@@ -55,7 +55,7 @@ def data(features=30):
 def fitted(name):
     return {
         "linear": xr.Ridge(),
-        "trees": xr.LambdaMART(trees=30),
+        "trees": xr.LambdaMART(trees=30, bags=0),
         "network": xr.RankNet(hidden=3, max_iter=5),
         "thresholds": xr.RankBoost(max_iter=10),
         "restarts": xr.CoordinateAscent("nDCG@5", restarts=3, max_iter=2),
@@ -484,7 +484,7 @@ def test_columns_that_a_frame_lacks_are_named():
 
 def test_a_model_of_categories_takes_them_out_of_a_frame_with_others():
     given = frame().assign(kind=np.where(frame()["relevance"] > 0, "good", "bad"), tag="x")
-    trained = xr.LambdaMART(trees=5).fit(xr.RankingData.from_frame(given.drop(columns=["title", "tag"]))).model_
+    trained = xr.LambdaMART(trees=5, bags=0).fit(xr.RankingData.from_frame(given.drop(columns=["title", "tag"]))).model_
     expected = trained.predict(given[list(trained.feature_names)])
     assert len(set(expected[given["kind"] == "good"]) & set(expected[given["kind"] == "bad"])) == 0
     for mixed in (given, given[given.columns[::-1]], pl.from_pandas(given), given.astype({"kind": "category"})):

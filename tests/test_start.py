@@ -43,8 +43,9 @@ def test_directrank_goes_on_where_there_are_no_bags():
     assert interrupted(xr.DirectRank("nDCG@5", bags=0), judged(seed=7), before.model_).weights_ == pytest.approx(before.weights_)
     further = xr.DirectRank("nDCG@5", bags=0).fit(judged(), start=before.model_)
     assert further.score(judged()) >= before.score(judged())
+    assert np.array_equal(xr.DirectRank("nDCG@5").fit(judged(), start=before.model_).weights_, further.weights_), "open bags are none then"
     with pytest.raises(xr.SettingError, match="start is one model, and 20 bags are to be trained; give bags=0"):
-        xr.DirectRank("nDCG@5").fit(judged(), start=before.model_)
+        xr.DirectRank("nDCG@5", bags=20).fit(judged(), start=before.model_)
 
 
 @pytest.mark.parametrize("name", TREES)

@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import exactrank as xr
-from exactrank.scorers.safetensors import from_bytes, to_bytes
 from tests.test_cli import called
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -49,7 +49,7 @@ def test_a_perceptron_is_loaded_from_its_file_alone_and_scores_the_same_bits(tmp
     assert model.predict(data).tobytes() == ranker.predict(data).tobytes()
     assert model.to_bytes() == ranker.model_.to_bytes()
     assert (ranker.model_.scorer.kind, repr(model.scorer)) == ("deep", "Deep(16 x 8, 4 features)")
-    tensors = from_bytes(base64.b64decode(json.loads((tmp_path / "m.json").read_text())["scorer"]["nets"][0]["tensors"]))
+    tensors = safetensors.numpy.load(base64.b64decode(json.loads((tmp_path / "m.json").read_text())["scorer"]["nets"][0]["tensors"]))
     assert tensors["layers.0.linear.weight"].shape == (16, 4)
 
 
@@ -226,12 +226,12 @@ def forged(record, **changes):
 def test_a_forged_file_is_refused_and_runs_nothing(tmp_path):
     xr.TorchRanker(**QUICK | {"max_iter": 1}).fit(judged()).save(tmp_path / "m.json")
     record = json.loads((tmp_path / "m.json").read_text())
-    tensors = from_bytes(base64.b64decode(record["scorer"]["nets"][0]["tensors"]))
+    tensors = safetensors.numpy.load(base64.b64decode(record["scorer"]["nets"][0]["tensors"]))
 
     def written(changed):
-        return base64.b64encode(to_bytes(changed)).decode()
+        return base64.b64encode(safetensors.numpy.save(changed)).decode()
 
-    content = to_bytes(tensors)
+    content = safetensors.numpy.save(tensors)
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])
     header["output.weight"]["data_offsets"][1] += 4
@@ -240,9 +240,9 @@ def test_a_forged_file_is_refused_and_runs_nothing(tmp_path):
     cases = {
         "are not base64": {"tensors": "no base64!"},
         "not base64; train": {"tensors": "größe"},
-        "too few": {"tensors": base64.b64encode(b"\x80\x04cos\nsystem\n").decode()},
-        "does not fill its bytes": {"tensors": shifted},
-        "belong to no tensor": {"tensors": base64.b64encode(content + b"xxxx").decode()},
+        "cannot be read .*header": {"tensors": base64.b64encode(b"\x80\x04cos\nsystem\n").decode()},
+        "cannot be read": {"tensors": shifted},
+        "cannot be read .*not fully covered": {"tensors": base64.b64encode(content + b"xxxx").decode()},
         "not finite": {"tensors": written(tensors | {"mean": np.full(4, np.nan)})},
         "layer 0 has weights": {"tensors": written(tensors | {"layers.0.linear.weight": np.zeros((16, 3), np.float32)})},
         "output.weight": {"tensors": written({name: own for name, own in tensors.items() if name != "output.weight"})},
@@ -260,17 +260,6 @@ def test_a_forged_file_is_refused_and_runs_nothing(tmp_path):
         xr.load(tmp_path / "forged.json")
     with pytest.raises(xr.IncompatibleError, match="has no module of your own"):
         xr.load(tmp_path / "m.json", module=Two)
-
-
-def test_safetensors_reads_what_is_written_here():
-    theirs = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
-    tensors = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array(True), "c": np.arange(3), "d": np.zeros((0, 2))}
-    ours = theirs.load(to_bytes(tensors))
-    back = from_bytes(theirs.save(tensors))
-    for name, own in tensors.items():
-        for found in (ours[name], back[name]):
-            assert found.dtype == own.dtype
-            assert np.array_equal(found, own)
 
 
 def test_onnx_runtime_scores_a_perceptron_as_its_model_does():

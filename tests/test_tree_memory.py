@@ -23,7 +23,7 @@ def held():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
 
-data, ranker = xr.read(sys.argv[1]), getattr(xr, sys.argv[3])(trees=3, threads=2)
+data, ranker = xr.read(sys.argv[1]), getattr(xr, sys.argv[3])(trees=3, bags=0, threads=2)
 ranker.fit(data.take_queries(np.arange(100)))
 resource.setrlimit(resource.RLIMIT_DATA, (held() + 3 * data.X.nbytes // 10 + 60 * data.n_documents + int(sys.argv[2]),) * 2)
 print(json.dumps(ranker.fit(data).model_.scorer.to_record()))
@@ -47,5 +47,5 @@ def test_trees_on_a_mapped_file_need_its_bins_and_little_more(tmp_path, ranker):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (STACK,) * 2),
     )
     assert ended.returncode == 0, ended.stderr[-3000:]
-    theirs = getattr(xr, ranker)(trees=3, threads=2).fit(data).model_.scorer.to_record()
+    theirs = getattr(xr, ranker)(trees=3, bags=0, threads=2).fit(data).model_.scorer.to_record()
     assert json.loads(ended.stdout) == json.loads(json.dumps(theirs))

@@ -377,6 +377,9 @@ class NodeRows:
     def begin(self, chosen: _Bytes | None, slope: _Floats, bend: _Floats, per_slope: float, per_bend: float, threads: int) -> None: ...
     def grow(self, growth: Growth, threads: int) -> None: ...
     def answer(self, asked: _Asked, allowed: _Bytes, documents: int, threads: int) -> npt.NDArray[np.uint64]: ...
+    def sums(
+        self, nodes: list[int], slope: _Floats, bend: _Floats, per_slope: float, per_bend: float, threads: int
+    ) -> npt.NDArray[np.int64]: ...
     def number(self, tree: GrownTree, chosen: _Bytes | None, numbers: _LeafNumbers, threads: int) -> None: ...
 
 class GrownTree:
@@ -387,6 +390,7 @@ class GrownTree:
     right: npt.NDArray[np.int32]
     gain: _Floats
     documents: _Ints
+    node_of_leaf: npt.NDArray[np.int32]
     leaf_of_node: npt.NDArray[np.int32]
     category_start: _Ints
     categories: npt.NDArray[np.uint64]

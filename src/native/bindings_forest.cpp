@@ -148,6 +148,22 @@ void grow_here(NodeRows& self, Growth& growth, int threads) {
     grow(growth, self, threads);
 }
 
+// Forces of documents as whole numbers of units, whose inverse is given, in sums that cannot overflow.
+struct ForceRounding {
+    ForceRounding(std::size_t documents, double per_slope_, double per_bend_)
+        : most(0x1p62 / static_cast<double>(documents + 1)), per_slope(per_slope_), per_bend(per_bend_) {}
+
+    void add(double slope, double bend, std::int64_t& slopes, std::int64_t& bends) const {
+        const double pull = slope * per_slope, curve = bend * per_bend;
+        if (!(std::fabs(pull) <= most && std::fabs(curve) <= most)) [[unlikely]]
+            throw std::invalid_argument("a force is too large for its unit");
+        slopes += static_cast<std::int64_t>(std::nearbyint(pull));
+        bends += static_cast<std::int64_t>(std::nearbyint(curve));
+    }
+
+    double most, per_slope, per_bend;
+};
+
 FeatureChoice choice_of(const BinLayout& layout, const In<std::uint8_t>& allowed) {
     require_length("allowed", allowed.size(), layout.features.size());
     return FeatureChoice(layout, spanned(allowed));
@@ -177,6 +193,37 @@ Out<std::uint64_t> answer(NodeRows& self, const Asked& asked, In<std::uint8_t> a
         }
     });
     return words;
+}
+
+// Sums of rounded forces over the rows of some nodes that were not split, a pair for each.
+OutMatrix<std::int64_t> node_sums(const NodeRows& self, const std::vector<std::int32_t>& nodes, In<double> slope, In<double> bend, double per_slope,
+                                  double per_bend, int threads) {
+    const std::size_t rows = self.binned().rows();
+    require_length("slope", slope.size(), rows), require_length("bend", bend.size(), rows);
+    for (const std::int32_t node : nodes) {
+        require_below("nodes", node, self.nodes());
+        require(self.is_leaf(node), "the sums of a node that is split are wanted");
+    }
+    const ForceRounding rounding(rows, per_slope, per_bend);
+    auto sums = empty<std::int64_t>(nodes.size(), 2);
+    nb::gil_scoped_release release;
+    Team::run(threads, [&](Team& team) {
+        for (std::size_t k = 0; k < nodes.size(); ++k) {
+            const RowsView own = self.of(nodes[k]);
+            constexpr std::size_t length = 1 << 14;
+            std::vector<std::int64_t> pieces(2 * ((own.count + length - 1) / length));
+            team.for_each(pieces.size() / 2, [&](std::size_t p) {
+                std::int64_t total[2] = {};
+                for (std::size_t i = p * length; i < std::min(own.count, (p + 1) * length); ++i)
+                    rounding.add(slope.data()[own.rows[i]], bend.data()[own.rows[i]], total[0], total[1]);
+                pieces[2 * p] = total[0], pieces[2 * p + 1] = total[1];
+            });
+            std::int64_t* total = sums.data() + 2 * k;
+            total[0] = total[1] = 0;
+            for (std::size_t w = 0; w < pieces.size(); ++w) total[w % 2] += pieces[w];
+        }
+    });
+    return sums;
 }
 
 void make_growth(Growth* self, Layout layout, std::shared_ptr<HistogramPool> pool, In<std::uint8_t> allowed, std::uint64_t documents, double unit_slope,
@@ -319,7 +366,7 @@ Out<std::int64_t> leaf_sums(In<Number> leaf, const Chosen& chosen, In<double> sl
     require_length("slope", slope.size(), leaf.size()), require_length("bend", bend.size(), leaf.size());
     const std::uint8_t* which = pointer(chosen, leaf.size());
     require(leaves <= most_documents, "there are too many leaves");
-    const double most = 0x1p62 / static_cast<double>(leaf.size() + 1);  // so that sums do not overflow
+    const ForceRounding rounding(leaf.size(), per_slope, per_bend);
     std::vector<std::int64_t> sums(2 * leaves);
     {
         nb::gil_scoped_release release;
@@ -327,10 +374,7 @@ Out<std::int64_t> leaf_sums(In<Number> leaf, const Chosen& chosen, In<double> sl
         for (std::size_t i = 0; i < leaf.size(); ++i) {
             if (which && !which[i]) continue;
             require_below("leaf", leaf.data()[i], leaves);
-            const double pull = slope.data()[i] * per_slope, curve = bend.data()[i] * per_bend;
-            require(std::fabs(pull) <= most && std::fabs(curve) <= most, "a force is too large for its unit");
-            sums[leaf.data()[i]] += static_cast<std::int64_t>(std::nearbyint(pull));
-            sums[leaves + leaf.data()[i]] += static_cast<std::int64_t>(std::nearbyint(curve));
+            rounding.add(slope.data()[i], bend.data()[i], sums[leaf.data()[i]], sums[leaves + leaf.data()[i]]);
             breath.after(2);
         }
     }
@@ -412,6 +456,7 @@ void bind_forest(nb::module_& m) {
         .def("begin", &begin, "chosen"_a.none(), "slope"_a, "bend"_a, "per_slope"_a, "per_bend"_a, "threads"_a)
         .def("grow", &grow_here, "growth"_a, "threads"_a)
         .def("answer", &answer, "asked"_a, "allowed"_a, "documents"_a, "threads"_a)
+        .def("sums", &node_sums, "nodes"_a, "slope"_a, "bend"_a, "per_slope"_a, "per_bend"_a, "threads"_a)
         .def("number", &number_rows<std::uint8_t>, "tree"_a, "chosen"_a.none(), "numbers"_a.noconvert(), "threads"_a)
         .def("number", &number_rows<std::uint16_t>, "tree"_a, "chosen"_a.none(), "numbers"_a.noconvert(), "threads"_a)
         .def("number", &number_rows<std::uint32_t>, "tree"_a, "chosen"_a.none(), "numbers"_a.noconvert(), "threads"_a);
@@ -434,6 +479,8 @@ void bind_forest(nb::module_& m) {
             "documents", [](const GrownTree& self) { return copy_of(self.documents); }, nb::rv_policy::move)
         .def_prop_ro(
             "leaf_of_node", [](const GrownTree& self) { return copy_of(self.leaf_of_node); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "node_of_leaf", [](const GrownTree& self) { return copy_of(self.node_of_leaf); }, nb::rv_policy::move)
         .def_prop_ro("category_start", &category_starts, nb::rv_policy::move)
         .def_prop_ro("categories", &category_words, nb::rv_policy::move)
         .def_prop_ro("restrictions", &restrictions, nb::rv_policy::move);

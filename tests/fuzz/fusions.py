@@ -43,7 +43,7 @@ def fusion_json(rng: np.random.Generator) -> bytes:
 
 def use_fusion(path: Path) -> None:
     """Load, apply, configure the engine, save, and load the same."""
-    fusion = xr.Fusion.load(path)
+    fusion = xr.load(path, kind=xr.Fusion)
     if len(fusion.systems) > MOST:
         return
     require(len(fusion.predict(systems(len(fusion.systems), fusion.systems))) == 40, "every row has a score")
@@ -51,7 +51,7 @@ def use_fusion(path: Path) -> None:
         require(fusion.configuration(), "an engine has a configuration")
     again = path.with_suffix(".again")
     fusion.save(again, force=True)
-    require(xr.Fusion.load(again).to_json() == fusion.to_json(), "a saved fusion is as before")
+    require(xr.load(again, kind=xr.Fusion).to_json() == fusion.to_json(), "a saved fusion is as before")
 
 
 TARGETS = [Target("fusions", ".json", fusion_json, use_fusion)]

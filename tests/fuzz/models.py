@@ -3,7 +3,8 @@
 import json
 import re
 import struct
-from base64 import b64encode
+import zlib
+from base64 import b64decode, b64encode
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -11,11 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import safetensors.numpy
 
 import exactrank as xr
 from exactrank.scorers.deep import Deep, Net
 from exactrank.scorers.model import Model
-from exactrank.scorers.safetensors import to_bytes
 from tests.fuzz.mutations import ODD_WORDS, changed_json, mutated, one_of, soup
 from tests.fuzz.target import Target, require
 
@@ -189,25 +190,23 @@ def good_graphs() -> list[bytes]:
 
 
 def onnx_graph(rng: np.random.Generator) -> bytes:
-    """A good graph with bytes of it changed, or one whose results are added up many times."""
-    if rng.random() < 0.2:
-        return _added(rng, one_of(rng, good_graphs()))
+    """A good file with bytes of it changed, or with another model packed into it."""
+    content = one_of(rng, good_graphs())
+    if rng.random() < 0.5:
+        return _repacked(rng, content)
     words = [b"TreeEnsemble", b"ai.onnx.ml", b"x", b"score", b"\x08\x01", b"\x12\x00", b"\xff" * 9 + b"\x01", b"LEAF"]
-    return b"\x08" + mutated(rng, one_of(rng, good_graphs())[1:], words)
+    return b"\x08" + mutated(rng, content[1:], words)
 
 
-def _added(rng: np.random.Generator, content: bytes) -> bytes:
-    """The graph ``content`` with up to 60 sums of any two of its results behind it."""
+def _repacked(rng: np.random.Generator, content: bytes) -> bytes:
+    """The file ``content`` whose packed model was changed, before or after it was packed."""
     import onnx
 
-    model = onnx.load_from_string(content)
-    names = [name for node in model.graph.node for name in node.output]
-    for number in range(rng.integers(1, 60)):
-        pair = [names[-1 - int(min(rng.geometric(0.7) - 1, len(names) - 1))] for _ in range(2)]
-        model.graph.node.append(onnx.helper.make_node("Add", pair, [f"sum{number}"]))
-        names.append(f"sum{number}")
-    model.graph.output[0].name = names[-1]
-    return bytes(model.SerializeToString())
+    file = onnx.load_from_string(content)
+    entry = next(entry for entry in file.metadata_props if entry.key == "model")
+    packed = zlib.compress(model_json(rng)) if rng.random() < 0.5 else mutated(rng, b64decode(entry.value), [b"\x78\x9c", b"\x00" * 8])
+    entry.value = b64encode(packed).decode()
+    return bytes(file.SerializeToString())
 
 
 @cache
@@ -217,7 +216,7 @@ def good_deep() -> tuple[Any, bytes]:
     shapes = {"mean": (3,), "scale": (3,), "layers.0.linear.weight": (4, 3), "output.weight": (1, 4)}
     shapes |= {f"layers.0.{name}": (4,) for name in ("linear.bias", "norm.weight", "norm.bias")}
     net = Net({name: rng.random(shape, np.float32) + 0.1 for name, shape in shapes.items()})
-    return json.loads(Model(Deep((net,), names)).to_bytes()), to_bytes(net.tensors)
+    return json.loads(Model(Deep((net,), names)).to_bytes()), safetensors.numpy.save(dict(net.tensors))
 
 
 def deep_json(rng: np.random.Generator) -> bytes:

@@ -127,9 +127,13 @@ TRAINING = [
         ("- ROUNDING * abs(sums.max())", ""),
     ),
     *of(
+        "measures/ties.py",
+        "ties",
+        ('measure if measure.ties == "expected" else', 'measure if measure.ties in ("expected", "docid") else'),
+    ),
+    *of(
         "training/judge.py",
         "training combinators",
-        ('measure if measure.ties == "expected" else', 'measure if measure.ties == "input" else'),
         ("asked.mean_of(of_asked)", "selects.mean_of(of_selects)"),
     ),
 ]

@@ -31,15 +31,19 @@ ROOT = Path(__file__).parents[2]
 QUERIES = 1500
 HANG = 600  #: seconds after which a round hangs
 RANKERS: dict[str, Callable[..., Any]] = {
-    "LambdaMART": partial(xr.LambdaMART, trees=30, threads=1),
-    "MART": partial(xr.MART, trees=30, threads=1),
+    "LambdaMART": partial(xr.LambdaMART, trees=30, bags=0, threads=1),
+    "MART": partial(xr.MART, trees=30, bags=0, threads=1),
     "DirectRankTrees": partial(xr.DirectRankTrees, trees=12, threads=1),
     "DirectRank": partial(xr.DirectRank, bags=0, max_iter=1, restarts=2, start="random", threads=1),
     "LambdaRank": partial(xr.LambdaRank, learning_rate=0.1, batch_size=QUERIES, max_iter=12, start="random", threads=1),
     "AdaRank": partial(xr.AdaRank, "AP", max_iter=6, threads=1),
 }
 #: What the command line trains.
-METHODS = ("lambdamart --trees 100", "directrank --bags 0 --restarts 4 --start random", "lambdarank --max-iter 60 --batch-size 1500")
+METHODS = (
+    "lambdamart --trees 100 --bags 0",
+    "directrank --bags 0 --restarts 4 --start random",
+    "lambdarank --max-iter 60 --batch-size 1500",
+)
 COMMAND = (sys.executable, "-c", "from exactrank.cli import main; main()")
 
 

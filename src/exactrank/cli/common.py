@@ -156,12 +156,10 @@ def on_disk(path: Path) -> Iterator[Path]:
 
 def load_model(path: Path, n_features: int | None = None, module: str | None = None) -> "Model":
     """The model at ``path`` for data with ``n_features``; one whose training was broken off is told on stderr."""
-    from exactrank.imports.load import load
+    from exactrank.loading import load
     from exactrank.scorers.model import Model
 
-    model = load(path, n_features, None if module is None else _imported(module))
-    if not isinstance(model, Model):
-        raise IncompatibleError(f"{path} is a fusion of systems, not a model; exactrank fuse apply takes it")
+    model = load(path, n_features, None if module is None else _imported(module), kind=Model)
     if model.training.get("interrupted"):
         tell(f"{path} is unfinished: its training was interrupted; exactrank train with --resume goes on with it")
     return model

@@ -149,11 +149,12 @@ def apply(
     from exactrank.files import whole_file
     from exactrank.fuse.fusion import Fusion
     from exactrank.fuse.systems import distinct
+    from exactrank.loading import load
 
     with whole_file(out, force=force) as file:
         pairs = [_named(given) for given in run or ()]
         distinct([name for name, _ in pairs])
-        data, scores = Fusion.load(fusion).applied_to_runs(dict(pairs))
+        data, scores = load(fusion, kind=Fusion).applied_to_runs(dict(pairs))
         write_lines(file, data, scores, tag, packed=out.suffix == ".gz")
     report_written(out, int(np.isfinite(scores).sum()), as_json)
 

@@ -6,7 +6,7 @@ Those of our own rankers come from a file (`exactrank.cli.known`), so that help 
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from enum import Enum, StrEnum
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
@@ -69,19 +69,30 @@ def command_of(name: str) -> Command:
     """What is known of the ranker called ``name``: of ours what is stored, of others what they declare."""
     if name in RANKERS.own:
         record = stored()["rankers"][name]
-        return Command(record["about"], tuple(Declared(**option | {"choices": tuple(option["choices"])}) for option in record["options"]))
+        return Command(
+            record["about"], tuple(Declared(**option | {"choices": tuple(option.get("choices", ()))}) for option in record["options"])
+        )
     return declared(RANKERS[name])
 
 
 def stored_text() -> str:
-    """What the file should hold."""
+    """What the file should hold: JSON with one option per line, without the fields in which it does not differ from `Declared`."""
     from exactrank.compare.contenders import CONTENDERS
 
-    record = {
-        "rankers": {name: asdict(declared(RANKERS[name])) for name in RANKERS.own},
-        "peers": {name: first_line(CONTENDERS[name]) for name in CONTENDERS.own},
-    }
-    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    def line(option: Declared) -> str:
+        return _json({one.name: value for one in fields(option) if (value := getattr(option, one.name)) != one.default})
+
+    commands = {name: declared(RANKERS[name]) for name in RANKERS.own}
+    rankers = ",\n".join(
+        f'{_json(name)}: {{"about": {_json(command.about)}, "options": [\n ' + ",\n ".join(map(line, command.options)) + "]}"
+        for name, command in commands.items()
+    )
+    peers = _json({name: first_line(CONTENDERS[name]) for name in CONTENDERS.own})
+    return f'{{"rankers": {{\n{rankers}}},\n"peers": {peers}}}\n'
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def declared(ranker: "type[Ranker]") -> Command:

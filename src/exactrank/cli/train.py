@@ -223,14 +223,15 @@ class Job:
     def _earlier(self) -> "Model | None":
         """What to go on from; raise where an unfinished run would be forgotten."""
         from exactrank.errors import DataError, OutputExistsError
-        from exactrank.imports.load import load
+        from exactrank.loading import load
+        from exactrank.scorers.model import Model
 
         if self.checkpoint is None:
             if self.resume:
                 raise DataError(f"--resume goes on from a file, but --out {self.out} is standard output; give a path")
             return None
         if self.resume:
-            return next((load(path) for path in (self.checkpoint, self.out) if path.exists()), None)
+            return next((load(path, kind=Model) for path in (self.checkpoint, self.out) if path.exists()), None)
         if self.checkpoint.exists() and not self.force:
             raise OutputExistsError(
                 f"{self.checkpoint} holds a model whose training was interrupted; --resume goes on with it, --force begins again"

@@ -1,7 +1,7 @@
 """One fit, in its own process: the data is mapped, the contender fitted and measured, the result written.
 
-A trial needs only the mean on validation data. Ties count in the worst order there: otherwise a model that ties documents would
-look as good as the order in which the data happens to be written.
+A trial needs only the mean on validation data. Since it chooses settings, tied documents count in their worst order there
+(`exactrank.measures.ties`).
 """
 
 import json
@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from exactrank.files import scratch_folder, whole_file
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Result, evaluate
 from exactrank.measures.graded import NDCG
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.profile import profile
 from exactrank.pictures import outline
 from exactrank.reasons import clipped, log_traceback, reason_of
@@ -104,8 +105,8 @@ def _trial(job: Job, task: Task, fitted: Fitted, seconds: float) -> Trial | Fit:
     scores = fitted.scores("valid", valid)
     if scores is None:
         raise IncompatibleError(f"{job.contender.name} gives no scores for validation documents, so it cannot be tuned")
-    severe: Any = replace(measure, ties="pessimistic") if measure.ties == "input" else measure
-    value = evaluate(severe, valid, scores, threads=job.threads).means[str(severe)]
+    selecting = worst_tie_order(measure)
+    value = evaluate(selecting, valid, scores, threads=job.threads).means[str(selecting)]
     if value != value:
         raise DataError(f"{measure} has no value on the validation part: it skips every query there; give others, or empty=0")
     return Trial(job.settings, value, seconds)

@@ -5,8 +5,10 @@ the queries are divided into folds, each of which judges models of all others; t
 
     V(settings) = 1/K sum_k measure(fold k, model trained without fold k)                                       (1)
 
+A cross-fitted ranker is trained on fold k too, which is then judged by scores out of fold: those of models that have not seen the query.
+
 The final model has the best settings, and is trained on the training data; without validation data one fold is held out for
-methods that stop early.
+methods that stop early. A cross-fitted one learns from that fold, or from the validation data, as well.
 """
 
 import os

@@ -196,6 +196,9 @@ class Dataset(Asked, Protocol):
     def as_given(self, given: "Dataset", scores: PerDocument) -> "tuple[RankingData, PerDocument]":
         """Return the judgments of this data, and ``scores`` of its documents, in the order in which these were ``given``."""
 
+    def without_levels(self) -> "Dataset":
+        """Return the same data, whose codes of categories count as numbers."""
+
     def judgments(self) -> "RankingData":
         """Return the grades of all documents in this process, in the order in which they are prepared; features may be left out."""
 

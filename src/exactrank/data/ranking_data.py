@@ -334,6 +334,10 @@ class RankingData(Shown):
         data = given.as_one()
         return data, data.grouped(self.ungrouped(scores))
 
+    def without_levels(self) -> "RankingData":
+        """Return the same data, whose codes of categories count as numbers."""
+        return replace(self, levels={}) if self.levels else self
+
     def judgments(self) -> "RankingData":
         """Return data with the grades of all documents: itself."""
         return self

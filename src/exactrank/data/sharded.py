@@ -20,7 +20,7 @@ from exactrank.arrays import Boundaries, Ids, PerDocument, PerQuery
 from exactrank.data.backend import Backend, LocalBackend
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import Asked, Change, Concatenated, Dataset, EachBlock, Mask, Moments, Part, Question, Weigh
-from exactrank.data.levels import Levels
+from exactrank.data.levels import NO_LEVELS, Levels
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData, moments_of, sums_by_block
 from exactrank.data.shards import Described, Partition, Piece, Shards, begins_of, check_alike, concatenated, cut, describe_shard
@@ -217,6 +217,10 @@ class ShardedData:
         judged = self.judgments()
         data = replace(judged, y=judged.ungrouped(judged.y), order=None, query_weight=given.query_weight)
         return data, judged.ungrouped(scores)
+
+    def without_levels(self) -> "ShardedData":
+        """Return the same data, whose codes of categories count as numbers."""
+        return replace(self, described=tuple(replace(file, levels=NO_LEVELS) for file in self.described))
 
     def judgments(self) -> RankingData:
         """Return the grades of all documents in this process, without features.

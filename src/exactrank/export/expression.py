@@ -7,17 +7,16 @@ Numbers have all the digits that a double needs. The terms are in the order of p
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerDocument
 from exactrank.errors import DataError
-from exactrank.export.plain import Terms, Tree
+from exactrank.export.plain import Terms
 from exactrank.numerics import tanh
 
-T = TypeVar("T")
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {"if": np.where, "tanh": tanh, "isNan": np.isnan}
 _OPERATORS: Mapping[str, tuple[int, Callable[..., Any]]] = {  # how strongly they bind, and what they do
     "?": (1, np.where),
@@ -28,14 +27,6 @@ _OPERATORS: Mapping[str, tuple[int, Callable[..., Any]]] = {  # how strongly the
     "-": (3, np.subtract),
     "*": (4, np.multiply),
 }
-
-
-def nested(tree: Tree, split: Callable[[int, T, T], T], leaf: Callable[[float], T]) -> T:
-    """``tree`` as an expression: ``leaf`` writes a value, and ``split`` joins the two sides of a node."""
-    made = {~number: leaf(value) for number, value in enumerate(tree.leaf.tolist())}
-    for node in range(len(tree.feature) - 1, -1, -1):  # a child comes after its parent
-        made[node] = split(node, made[int(tree.left[node])], made[int(tree.right[node])])
-    return made[0 if len(tree.feature) else -1]
 
 
 def added(parts: Sequence[str]) -> str:

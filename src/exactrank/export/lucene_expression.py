@@ -12,7 +12,8 @@ import numpy as np
 
 from exactrank.arrays import PerDocument
 from exactrank.errors import IncompatibleError
-from exactrank.export.expression import added, evaluated, nested, smooth_parts
+from exactrank.export.expression import added, evaluated, smooth_parts
+from exactrank.export.nested import nested
 from exactrank.export.plain import Plain, Terms, Tree
 from exactrank.export.target import Rows, Target
 from exactrank.settings import setting
@@ -65,8 +66,8 @@ class LuceneExpression(Target):
 
 
 def _tree(tree: Tree, names: Sequence[str]) -> str:
-    asked = [f"{names[j]} <= {t!r}" for j, t in zip(tree.feature, tree.threshold.tolist(), strict=True)]
-    return nested(tree, lambda node, left, right: f"({asked[node]} ? {left} : {right})", repr)
+    asked, leaves = [f"{names[j]} <= {t!r}" for j, t in zip(tree.feature, tree.threshold.tolist(), strict=True)], tree.leaf.tolist()
+    return nested(tree, lambda leaf: repr(leaves[leaf]), lambda node, left, right: f"({asked[node]} ? {left} : {right})")
 
 
 def byte_code(terms: Terms) -> int:

@@ -26,6 +26,7 @@ from exactrank.export.onnx_module import module_graph
 from exactrank.export.plain import DeepTerm, Plain, Tree
 from exactrank.export.single import rounded_down
 from exactrank.export.target import Rows, Target
+from exactrank.imports.onnx import properties as readable
 from exactrank.scorers.deep import EPSILON
 from exactrank.settings import setting
 
@@ -62,7 +63,7 @@ class Onnx(Target):
             ir_version=IR_VERSION[self.ml_opset],
             opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, self.ml_opset)],
         )
-        helper.set_model_props(model, _properties(terms))
+        helper.set_model_props(model, _properties(terms) | readable(terms.model, model.graph))
         return model.SerializeToString(deterministic=True), self._remarks(terms)
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:

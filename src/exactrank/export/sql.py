@@ -17,7 +17,8 @@ import numpy as np
 from exactrank.arrays import PerDocument
 from exactrank.data.alignment import first_repeated
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.export.expression import added, nested, smooth_parts
+from exactrank.export.expression import added, smooth_parts
+from exactrank.export.nested import nested
 from exactrank.export.plain import Plain, Tree
 from exactrank.export.target import Rows, Target
 from exactrank.settings import setting
@@ -122,7 +123,10 @@ def _case(tree: Tree, routed: bool) -> str:
             f"x{j} IS NULL OR {test}" if left else test
             for j, test, left in zip(tree.feature.tolist(), asked, tree.missing_left, strict=True)
         ]
-    return nested(tree, lambda node, left, right: f"CASE WHEN {asked[node]} THEN {left} ELSE {right} END", _number)
+    leaves = tree.leaf.tolist()
+    return nested(
+        tree, lambda leaf: _number(leaves[leaf]), lambda node, left, right: f"CASE WHEN {asked[node]} THEN {left} ELSE {right} END"
+    )
 
 
 def _number(value: float) -> str:

@@ -17,7 +17,8 @@ import numpy as np
 
 from exactrank.arrays import PerDocument
 from exactrank.errors import SettingError
-from exactrank.export.expression import added, evaluated, nested, smooth_parts
+from exactrank.export.expression import added, evaluated, smooth_parts
+from exactrank.export.nested import nested
 from exactrank.export.plain import Plain, Tree
 from exactrank.export.target import Rows, Target
 
@@ -95,13 +96,13 @@ def _above(tree: Tree) -> list[float]:
 
 def _model(terms: Plain) -> str:
     def structure(tree: Tree) -> dict[str, Any]:
-        thresholds = _above(tree)
+        thresholds, leaves = _above(tree), tree.leaf.tolist()
 
         def split(node: int, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
             own = {"split_feature": int(tree.feature[node]), "threshold": thresholds[node], "decision_type": "<="}
             return own | {"default_left": bool(tree.missing_left[node]), "left_child": left, "right_child": right}
 
-        return nested(tree, split, lambda value: {"leaf_value": value})
+        return nested(tree, lambda leaf: {"leaf_value": leaves[leaf]}, split)
 
     trees = [{"tree_structure": structure(tree)} for tree in terms.trees]
     model = {"objective": "lambdarank", "feature_names": list(terms.features), "pandas_categorical": [], "tree_info": trees}
@@ -125,5 +126,9 @@ def _profile(name: str, terms: Plain) -> str:
 
 
 def _tree(tree: Tree, features: Sequence[str]) -> str:
-    thresholds, names = _above(tree), [features[j] for j in tree.feature]
-    return nested(tree, lambda node, *sides: _if(names[node], thresholds[node], bool(tree.missing_left[node]), *sides), repr)
+    thresholds, names, leaves = _above(tree), [features[j] for j in tree.feature], tree.leaf.tolist()
+
+    def split(node: int, left: str, right: str) -> str:
+        return _if(names[node], thresholds[node], bool(tree.missing_left[node]), left, right)
+
+    return nested(tree, lambda leaf: repr(leaves[leaf]), split)

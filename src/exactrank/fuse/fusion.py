@@ -129,16 +129,6 @@ class Fusion(Shown, Pictured):
         size = min(depth, SIZE) if self.measure.k is None else self.measure.k
         return ENGINES[self.engine].write(Settings(self.systems, self.weights, name, k, depth, size, parts or {}))
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Fusion":
-        """The fusion in a file that `save` or ``exactrank fuse --save`` wrote."""
-        from exactrank.imports.load import load
-
-        found = load(path)
-        if not isinstance(found, cls):
-            raise DataError(f"{path} is a model, not a fusion; give a file that exactrank fuse --save wrote")
-        return found
-
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write all of it except the sweep, for [`xr.load`][exactrank.load]; an existing file is replaced only with ``force``."""
         content = self.to_bytes()

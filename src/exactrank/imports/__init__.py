@@ -1,4 +1,4 @@
-"""Models that were trained elsewhere: one file per library, each recognised by its content; `load` reads them all.
+"""Models that were trained elsewhere: one file per library, each recognised by its content; `exactrank.loading` reads them all.
 
 A library is one file with a `Reader` and one line in `READERS`, before ``model`` and ``weights``, which take any JSON.
 """
@@ -12,7 +12,6 @@ READERS: Registry[Reader] = Registry("kind of model file", {
     "ranklib": "exactrank.imports.ranklib:READER",
     "xgboost": "exactrank.imports.xgboost:READER",
     "catboost": "exactrank.imports.catboost:READER",
-    "fusion": "exactrank.fuse.fusion_file:READER",
     "model": "exactrank.imports.own:MODEL",
     "weights": "exactrank.imports.own:WEIGHTS",
 })  # fmt: skip

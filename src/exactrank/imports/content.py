@@ -7,19 +7,21 @@ file asks for, such as a number of features, and what a file can name several ti
 
 import json
 import math
+import os
 import reprlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from exactrank.arrays import PerDocument
 from exactrank.data.alignment import first_repeated
+from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
-from exactrank.scorers.model import Model
 
 DIGITS = 4000  #: of a whole number: more than any finite double has
 DAMAGED = "the file is damaged, so train or copy the model again"
@@ -27,8 +29,8 @@ _EXPECTED = "expected a file from exactrank train, from a library that exactrank
 
 
 ALWAYS, PER_BYTE = 1 << 28, 256  #: bytes of memory that a file may take: any file, and for each of its bytes
-#: What things take, in bytes: a feature has a name and its place in tables; a part is a scorer.
-COSTS = {"features": 256, "nodes": 1024, "numbers": 8, "parts": 8192}
+#: What things take, in bytes: a feature has a name and its place in tables.
+COSTS = {"features": 256, "numbers": 8}
 
 
 @dataclass(eq=False)
@@ -50,6 +52,19 @@ class Budget:
             raise DataError(f"{place} asks for {count:,} {kind}, too many for a file of {self.size:,} bytes; {remedy}")
 
 
+class Loaded(Protocol):
+    """What a file holds: it scores documents, and can be saved again."""
+
+    def predict(self, data: RankingData) -> PerDocument:
+        """The score of each row, in the caller's order."""
+
+    def to_bytes(self) -> bytes:
+        """The content of its file."""
+
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        """Write the file; an existing one is replaced only with ``force``."""
+
+
 @dataclass(frozen=True, eq=False)
 class Content:
     """The bytes of the file ``where``; the caller may say the number of features, for files that do not, and give a ``module``."""
@@ -57,7 +72,7 @@ class Content:
     data: bytes
     where: str
     n_features: int | None = None
-    module: Any = None
+    module: object = None
 
     @cached_property
     def budget(self) -> Budget:
@@ -68,6 +83,13 @@ class Content:
     def is_binary(self) -> bool:
         """Does it begin as UBJSON does, and no JSON can?"""
         return len(self.data) > 1 and self.data[:1] == b"{" and self.data[1:2] in b"iUIlL#$"
+
+    @property
+    def own_format(self) -> str | None:
+        """The format that a JSON object names, as all files of exactrank do; None if the file is anything else."""
+        beginning = self.data[:64].decode(json.detect_encoding(self.data), errors="ignore").lstrip("\ufeff \t\r\n")
+        name = self.record.get("format") if beginning.startswith("{") and not self.is_binary else None
+        return name if isinstance(name, str) else None
 
     @cached_property
     def text(self) -> str:
@@ -101,7 +123,7 @@ class Reader:
     """Recognises and reads one kind of file. Errors of ``read`` need not name the file."""
 
     recognises: Callable[[Content], bool]
-    read: Callable[[Content], Model | Any]  #: a model, or something else that scores, such as a fusion
+    read: Callable[[Content], Loaded]
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -18,5 +18,5 @@ def _model(content: Content) -> Model:
     return replace(found, scorer=with_modules(found.scorer, content.module))
 
 
-MODEL = Reader(lambda content: isinstance(content.record.get("format"), str), _model)
+MODEL = Reader(lambda content: content.own_format is not None, _model)
 WEIGHTS = Reader(lambda content: True, _weights)

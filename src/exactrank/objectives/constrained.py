@@ -17,6 +17,7 @@ import numpy as np
 from exactrank.data.dataset import Dataset
 from exactrank.measures.bound import BoundMeasure, DatasetMeasure
 from exactrank.measures.goal import Constraint
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.linear_profile import Direction, LinearProfile, Place, Reach, Theta
 from exactrank.objectives.step_function import SAME_VALUE, Interval, StepFunction, together
 
@@ -32,10 +33,8 @@ def constrained(f: StepFunction, others: Sequence[tuple[StepFunction, Constraint
 def worst_for(constraint: Constraint, data: Dataset, threads: int | None) -> DatasetMeasure:
     """Return the constraint's measure over ``data``, with tied documents in the order that is worst for the constraint, or on average."""
     measure = constraint.measure
-    if measure.ties == "expected":
-        return measure.over(data, threads=threads)
-    over = replace(measure, ties="pessimistic").over(data, threads=threads)
-    return over if constraint.sign == ">=" else replace(over, adjust=_best_first)
+    over = worst_tie_order(measure).over(data, threads=threads)
+    return over if measure.ties == "expected" or constraint.sign == ">=" else replace(over, adjust=_best_first)
 
 
 def _best_first(bound: BoundMeasure) -> BoundMeasure:

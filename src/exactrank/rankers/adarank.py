@@ -5,12 +5,13 @@ Each round adds the feature that does best on the queries that the model so far 
 often the first one is, for ever (``rest=0``); by default only after all others were, which does better on every set that we tried.
 Features are divided by their standard deviation, so that the alphas of (2) there weigh them alike.
 
-In training, ties count severely (`exactrank.training.judge`): a feature that is 0 almost everywhere must not look good because the
+In training, tied documents count in their worst order: a feature that is 0 almost everywhere must not look good because the
 documents that it ties happen to be in a good order.
 """
 
 import numpy as np
 
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.measured import Measured, QueryPerformance
 from exactrank.optimizers import boosting
 from exactrank.optimizers.base import Theta
@@ -20,7 +21,7 @@ from exactrank.scorers.architecture import LinearModel
 from exactrank.scorers.base import Scorer
 from exactrank.settings import setting
 from exactrank.training.combinators import seen
-from exactrank.training.judge import Judge, Task, severe
+from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder, Run
 
@@ -58,7 +59,7 @@ class AdaRank(Ranker):
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         data, architecture = task.data, LinearModel(self.standardise).on(task.data)
         asked = task.measure.over(data, threads=task.threads)
-        measured = Measured(asked.with_ties(severe(task.measure).ties), architecture, asked)
+        measured = Measured(asked.with_ties(worst_tie_order(task.measure).ties), architecture, asked)
         problem = QueryPerformance(measured, turned=not self.nonnegative)
         judge: Judge[Theta] = Judge(
             task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=measured.reported

@@ -9,6 +9,7 @@ what the last of them found.
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -21,6 +22,7 @@ from exactrank.arrays import PerDocument, Table
 from exactrank.data.backend import Backend
 from exactrank.data.dataset import Dataset
 from exactrank.data.folds import Drawn
+from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.shards import Shards
 from exactrank.errors import DataError, ExactRankError, SettingError
@@ -91,6 +93,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     history_: ClassVar[History]
     selection_: ClassVar[Selection]
     oof_: ClassVar[PerDocument]
+    valid_oof_: ClassVar[PerDocument]
     estimate_: ClassVar[Result]
 
     @abstractmethod
@@ -101,9 +104,21 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         """The values that settings such as "auto" take on ``data``."""
         return {}
 
+    def resolved_settings(self, data: Dataset, goes_on: bool) -> dict[str, Any]:
+        """The values of all settings that are open (None) and depend on ``data``; what goes on from a model is one model."""
+        one_model = {"bags": 0} if goes_on and self.bags is None else {}
+        ranker = copy(self)
+        ranker.__dict__ |= one_model
+        return {name: value for name, value in ranker.resolved_auto(data).items() if getattr(ranker, name) is None} | one_model
+
     def idle(self, data: Dataset, validated: bool = False) -> dict[str, str]:
         """The settings that would have no effect on ``data`` with the others as they are, each with the reason; ``fit`` refuses them."""
         return self.without_effect(**self.resolved_auto(data), **{VALID: validated or self.cross_fits(data)})
+
+    @property
+    def keeps_missing(self) -> bool:
+        """Can it learn from data with missing values as they are?"""
+        return "keep" in self.settings["missing"].choices
 
     @property
     def learns_pairs(self) -> bool:
@@ -146,9 +161,10 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
         ``valid``, a `RankingData` or ``(X, y, qid)``, or `Shards` beside `Shards`, chooses the iterate to keep; a cross-fitted ranker
         learns from it too, since its own parts choose. Then ``oof_`` holds the score of each row by a model that has never seen its
-        query, neither to learn nor to choose, and ``estimate_`` the measure of these scores, with its interval. ``eval_set=[(X, y)]``
-        with ``eval_group`` or ``eval_qid`` is the same as ``valid``, in the form that other libraries' rankers take. ``progress=True``
-        shows a progress bar in a terminal or a notebook; a function is called with the `Progress` after every step instead.
+        query, neither to learn nor to choose, ``valid_oof_`` the same of the validation data, and ``estimate_`` the measure of all these
+        scores, with its interval. ``eval_set=[(X, y)]`` with ``eval_group`` or ``eval_qid`` is the same as ``valid``, in the form that
+        other libraries' rankers take. ``progress=True`` shows a progress bar in a terminal or a notebook; a function is called with the
+        `Progress` after every step instead.
         ``checkpoint`` is called with the best model so far, about once a second (less often if evaluating it takes long). Ctrl-C ends
         training; the best model so far is kept, with a warning. ``resume`` continues a checkpoint of this ranker, or a model whose training
         was interrupted, on the same data: the result is the same as without the break. ``start`` continues from a model of any data with
@@ -161,11 +177,18 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         valid = held_out(eval_set, eval_group, eval_qid) if valid is None else valid
         judgments = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight, "query_weight": query_weight}
         data = fitting.dataset_for(self, X, valid, **judgments)
-        given = fitting.prepare(self, data, X, valid, start)
-        outcome = fitting.train(self, given, progress, checkpoint, resume)
-        fitted = fitting.report(outcome, given, X)
+        trainer = fitting.trainer_of(self, data, start is not None)
+        given = fitting.prepare(trainer, data, X, valid, start)
+        outcome = fitting.train(self, trainer, given, progress, checkpoint, resume)
+        fitted = fitting.report(self, outcome, given, X)
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in FITTED} | fitted  # all at once
         return self
+
+    def with_stand_ins(self, scorer: Scorer, fill: PerFeature | None, offset: Offset | None) -> Scorer:
+        """The ``scorer`` of whole features, of any kind, which knows what stands for missing values."""
+        filled: Any = scorer
+        whole: Scorer = replace(filled, missing=self.missing, fill=fill).anchored(offset)
+        return whole
 
     def journal_of(self, model: Model, given: TrainingData) -> Journal:
         """What there is to resume from in ``model``."""

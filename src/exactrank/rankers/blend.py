@@ -15,17 +15,21 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
 from exactrank.arrays import PerDocument, PerQuery, Rows
+from exactrank.data.alignment import listed
 from exactrank.data.dataset import Dataset
+from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
+from exactrank.estimators.adapter import is_estimator
 from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.numerics import matmul
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.step_function import SAME_VALUE
@@ -35,12 +39,13 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.division import Division, out_of_fold
 from exactrank.rankers.foreign import Foreign
 from exactrank.rankers.notation import parse_method, split_methods
+from exactrank.rankers.numeric import NumericData
 from exactrank.rankers.takes import Takes
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import TreeMissing
-from exactrank.scorers.sum import sum_of
+from exactrank.scorers.missing import PerFeature, TreeMissing
+from exactrank.scorers.sum import Sum, sum_of
 from exactrank.settings import setting
-from exactrank.training.judge import Task, severe
+from exactrank.training.judge import Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder
 
@@ -65,7 +70,7 @@ class Blend(Ranker):
     """
 
     name = "blend"
-    takes = Takes(categories=True, shards=True)  # where all its members do
+    takes = Takes(categories=True, shards=True)  # categories where one of its members does, shards where all do
 
     members: str | Sequence[object] = setting(
         default="all",
@@ -83,9 +88,15 @@ class Blend(Ranker):
     seconds: float | None = setting(
         default=None, help="Stop after about this many seconds, with the rankers that are ready by then.", above=0, free=True
     )
+    categorical: Sequence[str] = setting(
+        default=(),
+        help="Names of features whose values are categories (whole numbers from 0), not amounts. Trees split them; other members leave them"
+        " out.",
+    )
     missing: TreeMissing = setting(  # type: ignore[assignment]
-        default="error",
-        help="How to treat a missing value: as an error, 0, or the feature's mean in training, or kept if all are trees.",
+        default="keep",
+        help="How to treat a missing value: kept by trees, while the feature's mean in training stands for it in other members; or as an"
+        " error, 0, or the mean in all of them.",
     )
 
     def check_values(self) -> None:
@@ -93,14 +104,21 @@ class Blend(Ranker):
         super().check_values()
         for member in self._members().values():
             member.check_values()
-            if self.missing == "keep" and "keep" not in member.settings["missing"].choices:
-                raise SettingError(f"Blend: {type(member).__name__} cannot keep missing values; give missing='mean', or trees alone")
 
     def check_effects(self, data: Dataset, validated: bool = False) -> None:
-        """Raise if a setting, or one of a member, has no effect on ``data``."""
+        """Raise if a setting, or one of a member, has no effect on ``data``, or if no member takes categories that it has."""
         super().check_effects(data, validated)
-        for member in self._members().values():
-            member.check_effects(data, validated=True)
+        if unknown := [name for name in self.categorical if name not in data.feature_names]:
+            known = listed(list(data.feature_names))
+            raise SettingError(f"Blend: categorical names {unknown[0]!r}, which is not a feature; there are {known}")
+        members = self._members().values()
+        if data.levels and not any(member.takes.categories for member in members):
+            raise IncompatibleError(
+                f"Blend: its members take numbers alone, and {listed(list(map(repr, data.levels)))} hold categories; encode them as"
+                " numbers, leave them out, or blend a tree ranker too, as members='all' does"
+            )
+        for member in members:
+            member.check_effects(data if member.takes.categories else data.without_levels(), validated=True)
 
     def check_shards(self, data: Dataset) -> None:
         """Raise if a member does not train on data in partitions, or its scores cannot be compared there."""
@@ -120,7 +138,7 @@ class Blend(Ranker):
         found: dict[str, Ranker] = {}
         for one in given:
             name, ranker = (one, _ranker(one)) if isinstance(one, str) else (repr(one), one)
-            if not isinstance(ranker, Ranker | type) and all(hasattr(ranker, needed) for needed in ("fit", "predict", "get_params")):
+            if not isinstance(ranker, Ranker) and is_estimator(ranker):
                 ranker = Foreign(estimator=ranker)
                 name = ranker.title
             if not isinstance(ranker, Ranker) or isinstance(ranker, Blend):
@@ -132,9 +150,11 @@ class Blend(Ranker):
                 raise SettingError(f"Blend: {name} has bags={ranker.bags}, but the blend cross-fits its members; leave bags out")
             asked = {} if not ranker.settings["measure"].is_default(ranker.measure) else {"measure": self.measure}
             seed = {"seed": self.seed} if ranker.settings["seed"].is_default(ranker.seed) else {}
+            own = ranker.settings.get("categorical")
+            categorical = {"categorical": self.categorical} if own is not None and own.is_default(vars(ranker)["categorical"]) else {}
             if name in found:
                 raise SettingError(f"Blend: {name} is named twice; name each once")
-            found[name] = clone(ranker).set_params(bags=0, threads=self.threads, **asked, **seed)
+            found[name] = clone(ranker).set_params(bags=0, threads=self.threads, **asked, **seed, **categorical)
         if not found:
             raise SettingError("Blend: there are no members; give at least one")
         return found
@@ -143,35 +163,71 @@ class Blend(Ranker):
         return self._fit(task, recorder)
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        begun, members = time.monotonic(), self._members()
-        judged, dealt = task.data.judgments(), Division.of(task.data, self.bags or 0, self.seed).part
+        begun, data, members = time.monotonic(), task.data, self._members()
+        judged, dealt = data.judgments(), Division.of(data, self.bags or 0, self.seed).part
+        if data.levels:  # which every model that stands needs to read the table
+            members = dict(sorted(members.items(), key=lambda member: not member[1].takes.categories))
+        views, remarks = self._views(data, members)
         ready: list[_Member] = []
         blended: Trained[Scorer] | None = None
         failed: dict[str, ExactRankError] = {}
         for number, (name, ranker) in enumerate(members.items()):
-            whole = blended  # what there is, should training be broken off
-            part: Recorder[Scorer] = recorder.part(number, len(members), partial(_better, whole), latest=True)
+            if data.levels and not ready and not ranker.takes.categories:
+                break
+            whole, view = blended, views[name]  # what there is, should training be broken off
+            part: Recorder[Scorer] = recorder.part(number, len(members), partial(_better, whole, view), latest=True)
             if self.seconds is not None:
                 _end_at(begun + self.seconds, part)
             try:
-                trained, unseen = ranker.cross_fitted(task, self.bags or 0, part)
+                trained, unseen = ranker.cross_fitted(replace(task, data=view.data), self.bags or 0, part)
+                scorer = view.scorer_of_table(trained.iterate)
             except _TimeUp:
                 if not ready:
                     raise SettingError(self._too_short(name, part)) from None
                 break
             except ExactRankError as error:
+                remarks.append(f"{name} is left out of the blend: {error}")
                 if not (
                     isinstance(error, IncompatibleError) and isinstance(self.members, str) and self.members in SETS
                 ):  # those that cannot train on the measure go
                     failed[name] = error
                 continue
-            ready.append(_Member(name, trained.iterate, out_of_fold(task.data, unseen, self.threads), trained.trouble))
-            blended = self._blended(task, judged, dealt, ready, recorder, len(members))
+            ready.append(_Member(name, scorer, out_of_fold(view.data, unseen, self.threads), trained.trouble))
+            blended = self._blended(task, judged, dealt, ready, recorder, len(members), remarks)
+        for view in views.values():
+            if view.data is not data:
+                view.data.forget()
         if blended is None:
             raise next(iter(failed.values()))
         for name, reason in failed.items():
             warnings.warn(f"{name} is left out of the blend: {reason}", stacklevel=5)
         return blended
+
+    def _views(self, data: Dataset, members: Mapping[str, Ranker]) -> "tuple[dict[str, NumericData], list[str]]":
+        """What each of the ``members`` reads of ``data``, and what is to be remarked on it."""
+        categories = {*data.levels, *self.categorical}
+        views: dict[tuple[bool, bool], NumericData] = {}
+        found: dict[str, NumericData] = {}
+        for name, member in members.items():
+            takes = member.takes.categories, self.missing != "keep" or member.keeps_missing
+            if takes not in views:
+                views[takes] = NumericData.of(data, () if takes[0] else categories, keep=takes[1], threads=self.threads)
+            found[name] = views[takes]
+        remarks: list[str] = []
+        if blind := [name for name, view in found.items() if view.names]:
+            left_out = listed([repr(name) for name in data.feature_names if name in categories])
+            remarks.append(f"{', '.join(blind)}: without {left_out}, since categories are not amounts")
+            warnings.warn(f"Blend: {remarks[0]}", stacklevel=6)
+        if filled := [name for name, view in found.items() if view.form.stands is not None]:
+            remarks.append(f"{', '.join(filled)}: the feature's mean stands for missing values")
+        return found, remarks
+
+    def with_stand_ins(self, scorer: Scorer, fill: PerFeature | None, offset: Offset | None) -> Scorer:
+        if self.missing != "keep":
+            return super().with_stand_ins(scorer, fill, offset)
+        parts = scorer.parts if isinstance(scorer, Sum) else (scorer,)
+        anchored = [_absolute(part, offset).anchored(offset) for part in parts]
+        return replace(scorer, parts=tuple(anchored)) if isinstance(scorer, Sum) else anchored[0]
 
     def _too_short(self, name: str, part: Recorder[Scorer]) -> str:
         done = sum(key.startswith(f"{part.place}:mean ") for key in part.journal.entries)
@@ -179,14 +235,15 @@ class Blend(Ranker):
         return f"Blend: seconds={self.seconds} is too short: {name} takes {needs}; allow more seconds, or give faster members"
 
     def _blended(
-        self, task: Task, data: RankingData, part: Rows, ready: "Sequence[_Member]", recorder: Recorder[Scorer], members: int
-    ) -> Trained[Scorer]:
+        self, task: Task, data: RankingData, part: Rows, ready: "Sequence[_Member]", recorder: Recorder[Scorer], members: int,
+        remarks: Sequence[str],
+    ) -> Trained[Scorer]:  # fmt: skip
         """The sum of the members that are ``ready``; the scores out of fold are those of weights that the other parts chose.
 
         ``data`` has the grades of the documents, and ``part`` is that of each query.
         """
         measure = task.measure if data is task.data else replace(task.measure, column=None)  # the column is what there is for grades
-        bound = severe(measure).on(data, threads=task.threads)
+        bound = worst_tie_order(measure).on(data, threads=task.threads)
         families: dict[str, list[_Member]] = {}
         for member in ready:
             families.setdefault(member.scorer.kind, []).append(member.of_unit_deviation(data))
@@ -201,10 +258,17 @@ class Blend(Ranker):
         weights = self._weights(bound, scores, bound.weights)
         shares = dict(zip(families, (weights / sizes).tolist(), strict=True))
         terms = [(member.scorer, shares[kind] / len(family)) for kind, family in families.items() for member in family]
-        scorer = sum_of([scorer for scorer, weight in terms if weight], [weight for _, weight in terms if weight])
+        if not data.levels:  # a part of no weight may know the levels
+            terms = [(scorer, weight) for scorer, weight in terms if weight]
+        scorer = sum_of([scorer for scorer, _ in terms], [weight for _, weight in terms])
         place = len(ready)
         verdict = recorder.finished(scorer, task.verdict, recorder.made, recorder.made * members // place, f"blend {place}")
-        chosen = {"weights": dict(zip(families, weights.tolist(), strict=True)), "members": [member.name for member in ready]}
+        chosen: dict[str, object] = {
+            "weights": dict(zip(families, weights.tolist(), strict=True)),
+            "members": [member.name for member in ready],
+        }
+        if remarks:
+            chosen["remarks"] = list(remarks)
         trouble = next((member.trouble for member in ready if member.trouble), "")
         return Trained(scorer, verdict, recorder.made, trouble, chosen)
 
@@ -230,8 +294,14 @@ class _Member:
         return replace(self, scorer=sum_of([self.scorer], [1 / size]), oof=self.oof / size)
 
 
-def _better(blended: Trained[Scorer] | None, scorer: Scorer) -> Scorer:
-    return scorer if blended is None else blended.iterate
+def _better(blended: Trained[Scorer] | None, view: NumericData, scorer: Scorer) -> Scorer:
+    return view.scorer_of_table(scorer) if blended is None else blended.iterate
+
+
+def _absolute(scorer: Any, offset: Offset | None) -> Scorer:  # noqa: ANN401  (of any kind)
+    """``scorer`` with what stands for missing values of whole features, where that was of differences from ``offset``."""
+    whole: Scorer = scorer if scorer.fill is None or offset is None else replace(scorer, fill=scorer.fill + offset)
+    return whole
 
 
 class _TimeUp(Exception):  # noqa: N818

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from exactrank.optimizers.base import State
 from exactrank.optimizers.boosting import Growth
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.takes import Takes
-from exactrank.rankers.training_data import TrainingData
+from exactrank.rankers.training_data import TrainingData, count_mixed
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
 from exactrank.scorers.model import Model
@@ -50,6 +50,8 @@ from exactrank.trees.part import Plan
 
 #: With fewer values per thread, waiting for each other takes threads longer than the work.
 CELLS_PER_THREAD = 1_000_000
+#: Forests where their number is left open: this many on fewer than MANY_QUERIES, if at least FEW_MIXED have documents of different grades.
+BAGS, MANY_QUERIES, FEW_MIXED = 10, 2_000, 20
 
 
 class BoostedRanker(Ranker):
@@ -69,7 +71,7 @@ class BoostedRanker(Ranker):
         default=0.05, help="What each tree's output is multiplied by.", above=0, at_most=1, search=Range(0.02, 0.3, log=True)
     )
     leaves: int = setting(
-        default=15, help="Maximum number of leaves of a tree.", at_least=2, at_most=1 << 17, search=Range(4, 63, log=True)
+        default=16, help="Maximum number of leaves of a tree.", at_least=2, at_most=1 << 17, search=Range(4, 63, log=True)
     )
     depth: int | None = setting(
         default=None, help="Maximum number of splits from the root to a leaf; by default no limit.", at_least=1, at_most=(1 << 31) - 1
@@ -96,9 +98,10 @@ class BoostedRanker(Ranker):
     categorical: Sequence[str] = setting(
         default=(), help="Names of features whose values are categories (whole numbers from 0), not amounts."
     )
-    shape: Literal["best-first", "symmetric"] = setting(
-        default="best-first",
-        help="How a tree grows: the leaf that gains most is split next, or all leaves of a level by the same split.",
+    shape: Literal["best-first", "symmetric"] | None = setting(
+        default=None,
+        help="How a tree grows: the leaf that gains most is split next, or all leaves of a level by the same split. By default symmetric"
+        f" where bags is left open and comes to {BAGS} and no other setting needs the best-first way; otherwise best-first.",
     )
     l1: float = setting(default=0.0, help="Subtracted from the size of each leaf's slope.", at_least=0, at_most=1e100)
     min_gain: float = setting(default=0.0, help="Minimum gain of a split.", at_least=0, at_most=1e100)
@@ -124,10 +127,17 @@ class BoostedRanker(Ranker):
         only={VALID: SOME},
         free=True,
     )
-    bagging: Literal["draws", "cross-fit", "bootstrap"] = setting(  # type: ignore[assignment]  # one more than others have
-        default="draws",
-        help="What each forest of a bag is trained on: all queries, with its own random draws; all parts of the queries except two, one"
-        " of which chooses how many trees to keep; or a bootstrap sample of the queries.",
+    bags: int | None = setting(
+        default=None,
+        help=f"Train this number of forests and take their mean; 0 trains one. By default {BAGS} on fewer than {MANY_QUERIES:,} queries,"
+        " where a single forest, and the validation queries that choose its trees, depend much on chance; otherwise 0.",
+        at_least=0,
+        at_most=1 << 20,
+    )
+    bagging: Literal["cross-fit", "bootstrap", "draws"] = setting(  # type: ignore[assignment]  # one more than others have
+        default="cross-fit",
+        help="What each forest of a bag is trained on: all parts of the queries except two, one of which chooses how many trees to keep; a"
+        " bootstrap sample of the queries; or all queries, with its own random draws.",
         only={"bags": SOME},
     )
     missing: TreeMissing = setting(  # type: ignore[assignment]
@@ -150,14 +160,22 @@ class BoostedRanker(Ranker):
         """Return what is drawn for the trees of the forest with that number in a bag."""
         return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction)
 
+    def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
+        is_little = data.is_here and data.n_queries < MANY_QUERIES and count_mixed(data) >= FEW_MIXED
+        takes_any_shape = self.node_features == 1 and not self.categories(data.feature_names, data.levels)
+        is_symmetric = self.bags is None and is_little and takes_any_shape
+        values = {"bags": BAGS if is_little else 0, "shape": "symmetric" if is_symmetric else "best-first"}
+        return {**super().resolved_auto(data), **{name: value for name, value in values.items() if getattr(self, name) is None}}
+
     def check_effects(self, data: Dataset, validated: bool = False) -> None:
         """Raise also where the forests of a bag would not differ."""
         super().check_effects(data, validated)
         drawn = self.extra or self.split_noise > 0 or min(self.query_fraction, self.feature_fraction, self.node_features) < 1
-        alike = self.bags and self.bagging == "draws" and not drawn
+        bags = self.bag_count(data)
+        alike = bags and self.bagging == "draws" and not drawn
         if alike and not isinstance(self._objective(parse_measure(self.measure)), Sampled):
             raise SettingError(
-                f"{type(self).__name__}: the forests of {self.bags} bags would be the same; give query_fraction or feature_fraction below"
+                f"{type(self).__name__}: the forests of {bags} bags would be the same; give query_fraction or feature_fraction below"
                 ' 1, extra, sampled lambdas, or bagging="cross-fit" or "bootstrap"'
             )
 
@@ -200,28 +218,30 @@ class BoostedRanker(Ranker):
             objective = replace(objective, mean=mean_grade(data))
         place = None if self.device is None else GpuForestPart
         plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads, place)
-        return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task))
+        most = self.trees + (task.start.n_trees if isinstance(task.start, TreeEnsemble) else 0)
+        return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task), most)
 
     def journal_of(self, model: Model, given: TrainingData) -> Journal:
         """Trees that stand in a model alone, as they grew, go on from there."""
+        is_one = self._is_one_forest(given)
         for name in ("trees", "patience"):
             found = model.params.get(name)
-            if not self._is_one_forest() and found != getattr(self, name) and model.ranker == type(self).__name__:
+            if not is_one and found != getattr(self, name) and model.ranker == type(self).__name__:
                 told = f"the model was trained with {name}={found}, not {getattr(self, name)}"
                 raise IncompatibleError(
                     f"{told}, which may change only for a single forest as it grew; resume with the same value, or train anew"
                 )
         journal = super().journal_of(model, given)
-        if model.run is None and self._is_one_forest() and isinstance(model.scorer, TreeEnsemble):
+        if model.run is None and is_one and isinstance(model.scorer, TreeEnsemble):
             scorer = model.scorer.relative_to(given.data.offset, given.data.feature_names)
             trees = Trees.of(scorer.table)
             verdict = Task(parse_measure(self.measure), given.data, given.valid, self.threads).verdict(scorer)
             journal.entries["/0"] = Standing(State(trees, 0.0, trees.count), StepChoice.of(trees, verdict, trees.count))
         return journal
 
-    def _is_one_forest(self) -> bool:
-        """Is the model a forest as it grew, and nothing more?"""
-        return not self.bags
+    def _is_one_forest(self, given: TrainingData) -> bool:
+        """Is the model of ``given`` a forest as it grew, and nothing more?"""
+        return not self.resolved_settings(given.data, given.start is not None).get("bags", self.bags)
 
     def categories(self, names: Sequence[str], levels: Levels) -> list[int]:
         """Return the numbers of the features whose values are categories: by the setting, or because the data has them as text."""

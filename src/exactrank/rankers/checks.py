@@ -79,15 +79,15 @@ def check_shards(ranker: "Ranker", data: Dataset, validated: bool) -> None:
         raise SettingError(f"{name}: cross-fitted models of data in several files learn from it alone; leave out valid, or bags")
 
 
-def check_start(ranker: "Ranker", scorer: Scorer, data: Dataset) -> None:
+def check_start(ranker: "Ranker", scorer: Scorer) -> None:
     """Raise if training cannot go on from ``scorer``."""
     name, kinds = type(ranker).__name__, " or ".join(kind.kind for kind in ranker.takes.start)
     if not kinds:
         raise IncompatibleError(f"{name} begins anew on any data, so it takes no start; leave it out")
     if not isinstance(scorer, ranker.takes.start):
         raise IncompatibleError(f"{name} goes on from a {kinds} model, and the start is a {scorer.kind} model; train it anew")
-    if bags := ranker.bag_count(data):
-        raise SettingError(f"{name}: start is one model, and {bags} bags are to be trained; give bags=0")
+    if ranker.bags:
+        raise SettingError(f"{name}: start is one model, and {ranker.bags} bags are to be trained; give bags=0")
     setting = ranker.settings.get("start")
     if setting is not None and not setting.is_default(vars(ranker)["start"]):
         raise SettingError(f"{name}: start={vars(ranker)['start']!r} is set, and fit got a model to start from; leave out one of them")

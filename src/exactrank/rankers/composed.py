@@ -19,6 +19,7 @@ import numpy as np
 
 from exactrank.data.dataset import Dataset, Remembered, Score
 from exactrank.measures.base import Measure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.bounded_gain import selecting
 from exactrank.objectives.measured import LinearMeasured, Measured
 from exactrank.objectives.parametric import Forces, Parametric
@@ -35,7 +36,7 @@ from exactrank.scorers.linear import Linear
 from exactrank.scorers.network import Network
 from exactrank.settings import SOME, VALID, setting
 from exactrank.training.combinators import Phase, seen
-from exactrank.training.judge import Judge, Task, severe
+from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder, Run
 
@@ -58,10 +59,10 @@ class Composition:
         """``objective`` as a function of the parameters."""
         if isinstance(objective, Measure):
             kind = LinearMeasured if self.architecture.linear else Measured
-            return kind(severe(objective).over(self.task.data, threads=self.task.threads), self.architecture)
+            return kind(worst_tie_order(objective).over(self.task.data, threads=self.task.threads), self.architecture)
         if is_conservative(objective):
             return Parametric(objective, self.architecture, self.task.data, self.l2, self.task.threads)
-        selects = selecting(severe(self.task.measure).over(self.task.data, threads=self.task.threads))
+        selects = selecting(worst_tie_order(self.task.measure).over(self.task.data, threads=self.task.threads))
 
         def judge(theta: Theta) -> float:
             """The value of forces, which have none of their own: what the judge selects by, on the training data."""

@@ -3,13 +3,14 @@
 A linear model, whose weights are changed one at a time by trying steps of many sizes
 (`exactrank.optimizers.step_search`) on the measure itself (`exactrank.objectives.linear_profile`). The first start has equal
 weights, the others random ones, for features divided by their standard deviation, so that their units do not matter; the published
-method takes them as they are. In training, ties count severely (`exactrank.training.judge`).
+method takes them as they are. In training, tied documents count in their worst order.
 """
 
 from functools import partial
 
 import numpy as np
 
+from exactrank.measures.ties import worst_tie_order
 from exactrank.numerics import standard_normal
 from exactrank.objectives.linear_profile import LinearValue
 from exactrank.optimizers.base import Theta
@@ -21,7 +22,7 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.settings import Range, setting
 from exactrank.training.combinators import Part, restarts, seen, start_names
-from exactrank.training.judge import Judge, Task, severe
+from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder, Run
 
@@ -50,7 +51,7 @@ class CoordinateAscent(Ranker):
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         data, scale = task.data, LinearModel(self.standardise).on(task.data).scale
         search = StepSearch(self.step, self.growth, self.tries, self.tolerance)
-        value = LinearValue(severe(task.measure).over(data, threads=task.threads), scale)
+        value = LinearValue(worst_tie_order(task.measure).over(data, threads=task.threads), scale)
         judge: Judge[Theta] = Judge(task, value.score, by_objective=True)
 
         first = task.start.weights * scale if isinstance(task.start, Linear) else np.ones(data.n_features)

@@ -9,7 +9,7 @@ sample of the queries, in a random order of some of the weights, from a convex s
     w = 1/B sum_b w_b / sd(X w_b)                                                                               (1)
 
 with sd the standard deviation within queries (1 where ``low`` or ``high`` bind the weights' size). A step must not make the
-queries that the sample left out worse. In training, ties count severely (`exactrank.training.judge`). With constraints on other
+queries that the sample left out worse. In training, tied documents count in their worst order. With constraints on other
 measures (`exactrank.objectives.constrained`) one model is trained on all queries, since the mean of several need not keep them.
 """
 
@@ -28,6 +28,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.bound import DatasetMeasure
 from exactrank.measures.goal import Constraint, Goal, parse_goal, unreached
+from exactrank.measures.ties import worst_tie_order
 from exactrank.numerics import standard_normal
 from exactrank.objectives.bradley_terry import bradley_terry
 from exactrank.objectives.constrained import ConstrainedProfile, worst_for
@@ -51,7 +52,7 @@ from exactrank.scorers.linear import Linear
 from exactrank.settings import SOME, Range, setting
 from exactrank.threads import thread_count
 from exactrank.training.combinators import bags, bootstrap, restarts, seen, start_names
-from exactrank.training.judge import Judge, Task, severe, unheard
+from exactrank.training.judge import Judge, Task, unheard
 from exactrank.training.progress import Trained, Verdict
 from exactrank.training.run import Recorder, Run
 
@@ -209,7 +210,7 @@ class _Search:
         self.starts: Sequence[Start] = ["softmax", "zero"] if task.valid is not None and self.first == "auto" else [self.first]
         self.names = [f"start={start}" for start in self.starts]
         self.judge: Judge[Theta] = Judge(task, self.score, by_objective=True)
-        self.measure = severe(task.measure).over(task.data, threads=task.threads)
+        self.measure = worst_tie_order(task.measure).over(task.data, threads=task.threads)
         self.constraints = [(worst_for(each, task.data, task.threads), each) for each in task.constraints]
         self.gpu = None if ranker.device is None else OnGpu()
         self.beside = self.gpu is None and task.data.is_here  #: Are the models of a bag trained beside each other?

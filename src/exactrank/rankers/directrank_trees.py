@@ -32,18 +32,20 @@ from exactrank import _core
 from exactrank.data.dataset import Dataset
 from exactrank.errors import SettingError
 from exactrank.measures.base import Measure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.losses import SquaredError
 from exactrank.objectives.score_space import Objective
 from exactrank.rankers.directrank import DirectRank
 from exactrank.rankers.lambda_function import LambdaChoice
 from exactrank.rankers.lambdamart import LambdaMART
+from exactrank.rankers.training_data import TrainingData
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.settings import Range, setting
 from exactrank.threads import thread_count
-from exactrank.training.judge import Task, severe
+from exactrank.training.judge import Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder
 from exactrank.trees.forest import Forest, Weigher
@@ -144,8 +146,8 @@ class DirectRankTrees(LambdaMART):
         if self.leverage:
             raise SettingError(f"DirectRankTrees: leverage={self.leverage} is not known for data in several files; give leverage=0")
 
-    def _is_one_forest(self) -> bool:
-        return super()._is_one_forest() and not self.leverage
+    def _is_one_forest(self, given: TrainingData) -> bool:
+        return super()._is_one_forest(given) and not self.leverage
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The trees; with other weights, where the judge does not think less of them."""
@@ -161,7 +163,7 @@ def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: 
     """``scorer`` with other weights in its leaves; ``bags`` is the number of bootstrap samples that are averaged."""
     if scorer.n_trees < 2:
         return scorer
-    measure, data, threads = severe(task.measure), task.data.as_one(), task.threads
+    measure, data, threads = worst_tie_order(task.measure), task.data.as_one(), task.threads
     outputs, bound = np.empty((data.n_documents, scorer.n_trees), np.float32), measure.on(data, threads=threads)
     for number, tree in enumerate(scorer.single_trees()):
         outputs[:, number] = tree.score(data.X, threads)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 Checkpoint = Callable[[Model], None]
 Valid = RankingData | Shards | tuple[Table, npt.ArrayLike, npt.ArrayLike]
 #: What a fit leaves on the ranker.
-FITTED = {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_", "oof_", "estimate_"}
+FITTED = {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_", "oof_", "valid_oof_", "estimate_"}
 
 
 def dataset_for(ranker: "Ranker", X: Table, valid: Valid | None, **judgments: npt.ArrayLike | None) -> Dataset:
@@ -75,7 +75,7 @@ def prepare(ranker: "Ranker", data: Dataset, X: Table, valid: Valid | None, star
         data = data.transform(GradedBy(measure))
         held_out = held_out if held_out is None or isinstance(held_out, tuple) else held_out.transform(GradedBy(measure))
     if start is not None:
-        check_start(ranker, start.scorer, data)
+        check_start(ranker, start.scorer)
         data = data if isinstance(X, Shards) else with_features_of(start.scorer, X, data.as_one(), valid)
     scorer = None if start is None else start.scorer
     given = training_data(data, held_out, ranker.missing, ranker.threads, scorer, measure.column)
@@ -91,25 +91,37 @@ def validation_for(ranker: "Ranker", valid: RankingData | Shards) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A model that has been trained, and how; ``ranker`` is the copy that trained it."""
+    """A model that has been trained, and how, by a ``trainer``."""
 
-    ranker: "Ranker"
+    trainer: "Ranker"
     trained: Trained[Scorer]
     root: Root
     journal: Journal
 
 
-def train(ranker: "Ranker", given: TrainingData, progress: bool | Listener, checkpoint: Checkpoint | None, resume: Model | None) -> Outcome:
-    """Train on the data ``given``, with progress and checkpoints; warn of trouble."""
+def trainer_of(ranker: "Ranker", data: Dataset, goes_on: bool) -> "Ranker":
+    """Return a copy of ``ranker`` without open settings; what a fit keeps there, another thread's fit of the same ranker does not see."""
+    trainer, settings = copy(ranker), {name: value for name, value in vars(ranker).items() if name not in FITTED}
+    trainer.__dict__ = settings | ranker.resolved_settings(data, goes_on)
+    return trainer
+
+
+def train(
+    ranker: "Ranker",
+    trainer: "Ranker",
+    given: TrainingData,
+    progress: bool | Listener,
+    checkpoint: Checkpoint | None,
+    resume: Model | None,
+) -> Outcome:
+    """Train on the data ``given``, with progress and checkpoints; warn of trouble. Models have the settings of the ``ranker``."""
     if checkpoint is not None and not callable(checkpoint):
         raise wrong_kind("checkpoint", checkpoint, "a function that is called with the model so far, and may save it")
-    trainer = copy(ranker)  # what a fit keeps on its way, another thread's fit of the same ranker does not see
-    trainer.__dict__ = {name: value for name, value in vars(ranker).items() if name not in FITTED}
     goal = ranker.goal()
-    valid = None if ranker.cross_fits(given.data) else given.valid
+    valid = None if trainer.cross_fits(given.data) else given.valid
     task = Task(goal.measure, given.learnt, valid, ranker.threads, start=given.start, constraints=goal.constraints)
-    journal = Journal() if resume is None else trainer.journal_of(resume, given)
-    keep = None if checkpoint is None else partial(_keep, trainer, given, checkpoint)
+    journal = Journal() if resume is None else ranker.journal_of(resume, given)
+    keep = None if checkpoint is None else partial(_keep, ranker, given, checkpoint)
     with heard(progress, type(ranker).__name__, partial(_line, str(goal.measure), ranker.backend)) as listener:
         root = Root(listener, keep, journal)
         trained = root.train(partial(trainer.trained, task))
@@ -120,10 +132,10 @@ def train(ranker: "Ranker", given: TrainingData, progress: bool | Listener, chec
     return Outcome(trainer, trained, root, journal)
 
 
-def report(outcome: Outcome, given: TrainingData, X: Table) -> dict[str, Any]:
+def report(ranker: "Ranker", outcome: Outcome, given: TrainingData, X: Table) -> dict[str, Any]:
     """Return the attributes that a fit leaves on its ranker."""
-    ranker, trained, root, measure = outcome.ranker, outcome.trained, outcome.root, outcome.ranker.goal().measure
-    estimate, fitted = estimate_of(outcome, given)
+    trained, root, measure = outcome.trained, outcome.root, ranker.goal().measure
+    estimate, fitted = estimate_of(outcome.trainer, given)
     facts: dict[str, Any] = {"chosen": dict(trained.chosen)} if trained.chosen else {}
     if estimate is not None:
         facts |= {"estimate": estimate.mean, "interval": list(estimate.interval)}
@@ -137,17 +149,19 @@ def report(outcome: Outcome, given: TrainingData, X: Table) -> dict[str, Any]:
     return fitted
 
 
-def estimate_of(outcome: Outcome, given: TrainingData) -> tuple[Result | None, dict[str, Any]]:
+def estimate_of(trainer: "Ranker", given: TrainingData) -> tuple[Result | None, dict[str, Any]]:
     """Return the measure of cross-fitted models on queries that they have not seen, and what is kept of both."""
-    ranker, measure = outcome.ranker, outcome.ranker.goal().measure
-    oof, unseen, estimate = vars(ranker).get("oof_"), vars(ranker).get("unseen"), None
+    measure, threads = trainer.goal().measure, trainer.threads
+    oof, unseen, estimate = vars(trainer).get("oof_"), vars(trainer).get("unseen"), None
     fitted: dict[str, Any] = {}
     if oof is not None and not np.isnan(oof).any():
-        estimate = estimated_by_scores(given, oof, measure, ranker.threads)
+        estimate = estimated_by_scores(given, oof, measure, threads)
         if given.data.is_here:
             fitted["oof_"] = given.data.as_one().ungrouped(oof[: given.data.n_documents])
+            if given.valid is not None:
+                fitted["valid_oof_"] = given.valid.as_one().ungrouped(oof[given.data.n_documents :])
     elif unseen is not None:
-        estimate = estimated(given, unseen, measure, ranker.threads)
+        estimate = estimated(given, unseen, measure, threads)
     return estimate, fitted if estimate is None else fitted | {"estimate_": estimate}
 
 
@@ -156,13 +170,12 @@ def model_of(ranker: "Ranker", given: TrainingData, scorer: Scorer, steps: int, 
     reached: dict[str, float | None] = {"value": None, "valid": None}
     constraints: dict[str, Mapping[str, float]] = {}
     for name, data in (("value", given.given), ("valid", given.given_valid)):
-        if data is not None and not (name == "valid" and ranker.cross_fits(given.data)):
+        if data is not None and not (name == "valid" and given.learnt is not given.data):
             reached[name], of_constraints = values_of_goal(ranker, scorer, data, given)
             constraints |= {name: of_constraints} if of_constraints else {}
     facts |= {"constraints": constraints} if constraints else {}
     training = {**reached, "steps": steps, "interrupted": interrupted, **facts}
-    filled: Any = scorer  # of any kind: all know what stands for missing values
-    whole: Scorer = replace(filled, missing=ranker.missing, fill=given.fill).anchored(given.data.offset)
+    whole = ranker.with_stand_ins(scorer, given.fill, given.data.offset)
     params = {name: value for name, value in ranker.get_params().items() if name != "backend"}  # where it was trained says nothing of it
     return Model(whole, repr(ranker.goal()), type(ranker).__name__, params, given.facts, ranker.seed, training=training)
 

@@ -18,6 +18,7 @@ from typing import ClassVar, Literal
 from exactrank.data.dataset import Score
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import NO_CUTOFF, Measure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.linear_profile import LinearProfile
 from exactrank.objectives.parametric import Parametric
@@ -32,7 +33,7 @@ from exactrank.rankers.lambda_function import LambdaFunction
 from exactrank.scorers.architecture import Architecture
 from exactrank.settings import SOME, setting
 from exactrank.training.combinators import Phase, seen
-from exactrank.training.judge import Judge, severe
+from exactrank.training.judge import Judge
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder, Run
 
@@ -121,7 +122,7 @@ def polish(made: Composition, objective: Objective, max_iter: int) -> Phase[Thet
     task, architecture = made.task, made.architecture
 
     def run(theta: Theta, recorder: Recorder[Theta]) -> Trained[Theta]:
-        problem = _Polish(severe(task.measure), theta, Parametric(objective, architecture, task.data, made.l2, task.threads))
+        problem = _Polish(worst_tie_order(task.measure), theta, Parametric(objective, architecture, task.data, made.l2, task.threads))
 
         def score(weights: Theta) -> Score:
             return made.score(problem.whole(weights))

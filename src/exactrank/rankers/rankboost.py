@@ -2,7 +2,7 @@
 
 Each round adds the step [x_f > t] that orders the pairs of documents of different grades best, where pairs that are still in the
 wrong order weigh most (`exactrank.objectives.pair_exponential`, `exactrank.optimizers.boosting`). The measure is reported, and
-with validation data it chooses how many rounds to keep, ties counted severely (`exactrank.training.judge`): a model of few steps leaves
+with validation data it chooses how many rounds to keep, tied documents in their worst order: a model of few steps leaves
 many documents tied. Without validation data all rounds are kept, as published.
 """
 

@@ -19,6 +19,7 @@ from exactrank.data.dataset import Concatenated, Part
 from exactrank.data.folds import Dealt
 from exactrank.data.room import rows_taken
 from exactrank.measures.base import Measure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.numerics import power
 from exactrank.objectives.bounded_gain import bounded_gain
 from exactrank.objectives.ridge import ridge_paths, ridge_weights
@@ -28,7 +29,7 @@ from exactrank.scorers.base import Scorer
 from exactrank.scorers.linear import Linear
 from exactrank.settings import Range, setting
 from exactrank.threads import thread_count
-from exactrank.training.judge import Task, severe
+from exactrank.training.judge import Task
 from exactrank.training.progress import Alternative, Trained
 from exactrank.training.run import Recorder
 from exactrank.training.selection import alternatives, average, verdicts_by
@@ -72,7 +73,7 @@ class Ridge(Ranker):
         data, judges = task.data, task.data if task.valid is None else task.valid
         folds = None if task.valid is not None else Dealt(data.n_queries, min(FOLDS, data.n_queries), self.seed)
         tried = np.array(list(ridge_paths(data, STRENGTHS, folds)))
-        values = judges.ask(Concatenated(_Tried(severe(task.measure), tried, folds, task.threads), axis=1))
+        values = judges.ask(Concatenated(_Tried(worst_tie_order(task.measure), tried, folds, task.threads), axis=1))
         verdicts = verdicts_by(values, judges.weights)
         return alternatives([f"l2={l2:.3g}" for l2 in STRENGTHS], verdicts, average(verdicts).number)
 

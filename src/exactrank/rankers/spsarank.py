@@ -2,8 +2,8 @@
 
 A linear model or a network (`exactrank.scorers.architecture`), the measure as a function of its parameters
 (`exactrank.objectives.measured`), and slopes estimated from a few of its values (`exactrank.optimizers.approximation`), or from two
-values per parameter. Only with many queries are a measure's steps small enough for that. In training,
-ties count severely (`exactrank.training.judge`).
+values per parameter. Only with many queries are a measure's steps small enough for that. In training, tied documents count
+in their worst order.
 """
 
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.measured import Measured
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.optimizers.approximation import FDSA, SPSA
@@ -23,7 +24,7 @@ from exactrank.scorers.linear import Linear
 from exactrank.scorers.network import Network
 from exactrank.settings import Range, setting
 from exactrank.training.combinators import Part, restarts, seen, start_names
-from exactrank.training.judge import Judge, Task, severe
+from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder, Run
 
@@ -80,7 +81,7 @@ class SPSARank(Ranker):
         solver = FDSA(a0=self.a0, c0=self.c0) if self.solver == "fdsa" else SPSA(self.evaluations, a0=self.a0, c0=self.c0)
         architecture = form_of(self.hidden).on(task.data)
         asked = task.measure.over(task.data, threads=task.threads)
-        problem = Measured(asked.with_ties(severe(task.measure).ties), architecture, asked)
+        problem = Measured(asked.with_ties(worst_tie_order(task.measure).ties), architecture, asked)
         judge: Judge[Theta] = Judge(
             task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=problem.reported
         )

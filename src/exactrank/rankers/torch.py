@@ -24,8 +24,7 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.lambda_function import LambdaFunction
 from exactrank.rankers.takes import Takes
 from exactrank.scorers.base import Scorer
-from exactrank.scorers.deep import MODULE, Deep, Net, Transform
-from exactrank.scorers.safetensors import Tensors
+from exactrank.scorers.deep import MODULE, Deep, Net, Tensors, Transform
 from exactrank.settings import SOME, VALID, Range, setting
 from exactrank.training.combinators import seen
 from exactrank.training.judge import Judge, Task

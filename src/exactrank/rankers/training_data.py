@@ -382,6 +382,12 @@ def joined(first: Dataset, second: Dataset | None) -> Dataset:
     )
 
 
+def count_mixed(data: Dataset) -> int:
+    """Return how many queries have documents of different grades, or pairs."""
+    grades, pairs = data.grades_and_pairs
+    return int(np.count_nonzero((grades[:, 0] < grades[:, 1]) | pairs))
+
+
 def deal_parts(data: Dataset, parts: int, seed: int) -> Rows:
     """The part of each query, at random; each has queries with documents of different grades, of which there are at least as many."""
     grades, pairs = data.grades_and_pairs

@@ -178,7 +178,7 @@ class TreeTables(AsYahooAndMicrosoft, name="tree-tables", full=SIZES | {"trees":
         return Grown(values, len(weights), tuple(progress.valid or 0.0 for progress in rankers[-1].history_), tuple(weights))
 
     def _ranker(self, method: str, measure: str, leaves: int) -> BoostedRanker:
-        given: dict[str, Any] = {"measure": measure, "leaves": leaves, "depth": None, "bins": 255}
+        given: dict[str, Any] = {"measure": measure, "bags": 0, "shape": "best-first", "leaves": leaves, "depth": None, "bins": 255}
         given |= {"trees": self.trees, "patience": self.trees}
         given |= {"min_documents": 20, "min_curvature": 1e-3, "l2": 0.0, "feature_fraction": 1.0, "query_fraction": 1.0}
         given |= {"seed": self.seed, "threads": self.threads}

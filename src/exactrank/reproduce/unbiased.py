@@ -83,7 +83,7 @@ class Unbiased(Experiment, name="unbiased", full={"features": 20, "train": 1_000
 
     def _rankers(self) -> dict[str, Ranker]:
         given: dict[str, Any] = {"measure": MEASURE, "seed": self.seed, "threads": self.threads}
-        return {"DirectRank": DirectRank(**given), "LambdaMART": LambdaMART(trees=self.trees, **given)}
+        return {"DirectRank": DirectRank(**given), "LambdaMART": LambdaMART(trees=self.trees, bags=0, **given)}
 
     def _graded(self, train: RankingData, sessions: int) -> dict[str, RankingData]:
         """The training data with grades made of clicks."""

@@ -21,6 +21,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+import safetensors.numpy
+from safetensors import SafetensorError
 
 from exactrank.arrays import Matrix, PerDocument
 from exactrank.data.frame import library
@@ -29,11 +31,11 @@ from exactrank.errors import DataError, IncompatibleError
 from exactrank.numerics import log1p, matmul
 from exactrank.scorers.base import Scorer, read_common
 from exactrank.scorers.missing import Missing, PerFeature
-from exactrank.scorers.safetensors import Tensors, from_bytes, to_bytes
 from exactrank.scorers.sum import Sum
 from exactrank.stored import storable
 from exactrank.threads import Pool
 
+Tensors = Mapping[str, npt.NDArray[Any]]
 Transform = Literal["log1p", "none"]
 Floats = npt.NDArray[np.float64]
 ROWS = 512  #: of a block
@@ -140,7 +142,11 @@ class Net:
     def to_record(self) -> dict[str, Any]:
         """Itself as JSON values."""
         named = {} if self.of is None else {"module": self.of, "arguments": dict(self.arguments)}
-        tensors = base64.b64encode(to_bytes(self.tensors)).decode()
+        try:
+            content = safetensors.numpy.save({name: np.asarray(values, order="C") for name, values in self.tensors.items()})
+        except SafetensorError as error:  # it names the type, and those that there are
+            raise DataError(f"a model file cannot hold the tensors of the network: {error}") from None
+        tensors = base64.b64encode(content).decode()
         return {"weight": self.weight, "transform": self.transform, **named, "tensors": tensors}
 
     @classmethod
@@ -159,7 +165,11 @@ class Net:
             content = base64.b64decode(text, validate=True)
         except ValueError:
             raise DataError("nets: the tensors are not base64; train or copy the model again") from None
-        return cls(from_bytes(content), weight, given.get("transform"), of, arguments or {})  # type: ignore[arg-type]
+        try:
+            tensors = safetensors.numpy.load(content)
+        except (SafetensorError, KeyError, ValueError) as error:  # the latter: types and shapes that NumPy lacks
+            raise DataError(f"nets: the tensors cannot be read ({error}); train or copy the model again") from None
+        return cls(tensors, weight, given.get("transform"), of, arguments or {})  # type: ignore[arg-type]
 
 
 @storable
@@ -311,7 +321,7 @@ def needs_module(net: Net) -> str:
     )
 
 
-def with_modules(scorer: Scorer, module: Any) -> Scorer:
+def with_modules(scorer: Scorer, module: object) -> Scorer:
     """``scorer`` with ``module`` in the place of those that its file only names; a mapping gives them by these names.
 
     A module is an ``nn.Module`` of the same form, whose weights do not count, or the function that made it.
@@ -322,7 +332,7 @@ def with_modules(scorer: Scorer, module: Any) -> Scorer:
         if module is not None:
             raise IncompatibleError("the model has no module of your own; leave out module")
         return scorer
-    by_name = dict(module) if isinstance(module, Mapping) else {str(net.of): module for net in open_}
+    by_name: dict[str, Any] = dict(module) if isinstance(module, Mapping) else {str(net.of): module for net in open_}
     absent = next((net for net in open_ if by_name.get(str(net.of)) is None), None)
     if absent is not None:
         raise IncompatibleError(needs_module(absent))

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from exactrank.errors import DataError, IncompatibleError
-from exactrank.imports.load import load
+from exactrank.errors import DataError
+from exactrank.loading import load
 from exactrank.reasons import reason_of
 from exactrank.scorers.model import Model
 from exactrank.text import encoded
@@ -40,9 +40,7 @@ class Served:
     @classmethod
     def read(cls, path: Path) -> "Served":
         """The model at ``path``, after it has scored a row."""
-        stamp, model = stamp_of(path), load(path)
-        if not isinstance(model, Model):
-            raise IncompatibleError(f"{path} is a fusion of systems, not a model; use exactrank fuse apply")
+        stamp, model = stamp_of(path), load(path, kind=Model)
         if stamp != stamp_of(path):
             raise DataError(f"{path} changed while it was read; it is read again once it stays the same")
         model.predict(np.zeros((1, model.scorer.n_features)), 1)

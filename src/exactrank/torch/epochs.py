@@ -27,8 +27,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.objectives.score_space import Objective
 from exactrank.optimizers.base import Draws, State, drawing_from, draws_of
-from exactrank.scorers.deep import EPSILON, Net, flat_scores, fresh_module
-from exactrank.scorers.safetensors import Tensors
+from exactrank.scorers.deep import EPSILON, Net, Tensors, flat_scores, fresh_module
 from exactrank.stored import storable
 from exactrank.torch.loss import RankingLoss
 

@@ -1,13 +1,11 @@
 """The task of a ranker, and the judge: what is reported of an iterate, and what selects the one to keep.
 
-This is the one place that decides how ties count. The measure is reported as asked. For selection, ties count severely: in the worst order
-of the tied documents, unless the measure has ``ties='expected'``. Otherwise a model could look good because the documents that it ties
-happen to be in a good order. Grades that are exponents are bounded there, as in the forces that training follows
-(`exactrank.objectives.bounded_gain`).
+The measure is reported as asked. For selection, tied documents count in their worst order (`exactrank.measures.ties`), and grades that
+are exponents are bounded, as in the forces that training follows (`exactrank.objectives.bounded_gain`).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Generic, cast
 
@@ -17,14 +15,10 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, DatasetMeasure, values_over
 from exactrank.measures.goal import Constraint
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.bounded_gain import selecting
 from exactrank.scorers.base import Scorer
 from exactrank.training.progress import It, Verdict
-
-
-def severe(measure: Measure) -> Measure:
-    """``measure`` as it counts in training: tied documents in their worst order, or on average where that is what is asked."""
-    return measure if measure.ties == "expected" else replace(measure, ties="pessimistic")
 
 
 def scores_of(scorer: Scorer, threads: int | None, data: RankingData) -> PerDocument:
@@ -107,4 +101,4 @@ class Judge(Generic[It]):
         measure, valid, threads = self.task.measure, self.task.valid, self.task.threads
         trained = measure.over(self.task.data, threads=threads)
         asked = trained if valid is None else measure.over(valid, threads=threads)
-        return trained, asked, selecting(asked.with_ties(severe(measure).ties))
+        return trained, asked, selecting(asked.with_ties(worst_tie_order(measure).ties))

@@ -12,7 +12,7 @@ otherwise in rounds, each about several nodes.
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,24 +21,29 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank.data.dataset import Asked, Dataset, Part
 from exactrank.measures.bound import BoundMeasure, mean_over_queries, values_of
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.bounded_gain import bounded_gain
 from exactrank.scorers.tree_record import read_trees, tree_records
 from exactrank.scorers.tree_table import TreeTable
 from exactrank.stored import storable
-from exactrank.training.judge import severe, verdict_of
+from exactrank.training.judge import verdict_of
 from exactrank.training.progress import Verdict
-from exactrank.trees.growth import GrowthSettings, PerLeaf, Units, tree_table
+from exactrank.trees.growth import GrowthSettings, PerLeaf, Units, WeightedTree, tree_table
 from exactrank.trees.part import (
+    ROOT,
+    Answer,
     Behind,
     BehindError,
     BinnedScores,
     ForestPart,
     History,
+    Opening,
     Plan,
     Question,
     TreeState,
     Values,
     What,
+    summed,
 )
 
 A = TypeVar("A")
@@ -78,29 +83,21 @@ class Trees:
         return cls.of(read_trees(record["trees"], record["features"])) if record["trees"] else cls()
 
 
-@dataclass(eq=False)
-class Grown:
-    """A tree of a forest, with the values of its leaves; the arrays of a model are made of it when they are needed."""
-
-    tree: _core.GrownTree
-    values: PerLeaf
-    weight: float
-
-
 class Forest:
     """Trees that grow on ``data``, by ``plan`` and ``settings``; validation data is judged here."""
 
     barren = "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
 
-    def __init__(self, plan: Plan, settings: GrowthSettings, data: Asked, valid: Dataset | None, weigh: Weigher) -> None:
+    def __init__(self, plan: Plan, settings: GrowthSettings, data: Asked, valid: Dataset | None, weigh: Weigher, most: int) -> None:
         self.plan, self.data = plan, data
         self._settings, self._weigh = settings, weigh
+        self._most = most  #: how many trees there will be, if nothing ends the training before
         self._valid_data = valid
         self._pool = _core.HistogramPool(plan.layout.native)
         self._start: TreeTable | None = None
-        self._grown: list[Grown] = []
+        self._grown: list[WeightedTree] = []
         self._verdicts: dict[int, Verdict] = {}
-        self._tree_question = Question("", 0, "sums")  #: that settles the tree that has just grown
+        self._tree_question = Question("", 0, "add")  #: that settles the tree that has just grown
         self._restart()
 
     @property
@@ -123,20 +120,19 @@ class Forest:
         """Return the first ``count`` trees as arrays; None where there is not one."""
         if count <= self._before:
             return None if self._start is None or not count else self._start.first(count)
-        tables = [tree_table(grown.tree, self.plan.layout, grown.values, grown.weight) for grown in self._grown[: count - self._before]]
-        first, *others = tables if self._start is None else [self._start, *tables]
-        return first.joined(*others) if others else first
+        grown = tree_table(self._grown[: count - self._before], self.plan.layout)
+        return grown if self._start is None else self._start.joined(grown)
 
     def grown(self, trees: Trees) -> Trees:
         """Return ``trees`` with one more, or as they are if no split is possible."""
         self._take_up(trees)
-        state = self._begin()
-        if state is None:
+        begun = self._begin()
+        if begun is None:
             return trees
-        tree, state = self._grow(state)
+        tree, sums, state = self._grow(*begun)
         if not len(tree.feature):
             return trees
-        self._add(tree, state)
+        self._add(tree, sums, state)
         return Trees(self.count, self)
 
     def verdict(self, trees: Trees) -> Verdict:
@@ -156,43 +152,79 @@ class Forest:
     def _restart(self) -> None:
         """Forget what was computed with other trees."""
         self._name = secrets.token_hex(8)
+        #: How the next tree is expected to begin, and what parts have said of it already.
+        self._next: tuple[TreeState | None, list[Opening]] = None, []
         self.__dict__.pop("_valid", None)
 
-    def _begin(self) -> TreeState | None:
-        """Return the next tree at its root; None if no force acts on any document."""
-        answers: list[tuple[float, float, float]] = self._ask("forces")
-        slope, curvature, weight = np.max(answers, axis=0).tolist()
+    def _begin(self) -> tuple[TreeState, Answer | None] | None:
+        """Return the next tree at its root, and the answer to its first round if it is known; None if no force acts on any document."""
+        (expected, openings), self._next = self._next, (None, [])
+        if not openings:
+            openings = self._ask("forces")
+        for opening in openings:
+            if opening.error is not None:
+                raise opening.error
+        slope, curvature, weight = (max(getattr(each, name) for each in openings) for name in ("slope", "curvature", "weight"))
         flat = curvature == 0  # an objective without one
         curvature = weight if flat else curvature
-        allowed, _ = self.plan.draws.features(self.count, self.plan.layout)
-        return TreeState(self.count, Units.of(slope, curvature, self.plan.documents), flat, allowed) if slope > 0 < curvature else None
+        if not slope > 0 < curvature:
+            return None
+        state = self._state(self.count, Units.of(slope, curvature, self.plan.documents), flat)
+        roots = [opening.root for opening in openings if opening.root is not None]
+        if expected is None or not expected.begins_like(state) or len(roots) < len(openings):
+            return state, None
+        return expected, _total(roots)
 
-    def _grow(self, state: TreeState) -> tuple[_core.GrownTree, TreeState]:
-        """Grow a tree from its root; return it, and all rounds that it took."""
+    def _state(self, number: int, units: Units, flat: bool) -> TreeState:
+        """Return the tree of that number before its first round."""
+        allowed, _ = self.plan.draws.features(number, self.plan.layout)
+        return TreeState(number, units, flat, allowed)
+
+    def _grow(self, state: TreeState, root: Answer | None) -> tuple[_core.GrownTree, npt.NDArray[np.int64], TreeState]:
+        """Grow a tree from its root; return it, the sums of its leaves, and all rounds that it took."""
         _, key = self.plan.draws.features(state.number, self.plan.layout)
         growth = self._settings.begin(self.plan.layout, self._pool, state.allowed, self.plan.documents, state.units, key)
         if isinstance(self.data, Part):
             self.part.grow(growth, state)
-            return growth.tree(), state
+            tree = growth.tree()
+            self.part.settle(tree, state)
+            return tree, self.part.sums, state
+        sums = {0: np.zeros(2, np.int64)}  # of each node; nothing is asked about the root where no feature may be used
         while asked := growth.asks(ahead=True):
-            state = replace(state, rounds=(*state.rounds, asked))
-            histograms: list[npt.NDArray[np.uint64]] = self._ask("histograms", state=state)
-            growth.take(np.sum(histograms, axis=0, dtype=np.uint64), self.plan.threads)
-        return growth.tree(), state
+            if root is None:
+                state = replace(state, rounds=(*state.rounds, asked))
+                root = _total(self._ask("histograms", state=state))
+            histograms, of_nodes = root
+            for (parent, left, right, *_), node, own in zip(asked, summed(asked), of_nodes, strict=True):
+                sums[node] = own
+                if parent >= 0:
+                    sums[left + right - node] = sums[parent] - own
+            growth.take(histograms, self.plan.threads)
+            root = None
+        tree = growth.tree()
+        return tree, np.transpose([sums[node] for node in tree.node_of_leaf.tolist()]), state
 
-    def _add(self, tree: _core.GrownTree, state: TreeState) -> None:
+    def _add(self, tree: _core.GrownTree, sums: npt.NDArray[np.int64], state: TreeState) -> None:
         """Give the leaves of a tree their values, and add it to the scores of all documents."""
         asked: dict[str, Any] = {"state": state, "tree": tree}
-        sums: list[npt.NDArray[np.int64]] = self._ask("sums", **asked)
-        outputs = self._settings.outputs(tree, np.sum(sums, axis=0), state.units)
-        self._tree_question = Question(self._name, self.count, "sums", outputs=outputs, **asked)
+        outputs = self._settings.outputs(tree, sums, state.units)
+        self._tree_question = Question(self._name, self.count, "add", outputs=outputs, **asked)
         weight = self._weigh(self, outputs)
         values = weight * outputs
-        by_query = self._together(self._ask("add", values=values, **asked))
+        expected = self._expected_after(state)
+        answers: list[tuple[Values, Opening | None]] = self._ask("add", values=values, next_state=expected, **asked)
+        by_query = self._together([of_part for of_part, _ in answers])
         if self._valid is not None:  # before the tree is among those of the forest, which validation data begins with
             self._valid[0].add(tree, values)
-        self._grown.append(Grown(tree, values, weight))
+        self._grown.append(WeightedTree(tree, values, weight))
+        self._next = expected, [opening for _, opening in answers if opening is not None]
         self._verdicts = {self.count: self._judged(by_query)}
+
+    def _expected_after(self, state: TreeState) -> TreeState | None:
+        """Return how the tree after that of ``state`` begins if the units stay the same; None where that need not be asked."""
+        if isinstance(self.data, Part) or self.count + 1 >= self._most:
+            return None
+        return replace(self._state(self.count + 1, state.units, state.flat), rounds=(ROOT,))
 
     def _ask(self, what: What, **more: Any) -> list[Any]:
         """Return the answers of all parts; those that are behind are told what they missed."""
@@ -242,4 +274,9 @@ class Forest:
         asked = measure.on(data, threads=self.plan.threads)
         binned = _core.BinnedRows(self.plan.layout.with_missing(data.X, self.plan.threads).native, data.X, self.plan.threads)
         scores = BinnedScores(data, binned, self.table(self.count), self.plan.threads)
-        return scores, asked, bounded_gain(asked.with_ties(severe(measure).ties))
+        return scores, asked, bounded_gain(asked.with_ties(worst_tie_order(measure).ties))
+
+
+def _total(answers: Sequence[Answer]) -> Answer:
+    histograms, sums = zip(*answers, strict=True)
+    return reduce(np.add, histograms), reduce(np.add, sums)

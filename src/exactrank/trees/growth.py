@@ -1,6 +1,7 @@
 """The settings of a tree that grows, what is drawn for it, and a tree that has grown as arrays of a model."""
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,8 +90,13 @@ class Units:
         """Return the units for ``documents`` documents, of which the largest slope and curvature are given."""
         count_bits = documents.bit_length()
         bits = SLOPE_BITS, min(CURVATURE_BITS, 64 - 2 * count_bits), *[min(SUM_BITS, 62 - count_bits)] * 2
-        exponents = [max(math.frexp(largest)[1], -900) for largest in (slope, curvature)] * 2
+        exponents = [max(math.frexp(largest)[1], -900) if largest else -900 for largest in (slope, curvature)] * 2
         return cls(*(math.ldexp(1.0, exponent - bit) for exponent, bit in zip(exponents, bits, strict=True)))
+
+    def hold(self, slope: float, curvature: float, documents: int) -> bool:
+        """Are these units large enough for forces of that size?"""
+        least = Units.of(slope, curvature, documents)
+        return least.slope <= self.slope and least.curvature <= self.curvature
 
 
 @dataclass(frozen=True)
@@ -126,38 +132,50 @@ class Draws:
         return allowed, key
 
 
-def tree_table(tree: _core.GrownTree, layout: Layout, values: PerLeaf, weight: float) -> TreeTable:
-    """Return a tree that has grown as the table of a model; ``values`` are its leaves' and have been multiplied by ``weight``."""
-    feature, category_start = tree.feature, tree.category_start
+@dataclass(eq=False)
+class WeightedTree:
+    """A tree that has grown; ``values`` are its leaves' and have been multiplied by ``weight``."""
+
+    tree: _core.GrownTree
+    values: PerLeaf
+    weight: float
+
+
+def tree_table(grown: Sequence[WeightedTree], layout: Layout) -> TreeTable:
+    """Return trees that have grown, one or more, as the table of a model: made at once, for it takes as long for one tree as for many."""
+    trees = [each.tree for each in grown]
+    feature, bins, missing_left, left, right, gain, documents = (
+        np.concatenate([getattr(tree, name) for tree in trees])
+        for name in ("feature", "bin", "missing_left", "left", "right", "gain", "documents")
+    )
     is_category = layout.kinds[feature] == CATEGORY
-    counts = np.diff(layout.start)[feature]
     cuts = np.append(layout.cuts, LARGEST)
-    threshold = cuts[np.where(tree.bin < counts, layout.start[feature] + tree.bin, len(layout.cuts))]
-    decision = np.where(is_category, CATEGORICAL, MISSING_IS_NAN | np.where(tree.missing_left, MISSING_LEFT, 0))
-    words = [_words(layout, int(f), tree.categories[a:b]) for f, a, b in _category_splits(feature, is_category, category_start)]
-    threshold[is_category] = np.arange(len(words))
+    threshold = cuts[np.where(bins < np.diff(layout.start)[feature], layout.start[feature] + bins, len(layout.cuts))]
+    decision = np.where(is_category, CATEGORICAL, MISSING_IS_NAN | np.where(missing_left, MISSING_LEFT, 0))
+    sets = [bits for tree in trees for bits in _category_sets(tree, layout)]
+    threshold[is_category] = np.arange(len(sets))
     return TreeTable(
         len(layout.kinds),
-        start=np.array([0, len(feature)]),
+        start=np.cumsum([0, *(len(tree.feature) for tree in trees)]),
         feature=feature,
         threshold=threshold,
         decision=decision,
-        left=tree.left,
-        right=tree.right,
-        gain=np.minimum(tree.gain, LARGEST).astype(np.float32),
-        leaf_value=values,
-        set_start=np.cumsum([0, *map(len, words)]),
-        sets=np.concatenate(words) if words else np.empty(0, np.uint32),
-        shrinkage=np.array([weight]),
-        cover=tree.documents.astype(np.float64),
+        left=left,
+        right=right,
+        gain=np.minimum(gain, LARGEST).astype(np.float32),
+        leaf_value=np.concatenate([each.values for each in grown]),
+        set_start=np.cumsum([0, *map(len, sets)]),
+        sets=np.concatenate(sets) if sets else np.empty(0, np.uint32),
+        shrinkage=np.array([each.weight for each in grown]),
+        cover=documents.astype(np.float64),
     )
 
 
-def _category_splits(
-    feature: npt.NDArray[np.int32], is_category: npt.NDArray[np.bool_], start: npt.NDArray[np.int64]
-) -> list[tuple[int, int, int]]:
-    """Return the feature of each categorical split, and where its bits begin and end."""
-    return [(int(feature[split]), int(start[split]), int(start[split + 1])) for split in np.flatnonzero(is_category)]
+def _category_sets(tree: _core.GrownTree, layout: Layout) -> Iterator[npt.NDArray[np.uint32]]:
+    """Yield the categories on the left of each categorical split, as bits by their own numbers."""
+    feature, bits, start = tree.feature, tree.categories, tree.category_start
+    for split in np.flatnonzero(layout.kinds[feature] == CATEGORY):
+        yield _words(layout, int(feature[split]), bits[start[split] : start[split + 1]])
 
 
 def _words(layout: Layout, feature: int, bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:

@@ -103,11 +103,10 @@ class GpuForestPart(ForestPart):
     def _answer(self, asked: Asked, allowed: Allowed) -> npt.NDArray[np.uint64]:
         return self._on_gpu.answer(asked, allowed, self.plan.documents)
 
-    def _settle(self, tree: _core.GrownTree, state: TreeState) -> npt.NDArray[np.int64]:
+    def _settle(self, tree: _core.GrownTree, state: TreeState) -> None:
         units, self._leaves = state.units, len(tree.documents)
         forces = self._chosen_there, self._slope_there, self._curvature_there
-        self._leaf_there, sums = self._on_gpu.settle(tree, *forces, 1 / units.fine_slope, 1 / units.fine_curvature)
-        return sums
+        self._leaf_there, self.sums = self._on_gpu.settle(tree, *forces, 1 / units.fine_slope, 1 / units.fine_curvature)
 
     def _add(self, values: PerLeaf) -> None:
         self._on_gpu.add(self._leaf_there, values, self._scores_there)

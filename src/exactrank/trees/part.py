@@ -21,16 +21,24 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, EngineError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import values_of
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.bounded_gain import bounded_gain
 from exactrank.objectives.score_space import Numbered, Objective, Sampled
 from exactrank.scorers.tree_table import TreeTable
-from exactrank.training.judge import severe
 from exactrank.trees.bins import Layout
 from exactrank.trees.growth import Allowed, Draws, PerLeaf, Units
 
 LeafNumbers = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 Asked = list[tuple[int, int, int, int, int, bool, list[int], list[int]]]  #: nodes to split, and whose histograms are wanted
+NodeSums = npt.NDArray[np.int64]  #: a pair per node: slopes and curvatures in fine units
+Answer = tuple[npt.NDArray[np.uint64], NodeSums]  #: the histograms that a round wants, and sums of the nodes that `summed` names
+ROOT: Asked = [(-1, -1, -1, -1, 0, False, [], [0])]  #: the first round of every tree
 Values = npt.NDArray[np.float64]  #: the measure as asked, and as it selects, of each query
+
+
+def summed(asked: Asked) -> list[int]:
+    """Return the nodes whose sums in fine units are sent: the root, or one child of each node that is split."""
+    return [wanted[0] if wanted else left for _, left, _, _, _, _, _, wanted in asked]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +101,21 @@ class TreeState:
     allowed: Allowed
     rounds: tuple[Asked, ...] = ()
 
+    def begins_like(self, other: "TreeState") -> bool:
+        """Do both have the same documents with the same rounded forces in their roots?"""
+        return (self.number, self.units, self.flat) == (other.number, other.units, other.flat)
+
+
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """What a part says of the tree that grows next."""
+
+    slope: float  #: the largest of its documents
+    curvature: float
+    weight: float  #: the same, where there is no curvature
+    root: Answer | None = None  #: of the first round, if forces fit the units that the client expects
+    error: DataError | None = None  #: why there are no forces, if the tree is to grow
+
 
 class ForestPart:
     """One part of the data, on which a forest grows."""
@@ -105,10 +128,12 @@ class ForestPart:
             objective.counted_from(part.first, part.first_document) if isinstance(objective, Numbered) and not part.whole else objective
         )
         asked = plan.measure.on(part.data, threads=plan.threads)
-        self._measures = asked, bounded_gain(asked.with_ties(severe(plan.measure).ties))
+        self._measures = asked, bounded_gain(asked.with_ties(worst_tie_order(plan.measure).ties))
         self._forces_of: int | None = None
+        self._begun: TreeState | None = None
         self._rounds_done, self._is_settled = -1, False
-        self.sums = np.zeros(0, np.int64)
+        self._is_whole = part.whole
+        self.sums = np.zeros(0, np.int64)  #: of the slopes in each leaf, and of the curvatures, if this part is all there is
         self._forget_forces()
         self._place(part, trees)
 
@@ -136,15 +161,25 @@ class ForestPart:
         """The leaf of each document in the tree that was settled last."""
         return self._leaf
 
-    def largest_forces(self, number: int) -> tuple[float, float, float]:
-        """Compute the forces that the tree of that number follows; return the largest slope, curvature and weight of a document."""
+    def opening(self, number: int, expected: TreeState | None) -> Opening:
+        """Compute the forces that the tree of that number follows, and answer its first round if they fit what is ``expected``."""
+        self._follow(number)
+        slope, curvature, weight = self._extremes
+        if expected is None or not expected.units.hold(slope, weight if expected.flat else curvature, self.plan.documents):
+            return Opening(slope, curvature, weight)
+        self._rounds_done = -1
+        return Opening(slope, curvature, weight, self.answer(expected))
+
+    def _follow(self, number: int) -> None:
+        """Compute the forces that the tree of that number follows, unless they are there."""
         if self._forces_of != number or self._is_settled:
             self._forget_forces()
             self._compute_forces(number)
-            self._forces_of, self._rounds_done, self._is_settled = number, -1, False
-        return self._largest(number)
+            self._extremes = self._largest(number)
+            self._forces_of, self._begun, self._rounds_done, self._is_settled = number, None, -1, False
 
     def _largest(self, number: int) -> tuple[float, float, float]:
+        """Return the largest slope and curvature of a document, and its weight where there is no curvature."""
         slope = max(float(self._slope.max(initial=0.0)), -float(self._slope.min(initial=0.0)))
         curvature = float(self._curvature.max(initial=0.0))
         weight = 0.0 if curvature > 0 else float(self._weights_seen(number).max(initial=0.0))
@@ -196,11 +231,14 @@ class ForestPart:
 
     def start(self, state: TreeState) -> None:
         """Put all documents that the tree is fitted to into its root, unless they are there."""
-        if self._forces_of == state.number and 0 <= self._rounds_done <= len(state.rounds):
+        begun = self._begun
+        if begun is not None and begun.begins_like(state) and 0 <= self._rounds_done <= len(state.rounds) and not self._is_settled:
             return
-        self.largest_forces(state.number)
+        if begun is not None and begun.flat != state.flat:  # the curvatures that there were may be gone
+            self._forces_of = None
+        self._follow(state.number)
         self._begin(state)
-        self._rounds_done = 0
+        self._begun, self._rounds_done = state, 0
 
     def _begin(self, state: TreeState) -> None:
         if state.flat:
@@ -213,38 +251,47 @@ class ForestPart:
         self.start(state)
         self._rows.grow(growth, self.plan.threads)
 
-    def histograms(self, state: TreeState) -> npt.NDArray[np.uint64]:
-        """Return the histograms that the last round of the tree wants."""
+    def answer(self, state: TreeState) -> Answer:
+        """Answer the last round of the tree, after those before that were not done yet."""
         if self._rounds_done == len(state.rounds):  # asked again, since another part lost its state: nodes cannot be split twice
             self._rounds_done = -1
-        return self._catch_up(state)
+        self._catch_up(state, len(state.rounds) - 1)
+        asked, units = state.rounds[-1], state.units
+        histograms = self._answer(asked, state.allowed)
+        sums = self._rows.sums(
+            summed(asked), self._slope, self._curvature, 1 / units.fine_slope, 1 / units.fine_curvature, self.plan.threads
+        )
+        self._rounds_done += 1
+        return histograms, sums
 
-    def _catch_up(self, state: TreeState) -> npt.NDArray[np.uint64]:
-        """Do all rounds of the tree that were not done yet; return the histograms that the last of them wants, if it was not done."""
+    def _catch_up(self, state: TreeState, rounds: int) -> None:
+        """Split the documents as in the first ``rounds`` of the tree, as far as that was not done yet."""
         self.start(state)
-        histograms = np.empty(0, np.uint64)
-        while self._rounds_done < len(state.rounds):
-            histograms = self._answer(state.rounds[self._rounds_done], state.allowed)
+        for asked in state.rounds[self._rounds_done : rounds]:
+            splits: Asked = [
+                (node, left, right, f, cut, missing_left, bits, []) for node, left, right, f, cut, missing_left, bits, _ in asked
+            ]
+            self._answer(splits, state.allowed)
             self._rounds_done += 1
-        return histograms
 
     def _answer(self, asked: Asked, allowed: Allowed) -> npt.NDArray[np.uint64]:
         return self._rows.answer(asked, allowed, self.plan.documents, self.plan.threads)
 
     def settle(self, tree: _core.GrownTree, state: TreeState) -> None:
-        """Give each document its leaf, and sum forces over each leaf. The forces are forgotten: a line search needs the memory."""
+        """Give each document its leaf. The forces are forgotten: a line search needs the memory."""
         if self._is_settled and self._forces_of == state.number:
             return
-        self._catch_up(state)
-        self.sums = self._settle(tree, state)
+        self._catch_up(state, len(state.rounds))
+        self._settle(tree, state)
         self._forget_forces()
         self._is_settled = True
 
-    def _settle(self, tree: _core.GrownTree, state: TreeState) -> npt.NDArray[np.int64]:
+    def _settle(self, tree: _core.GrownTree, state: TreeState) -> None:
         leaves, units, forces = len(tree.documents), state.units, (self._slope, self._curvature)
         self._leaf = leaf_numbers(self.data.n_documents, leaves)
         self._rows.number(tree, self._chosen, self._leaf, self.plan.threads)
-        return _core.leaf_sums(self._leaf, self._chosen, *forces, 1 / units.fine_slope, 1 / units.fine_curvature, leaves)
+        if self._is_whole:
+            self.sums = _core.leaf_sums(self._leaf, self._chosen, *forces, 1 / units.fine_slope, 1 / units.fine_curvature, leaves)
 
     def add(self, values: PerLeaf) -> None:
         """Add the tree that was settled, with these ``values``, to the scores."""
@@ -276,7 +323,7 @@ class BehindError(EngineError):
     """The same, where an answer of another kind is expected; engines pass errors of ours on as they are."""
 
 
-What = Literal["forces", "histograms", "sums", "add", "values"]
+What = Literal["forces", "histograms", "add", "values"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,6 +337,7 @@ class Question:
     tree: _core.GrownTree | None = None  #: when it has grown
     outputs: PerLeaf = field(default_factory=lambda: np.empty(0))  #: of its leaves
     values: PerLeaf | None = None  #: the same, weighted
+    next_state: TreeState | None = None  #: of the tree after it, as it is expected to begin
     history: History | None = None
 
     def ask(self, part: Part) -> object:
@@ -298,19 +346,24 @@ class Question:
         if forest is None:
             return Behind()
         if self.what == "forces":
-            return forest.largest_forces(self.count)
+            return forest.opening(self.count, None)
         if self.what == "values":
             return forest.values()
         assert self.state is not None
         if self.what == "histograms":
-            return forest.histograms(self.state)
+            return forest.answer(self.state)
         assert self.tree is not None
-        forest.settle(self.tree, self.state)
-        if self.what == "sums":
-            return forest.sums
         assert self.values is not None
+        forest.settle(self.tree, self.state)
         forest.add(self.values)
-        return forest.values()
+        return forest.values(), None if self.next_state is None else self._next(forest, self.next_state)
+
+    def _next(self, forest: ForestPart, expected: TreeState) -> Opening:
+        """Return what the part says of the next tree; an error counts only if there will be one."""
+        try:
+            return forest.opening(expected.number, expected)
+        except DataError as error:
+            return Opening(0.0, 0.0, 0.0, error=error)
 
     def combine(self, answers: Sequence[object]) -> list[Any]:
         """Return the answers; the forest adds them up, or asks again."""

@@ -14,11 +14,12 @@ from exactrank.data.blocks import wide_blocks
 from exactrank.data.immutable import sealed
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.bounded_gain import bounded_gain, selecting
 from exactrank.objectives.line_search import LineSearch
 from exactrank.objectives.searched_measure import SearchedMeasure, SearchState
 from exactrank.objectives.step_function import Interval
-from exactrank.training.judge import Task, severe
+from exactrank.training.judge import Task
 from exactrank.trees.forest import Forest
 from exactrank.trees.growth import Draws, PerLeaf
 from exactrank.trees.part import Outputs, Question
@@ -58,7 +59,7 @@ class LocalSteps:
 
     @cached_property
     def _bound(self) -> BoundMeasure:
-        return bounded_gain(severe(self._task.measure).on(self._task.data.as_one(), threads=self._task.threads))
+        return bounded_gain(worst_tie_order(self._task.measure).on(self._task.data.as_one(), threads=self._task.threads))
 
     @cached_property
     def _peak(self) -> float:
@@ -69,7 +70,7 @@ class DistantSteps:
     """Steps on documents that lie elsewhere."""
 
     def __init__(self, task: Task) -> None:
-        self._search = SearchedMeasure(selecting(severe(task.measure).over(task.data, threads=task.threads)))
+        self._search = SearchedMeasure(selecting(worst_tie_order(task.measure).over(task.data, threads=task.threads)))
 
     def __call__(self, forest: Forest, outputs: PerLeaf, unseen: bool, low: float, high: float) -> float:
         """Return the middle of the best interval between ``low`` and ``high``."""

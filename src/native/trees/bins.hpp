@@ -30,9 +30,13 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "../dispatch.hpp"
 #include "../matrix.hpp"
 #include "../threads.hpp"
 #include "../xxh3.hpp"
@@ -122,7 +126,7 @@ inline std::uint32_t ordered(float x) {
 
 inline float from_ordered(std::uint32_t key) { return std::bit_cast<float>(key >> 31 ? key ^ 0x80000000u : ~key); }
 
-// Sorts keys by three passes over 11 bits each.
+// Sorts keys by three passes over 11 bits each; one that would move nothing is left out.
 inline void sort_keys(std::vector<std::uint32_t>& keys, std::vector<std::uint32_t>& scratch) {
     constexpr int digits = 3, bits = 11;
     constexpr std::uint32_t mask = (1u << bits) - 1;
@@ -131,6 +135,7 @@ inline void sort_keys(std::vector<std::uint32_t>& keys, std::vector<std::uint32_
         for (int d = 0; d < digits; ++d) ++counts[d][key >> bits * d & mask];
     scratch.resize(keys.size());
     for (int d = 0; d < digits; ++d) {
+        if (keys.empty() || counts[d][keys[0] >> bits * d & mask] == keys.size()) continue;
         std::uint32_t start = 0;
         for (std::uint32_t& count : counts[d]) start += std::exchange(count, start);
         for (const std::uint32_t key : keys) scratch[counts[d][key >> bits * d & mask]++] = key;
@@ -140,16 +145,15 @@ inline void sort_keys(std::vector<std::uint32_t>& keys, std::vector<std::uint32_
 
 struct ValueCount {
     float value;
-    std::size_t count;
+    std::uint32_t count;
 };
 
-inline std::vector<ValueCount> distinct_values(const std::vector<std::uint32_t>& sorted) {
-    std::vector<ValueCount> values;
-    for (std::size_t i = 0; i < sorted.size(); ++i) {
-        if (i == 0 || sorted[i] != sorted[i - 1]) values.push_back({from_ordered(sorted[i]), 0});
-        ++values.back().count;
+inline void find_distinct(const std::vector<std::uint32_t>& sorted, std::vector<ValueCount>& values) {
+    values.clear();
+    for (std::size_t first = 0, last = 0; first < sorted.size(); first = last) {
+        while (last < sorted.size() && sorted[last] == sorted[first]) ++last;
+        values.push_back({from_ordered(sorted[first]), static_cast<std::uint32_t>(last - first)});
     }
-    return values;
 }
 
 // The cuts between at most `most` bins of these values, which rise.
@@ -157,14 +161,14 @@ inline std::vector<double> cuts_between(const std::vector<ValueCount>& values, s
     std::vector<double> cuts;
     std::size_t left = 0;  // documents that have no bin yet
     for (const ValueCount& v : values) left += v.count;
-    std::size_t bins = most, held = 0;
+    std::size_t bins = most, held = 0, share = (left + bins - 1) / bins;
     for (std::size_t i = 0; i + 1 < values.size() && bins > 1; ++i) {
         held += values[i].count;
-        const std::size_t share = (left + bins - 1) / bins;
         const bool is_full = held >= share || (values[i + 1].count >= share && 2 * held >= share);
         if (values.size() > most && !is_full) continue;
         cuts.push_back((static_cast<double>(values[i].value) + static_cast<double>(values[i + 1].value)) / 2);
         left -= held, held = 0, --bins;
+        share = (left + bins - 1) / bins;
     }
     return cuts;
 }
@@ -232,19 +236,25 @@ inline std::shared_ptr<const BinLayout> make_layout(const MatrixView<const float
     for_each_block(sample.width, together, threads, [&](std::size_t first, std::size_t last) {
         std::vector<std::vector<std::uint32_t>> keys(last - first, std::vector<std::uint32_t>(sample.rows));
         std::array<std::size_t, together> counts{};
-        for (std::size_t i = 0; i < sample.rows; ++i)
+        constexpr std::size_t block = 256;  // rows that stay in the cache while one feature after the other is read
+        for (std::size_t begin = 0; begin < sample.rows; begin += block)
             for (std::size_t f = first; f < last; ++f) {
-                const float x = sample.row(i)[f];
-                keys[f - first][counts[f - first]] = ordered(as_scored(x));
-                counts[f - first] += x == x;  // NaN is overwritten
+                std::uint32_t* key = keys[f - first].data() + counts[f - first];
+                for (std::size_t i = begin; i < std::min(sample.rows, begin + block); ++i) {
+                    const float x = sample.row(i)[f];
+                    *key = ordered(as_scored(x));
+                    key += x == x;  // NaN is overwritten
+                }
+                counts[f - first] = static_cast<std::size_t>(key - keys[f - first].data());
             }
         std::vector<std::uint32_t> scratch;
+        std::vector<ValueCount> values;
         for (std::size_t f = first; f < last; ++f) {
             breathe();
             keys[f - first].resize(counts[f - first]);
             sort_keys(keys[f - first], scratch);
-            auto values = distinct_values(keys[f - first]);
-            cuts[f] = kinds[f] == BinLayout::category ? frequent_categories(std::move(values), bins) : cuts_between(values, bins);
+            find_distinct(keys[f - first], values);
+            cuts[f] = kinds[f] == BinLayout::category ? frequent_categories(values, bins) : cuts_between(values, bins);
         }
     });
     std::vector<std::size_t> start{0};
@@ -253,59 +263,109 @@ inline std::shared_ptr<const BinLayout> make_layout(const MatrixView<const float
     return std::make_shared<const BinLayout>(std::move(start), std::move(flat), kinds);
 }
 
-// Finds the bin of a value of one feature: a grid over the order of floats says where to begin, and a binary search of as many steps as the
-// fullest cell of the grid needs goes on from there. So no branch depends on a value.
-class BinFinder {
+// A grid over floats between some bounds, which rise: as many cells per octave on both sides of 0, and one for what is closer to 0 than any
+// bound. A cell is found without a branch, and rises with the number.
+class FloatGrid {
 public:
-    BinFinder(const BinLayout& layout, std::size_t f) : kind_(layout.features[f].kind), last_(layout.features[f].bins - 1) {
-        const auto cuts = layout.cuts_of(f);
-        for (const double cut : cuts) bounds_.push_back(kind_ == BinLayout::category ? ordered(static_cast<float>(cut)) : ordered(rounded_down(cut)));
-        known_ = static_cast<std::uint32_t>(bounds_.size());
-        low_ = bounds_.empty() ? 0 : bounds_.front();
-        const std::uint32_t range = bounds_.empty() ? 0 : bounds_.back() - low_;
-        shift_ = std::max(0, 32 - std::countl_zero(range) - grid_bits);
-        first_.resize((range >> shift_) + 2);
-        std::uint32_t fullest = 0;
-        for (std::size_t cell = 0; cell < first_.size(); ++cell) {
-            const std::uint64_t edge = low_ + (std::uint64_t{cell} << shift_);  // the least number of the cell
-            const auto at = std::lower_bound(bounds_.begin(), bounds_.end(), edge, [](std::uint32_t bound, std::uint64_t e) { return bound < e; });
-            first_[cell] = static_cast<std::uint16_t>(at - bounds_.begin());
-            if (cell > 0) fullest = std::max<std::uint32_t>(fullest, first_[cell] - first_[cell - 1]);
-        }
-        steps_ = std::bit_width(fullest);
-        bounds_.resize(bounds_.size() + (std::size_t{1} << steps_), 0xffffffffu);
+    FloatGrid() = default;
+    explicit FloatGrid(std::span<const float> bounds) {
+        if (bounds.empty()) return;
+        base_ = std::numeric_limits<std::int32_t>::max();
+        for (const float bound : bounds)
+            if (bound != 0) base_ = std::min(base_, std::bit_cast<std::int32_t>(std::fabs(bound)) - 1);
+        low_ = place(bounds.front()), high_ = place(bounds.back());
+        shift_ = std::max(0, static_cast<int>(std::bit_width(distance(high_))) - cell_bits);
     }
 
-    std::uint32_t operator()(float x) const {
-        if (kind_ == BinLayout::category) return category(x);
-        const std::uint32_t key = std::max(ordered(as_scored(x)), low_);
-        std::uint32_t bin = first_[std::min<std::size_t>((key - low_) >> shift_, first_.size() - 1)];
-        for (int step = steps_ - 1; step >= 0; --step) {
-            const std::uint32_t next = bin + (1u << step);
-            bin = bounds_[next - 1] < key ? next : bin;
+    XR_INLINE std::uint32_t cell(float x) const {
+        const std::int32_t at = place(x), above = at > low_ ? at : low_, within = above < high_ ? above : high_;
+        return distance(within) >> shift_;
+    }
+    std::size_t cells() const { return (distance(high_) >> shift_) + 1; }
+
+private:
+    static constexpr int cell_bits = 11;
+
+    // The bits of the magnitude above those of the least bound, with its sign.
+    XR_INLINE std::int32_t place(float x) const {
+        const auto bits = std::bit_cast<std::int32_t>(x), sign = bits >> 31, magnitude = bits & 0x7fffffff;
+        return (((magnitude > base_ ? magnitude : base_) - base_) ^ sign) - sign;
+    }
+    XR_INLINE std::uint32_t distance(std::int32_t at) const { return static_cast<std::uint32_t>(at) - static_cast<std::uint32_t>(low_); }
+
+    std::int32_t base_ = 0, low_ = 0, high_ = 0;
+    int shift_ = 0;
+};
+
+// Values as models read them, and their cells.
+static XR_CLONES void find_cells(const FloatGrid& grid, std::size_t count, float* values, std::uint32_t* cells) {
+    const FloatGrid own = grid;
+    for (std::size_t i = 0; i < count; ++i) {
+        values[i] = as_scored(values[i]);
+        cells[i] = own.cell(values[i]);
+    }
+}
+
+// Finds the bins of values of one feature: a grid says where to begin, and a binary search of as many steps as the fullest cell of the grid
+// needs goes on from there, which mostly is one. So no branch depends on a value.
+class BinFinder {
+public:
+    static constexpr std::size_t together = 256;  // values at once, at most: rows that stay in the second-level cache
+
+    BinFinder(const BinLayout& layout, std::size_t f) : kind_(layout.features[f].kind), last_(layout.features[f].bins - 1) {
+        for (const double cut : layout.cuts_of(f)) bounds_.push_back(kind_ == BinLayout::category ? static_cast<float>(cut) : rounded_down(cut));
+        known_ = bounds_.size();
+        grid_ = FloatGrid(bounds_);
+        std::vector<std::uint16_t> held(grid_.cells());
+        for (const float bound : bounds_) ++held[grid_.cell(bound)];
+        steps_ = static_cast<int>(std::bit_width(*std::max_element(held.begin(), held.end())));
+        first_.resize(held.size());
+        std::exclusive_scan(held.begin(), held.end(), first_.begin(), std::uint16_t{0});
+        bounds_.resize(bounds_.size() + (std::size_t{1} << steps_), HUGE_VALF);
+    }
+
+    // The bins of `count` values, the first of which is `x`, and each `stride` after the one before; likewise `out`.
+    template <class Bin>
+    void find(const float* x, std::size_t stride, std::size_t count, Bin* out, std::size_t out_stride) const {
+        if (kind_ == BinLayout::category) {
+            for (std::size_t i = 0; i < count; ++i) out[i * out_stride] = static_cast<Bin>(category(x[i * stride]));
+            return;
         }
-        return x == x ? bin : last_;
+        alignas(64) float values[together];
+        alignas(64) std::uint32_t cells[together];
+        for (std::size_t i = 0; i < count; ++i) values[i] = x[i * stride];
+        find_cells(grid_, count, values, cells);
+        auto search = [&](auto steps) {
+            for (std::size_t i = 0; i < count; ++i) {
+                const float value = values[i];
+                const float* at = bounds_.data() + first_[cells[i]];
+                for (int step = steps - 1; step >= 0; --step) at += (at[(1 << step) - 1] < value) << step;
+                const auto bin = static_cast<std::uint32_t>(at - bounds_.data());
+                out[i * out_stride] = static_cast<Bin>(value == value ? bin : last_);
+            }
+        };
+        steps_ == 1 ? search(std::integral_constant<int, 1>()) : search(steps_);
     }
 
 private:
-    static constexpr int grid_bits = 11;
-
     static float rounded_down(double t) {
         const auto nearest = static_cast<float>(t);
         return static_cast<double>(nearest) > t ? std::nextafterf(nearest, -HUGE_VALF) : nearest;
     }
     std::uint32_t category(float x) const {
         if (!(x > -1.0f && x < 0x1p31f)) return last_;  // NaN, too
-        const std::uint32_t key = ordered(std::trunc(x));
-        const auto end = bounds_.begin() + known_, at = std::lower_bound(bounds_.begin(), end, key);
-        return at != end && *at == key ? static_cast<std::uint32_t>(at - bounds_.begin()) : last_;
+        const float whole = std::trunc(x);
+        const auto end = bounds_.begin() + known_, at = std::lower_bound(bounds_.begin(), end, whole);
+        return at != end && *at == whole ? static_cast<std::uint32_t>(at - bounds_.begin()) : last_;
     }
 
     BinLayout::Kind kind_;
-    std::uint32_t last_, known_ = 0, low_ = 0;
-    std::vector<std::uint32_t> bounds_;
+    std::uint32_t last_;
+    std::size_t known_ = 0;
+    std::vector<float> bounds_;
+    FloatGrid grid_;
     std::vector<std::uint16_t> first_;
-    int shift_ = 0, steps_ = 0;
+    int steps_ = 0;
 };
 
 // A matrix in bins. Tiles lie one after the other, each with 16 bytes per row.
@@ -315,17 +375,16 @@ public:
         : layout_(std::move(layout)), rows_(x.rows), bytes_(layout_->tiles * x.rows * BinLayout::per_tile), words_(layout_->columns * x.rows) {
         std::vector<BinFinder> finders;
         for (std::size_t f = 0; f < layout_->features.size(); ++f) finders.emplace_back(*layout_, f);
-        constexpr std::size_t together = 256;  // rows that stay in the second-level cache
-        for_each_block(rows_, together, threads, [&](std::size_t first, std::size_t last) {
+        for_each_block(rows_, BinFinder::together, threads, [&](std::size_t first, std::size_t last) {
             for (std::size_t f = 0; f < finders.size(); ++f) {
                 const BinLayout::Feature& feature = layout_->features[f];
                 if (!feature.is_used()) continue;
+                const float* values = x.row(first) + f;
                 if (feature.tile < 0) {
-                    std::uint16_t* out = words_.data() + feature.slot * rows_;
-                    for (std::size_t i = first; i < last; ++i) out[i] = static_cast<std::uint16_t>(finders[f](x.row(i)[f]));
+                    finders[f].find(values, x.width, last - first, words_.data() + feature.slot * rows_ + first, 1);
                 } else {
-                    std::uint8_t* out = bytes_.data() + feature.tile * rows_ * BinLayout::per_tile + feature.slot;
-                    for (std::size_t i = first; i < last; ++i) out[i * BinLayout::per_tile] = static_cast<std::uint8_t>(finders[f](x.row(i)[f]));
+                    std::uint8_t* out = bytes_.data() + (feature.tile * rows_ + first) * BinLayout::per_tile + feature.slot;
+                    finders[f].find(values, x.width, last - first, out, BinLayout::per_tile);
                 }
             }
             clear_empty_slots(first, last);

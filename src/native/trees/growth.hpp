@@ -42,6 +42,7 @@ struct GrownTree {
     std::vector<std::vector<std::uint64_t>> categories;
     std::vector<std::int64_t> documents;     // of each leaf
     std::vector<Restriction> restrictions;   // of each leaf's output
+    std::vector<std::int32_t> node_of_leaf;  // in the numbering of the nodes that were asked for
     std::vector<std::int32_t> leaf_of_node;  // of each node that was asked for, in their numbering; of a split one that of any leaf below
 };
 
@@ -144,7 +145,7 @@ public:
             tree.left.push_back(number(nodes_[node].left)), tree.right.push_back(number(nodes_[node].right));
         }
         const std::size_t leaves = committed_.size() + 1;
-        tree.documents.resize(leaves), tree.restrictions.resize(leaves);
+        tree.documents.resize(leaves), tree.restrictions.resize(leaves), tree.node_of_leaf.resize(leaves);
         for (std::size_t node = 0; node < nodes_.size(); ++node) {
             std::int32_t at = static_cast<std::int32_t>(node);
             while (nodes_[at].leaf < 0) at = nodes_[at].parent;  // one that was expanded in vain belongs to the leaf above it
@@ -152,6 +153,7 @@ public:
             if (at != static_cast<std::int32_t>(node) || nodes_[node].place >= 0) continue;
             tree.documents[nodes_[node].leaf] = nodes_[node].facts.sums.count(widths_);
             tree.restrictions[nodes_[node].leaf] = nodes_[node].facts.within;
+            tree.node_of_leaf[nodes_[node].leaf] = static_cast<std::int32_t>(node);
         }
         return tree;
     }

@@ -1,7 +1,7 @@
 """What LightGBM, XGBoost and CatBoost have in common as contenders.
 
 Each is set up as its users would for the task. ``trees`` is the maximum number of trees; after each, the measure of the comparison, not
-one of the library, is evaluated on validation data, with ties counted pessimistically as for the tree rankers of this library; after
+one of the library, is evaluated on validation data, with tied documents in their worst order (`exactrank.measures.ties`); after
 ``patience`` trees without improvement training ends, and the best number of trees is kept.
 
 Their losses take grades that are whole and not negative; other grades are refused, since they would train on something else.
@@ -9,8 +9,7 @@ Their losses take grades that are whole and not negative; other grades are refus
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar
@@ -19,20 +18,22 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.compare.contender import Contender, Curve, Fitted, Task
-from exactrank.compare.contenders.estimator import FittedEstimator, check_pairs, refuse_categories
+from exactrank.compare.contenders.estimator import FittedEstimator
 from exactrank.compare.contenders.ranker import shares
 from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
+from exactrank.estimators.adapter import Scoring, check_no_pairs, refuse_categories, writing
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.settings import Space
 from exactrank.text import did_you_mean, written
 
 #: Names that all three take for features.
 _PLAIN = re.compile(r"[\w.-]+")
-#: A model of another library: what predicts, what writes it to a path, and what each feature has gained.
-Trained = tuple[Callable[[npt.NDArray[Any]], npt.ArrayLike], Callable[[str], object], npt.NDArray[np.float64]]
+#: What another library has trained: its scores, the model itself, and what each feature has gained.
+Trained = tuple[Scoring, Any, npt.NDArray[np.float64]]
 
 
 class Peer(Contender):
@@ -40,7 +41,6 @@ class Peer(Contender):
 
     package: ClassVar[str]  #: what is imported
     title: ClassVar[str]  #: what people call it
-    suffix: ClassVar[str]  #: of files that hold its models
     defaults: ClassVar[Mapping[str, Any]]  #: of all settings
     ranges: ClassVar[Space]  #: of those that tuning may choose
     loss: ClassVar[str] = "objective"  #: the setting that names it
@@ -82,11 +82,11 @@ class Peer(Contender):
         given = {**self.defaults, **self.params, **settings}
         judge = Judge(measure, train, valid, task.threads)
         own = {name: value for name, value in given.items() if name not in ("trees", "patience")}
-        predict, write, gains = self._trained(task, judge, given["trees"], given["patience"], own)
+        predict, model, gains = self._trained(task, judge, given["trees"], given["patience"], own)
         about = {"seed": task.seed, "threads": task.threads, "stopped by": task.measure, "version": import_module(self.package).__version__}
         weights = shares(self.gains, train, gains)
-        names = train.feature_names
-        return FittedEstimator({**given, **about}, predict, judge.curve.points, weights, names, write, self.suffix, train.levels)
+        suffix, write = writing(model)
+        return FittedEstimator({**given, **about}, predict, judge.curve.points, weights, train.feature_names, write, suffix, train.levels)
 
     @abstractmethod
     def _trained(self, task: Task, judge: "Judge", trees: int, patience: int, own: dict[str, Any]) -> Trained:
@@ -94,7 +94,7 @@ class Peer(Contender):
 
     def _check(self, train: RankingData, valid: RankingData, measure: Measure) -> None:
         """Refuse what the library cannot take, and grades that the loss has no meaning for."""
-        check_pairs(self.title, train)
+        check_no_pairs(self.title, train)
         if train.levels and not self.takes_categories:
             refuse_categories(self.title, train)
         bad = np.flatnonzero((train.y < 0) | (train.y != np.floor(train.y)))
@@ -124,10 +124,8 @@ class Judge:
         #: The names of the features, unless there is one that these libraries would not take.
         self.names = list(train.feature_names) if all(map(_PLAIN.fullmatch, train.feature_names)) else None
         self.curve = Curve()
-        severe = measure if measure.ties == "expected" else replace(measure, ties="pessimistic")
-        self._on_train, self._on_valid, self._severe = (
-            each.on(part, threads=threads) for each, part in ((measure, train), (measure, valid), (severe, valid))
-        )
+        self._on_train, self._on_valid = (measure.on(part, threads=threads) for part in (train, valid))
+        self._selects = worst_tie_order(measure).on(valid, threads=threads)
         self._steps, self._of_train = 0, float("nan")
 
     def __call__(self, held_out: bool, scores: npt.ArrayLike) -> float:
@@ -138,7 +136,7 @@ class Judge:
             return self._of_train
         self._steps += 1
         self.curve.add(self._steps, self._of_train, self._on_valid.mean(own))
-        return self._severe.mean(own)
+        return self._selects.mean(own)
 
 
 def linear_gain(measure: Measure) -> bool:

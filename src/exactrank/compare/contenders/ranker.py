@@ -3,6 +3,9 @@
 A ranker trains on the measure of the comparison, and validation data chooses the iterate to keep. Some methods bound one measure and no
 other, as SVM-MAP does average precision; some cannot train on every measure. They train on the one that their constructor has by default,
 which their settings then show.
+
+A cross-fitted ranker learns from validation queries too. What is said of them is then said by their scores out of fold, which come from
+models that have not seen the query: the scores of the ranker itself would flatter it, and choose settings that fit closely.
 """
 
 import inspect
@@ -16,10 +19,10 @@ import numpy as np
 
 from exactrank.arrays import PerDocument
 from exactrank.compare.contender import Contender, Curve, Task
-from exactrank.compare.contenders.estimator import identity
 from exactrank.compare.results import Point, Weights
 from exactrank.data.ranking_data import RankingData, moments
 from exactrank.errors import IncompatibleError
+from exactrank.estimators.identity import identity
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.linear import Linear
@@ -104,8 +107,8 @@ class FittedRanker:
     weights: Weights | None
 
     def scores(self, part: str, data: RankingData) -> PerDocument:
-        """By the model."""
-        return self.ranker.predict(data)
+        """By the model; of validation documents that a cross-fitted ranker has learned from, out of fold."""
+        return self.ranker.valid_oof_ if part == "valid" and hasattr(self.ranker, "valid_oof_") else self.ranker.predict(data)
 
     def save(self, folder: Path, name: str) -> None:
         """As a model file."""
