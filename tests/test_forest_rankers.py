@@ -98,6 +98,15 @@ def test_a_category_that_is_not_known_goes_where_missing_ones_go():
     assert len(set(unknown.tolist())) == 1
 
 
+def test_categories_of_large_numbers_are_refused_before_training():
+    """A model would take hundreds of megabytes per split."""
+    names = {"feature_names": ["a", "b"]}
+    X = np.column_stack([np.arange(60), np.arange(60) % 3])
+    mart(categorical=["b"]).fit(data_of(X + np.array([0, 2**20 - 3]), **names))
+    with pytest.raises(DataError, match=r"'b' has the category 1,048,576, but .* number them from 0 on, below 1,048,576"):
+        mart(categorical=["b"]).fit(data_of(X + np.array([0, 2**20 - 2]), **names))
+
+
 # ---- data
 
 
@@ -147,6 +156,28 @@ def test_documents_of_weight_0_are_not_there():
     assert [len(ours.model_.scorer.table.leaf_value)] == [len(theirs.model_.scorer.table.leaf_value)]
     assert ours.model_.scorer.table.cover.sum() == theirs.model_.scorer.table.cover.sum() == 4 * 48
     assert np.isfinite(ours.predict(kept)).all()
+
+
+@given(SEEDS, st.booleans(), st.sampled_from(["best-first", "symmetric"]))
+@settings(max_examples=15)
+def test_a_weight_is_as_many_copies_to_the_bit_where_forces_are_whole(seed, of_queries, shape):
+    """Of a document or of a whole query, for a full tree. Other forces are rounded, so that near ties may be split otherwise.
+
+    Weights are divided by their mean, which is a power of two here.
+    """
+    X, y, rng = noise(seed=seed), np.random.default_rng(seed).integers(0, 4, 60), np.random.default_rng(seed + 1)
+    times = np.repeat(rng.permutation([1, 1, 2, 4] * 3), 5) if of_queries else rng.permutation([1, 1, 2, 4] * 15)
+    copies = np.repeat(np.arange(60), times)
+    number = np.concatenate([np.arange(each) for each in times])  # of the copy
+    qid = copies // 5 + 12 * number * of_queries
+    order = np.argsort(qid, kind="stable")
+    weight = {"query_weight": times[::5].astype(float)} if of_queries else {"sample_weight": times.astype(float)}
+    copied = xr.RankingData.from_arrays(X[copies][order].astype(np.float32), y[copies][order], qid=qid[order])
+    ranker = xr.LambdaMART("nDCG@3", lambdas=Forces(slope=3.0), trees=1, leaves=31, shape=shape, **PLAIN)
+    ours, theirs, plain = (ranker.fit(data).model_.scorer for data in (data_of(X, y, **weight), copied, data_of(X, y)))
+    assert np.array_equal(ours.table.feature, theirs.table.feature)
+    assert np.array_equal(ours.score(X), theirs.score(X))
+    assert not np.array_equal(ours.table.gain, plain.table.gain)
 
 
 def test_weights_that_are_all_0_are_refused():
