@@ -156,7 +156,7 @@ MODELS = [
 TREES = [
     *of(
         "trees/growth.py",
-        "forest::test_a_model_scores_floats_as_training_did",
+        "forest_rankers::test_a_feature_that_is_constant_or_missing_is_split_between_both",
         ("bins < np.diff(layout.start)[feature]", "bins <= np.diff(layout.start)[feature]"),
     ),
     *of("trees/growth.py", "forest::test_units_hold_the_largest_force", ("min(SUM_BITS, 62 - count_bits)", "SUM_BITS")),
