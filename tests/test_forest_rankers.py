@@ -8,9 +8,10 @@ from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import exactrank as xr
+from exactrank.engine.engine import Part
 from exactrank.errors import DataError, SettingError
 from exactrank.objectives.score_space import by_query
-from exactrank.trees.bins import SAMPLE
+from exactrank.trees.bins import SAMPLE, Layout
 
 PLAIN = {"min_documents": 1, "min_curvature": 0.0, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1}
 SEEDS = st.integers(0, 2**32 - 1)
@@ -147,6 +148,13 @@ def test_more_leaves_than_documents_give_each_its_leaf():
     np.testing.assert_allclose(ranker.predict(data), data.y - data.y.mean(), atol=1e-9)
 
 
+def test_the_largest_force_may_pull_down():
+    """The unit that forces are rounded to holds it."""
+    data = data_of(np.arange(60)[:, None], np.where(np.arange(60) < 2, 0, 3))
+    ranker = mart(trees=1, learning_rate=1.0).fit(data)
+    np.testing.assert_allclose(ranker.predict(data), data.y - data.y.mean(), atol=1e-9)
+
+
 def test_documents_of_weight_0_are_not_there():
     X, y = noise(60), np.random.default_rng(1).integers(0, 4, 60)
     weight = np.tile([1.0, 2.0, 1.0, 0.0, 3.0], 12)
@@ -208,6 +216,14 @@ def test_few_distinct_documents_are_told_apart_however_many_there_are(levels):
         )
         scores = xr.MART("nDCG@3", trees=1, **PLAIN).fit(data).predict(data)
         assert len(np.unique(scores)) == levels
+
+
+def test_a_document_unlike_all_others_has_a_bin_of_its_own():
+    """Where few documents are distinct."""
+    X = np.arange(2 * SAMPLE)[:, None] % 2.0
+    X[0] = 7
+    data = xr.RankingData.from_arrays(X.astype(np.float32), np.zeros(len(X)), group=[len(X)])
+    assert Layout.of(Part(data), 255, (), 1).cuts.tolist() == [0.5, 4.0]
 
 
 # ---- forces

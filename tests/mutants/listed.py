@@ -169,6 +169,10 @@ TREES = [
         "trees/part.py",
         "forest_rankers::test_a_weight_is_as_many_copies_to_the_bit_where_forces_are_whole",
         ("curvature *= data.sample_weight", "pass"),
+    ),
+    *of(
+        "trees/part.py",
+        "forest_rankers::test_the_largest_force_may_pull_down",
         (
             "slope = max(float(self._slope.max(initial=0.0)), -float(self._slope.min(initial=0.0)))",
             "slope = float(self._slope.max(initial=0.0))",
@@ -182,8 +186,12 @@ TREES = [
     *of(
         "trees/bins.py",
         "forest_rankers::test_few_distinct_documents_are_told_apart_however_many_there_are",
-        ("np.ceil(counts * share)", "np.floor(counts * share)"),
         ("if limit < _ALL and _are_alike(sample, limit, threads):", "if False:"),
+    ),
+    *of(
+        "trees/bins.py",
+        "forest_rankers::test_a_document_unlike_all_others_has_a_bin_of_its_own",
+        ("np.ceil(counts * share)", "np.floor(counts * share)"),
     ),
     *of(
         "trees/bins.py",
