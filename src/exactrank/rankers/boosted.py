@@ -21,7 +21,7 @@ from exactrank.data.alignment import listed
 from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Part, Partitioned, fold, in_parts
-from exactrank.errors import IncompatibleError, SettingError
+from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.exact_sums import rounded
@@ -42,7 +42,7 @@ from exactrank.training.judge import Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Journal, Recorder, Run, Standing
 from exactrank.training.selection import StepChoice
-from exactrank.trees.bins import Layout
+from exactrank.trees.bins import MOST_CATEGORIES, Layout
 from exactrank.trees.forest import Forest, Trees, Weigher
 from exactrank.trees.growth import Draws, GrowthSettings
 from exactrank.trees.on_gpu import GpuForestPart
@@ -309,7 +309,15 @@ class SharedBins:
         """Return the bins for the forests of ``ranker``."""
         parts = in_parts(data)
         categorical = ranker.categories(data.feature_names, data.levels)
-        return cls(data, parts, Layout.of(parts, ranker.bins, categorical, threads))
+        layout = Layout.of(parts, ranker.bins, categorical, threads)
+        for number in categorical:
+            largest = layout.cuts[layout.start[number] : layout.start[number + 1]].max(initial=0)
+            if largest >= MOST_CATEGORIES:
+                raise DataError(
+                    f"{data.feature_names[number]!r} has the category {int(largest):,}, but a split stores a bit for each number up to its"
+                    f" largest category; number them from 0 on, below {MOST_CATEGORIES:,}"
+                )
+        return cls(data, parts, layout)
 
     def shared_with(self, data: RankingData) -> "SharedBins | None":
         """Return the bins for ``data`` if it has the same documents, maybe with other weights of queries."""
