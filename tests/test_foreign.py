@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xgboost as xgb
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Lars, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -79,15 +79,16 @@ def test_an_estimator_that_stops_by_itself_gets_validation_data(made, recwarn):
 
 @EVERY
 def test_query_weights_count(made):
-    if made is LINEAR["scaled"]:
-        with pytest.raises(xr.SettingError, match="takes no weights, and the queries have some; leave out query_weight"):
-            foreign(made()).fit([[1.0], [0.0], [1.0], [0.0]], [1, 0, 0, 1], group=[2, 2], query_weight=[3.0, 1.0])
-        return
     X, y = np.tile([[1.0], [0.0]], (40, 1)), np.r_[np.tile([1, 0], 20), np.tile([0, 1], 20)]
     for heavy in (0, 1):
         weight = np.where(np.arange(40) // 20 == heavy, 3.0, 1.0)
         ranker = foreign(made()).fit(X, y, group=[2] * 40, query_weight=weight)
         assert np.sign(np.diff(ranker.predict([[0.0], [1.0]])))[0] == (1 if heavy == 0 else -1)
+
+
+def test_an_estimator_without_weights_refuses_them():
+    with pytest.raises(xr.DataError, match="Lars takes no weights, and the data has some; drop them"):
+        foreign(Lars()).fit([[1.0], [0.0], [1.0], [0.0]], [1, 0, 0, 1], group=[2, 2], query_weight=[3.0, 1.0])
 
 
 @EVERY

@@ -44,13 +44,13 @@ if TYPE_CHECKING:
         PrecisionWarning as PrecisionWarning,
         SettingError as SettingError,
     )
+    from exactrank.estimators.model import from_estimator as from_estimator
     from exactrank.export.check import Check as Check
     from exactrank.export.export import export as export
     from exactrank.export.target import Export as Export, Target as Target
     from exactrank.fuse.fuse import fuse as fuse
     from exactrank.fuse.fusion import Fusion as Fusion
     from exactrank.fuse.systems import systems_from_frame as systems_from_frame, systems_from_runs as systems_from_runs
-    from exactrank.imports.estimator import from_estimator as from_estimator
     from exactrank.loading import load as load
     from exactrank.measures import (
         AP as AP,
@@ -166,7 +166,7 @@ HOME = {
     "exactrank.fuse.fuse": ("fuse",),
     "exactrank.fuse.fusion": ("Fusion",),
     "exactrank.fuse.systems": ("systems_from_frame", "systems_from_runs"),
-    "exactrank.imports.estimator": ("from_estimator",),
+    "exactrank.estimators.model": ("from_estimator",),
     "exactrank.loading": ("load",),
     "exactrank.measures": (
         "AP", "Bpref", "DCG", "ERR", "MeanNDCG", "Measure", "NDCG", "PairwiseCorrect", "Precision", "RBP", "RR", "Recall", "Success",

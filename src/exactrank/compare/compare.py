@@ -20,7 +20,6 @@ from exactrank.compare.cluster import Cluster
 from exactrank.compare.comparison import Comparison
 from exactrank.compare.contender import Contender
 from exactrank.compare.contenders import contenders_of
-from exactrank.compare.contenders.estimator import Estimator
 from exactrank.compare.divisions import dealt, given
 from exactrank.compare.folder import workplace
 from exactrank.compare.race import Race, Told, checked_budget, checked_seconds, workers_and_threads
@@ -28,6 +27,7 @@ from exactrank.compare.results import RECORD, MethodSummary, Results, read_recor
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, InterruptedWarning
+from exactrank.estimators.adapter import Estimator
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import listed_measures, parse_measure
 

@@ -25,6 +25,7 @@ from exactrank.arrays import PerDocument, PerQuery, Rows
 from exactrank.data.ranking_data import RankingData
 from exactrank.engine.engine import Partitioned
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
+from exactrank.estimators.adapter import is_estimator
 from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.ties import worst_tie_order
 from exactrank.numerics import matmul
@@ -121,7 +122,7 @@ class Blend(Ranker):
         found: dict[str, Ranker] = {}
         for one in given:
             name, ranker = (one, _ranker(one)) if isinstance(one, str) else (repr(one), one)
-            if not isinstance(ranker, Ranker | type) and all(hasattr(ranker, needed) for needed in ("fit", "predict", "get_params")):
+            if not isinstance(ranker, Ranker) and is_estimator(ranker):
                 ranker = Foreign(estimator=ranker)
                 name = ranker.title
             if not isinstance(ranker, Ranker) or isinstance(ranker, Blend):

@@ -14,9 +14,11 @@ from sklearn.base import clone
 
 from exactrank.arguments import checked_list
 from exactrank.compare.contender import Contender
-from exactrank.compare.contenders.estimator import EstimatorContender, name_of
+from exactrank.compare.contenders.estimator import EstimatorContender
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.errors import DataError, ExactRankError
+from exactrank.estimators.adapter import is_estimator, missing_method
+from exactrank.estimators.notation import name_of
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.notation import Method, parse_method
@@ -76,7 +78,7 @@ def as_contender(value: Any) -> Contender:
             if own is not default and (type(own), repr(own)) != (type(default), repr(default)):
                 changed[name] = own
         return _made(kind, Method(kind.name, changed))
-    if not all(callable(getattr(value, method, None)) for method in ("fit", "predict")):
+    if not is_estimator(value):
         raise DataError(f"{value!r} cannot be compared; give the name of a method, a ranker, a Contender, or what has fit and predict")
     return EstimatorContender(name_of(value), clone(value, safe=False))
 
@@ -117,8 +119,10 @@ def _made(kind: type, method: Method) -> Contender:
         if issubclass(kind, Ranker):
             kind(**method.settings).check_values()
             return RankerContender(method.title, kind, method.settings)
-        if not callable(getattr(kind, "fit", None)):
-            raise DataError(f"{method.name}: {kind.__name__} has no fit; give a Contender, a ranker or an estimator with fit and predict")
+        lacking = missing_method(kind)
+        if lacking is not None:
+            given = f"{method.name}: {kind.__name__} has no {lacking}"
+            raise DataError(f"{given}; give a Contender, a ranker or an estimator with fit and predict")
         return EstimatorContender(method.title, kind(**method.settings))
     except ExactRankError:
         raise

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from exactrank.compare.contender import Task
 from exactrank.compare.contenders.peer import Judge, Peer, Trained
+from exactrank.estimators.adapter import document_weights, query_numbers
 from exactrank.settings import Range, Space
 
 
@@ -18,7 +19,6 @@ class CatBoost(Peer):
 
     package = "catboost"
     title = "CatBoost"
-    suffix = ".cbm"
     loss = "loss_function"
     gains = "share of the change of predictions"
     defaults: ClassVar[Mapping[str, Any]] = {
@@ -48,8 +48,8 @@ class CatBoost(Peer):
             catboost.Pool(
                 part.values,
                 part.y,
-                group_id=np.repeat(np.arange(part.n_queries), part.sizes),
-                group_weight=None if part.query_weight is None else np.repeat(part.query_weight, part.sizes),
+                group_id=query_numbers(part),
+                group_weight=document_weights(part),
                 feature_names=judge.names,
             )
             for part in (judge.train, judge.valid)
@@ -60,7 +60,7 @@ class CatBoost(Peer):
             warnings.filterwarnings("ignore", "(?s).*opti.*method")  # it would compile our metric, where Numba is installed
             model.fit(train, eval_set=valid, early_stopping_rounds=patience, use_best_model=True)
         gains = np.asarray(model.get_feature_importance(type="PredictionValuesChange"), np.float64)
-        return lambda X: model.predict(X, thread_count=task.threads), model.save_model, gains
+        return lambda X: model.predict(X, thread_count=task.threads), model, gains
 
 
 @dataclass(eq=False)

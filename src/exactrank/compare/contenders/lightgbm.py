@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from exactrank.compare.contender import Task
 from exactrank.compare.contenders.peer import Judge, Peer, Trained, linear_gain
-from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.estimators.adapter import document_weights
+from exactrank.estimators.model import from_estimator
 from exactrank.settings import Range, Space
 
 #: What is not for users to set.
@@ -23,7 +24,6 @@ class LightGBM(Peer):
 
     package = "lightgbm"
     title = "LightGBM"
-    suffix = ".txt"
     highest_grade = 30
     longest_query = 10_000
     weighs_documents = True
@@ -64,11 +64,8 @@ class LightGBM(Peer):
         kinds = [j for j, name in enumerate(judge.train.feature_names) if name in judge.train.levels]
         both = []
         for part in (judge.train, judge.valid):
-            weight = None
-            if part.sample_weight is not None or part.query_weight is not None:  # of each document, its own times that of its query
-                weight = (1.0 if part.sample_weight is None else part.sample_weight) * np.repeat(part.weights, part.sizes)
             about: dict[str, Any] = {"feature_name": names, "categorical_feature": kinds, "params": dict(params)}
-            both.append(lgb.Dataset(part.values, part.y, group=part.sizes, weight=weight, **about))
+            both.append(lgb.Dataset(part.values, part.y, group=part.sizes, weight=document_weights(part), **about))
         train, valid = both
         valid.set_reference(train)
 
@@ -80,10 +77,10 @@ class LightGBM(Peer):
         model.pandas_categorical = [
             list(judge.train.levels[name]) for name in judge.train.feature_names if name in judge.train.levels
         ] or None
-        scorer = TreeEnsemble.of_lightgbm(model.model_to_string())  # to the bit as LightGBM's own, and many times as fast
+        scorer = from_estimator(model).scorer  # to the bit as LightGBM's own, and many times as fast
 
         def predict(X: npt.NDArray[Any]) -> npt.ArrayLike:
             single = X.dtype == np.float32
             return scorer.score(X, task.threads) if single else np.asarray(model.predict(X, raw_score=True, num_threads=task.threads))
 
-        return predict, model.save_model, model.feature_importance("gain").astype(np.float64)
+        return predict, model, model.feature_importance("gain").astype(np.float64)

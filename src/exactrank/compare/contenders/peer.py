@@ -9,7 +9,7 @@ Their losses take grades that are whole and not negative; other grades are refus
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar
@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.compare.contender import Contender, Curve, Fitted, Task
-from exactrank.compare.contenders.estimator import FittedEstimator, check_pairs, refuse_categories
+from exactrank.compare.contenders.estimator import FittedEstimator
 from exactrank.compare.contenders.ranker import shares
 from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
+from exactrank.estimators.adapter import Scoring, check_no_pairs, refuse_categories, writing
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.measures.ties import worst_tie_order
@@ -31,8 +32,8 @@ from exactrank.text import did_you_mean, written
 
 #: Names that all three take for features.
 _PLAIN = re.compile(r"[\w.-]+")
-#: A model of another library: what predicts, what writes it to a path, and what each feature has gained.
-Trained = tuple[Callable[[npt.NDArray[Any]], npt.ArrayLike], Callable[[str], object], npt.NDArray[np.float64]]
+#: What another library has trained: its scores, the model itself, and what each feature has gained.
+Trained = tuple[Scoring, Any, npt.NDArray[np.float64]]
 
 
 class Peer(Contender):
@@ -40,7 +41,6 @@ class Peer(Contender):
 
     package: ClassVar[str]  #: what is imported
     title: ClassVar[str]  #: what people call it
-    suffix: ClassVar[str]  #: of files that hold its models
     defaults: ClassVar[Mapping[str, Any]]  #: of all settings
     ranges: ClassVar[Space]  #: of those that tuning may choose
     loss: ClassVar[str] = "objective"  #: the setting that names it
@@ -82,11 +82,11 @@ class Peer(Contender):
         given = {**self.defaults, **self.params, **settings}
         judge = Judge(measure, train, valid, task.threads)
         own = {name: value for name, value in given.items() if name not in ("trees", "patience")}
-        predict, write, gains = self._trained(task, judge, given["trees"], given["patience"], own)
+        predict, model, gains = self._trained(task, judge, given["trees"], given["patience"], own)
         about = {"seed": task.seed, "threads": task.threads, "stopped by": task.measure, "version": import_module(self.package).__version__}
         weights = shares(self.gains, train, gains)
-        names = train.feature_names
-        return FittedEstimator({**given, **about}, predict, judge.curve.points, weights, names, write, self.suffix, train.levels)
+        suffix, write = writing(model)
+        return FittedEstimator({**given, **about}, predict, judge.curve.points, weights, train.feature_names, write, suffix, train.levels)
 
     @abstractmethod
     def _trained(self, task: Task, judge: "Judge", trees: int, patience: int, own: dict[str, Any]) -> Trained:
@@ -94,7 +94,7 @@ class Peer(Contender):
 
     def _check(self, train: RankingData, valid: RankingData, measure: Measure) -> None:
         """Refuse what the library cannot take, and grades that the loss has no meaning for."""
-        check_pairs(self.title, train)
+        check_no_pairs(self.title, train)
         if train.levels and not self.takes_categories:
             refuse_categories(self.title, train)
         bad = np.flatnonzero((train.y < 0) | (train.y != np.floor(train.y)))

@@ -16,10 +16,10 @@ import numpy as np
 
 from exactrank.arrays import PerDocument
 from exactrank.compare.contender import Contender, Curve, Task
-from exactrank.compare.contenders.estimator import identity
 from exactrank.compare.results import Point, Weights
 from exactrank.data.ranking_data import RankingData, moments
 from exactrank.errors import IncompatibleError
+from exactrank.estimators.identity import identity
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.base import Ranker
 from exactrank.scorers.linear import Linear

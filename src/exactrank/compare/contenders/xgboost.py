@@ -23,7 +23,6 @@ class XGBoost(Peer):
 
     package = "xgboost"
     title = "XGBoost"
-    suffix = ".json"
     highest_grade = 31
     defaults: ClassVar[Mapping[str, Any]] = {
         "objective": "rank:ndcg",
@@ -71,4 +70,4 @@ class XGBoost(Peer):
         def predict(X: Matrix) -> npt.ArrayLike:
             return np.asarray(model.predict(xgb.DMatrix(X, **about)))
 
-        return predict, model.save_model, np.array(gains)
+        return predict, model, np.array(gains)
