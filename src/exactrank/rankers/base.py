@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from exactrank.arguments import wrong_kind
 from exactrank.arrays import PerDocument, Table
-from exactrank.bars import Line, heard
+from exactrank.bars import ProgressLine, heard
 from exactrank.data.alignment import listed
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
@@ -78,7 +78,7 @@ _FITTED = {"model_", "history_", "selection_", "n_features_in_", "feature_names_
 PARTITIONED = "LambdaMART, MART, DirectRankTrees, or any ranker of a linear model or a network"
 
 
-def _line(measure: str, engine: Engine | None, progress: Progress) -> Line:
+def _line(measure: str, engine: Engine | None, progress: Progress) -> ProgressLine:
     """What a progress bar says; on a cluster also how many work, and how much goes through the network."""
     line = line_of(measure, progress)
     return line if engine is None else replace(line, doing=f"{line.doing}, {engine.told}")
