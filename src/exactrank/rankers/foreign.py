@@ -54,6 +54,11 @@ class Foreign(Ranker):
         return f"{kind.__module__.partition('.')[0]}.{kind.__name__}({' '.join(written(dict(sorted(own.items()))).split())})"
 
     @property
+    def runs_in_threads(self) -> bool:
+        """The estimator sees to threads itself."""
+        return False
+
+    @property
     def keeps_missing(self) -> bool:
         """Can the estimator? The linear ones of scikit-learn cannot."""
         return not type(self.estimator).__module__.startswith("sklearn")
