@@ -125,7 +125,7 @@ CANDIDATES = {
 FOREST = f"bags=0, leaves=16, learning_rate=0.05, {RANDOM}"
 MEMBERS = {
     "trees": [f"mart({FOREST})", f"lambdamart({FOREST}, lambdas='sampled')", f"lambdamart({FOREST})"],
-    "linear": ["smoothrank", "lambdarank", "directrank(bags=0)", "structuredrank"],
+    "linear": ["smoothrank(max_iter=10)", "lambdarank", "directrank(bags=0)", "structuredrank"],
     "network": ["lambdarank(hidden=10)"],
 }
 #: How many of each family, the first ones, are members by default.

@@ -59,6 +59,8 @@ from exactrank.scorers.model import Model, plain
 from exactrank.scorers.sum import sum_of
 from exactrank.settings import SOME, VALID, Configured, setting
 from exactrank.stored import from_record, to_record
+from exactrank.threads import thread_count
+from exactrank.training.ahead import running_ahead
 from exactrank.training.combinators import bags
 from exactrank.training.history import History
 from exactrank.training.judge import Task
@@ -74,6 +76,8 @@ Checkpoint = Callable[[Model], None]
 _FITTED = {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_", "oof_", "valid_oof_", "estimate_"}
 
 
+#: With fewer values per thread, waiting for each other takes threads longer than the work.
+CELLS_PER_THREAD = 1_000_000
 #: Rankers that train on data in several files, for those that do not.
 PARTITIONED = "LambdaMART, MART, DirectRankTrees, or any ranker of a linear model or a network"
 
@@ -399,23 +403,40 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         in all, the one that chooses is scored too. Scores have unit deviation within queries if their scale has no meaning.
         """
         data, division = task.data, Division.of(task.data, count, self.seed)
-        part, parts, unseen = division.part, division.count, list[tuple[Mask, Scorer]]()
+        part, parts, unseen = division.part, division.count, dict[int, tuple[Mask, Scorer]]()
+        workers = self._workers(task, parts)
+        alone = task if workers == 1 else replace(task, threads=thread_count(task.threads) // workers)
+        ranker = self if workers == 1 else copy(self).set_params(threads=alone.threads)
 
         def member(number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
             chooses, scored = part == number, part == (number + (parts > 2)) % parts
             learnt, valid = division.take(~(chooses | scored)), division.take(chooses)
             if isinstance(valid, Partitioned) and not self.validates_partitions:
                 valid = in_one(valid)
-            trained = self._fit(replace(task, data=learnt, valid=valid, bag=number, bags=parts), recorder)
-            unseen.append((scored, comparable(trained.iterate)))
+            trained = ranker._fit(replace(alone, data=learnt, valid=valid, bag=number, bags=parts), recorder)
+            unseen[number] = scored, comparable(trained.iterate)
             forget(learnt, valid)
             return trained
 
         def comparable(scorer: Scorer) -> Scorer:
-            size = deviation_of(data, partial(_scores, scorer, self.threads)) if self._is_scale_free else 0.0
+            size = deviation_of(data, partial(_scores, scorer, alone.threads)) if self._is_scale_free else 0.0
             return sum_of([scorer], [1 / size]) if size > 0 else scorer
 
-        return bags([partial(member, number) for number in range(parts)], task.verdict, recorder, view=comparable), unseen
+        with running_ahead([partial(member, number) for number in range(parts)], recorder, workers) as members:
+            trained = bags(members, task.verdict, recorder, view=comparable)
+        return trained, [unseen[number] for number in range(parts)]
+
+    def _workers(self, task: Task, parts: int) -> int:
+        """The number of models that are trained at the same time: one if the kernels of each can use all threads."""
+        if isinstance(task.data, Partitioned) or not self.runs_in_threads:
+            return 1
+        threads_per_model = 1 + task.data.n_documents * task.data.n_features // CELLS_PER_THREAD
+        return max(1, min(parts, thread_count(task.threads) // threads_per_model))
+
+    @property
+    def runs_in_threads(self) -> bool:
+        """May several models be trained at the same time, in threads of this process?"""
+        return vars(self).get("device") is None
 
     @property
     def _is_scale_free(self) -> bool:

@@ -29,7 +29,7 @@ from exactrank.objectives.losses import SquaredError
 from exactrank.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.optimizers.base import State
 from exactrank.optimizers.boosting import Growth
-from exactrank.rankers.base import Ranker
+from exactrank.rankers.base import CELLS_PER_THREAD, Ranker
 from exactrank.rankers.training_data import TrainingData, count_mixed
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import TreeMissing
@@ -48,8 +48,6 @@ from exactrank.trees.growth import Draws, GrowthSettings
 from exactrank.trees.on_gpu import GpuForestPart
 from exactrank.trees.part import Plan
 
-#: With fewer values per thread, waiting for each other takes threads longer than the work.
-CELLS_PER_THREAD = 1_000_000
 #: Forests where their number is left open: this many on fewer than MANY_QUERIES, if at least FEW_MIXED have documents of different grades.
 BAGS, MANY_QUERIES, FEW_MIXED = 10, 2_000, 20
 
