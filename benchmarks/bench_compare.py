@@ -14,7 +14,7 @@ from pathlib import Path
 from timing import table
 
 import exactrank as xr
-from exactrank.compare.contender import Task
+from exactrank.compare.contender import ContenderTask
 from exactrank.compare.contenders import find_contender
 from exactrank.compare.divisions import dealt
 from exactrank.data.synthetic import CubicPolynomial
@@ -29,7 +29,7 @@ def loop(data: xr.RankingData, found: xr.Comparison, folds: int) -> float:
     seconds = 0.0
     with tempfile.TemporaryDirectory() as scratch:
         for division in dealt("data", data, folds, 0, Path(scratch)).divisions:
-            task = Task("data", division.read(), division.test.rows, MEASURES[0], 0, 1)
+            task = ContenderTask("data", division.read(), division.test.rows, MEASURES[0], 0, 1)
             for fit in (each for each in found.fits if each.fold == division.name):
                 contender = find_contender(fit.method)
                 for settings in [*(trial.settings for trial in fit.trials), None]:

@@ -48,7 +48,7 @@ from threadpoolctl import threadpool_limits
 from timing import table
 
 import exactrank as xr
-from exactrank.compare.contender import Contender, Fitted, Task
+from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.estimator import FittedEstimator
 from exactrank.compare.contenders.peer import Peer
@@ -80,7 +80,7 @@ class ScikitRidge(Contender):
     def __repr__(self) -> str:
         return f"ScikitRidge({STRENGTHS.tolist()})"
 
-    def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
+    def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> Fitted:
         train, valid = task.fold.train, task.fold.valid
         models = [make_pipeline(StandardScaler(), Ridge(alpha=alpha)).fit(train.values.astype(np.float64), train.y) for alpha in STRENGTHS]
         best = max(models, key=lambda model: values_of(valid, model.predict(valid.values)).mean())
@@ -170,7 +170,7 @@ def readers_of(given: Any) -> dict[str, Callable[[], list[Fold]]]:
 
 def scorer(contender: Contender, fold: Fold, threads: int) -> Score:
     """What ``contender`` has learnt from the training and validation part of ``fold``."""
-    task = Task("", fold, np.arange(fold.test.n_documents), MEASURE, 0, threads)
+    task = ContenderTask("", fold, np.arange(fold.test.n_documents), MEASURE, 0, threads)
     return partial(contender.fit(task, {}).scores, "test")
 
 

@@ -9,6 +9,7 @@ from exactrank.compare.comparison import Comparison
 from exactrank.compare.results import (
     RANKS,
     DataSummary,
+    FeatureWeights,
     Fit,
     FoldSummary,
     MethodSummary,
@@ -16,7 +17,6 @@ from exactrank.compare.results import (
     Point,
     Slice,
     Trial,
-    Weights,
 )
 
 NAMES = ("lambdamart", "directrank", "lightgbm", "listnet", "ranknet", "svmmap", "xgboost", "catboost", "adarank", "rankboost")
@@ -146,7 +146,7 @@ def _weights(i, rng):
     names = tuple('<1> & "co"' if j == 1 else f"x{j}" for j in range(1, 21))
     signed = i % 4 == 0
     values = rng.normal(0, 1, len(names)) if signed else rng.dirichlet(np.ones(len(names)))
-    return Weights("weight x standard deviation" if signed else "gain", names, tuple(values.tolist()))
+    return FeatureWeights("weight x standard deviation" if signed else "gain", names, tuple(values.tolist()))
 
 
 def _slice(i, rng):

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.objectives.measured import Measured, QueryPerformance
-from exactrank.optimizers.boosting import AdaRank
+from exactrank.optimizers.boosting import AdaRankOptimizer
 from exactrank.rankers.training_data import in_content_order
 from exactrank.scorers.architecture import LinearModel
 from exactrank.training.selection import WINDOW
@@ -39,7 +39,7 @@ def performance(measure, data, turned):
 
 def run(problem, rest, rounds=7):
     """The states after each round."""
-    optimizer = AdaRank(rest)
+    optimizer = AdaRankOptimizer(rest)
     states = [optimizer.init(problem, np.zeros(problem.measured.measure.data.n_features), np.random.default_rng(0))]
     while not states[-1].done and len(states) < rounds:
         states.append(optimizer.step(problem, states[-1]))
@@ -101,7 +101,7 @@ def test_as_published_it_ends_where_it_would_take_the_first_feature_for_ever(see
     states = run(performance("nDCG@3", judged(seed), turned=False), rest=0, rounds=30)
     if states[-1].done and len(states) > 1:
         assert np.count_nonzero(states[-1].theta) == 1
-        again = AdaRank(0).step(performance("nDCG@3", judged(seed), turned=False), states[-1])
+        again = AdaRankOptimizer(0).step(performance("nDCG@3", judged(seed), turned=False), states[-1])
         assert again.taken[-1] == states[-1].taken[-1]
         assert (again.value, again.share.tolist()) == (states[-1].value, states[-1].share.tolist())
 

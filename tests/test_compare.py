@@ -25,9 +25,9 @@ from exactrank.cli import app
 from exactrank.compare import tracking
 from exactrank.compare.comparison import Comparison, read_comparison
 from exactrank.compare.contenders import find_contender
-from exactrank.compare.divisions import Part, dealt, given as given_divisions
+from exactrank.compare.divisions import CachedPart, dealt, given as given_divisions
 from exactrank.compare.fitting import Job
-from exactrank.compare.race import Budget, best_trial, settings_of_trial
+from exactrank.compare.race import TuningBudget, best_trial, settings_of_trial
 from exactrank.compare.report import report_html
 from exactrank.compare.results import Fit, Trial, from_record, to_record
 from exactrank.compare.standings import differences, efforts, pairs, shared_values, standings, winning
@@ -98,7 +98,7 @@ def same_for_good(fits):
 # Divisions
 
 
-def without_features(part, *, features=True, read=Part.read):
+def without_features(part, *, features=True, read=CachedPart.read):
     assert not features, "the features were read"
     return read(part, features=False)
 
@@ -110,7 +110,7 @@ def test_what_the_caller_checks_and_says_of_data_needs_no_features(tmp_path, mon
     for divided in (dealt("web", data, 5, 0, tmp_path), given_divisions("web", [fold], tmp_path)):
         whole = [(each.train.read().n_documents, each.valid.read().n_documents, each.test.read().n_documents) for each in divided.divisions]
         with monkeypatch.context() as patched:
-            patched.setattr(Part, "read", without_features)
+            patched.setattr(CachedPart, "read", without_features)
             summary = divided.summary()
         assert [(each.train.documents, each.valid.documents, each.test.documents) for each in summary.folds] == whole
         assert (summary.queries, summary.documents, summary.features) == (10, 40, 3)
@@ -235,7 +235,7 @@ def test_seconds_end_what_takes_longer_but_for_the_first_trial(data):
 
 @given(trials=st.one_of(st.none(), st.integers(1, 5)), seconds=st.one_of(st.none(), st.floats(0.1, 9)), begun=st.integers(0, 6))
 def test_budgets_are_kept(trials, seconds, begun):
-    allowed = Budget(trials, seconds).allows(begun, spent=1.0 * begun)
+    allowed = TuningBudget(trials, seconds).allows(begun, spent=1.0 * begun)
     if trials is None and seconds is None:
         assert not allowed
     elif begun == 0:

@@ -20,7 +20,7 @@ import exactrank as xr
 from exactrank.cli import app
 from exactrank.compare.standings import pairs, shared_values, standings
 from exactrank.data.scores import read_scores
-from exactrank.data.trec import Run
+from exactrank.data.trec import RetrievalRun
 from exactrank.errors import DataError, MeasureError
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -110,7 +110,9 @@ def test_every_run_is_worth_what_it_is_worth_alone(rows: list[Any], lists: list[
     runs = {}
     for i, some in enumerate(lists):
         lines = [*some, (rows[0][0], 9, 0.0)]
-        runs[f"r{i}"] = Run([str(q) for q, *_ in lines], [str(d) for _, d, _ in lines], np.array([float(s) for *_, s in lines]), "x")
+        runs[f"r{i}"] = RetrievalRun(
+            [str(q) for q, *_ in lines], [str(d) for _, d, _ in lines], np.array([float(s) for *_, s in lines]), "x"
+        )
     found = xr.compare_runs(data, runs, MEASURES, complete=complete)
     for fit, run in zip(found.fits, runs.values(), strict=True):
         alone = xr.evaluate(MEASURES, *xr_scores(data, run), complete=complete)
@@ -118,7 +120,7 @@ def test_every_run_is_worth_what_it_is_worth_alone(rows: list[Any], lists: list[
             np.testing.assert_array_equal(fit.test[name], alone[name].values)
 
 
-def xr_scores(data: xr.RankingData, run: Run) -> tuple[xr.RankingData, np.ndarray]:
+def xr_scores(data: xr.RankingData, run: RetrievalRun) -> tuple[xr.RankingData, np.ndarray]:
     """The judged documents and those that the run adds, written out."""
     keys = list(zip(np.repeat(data.qid, data.sizes).tolist(), data.docid or [], strict=True))
     added = [(q, d) for q in data.qid.tolist() for d in run.by_query.get(str(q), {}) if (q, d) not in keys]

@@ -26,9 +26,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from xgboost import XGBRanker
 
 import exactrank as xr
-from exactrank.compare.contender import MOST_POINTS, Contender, Curve, Task
+from exactrank.compare.contender import MOST_POINTS, Contender, ContenderTask, TrainingCurve
 from exactrank.compare.contenders import CONTENDERS, as_contender, contenders_of, find_contender, program as programs
-from exactrank.compare.contenders.peer import Judge, Peer
+from exactrank.compare.contenders.peer import Peer, PeerJudge
 from exactrank.compare.contenders.program import Program, Tail
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.contenders.scores import ScoresFile
@@ -65,7 +65,7 @@ def parts(**shape):
 def task(measure=MEASURE, train=None, valid=None, test=None, rows=None, **more):
     train, valid, test = (given or made for given, made in zip((train, valid, test), parts(), strict=True))
     rows = np.arange(test.n_documents) if rows is None else rows
-    return Task("toy", Fold("Fold2", train, valid, test), rows, measure, **({"seed": 3, "threads": 1} | more))
+    return ContenderTask("toy", Fold("Fold2", train, valid, test), rows, measure, **({"seed": 3, "threads": 1} | more))
 
 
 def value(measure, data, scores):
@@ -226,7 +226,7 @@ def test_a_model_file_is_left(tmp_path):
 
 def test_a_fit_that_was_interrupted_is_none(monkeypatch):
     contender = find_contender("lambdamart(trees=20, bags=0)")
-    monkeypatch.setattr(Curve, "add", lambda self, step, *rest: (_ for _ in ()).throw(KeyboardInterrupt) if step == 5 else None)
+    monkeypatch.setattr(TrainingCurve, "add", lambda self, step, *rest: (_ for _ in ()).throw(KeyboardInterrupt) if step == 5 else None)
     with pytest.raises(KeyboardInterrupt):
         contender.fit(task(), {})
 
@@ -234,7 +234,7 @@ def test_a_fit_that_was_interrupted_is_none(monkeypatch):
 @given(n=st.integers(0, 3 * MOST_POINTS))
 @settings(max_examples=30)
 def test_curves_are_thinned_evenly(n):
-    curve = Curve()
+    curve = TrainingCurve()
     for step in range(n):
         curve.add(step, 0.0, None)
     kept = [point.step for point in curve.points]
@@ -272,11 +272,11 @@ def test_ties_count_against_the_trees_that_leave_them():
     """As for our own trees: data that lists the best documents first must not make a stump look perfect."""
     train, valid, _ = parts()
     sorted_first = replace(valid, y=-np.sort(-valid.y.reshape(10, 8), axis=1).ravel())
-    judge = Judge(xr.parse_measure(MEASURE), train, sorted_first, threads=1)
+    judge = PeerJudge(xr.parse_measure(MEASURE), train, sorted_first, threads=1)
     judge(False, np.zeros(train.n_documents))
     assert judge(True, np.zeros(80)) == pytest.approx(value("nDCG(ties='pessimistic')@5", sorted_first, np.zeros(80)))
     assert judge.curve.points[0].valid == 1.0
-    expected = Judge(xr.parse_measure("nDCG(ties='expected')@5"), train, sorted_first, threads=1)
+    expected = PeerJudge(xr.parse_measure("nDCG(ties='expected')@5"), train, sorted_first, threads=1)
     assert expected(True, np.zeros(80)) == pytest.approx(value("nDCG(ties='expected')@5", sorted_first, np.zeros(80)))
 
 

@@ -99,8 +99,9 @@ def test_equal_weights_say_nothing():
 
 
 def test_pairs_are_refused():
+    pairs = xr.Preferences(np.array([1]), np.array([0]), np.array([1.0]))
     with pytest.raises(xr.DataError, match="learns from grades alone, and the data has 1 pairs"):
-        given(Grouped(), xr.with_pairs(DATA, [(0, 1)]))
+        given(Grouped(), replace(DATA, preferences=pairs))
 
 
 def test_validation_data_goes_to_those_that_stop_early(monkeypatch):

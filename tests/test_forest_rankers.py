@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from exactrank.engine.engine import Part
 from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import exactrank as xr
 from exactrank.errors import DataError, SettingError
 from exactrank.objectives.score_space import by_query
-from exactrank.trees.bins import SAMPLE
+from exactrank.trees.bins import SAMPLE, Layout
 
 PLAIN = {"min_documents": 1, "min_curvature": 0.0, "feature_fraction": 1.0, "query_fraction": 1.0, "bags": 0, "threads": 1}
 SEEDS = st.integers(0, 2**32 - 1)
@@ -98,6 +99,15 @@ def test_a_category_that_is_not_known_goes_where_missing_ones_go():
     assert len(set(unknown.tolist())) == 1
 
 
+def test_categories_of_large_numbers_are_refused_before_training():
+    """A model would take hundreds of megabytes per split."""
+    names = {"feature_names": ["a", "b"]}
+    X = np.column_stack([np.arange(60), np.arange(60) % 3])
+    mart(categorical=["b"]).fit(data_of(X + np.array([0, 2**20 - 3]), **names))
+    with pytest.raises(DataError, match=r"'b' has the category 1,048,576, but .* number them from 0 on, below 1,048,576"):
+        mart(categorical=["b"]).fit(data_of(X + np.array([0, 2**20 - 2]), **names))
+
+
 # ---- data
 
 
@@ -118,10 +128,11 @@ def test_constant_features_are_refused():
 
 
 def test_a_feature_that_is_constant_or_missing_is_split_between_both():
-    X = np.where(np.arange(60)[:, None] % 3 == 0, np.nan, 5.0)
-    scores = mart().fit(data_of(X, np.isnan(X[:, 0]) * 2)).predict(X)
-    assert len(np.unique(scores)) == 2
-    assert (scores[np.isnan(X[:, 0])] > scores[~np.isnan(X[:, 0])].max()).all()
+    """Beside another one, whose cuts lie below its value."""
+    X = np.column_stack([np.where(np.arange(60) % 3 == 0, np.nan, 5.0), np.arange(60) % 2])
+    is_missing = np.isnan(X[:, 0])
+    scores = mart(trees=1).fit(data_of(X, is_missing * 2)).predict(X)
+    assert scores[is_missing].min() > scores[~is_missing].max()
 
 
 def test_more_bins_than_values_change_nothing():
@@ -137,6 +148,13 @@ def test_more_leaves_than_documents_give_each_its_leaf():
     np.testing.assert_allclose(ranker.predict(data), data.y - data.y.mean(), atol=1e-9)
 
 
+def test_the_largest_force_may_pull_down():
+    """The unit that forces are rounded to holds it."""
+    data = data_of(np.arange(60)[:, None], np.where(np.arange(60) < 2, 0, 3))
+    ranker = mart(trees=1, learning_rate=1.0).fit(data)
+    np.testing.assert_allclose(ranker.predict(data), data.y - data.y.mean(), atol=1e-9)
+
+
 def test_documents_of_weight_0_are_not_there():
     X, y = noise(60), np.random.default_rng(1).integers(0, 4, 60)
     weight = np.tile([1.0, 2.0, 1.0, 0.0, 3.0], 12)
@@ -147,6 +165,28 @@ def test_documents_of_weight_0_are_not_there():
     assert [len(ours.model_.scorer.table.leaf_value)] == [len(theirs.model_.scorer.table.leaf_value)]
     assert ours.model_.scorer.table.cover.sum() == theirs.model_.scorer.table.cover.sum() == 4 * 48
     assert np.isfinite(ours.predict(kept)).all()
+
+
+@given(SEEDS, st.booleans(), st.sampled_from(["best-first", "symmetric"]))
+@settings(max_examples=15)
+def test_a_weight_is_as_many_copies_to_the_bit_where_forces_are_whole(seed, of_queries, shape):
+    """Of a document or of a whole query, for a full tree. Other forces are rounded, so that near ties may be split otherwise.
+
+    Weights are divided by their mean, which is a power of two here.
+    """
+    X, y, rng = noise(seed=seed), np.random.default_rng(seed).integers(0, 4, 60), np.random.default_rng(seed + 1)
+    times = np.repeat(rng.permutation([1, 1, 2, 4] * 3), 5) if of_queries else rng.permutation([1, 1, 2, 4] * 15)
+    copies = np.repeat(np.arange(60), times)
+    number = np.concatenate([np.arange(each) for each in times])  # of the copy
+    qid = copies // 5 + 12 * number * of_queries
+    order = np.argsort(qid, kind="stable")
+    weight = {"query_weight": times[::5].astype(float)} if of_queries else {"sample_weight": times.astype(float)}
+    copied = xr.RankingData.from_arrays(X[copies][order].astype(np.float32), y[copies][order], qid=qid[order])
+    ranker = xr.LambdaMART("nDCG@3", lambdas=Forces(slope=3.0), trees=1, leaves=31, shape=shape, **PLAIN)
+    ours, theirs, plain = (ranker.fit(data).model_.scorer for data in (data_of(X, y, **weight), copied, data_of(X, y)))
+    assert np.array_equal(ours.table.feature, theirs.table.feature)
+    assert np.array_equal(ours.score(X), theirs.score(X))
+    assert not np.array_equal(ours.table.gain, plain.table.gain)
 
 
 def test_weights_that_are_all_0_are_refused():
@@ -176,6 +216,14 @@ def test_few_distinct_documents_are_told_apart_however_many_there_are(levels):
         )
         scores = xr.MART("nDCG@3", trees=1, **PLAIN).fit(data).predict(data)
         assert len(np.unique(scores)) == levels
+
+
+def test_a_document_unlike_all_others_has_a_bin_of_its_own():
+    """Where few documents are distinct."""
+    X = np.arange(2 * SAMPLE)[:, None] % 2.0
+    X[0] = 7
+    data = xr.RankingData.from_arrays(X.astype(np.float32), np.zeros(len(X)), group=[len(X)])
+    assert Layout.of(Part(data), 255, (), 1).cuts.tolist() == [0.5, 4.0]
 
 
 # ---- forces

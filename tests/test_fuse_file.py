@@ -17,7 +17,7 @@ import exactrank as xr
 from exactrank import Fusion, fuse, systems_from_runs
 from exactrank.cli import app
 from exactrank.data.format import Columns
-from exactrank.data.trec import Run
+from exactrank.data.trec import RetrievalRun
 from exactrank.errors import DataError, IncompatibleError, OutputExistsError
 from exactrank.fuse.engines import ENGINES
 from tests.fuse_data import NAMES, random_systems, systems
@@ -34,7 +34,7 @@ def run_of(data, name):
     scores, query = data.feature(name), np.repeat(np.arange(data.n_queries), data.sizes)
     rows = np.lexsort((-scores, query))
     rows = rows[~np.isnan(scores[rows])]
-    return Run([f"q{query[i]}" for i in rows], [f"d{i}" for i in rows], scores[rows], name)
+    return RetrievalRun([f"q{query[i]}" for i in rows], [f"d{i}" for i in rows], scores[rows], name)
 
 
 def written(folder, data):

@@ -17,7 +17,7 @@ from exactrank.data import formats
 from exactrank.data.alignment import aligned
 from exactrank.data.format import ReadOptions
 from exactrank.data.ranking_data import checksum
-from exactrank.data.trec import Judgments, Run
+from exactrank.data.trec import Judgments, RetrievalRun
 from exactrank.fuse.normalise import normalised
 from exactrank.scorers.base import sum_rounded_down
 
@@ -349,7 +349,7 @@ def test_files_warn_once_of_what_no_offset_saves(suffix, tmp_path):
 def test_runs_whose_scores_differ_little_are_told_apart():
     documents = [f"d{i}" for i in range(50)]
     scores = 0.9 + np.arange(50) * 1e-9
-    data = xr.from_trec(Judgments(["1"] * 50, documents, np.zeros(50)), [Run(["1"] * 50, documents, scores, "dense")])
+    data = xr.from_trec(Judgments(["1"] * 50, documents, np.zeros(50)), [RetrievalRun(["1"] * 50, documents, scores, "dense")])
     assert np.array_equal(np.argsort(data.feature("dense")), np.arange(50))
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings, strategies as st
 import exactrank as xr
 from exactrank import _core
 from exactrank.objectives.pair_exponential import PairExponential
-from exactrank.optimizers.boosting import RankBoost, confidence
+from exactrank.optimizers.boosting import RankBoostOptimizer, confidence
 from exactrank.scorers.thresholds import StepScores
 
 from .reference import rankboost as reference
@@ -38,7 +38,7 @@ def weights_of(data):
 
 def run(problem, rounds=8):
     """The states after each round."""
-    optimizer, nothing = RankBoost(), np.empty(0)
+    optimizer, nothing = RankBoostOptimizer(), np.empty(0)
     states = [optimizer.init(problem, nothing, np.random.default_rng(0))]
     while not states[-1].done and len(states) < rounds:
         states.append(optimizer.step(problem, states[-1]))
@@ -125,7 +125,7 @@ def test_a_run_can_be_taken_up_again(seed, after):
     problem = PairExponential(judged(seed), 5)
     states = run(problem, rounds=8)
     if len(states) > after:
-        again = RankBoost().init(problem, states[after - 1].theta, np.random.default_rng(0))
+        again = RankBoostOptimizer().init(problem, states[after - 1].theta, np.random.default_rng(0))
         assert again.theta.tobytes() == states[after].theta.tobytes()
         assert again.value == states[after].value
 

@@ -14,11 +14,11 @@ from exactrank.compare import report, standings
 from exactrank.compare.page.charts import STEPS, Dot, Line, line_chart, step_chart
 from exactrank.compare.page.leaderboard import verdict
 from exactrank.compare.page.record import definitions
-from exactrank.compare.page.svg import NARROW, SPAN, WIDE, Scale, element, extent, framed, look, marker, shapes, shortened, text_width
+from exactrank.compare.page.svg import NARROW, SPAN, WIDE, PixelScale, element, extent, framed, look, marker, shapes, shortened, text_width
 from exactrank.compare.page.table import MINUS
 from exactrank.compare.page.win_loss import COLUMNS, UNIT, drawn_places, win_loss_areas
 from exactrank.compare.report import report_html
-from exactrank.compare.results import Point, Slice, Weights, from_record, to_record
+from exactrank.compare.results import FeatureWeights, Point, Slice, from_record, to_record
 from exactrank.compare.statistics.paired import TESTS
 from exactrank.compare.statistics.pairs import letter
 from exactrank.errors import OutputExistsError
@@ -36,7 +36,7 @@ def not_finite():
     odd = (math.nan, math.inf, -math.inf, 1.0)
     curve = tuple(Point(i, v, v, None if i == 1 else v) for i, v in enumerate(odd))
     steps = Slice("f", "test", (-math.inf, -1.0, 0.0, 1.0), odd[:3], odd[:3])
-    return changed_fits(make_comparison(methods=3), curve=curve, weights=Weights("gain", ("a", "b", "c", "d"), odd), slice=steps)
+    return changed_fits(make_comparison(methods=3), curve=curve, weights=FeatureWeights("gain", ("a", "b", "c", "d"), odd), slice=steps)
 
 
 def no_values():
@@ -272,7 +272,7 @@ def test_twenty_two_methods_on_two_sets_of_five_folds_stay_below_five_megabytes(
     curve = tuple(Point(i, 0.01 * i**1.3, float(v), float(v) - 0.05, f"{i // 100}/") for i, v in enumerate(values))
     low, edges = values[:400], np.linspace(-2, 2, 401)
     steps = Slice("feature 7", "validation", tuple(edges.tolist()), tuple(low.tolist()), tuple((low + 0.002 * rng.random(400)).tolist()))
-    weights = Weights("gain", tuple(f"feature {i}" for i in range(46)), tuple(rng.random(46).tolist()))
+    weights = FeatureWeights("gain", tuple(f"feature {i}" for i in range(46)), tuple(rng.random(46).tolist()))
     told = {"curve": curve, "slice": steps, "weights": weights, "settings": {f"setting_{i}": 0.1 * i for i in range(25)}}
     sizes = {}
     for folds in (1, 2):
@@ -549,7 +549,7 @@ def test_a_report_is_the_same_each_time_and_replaces_nothing_unasked(tmp_path):
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-4, 1e6), st.integers(2, 12))
 def test_ticks_are_round_and_within_the_scale(low, length, many):
-    scale = Scale(low, low + length, 0.0, 100.0, many=many)
+    scale = PixelScale(low, low + length, 0.0, 100.0, many=many)
     assert all(low - 1e-6 * length <= tick <= low + length + 1e-6 * length for tick in scale.ticks)
     steps = np.diff(scale.ticks)
     assert (steps > 0).all()
@@ -562,7 +562,7 @@ def test_ticks_are_round_and_within_the_scale(low, length, many):
 
 @given(st.floats(1e-3, 1e6), st.floats(1.5, 1e6))
 def test_logarithmic_ticks_are_within_the_scale(low, ratio):
-    scale = Scale(low, low * ratio, 0.0, 100.0, log=True)
+    scale = PixelScale(low, low * ratio, 0.0, 100.0, log=True)
     assert all(low <= tick <= low * ratio for tick in scale.ticks)
     assert list(scale.ticks) == sorted(set(scale.ticks))
     assert scale(low) == pytest.approx(0)

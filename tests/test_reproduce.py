@@ -19,9 +19,9 @@ from exactrank.objectives.parametric import Posed
 from exactrank.reproduce import EXPERIMENTS, find_experiment
 from exactrank.reproduce.artificial import PermutedPolynomial, correlated, three_parts
 from exactrank.reproduce.experiment import chosen, fitted
-from exactrank.reproduce.finding import Check, Curve, Finding, Panel
+from exactrank.reproduce.finding import Curve, Finding, Inequality, Panel
 from exactrank.reproduce.lambdarank_duels import Duel
-from exactrank.reproduce.ranknet_speedup import Epochs, RankNetTraining, checks_of, slopes_of
+from exactrank.reproduce.ranknet_speedup import EpochTimes, RankNetTraining, checks_of, slopes_of
 from exactrank.reproduce.smoothness import optimality_checks, roughness, section_checks
 from exactrank.reproduce.spsa import CrossEntropy, Descent
 from exactrank.table import Table
@@ -163,8 +163,8 @@ def test_ctrl_c_in_a_training_ends_the_experiment(monkeypatch):
 
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False))
 def test_a_check_holds_where_its_inequality_does(a, b):
-    assert Check("", a, b).holds == (a < b)
-    assert not Check("", a, a).holds
+    assert Inequality("", a, b).holds == (a < b)
+    assert not Inequality("", a, a).holds
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_check_holds_where_its_inequality_does(a, b):
     ],
 )
 def test_a_finding_holds_where_all_its_checks_do(held, holds, verdict):
-    found = small(checks=[Check("", 0.0 if each else 1.0, 1.0) for each in held])
+    found = small(checks=[Inequality("", 0.0 if each else 1.0, 1.0) for each in held])
     assert found.holds == holds
     assert f"## The published finding {verdict}\n" in found.to_markdown()
 
@@ -334,13 +334,13 @@ def test_the_blown_up_section_is_of_the_whole_curve():
 
 @given(st.floats(0.1, 3), st.floats(0.1, 3), st.floats(1e-6, 1e3), st.floats(1e-6, 1e3))
 def test_slopes_of_power_laws(p, q, a, b):
-    timed = [Epochs("nets", n, a * n**p, b * n**q, 0.0) for n in (4, 8, 16, 64)]
+    timed = [EpochTimes("nets", n, a * n**p, b * n**q, 0.0) for n in (4, 8, 16, 64)]
     assert slopes_of(timed) == pytest.approx((p, q))
 
 
 @pytest.mark.parametrize("broken", [None, 0, 1, 2, 3])
 def test_each_inequality_of_the_speedup_can_fail(broken):
-    typical = Epochs("nets", 50, 1.0 if broken == 0 else 9.0, 3.0, 1.0 if broken == 3 else 1e-15)
+    typical = EpochTimes("nets", 50, 1.0 if broken == 0 else 9.0, 3.0, 1.0 if broken == 3 else 1e-15)
     slopes = (1.2 if broken == 1 else 1.9, 1.9 if broken == 2 else 1.2)
     assert [check.holds for check in checks_of(typical, slopes)] == [i != broken for i in range(4)]
 

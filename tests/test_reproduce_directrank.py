@@ -12,7 +12,7 @@ from exactrank.data.synthetic import CubicPolynomial
 from exactrank.numerics import standard_normal
 from exactrank.reproduce import directrank_letor, directrank_starts, find_experiment
 from exactrank.reproduce.artificial import three_parts
-from exactrank.reproduce.directrank_letor import METHODS, NEW, OLD, SHOWN, WINNING, Trial, wins
+from exactrank.reproduce.directrank_letor import METHODS, NEW, OLD, SHOWN, WINNING, LetorTrial, wins
 from exactrank.reproduce.directrank_linear import ERR_MAP, HOURS, LARGE, OURS, Entry, err_map_checks, large_checks, times_checks
 from exactrank.reproduce.jumping_points import LINES, checks_of
 
@@ -92,7 +92,7 @@ def trial(name, group, ours, methods=METHODS):
     """DirectRank at ``ours``, all others near 0.5, no two alike."""
     others = {method: 0.5 + i / 1000 for i, method in enumerate(methods)}
     values = others | {OURS: ours}
-    return Trial(name, group, {method: np.full(10, value) for method, value in values.items()}, values)
+    return LetorTrial(name, group, {method: np.full(10, value) for method, value in values.items()}, values)
 
 
 @pytest.mark.parametrize("holds", [True, False])
@@ -108,7 +108,7 @@ def test_checks_of_letor_hold_where_directrank_wins(holds):
 def test_winning_numbers_count_pairs(data):
     names = list(METHODS)[:3]
     values = [[[data.draw(st.integers(0, 3)) for _ in range(10)] for _ in names] for _ in range(2)]
-    trials = [Trial("", OLD, {name: np.array(v, float) for name, v in zip(names, each, strict=True)}, {}) for each in values]
+    trials = [LetorTrial("", OLD, {name: np.array(v, float) for name, v in zip(names, each, strict=True)}, {}) for each in values]
     for k in SHOWN:
         expected = {
             name: sum(each[i][k - 1] > each[j][k - 1] for each in values for j in range(len(names))) for i, name in enumerate(names)

@@ -13,7 +13,7 @@ from exactrank.reproduce import find_experiment
 from exactrank.reproduce.artificial import correlated, five_splits, three_parts
 from exactrank.reproduce.experiment import signed_rank
 from exactrank.reproduce.structured_bounds import FACTORS, Bounds, Solved, agree, arrives
-from exactrank.reproduce.structured_ndcg import METHODS, OURS, RIDGES, Contest
+from exactrank.reproduce.structured_ndcg import METHODS, OURS, RIDGES, BoundContest
 
 PARTS = ("train", "vali", "test")
 
@@ -55,7 +55,7 @@ def test_structured_ndcg_is_ahead_where_it_is():
     low = rng.random((10, 60))
     high = low + 0.1 * rng.random((10, 60))
     ahead, behind, equal = (
-        Contest("", {method: ours if method == OURS else theirs for method in METHODS})
+        BoundContest("", {method: ours if method == OURS else theirs for method in METHODS})
         for ours, theirs in ((high, low), (low, high), (low, low))
     )
     assert [check.holds for check in ahead.checks()] == [True] * 4

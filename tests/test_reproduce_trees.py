@@ -12,7 +12,7 @@ from exactrank.rankers.training_data import in_content_order
 from exactrank.reproduce import find_experiment
 from exactrank.reproduce.artificial import three_parts
 from exactrank.reproduce.experiment import signed_rank
-from exactrank.reproduce.tree_tables import METHODS, MICROSOFT, PUBLISHED, YAHOO, Contest, Grown
+from exactrank.reproduce.tree_tables import METHODS, MICROSOFT, PUBLISHED, YAHOO, Contest, GrownMethod
 
 from .test_reproduce_structured import fold_of
 
@@ -30,7 +30,7 @@ RANKERS = {
 
 def grown(*means, queries=4):
     """A method that has the same measures for all queries."""
-    return Grown(np.repeat(np.reshape(means, (2, 1)), queries, axis=1), 3, (0.1, 0.2), (0.1, 0.3))
+    return GrownMethod(np.repeat(np.reshape(means, (2, 1)), queries, axis=1), 3, (0.1, 0.2), (0.1, 0.3))
 
 
 def contest(means, name=MICROSOFT):

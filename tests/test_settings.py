@@ -102,7 +102,8 @@ def context(ranker: type[Ranker], of: str):
 def fitted(ranker, valid, given):
     """Scores and number of steps, or why it was refused."""
     long = {"max_iter": 60, "trees": 40} if "patience" in given or "restarts" in given else {}
-    short = {name: value for name, value in (SHORT | long).items() if name in ranker.settings and name not in given}
+    one = {"bags": 0} if "trees" in ranker.settings else {}  # forest, not ten
+    short = {name: value for name, value in (SHORT | long | one).items() if name in ranker.settings and name not in given}
     try:
         one = ranker(**short, **given).fit(parts()[0], valid=valid)
     except (SettingError, xr.IncompatibleError) as refused:

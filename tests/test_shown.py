@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 import exactrank as xr
 from exactrank import pictures
 from exactrank.compare.results import Trial
-from exactrank.data.trec import Judgments, Run
+from exactrank.data.trec import Judgments, RetrievalRun
 from exactrank.pictures import Pictured
 from exactrank.scorers.base import Scorer
 from exactrank.table import COLUMNS, ROWS, Shown, Table
@@ -76,7 +76,7 @@ def fusion(systems=2):
 def run_of(kind):
     given = data()
     qid, docid = np.repeat(given.qid, given.sizes).tolist(), given.docid.tolist()
-    return Run(qid, docid, given.y, NASTY) if kind is Run else Judgments(qid, docid, given.y)
+    return RetrievalRun(qid, docid, given.y, NASTY) if kind is RetrievalRun else Judgments(qid, docid, given.y)
 
 
 def tuned():
@@ -102,7 +102,7 @@ def paired():
 RESULTS = {
     "data": (data, 600),
     "judgments": (lambda: run_of(Judgments), 600),
-    "run": (lambda: run_of(Run), 600),
+    "run": (lambda: run_of(RetrievalRun), 600),
     "evaluation": (lambda: xr.evaluate(["nDCG@10", "AP"], data(), data().y), 30),
     "linear model": (lambda: fitted("linear").model_, 30),
     "tree model": (lambda: fitted("trees").model_, 30),

@@ -12,7 +12,7 @@ from scipy.optimize import minimize, rosen, rosen_der
 from exactrank import optimizers
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.optimizers.base import State, fitting, questions
-from exactrank.optimizers.slopes import LBFGS, LEAST_GAIN, MOST_SLOPE, SGD, TRIALS, Adam, Trial, maximum, wolfe_step
+from exactrank.optimizers.slopes import LBFGS, LEAST_GAIN, MOST_SLOPE, SGD, TRIALS, Adam, LinePoint, maximum, wolfe_step
 from exactrank.stored import from_record, to_record
 from exactrank.training.judge import unheard
 from exactrank.training.run import Journal, Recorder, Run
@@ -145,9 +145,9 @@ def trial_of(function, slope):
 
     def trial(step):
         asked.append(step)
-        return Trial(step, function(step), slope(step), np.array([step]), np.array([slope(step)]))
+        return LinePoint(step, function(step), slope(step), np.array([step]), np.array([slope(step)]))
 
-    return trial, Trial(0.0, function(0.0), slope(0.0), np.zeros(1), np.array([slope(0.0)])), asked
+    return trial, LinePoint(0.0, function(0.0), slope(0.0), np.zeros(1), np.array([slope(0.0)])), asked
 
 
 @given(st.floats(1e-4, 1e4), st.floats(0.0, 3.0), st.floats(0.5, 20.0))

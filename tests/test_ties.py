@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import exactrank as xr
-from exactrank.compare.contenders.peer import Judge as PeerJudge
+from exactrank.compare.contenders.peer import PeerJudge
 from exactrank.training.judge import Judge, Task
 
 from .test_rankers import judged

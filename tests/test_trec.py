@@ -23,7 +23,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
 from exactrank.data.stream import stream_of
 from exactrank.data.text_column import TextColumn
-from exactrank.data.trec import Judgments, QrelsFormat, Run, from_trec, looks_like_qrels, read_qrels, read_run, scores_of
+from exactrank.data.trec import Judgments, QrelsFormat, RetrievalRun, from_trec, looks_like_qrels, read_qrels, read_run, scores_of
 from exactrank.errors import DataError, IncompatibleError
 
 HANGS = 120  #: seconds
@@ -40,8 +40,8 @@ def judgments(*lines: tuple[str, str, float]) -> Judgments:
     return Judgments([q for q, _, _ in lines], [d for _, d, _ in lines], np.array([g for _, _, g in lines], np.float64))
 
 
-def run(*lines: tuple[str, str, float], tag: str = "bm25") -> Run:
-    return Run([q for q, _, _ in lines], [d for _, d, _ in lines], np.array([s for _, _, s in lines], np.float64), tag)
+def run(*lines: tuple[str, str, float], tag: str = "bm25") -> RetrievalRun:
+    return RetrievalRun([q for q, _, _ in lines], [d for _, d, _ in lines], np.array([s for _, _, s in lines], np.float64), tag)
 
 
 def documents(data: RankingData) -> list[tuple[Any, str, float]]:

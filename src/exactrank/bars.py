@@ -38,7 +38,7 @@ class Advance:
 
 
 @dataclass(frozen=True)
-class Line:
+class ProgressLine:
     """What a line says: the share of the work that is done, what is being done, and the seconds left where more is known than the share."""
 
     share: float | None
@@ -46,13 +46,15 @@ class Line:
     left: float | None = None
 
     @classmethod
-    def of(cls, advance: Advance) -> "Line":
+    def of(cls, advance: Advance) -> "ProgressLine":
         """What it says of an `Advance`."""
         return cls(advance.share, ", ".join(advance.running), advance.left)
 
 
 @contextmanager
-def heard(progress: "bool | Callable[[T], None] | None", title: str, line: Callable[[T], Line]) -> Iterator[Callable[[T], None] | None]:
+def heard(
+    progress: "bool | Callable[[T], None] | None", title: str, line: Callable[[T], ProgressLine]
+) -> Iterator[Callable[[T], None] | None]:
     """Who hears of every step: a function, a line called ``title`` that shows what ``line`` makes of it, or nobody."""
     if callable(progress):
         yield progress
@@ -78,7 +80,7 @@ def in_steps(listener: Callable[[Advance], None] | None, steps: int) -> Callable
 
 
 @contextmanager
-def drawn(title: str, *, quiet: bool = False) -> Iterator[Callable[[Line], None]]:
+def drawn(title: str, *, quiet: bool = False) -> Iterator[Callable[[ProgressLine], None]]:
     """What draws lines where somebody watches, unless it is to be ``quiet``."""
     from rich.console import Console
 
@@ -97,10 +99,10 @@ def drawn(title: str, *, quiet: bool = False) -> Iterator[Callable[[Line], None]
         yield _drawing(bar)
 
 
-def _drawing(bar: "Progress") -> Callable[[Line], None]:
+def _drawing(bar: "Progress") -> Callable[[ProgressLine], None]:
     task = bar.add_task("", total=None, left=None)
 
-    def draw(line: Line) -> None:
+    def draw(line: ProgressLine) -> None:
         total = None if line.share is None else 1.0
         bar.update(task, total=total, completed=line.share or 0.0, description=printable(line.doing), left=line.left)
 
@@ -108,7 +110,7 @@ def _drawing(bar: "Progress") -> Callable[[Line], None]:
 
 
 @contextmanager
-def _in_notebook(columns: list[Any]) -> Iterator[Callable[[Line], None]]:
+def _in_notebook(columns: list[Any]) -> Iterator[Callable[[ProgressLine], None]]:
     """Below the cell, by the notebook's own means: rich would need ipywidgets."""
     from io import StringIO
 
@@ -120,7 +122,7 @@ def _in_notebook(columns: list[Any]) -> Iterator[Callable[[Line], None]]:
     bar = Progress(*columns, console=page, auto_refresh=False)
     keep, place, due = _drawing(bar), notebook.display(notebook.HTML(""), display_id=True), 0.0
 
-    def draw(line: Line) -> None:
+    def draw(line: ProgressLine) -> None:
         nonlocal due
         keep(line)
         if time.monotonic() >= due:

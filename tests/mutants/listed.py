@@ -157,4 +157,56 @@ MODELS = [
     ),
 ]
 
-MUTANTS = OPTIMIZERS + OBJECTIVES + TRAINING + MODELS
+TREES = [
+    *of(
+        "trees/growth.py",
+        "forest_rankers::test_a_feature_that_is_constant_or_missing_is_split_between_both",
+        ("bins < np.diff(layout.start)[feature]", "bins <= np.diff(layout.start)[feature]"),
+    ),
+    *of("trees/growth.py", "forest::test_units_hold_the_largest_force", ("min(SUM_BITS, 62 - count_bits)", "SUM_BITS")),
+    *of(
+        "trees/part.py",
+        "forest_rankers::test_documents_of_weight_0_are_not_there",
+        ("documents & (data.sample_weight > 0)", "documents & (data.sample_weight >= 0)"),
+    ),
+    *of(
+        "trees/part.py",
+        "forest_rankers::test_a_weight_is_as_many_copies_to_the_bit_where_forces_are_whole",
+        ("curvature *= data.sample_weight", "pass"),
+    ),
+    *of(
+        "trees/part.py",
+        "forest_rankers::test_the_largest_force_may_pull_down",
+        (
+            "slope = max(float(self._slope.max(initial=0.0)), -float(self._slope.min(initial=0.0)))",
+            "slope = float(self._slope.max(initial=0.0))",
+        ),
+    ),
+    *of(
+        "trees/part.py",
+        "forest_rankers::test_an_objective_without_curvature_counts_as_one_of_curvature_1",
+        ("return weights if self.data.sample_weight is None else weights * self.data.sample_weight", "return weights"),
+    ),
+    *of(
+        "trees/bins.py",
+        "forest_rankers::test_few_distinct_documents_are_told_apart_however_many_there_are",
+        ("if limit < _ALL and _are_alike(sample, limit, threads):", "if False:"),
+    ),
+    *of(
+        "trees/bins.py",
+        "forest_rankers::test_a_document_unlike_all_others_has_a_bin_of_its_own",
+        ("np.ceil(counts * share)", "np.floor(counts * share)"),
+    ),
+    *of(
+        "trees/bins.py",
+        "forest_rankers::test_missing_values_that_only_validation_data_has_are_judged_as_they_score",
+        ("(missing > 0) & (self.kinds == NUMBER)", "(missing > 1000) & (self.kinds == NUMBER)"),
+    ),
+    *of(
+        "rankers/boosted.py",
+        "forest_rankers::test_categories_of_large_numbers_are_refused_before_training",
+        ("if largest >= MOST_CATEGORIES:", "if largest > MOST_CATEGORIES:"),
+    ),
+]
+
+MUTANTS = OPTIMIZERS + OBJECTIVES + TRAINING + MODELS + TREES

@@ -102,9 +102,9 @@ def asked_propensities(log: "Clicks", asked: str, bootstrap: int = 0, seed: int 
 
 def print_propensities(curve: "Propensities") -> None:
     """The curve as a table."""
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
 
-    table = Table("rank", "propensity", *([] if curve.low is None else ["95% interval"]), title=f"propensities ({curve.method})")
+    table = PlainTable("rank", "propensity", *([] if curve.low is None else ["95% interval"]), title=f"propensities ({curve.method})")
     for row in curve.to_json()["propensities"][:SHOWN]:
         ends = [] if curve.low is None else [" to ".join("-" if row[end] is None else f"{row[end]:.3f}" for end in ("low", "high"))]
         table.row(str(row["rank"]), f"{row['propensity']:.3f}", *ends)
@@ -123,9 +123,9 @@ def describe_log(path: Path, columns: Any, threads: int | None, as_json: bool) -
 
 
 def _print_summary(name: str, summary: "ClickSummary") -> None:
-    from exactrank.cli.terminal import Cell, Table, show
+    from exactrank.cli.terminal import Cell, PlainTable, show
 
-    table = Table("", "", title=f"{name}: a click log", show_header=False)
+    table = PlainTable("", "", title=f"{name}: a click log", show_header=False)
     table.columns[1].justify = "right"
     rates = [f"{each.rank}: {each.rate:.2%} of {each.impressions:,g}" for each in summary.by_rank]
     several = f"{summary.at_several_ranks:,} of {summary.pairs:,} ({summary.at_several_ranks / summary.pairs:.1%})"

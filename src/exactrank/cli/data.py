@@ -39,7 +39,7 @@ Target = Annotated[
 ]
 
 
-class Model(StrEnum):
+class ClickModel(StrEnum):
     """How artificial users click."""
 
     PBM = "pbm"
@@ -173,7 +173,7 @@ def generate(
     features: Annotated[int, typer.Option(min=1, help="Dimension of the documents.")] = 50,
     grades: Annotated[int, typer.Option(min=2, help="Number of grades.")] = 5,
     noise: Annotated[float, typer.Option(help="Noise, in standard deviations of the target.")] = 0.0,
-    clicks: Annotated[Model | None, typer.Option(help="Also simulate clicks by this model, and write them to --log.")] = None,
+    clicks: Annotated[ClickModel | None, typer.Option(help="Also simulate clicks by this model, and write them to --log.")] = None,
     log: Annotated[Path | None, typer.Option(help="Output for the click log (.parquet or .csv).")] = None,
     sessions: Annotated[int, typer.Option(min=1, help="Clicks: sessions per query.")] = 100,
     shown: Annotated[int, typer.Option(min=1, help="Clicks: documents on a page.")] = 10,
@@ -229,10 +229,10 @@ def _generate_clicks(
 @contextmanager
 def _counted(what: str, total: int | None, *, quiet: bool) -> "Iterator[Count]":
     """Counts documents, and shows how many there are."""
-    from exactrank.bars import Line, drawn
+    from exactrank.bars import ProgressLine, drawn
 
     with drawn(what, quiet=quiet) as draw:
-        yield Count(lambda rows: draw(Line(None if total is None else rows / total, f"{rows:,} documents")))
+        yield Count(lambda rows: draw(ProgressLine(None if total is None else rows / total, f"{rows:,} documents")))
 
 
 @dataclass
@@ -249,16 +249,16 @@ class Count:
 
 
 def _print_summaries(summaries: dict[str, "Summary"]) -> None:
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
 
     if len(summaries) == 1:
         ((name, summary),) = summaries.items()
-        table = Table("", "", title=name, show_header=False)
+        table = PlainTable("", "", title=name, show_header=False)
         table.columns[1].justify = "right"
         for label, value in _shown(summary).items():
             table.row(label, value)
     else:
-        table = Table("", "queries", "documents", "features", "a query", "single grade", "none relevant", "missing")
+        table = PlainTable("", "queries", "documents", "features", "a query", "single grade", "none relevant", "missing")
         for name, summary in summaries.items():
             counts = (summary.queries, summary.documents, summary.features)
             odd = (summary.single_grade_queries, summary.irrelevant_queries, sum(summary.missing_values.values()))

@@ -30,7 +30,7 @@ from exactrank.cli.common import (
     report_written,
     write,
 )
-from exactrank.cli.off_policy import DEFAULT, Estimator, FromClicks, show_estimates
+from exactrank.cli.off_policy import DEFAULT, FromClicks, ValueEstimator, show_estimates
 
 if TYPE_CHECKING:
     from exactrank.arrays import PerDocument
@@ -103,7 +103,7 @@ def evaluate(
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Also show each query.")] = False,
     clicks: Annotated[Path | None, typer.Option(help="Estimate from this click log instead of the grades.")] = None,
-    estimator: Annotated[Estimator | None, typer.Option(help="With --clicks: how the estimate is made; ips if not given.")] = None,
+    estimator: Annotated[ValueEstimator | None, typer.Option(help="With --clicks: how the estimate is made; ips if not given.")] = None,
     propensity: PropensityOption = "harvest",
     clip: ClipOption = 0.05,
     unknown: UnknownOption = Unknown.ERROR,
@@ -142,7 +142,7 @@ def evaluate(
         ]
         if clicks is not None:
             log_columns = replace(columns, query=named.query, doc=named.doc)
-            about = FromClicks(clicks, log_columns, propensity, estimator or Estimator.IPS, clip, unknown.value)
+            about = FromClicks(clicks, log_columns, propensity, estimator or ValueEstimator.IPS, clip, unknown.value)
             ranked = _named(given, rankings) if given else {str(feature): _feature(judged, str(feature))}
             show_estimates(asked, judged, ranked, about, settings, per_query, as_json)
         elif len(given) > 1:
@@ -224,15 +224,15 @@ def _as_json(definition: str, mean: float, interval: tuple[float, float]) -> dic
 
 
 def _print_evaluation(result: "Evaluation", per_query: bool, unjudged: int) -> None:
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
     from exactrank.data.scores import unjudged_rule
 
     if per_query:
-        rows = Table("query", *result)
+        rows = PlainTable("query", *result)
         for q, values in zip(result.qid.tolist(), result.per_query.T, strict=True):
             rows.row(str(q), *map(_shown, values))
         show(rows)
-    table = Table("measure", "mean", "95% interval", "queries", "definition")
+    table = PlainTable("measure", "mean", "95% interval", "queries", "definition")
     for name, measure in result.measures.items():
         low, high = result.intervals[name]
         counted = int((result[name].values == result[name].values).sum())
@@ -242,7 +242,7 @@ def _print_evaluation(result: "Evaluation", per_query: bool, unjudged: int) -> N
 
 def _show_comparison(found: "Comparison", per_query: bool, as_json: bool) -> None:
     """Several rankings: one row for each, one column per measure, and the letters of those it is significantly better than."""
-    from exactrank.cli.terminal import Table, show, width_and_colour
+    from exactrank.cli.terminal import PlainTable, show, width_and_colour
     from exactrank.compare.results import to_record
     from exactrank.compare.standings import pairs, standings
 
@@ -259,7 +259,7 @@ def _show_comparison(found: "Comparison", per_query: bool, as_json: bool) -> Non
         print_json({"runs": runs, "pairs": {name: to_record(pairs(found, data.name, name)) for name in found.measures}})
         return
     for name in found.measures if per_query else ():
-        rows = Table("query", *(fit.method for fit in found.fits), title=name)
+        rows = PlainTable("query", *(fit.method for fit in found.fits), title=name)
         for q, *values in zip(fold.test_qid, *(fit.test[name] for fit in found.fits), strict=True):
             rows.row(q, *map(_shown, values))
         show(rows)

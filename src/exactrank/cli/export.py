@@ -82,10 +82,10 @@ def _record(found: "Check") -> dict[str, Any]:
 
 
 def _show(found: "Check") -> None:
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
     from exactrank.export.check import TOP
 
-    table = Table("", "", title=f"{found.target} beside the model")
+    table = PlainTable("", "", title=f"{found.target} beside the model")
     table.row("documents", f"{found.documents:,} of {found.queries:,} queries")
     table.row("largest difference of scores", f"{found.largest:.3g}")
     table.row("documents that differ by more than rounding", f"{found.beyond_rounding:,}")

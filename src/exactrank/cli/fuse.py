@@ -25,7 +25,7 @@ from exactrank.cli.probe import picture
 from exactrank.text import printable
 
 if TYPE_CHECKING:
-    from exactrank.cli.terminal import Table
+    from exactrank.cli.terminal import PlainTable
     from exactrank.data.ranking_data import RankingData
     from exactrank.data.shards import Shards
     from exactrank.fuse.fusion import Fusion
@@ -181,9 +181,9 @@ def _named(run: str) -> tuple[str, str]:
 
 
 def _print(result: "Fusion") -> None:
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
 
-    weights = Table("system", "weight", "same value within", "95% interval", title="weights")
+    weights = PlainTable("system", "weight", "same value within", "95% interval", title="weights")
     intervals = result.bootstrap_interval or (None,) * len(result.systems)
     for name, weight, flat, interval in zip(result.systems, result.weights, result.interval, intervals, strict=True):
         weights.row(name, f"{weight:.4f}", _range(flat), _range(interval))
@@ -204,10 +204,10 @@ def _print(result: "Fusion") -> None:
     show(weights, " ".join([verdict, *kept]), *tables)
 
 
-def _compared(what: str, title: str, caption: str | None, rows: "tuple[Compared, ...]", result: "Fusion") -> "Table":
-    from exactrank.cli.terminal import Table
+def _compared(what: str, title: str, caption: str | None, rows: "tuple[Compared, ...]", result: "Fusion") -> "PlainTable":
+    from exactrank.cli.terminal import PlainTable
 
-    table = Table(what, str(result.measure), "95% interval", "gain", "95% interval", title=title, caption=caption)
+    table = PlainTable(what, str(result.measure), "95% interval", "gain", "95% interval", title=title, caption=caption)
     for row in rows:
         gain = "" if row.gain is None else f"{row.gain:+.4f}"
         table.row(row.name, f"{row.mean:.4f}", _range(row.interval), gain, _range(row.gain_interval, sign="+"))

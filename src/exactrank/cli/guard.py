@@ -30,7 +30,7 @@ CLOSED = "standard input or output is closed; open it, or give the path of a fil
 _ALLOCATION = re.compile(r"Unable to allocate ([\d.]+ \w+)")  # NumPy's words
 
 
-class Program(Group):
+class CommandLine(Group):
     """All commands; what it says of bad usage is `printable`, whatever the arguments were.
 
     A command may be called by two words, of which the first is a command too: ``fuse apply``.
@@ -68,7 +68,7 @@ def _printable_usage() -> Iterator[None]:
 
 
 app = typer.Typer(
-    cls=Program,
+    cls=CommandLine,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Learning to rank, trained on the measure you report.",

@@ -17,12 +17,12 @@ def methods(as_json: Json = False) -> None:
     if as_json:
         print_json({"train": ours, "compare": ours | theirs})
         return
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
 
-    table = Table("method", "what it is")
+    table = PlainTable("method", "what it is")
     for name, about in ours.items():
         table.row(name, about)
-    others = Table("method", "what it is", title="for compare alone")
+    others = PlainTable("method", "what it is", title="for compare alone")
     for name, about in theirs.items():
         others.row(name, about)
     show(table, "exactrank train METHOD --help lists the settings of a method.", others)
@@ -38,13 +38,13 @@ def measures(as_json: Json = False) -> None:
         listed = {name: {"about": _about(kind), "also": list(kind.aliases), "settings": _settings(kind)} for name, kind in kinds.items()}
         print_json({"measures": listed, "presets": {name: list(preset.measures) for name, preset in PRESETS.items()}})
         return
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
 
-    table = Table("measure", "what it is", "settings and their defaults")
+    table = PlainTable("measure", "what it is", "settings and their defaults")
     for name, kind in kinds.items():
         settings = ", ".join(f"{each}={default!r}" for each, default in _settings(kind).items() if each != "k")
         table.row([f"{name}@k" if kind.has_cutoff else name, *(f"also {alias}" for alias in kind.aliases)], _about(kind), settings)
-    presets = Table("preset", "measures", title="conventions of other tools (--preset)")
+    presets = PlainTable("preset", "measures", title="conventions of other tools (--preset)")
     for name, preset in PRESETS.items():
         presets.row(name, ", ".join(preset.measures))
     show(table, "Settings are written in brackets: 'AP(rel=2)', 'nDCG(gain=linear)@10'.", presets)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DEFAULT = "DCG(gain='linear')@10"
 
 
-class Estimator(StrEnum):
+class ValueEstimator(StrEnum):
     """How clicks are turned into an estimate."""
 
     IPS = "ips"
@@ -34,7 +34,7 @@ class FromClicks:
     log: Path
     columns: "ClickColumns"
     propensity: str
-    estimator: Estimator
+    estimator: ValueEstimator
     clip: float
     unknown: str
 
@@ -90,17 +90,17 @@ def _mean(found: "OffPolicyEvaluation", measure: str) -> dict[str, Any]:
 def _print(
     found: Mapping[str, "OffPolicyEvaluation"], gains: Mapping[str, "OffPolicyEvaluation"], curve: "Propensities", per_query: bool
 ) -> None:
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
 
     one = next(iter(found.values()))
     for measure in one.measures if per_query else ():
-        rows = Table("query", *found, title=measure)
+        rows = PlainTable("query", *found, title=measure)
         for q, *values in zip(one.qid.tolist(), *(each[measure].values for each in found.values()), strict=True):
             rows.row(str(q), *(f"{value:.4f}" for value in values))
         show(rows)
     against = [f"gain over {next(iter(found))}", "95% interval"] if gains else []
     for measure in one.measures:
-        table = Table("ranking", "estimate", "95% interval", "never shown", *against, title=measure)
+        table = PlainTable("ranking", "estimate", "95% interval", "never shown", *against, title=measure)
         for name, each in found.items():
             gain = _shown(gains[name], measure) if name in gains else ["", ""] if gains else []
             table.row(name, *_shown(each, measure), f"{each.unseen[measure]:.1%}", *gain)

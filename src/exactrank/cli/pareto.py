@@ -66,9 +66,9 @@ def pareto(
 def _print(front: "ParetoFront") -> None:
     import numpy as np
 
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
 
-    table = Table(*front.measures, "weights", title="front")
+    table = PlainTable(*front.measures, "weights", title="front")
     for number in np.unique(np.linspace(0, len(front) - 1, SHOWN).round().astype(int)).tolist():
         weights = sorted(zip(front.names, front.weights[number].tolist(), strict=True), key=lambda pair: -abs(pair[1]))
         named = ", ".join(f"{name} {weight:.4g}" for name, weight in weights[:4]) + (", ..." if len(weights) > 4 else "")

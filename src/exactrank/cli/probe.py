@@ -88,12 +88,12 @@ def optimality(
 
 
 def _print_optimality(found: "Optimality", top: int) -> None:
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
     from exactrank.probe.optimality import interval
 
     hidden = len(found.per_weight) - top
     caption = f"and {hidden:,} more weights (--top)" if hidden > 0 else None
-    table = Table("feature", "weight", "gain", "best within", "next interval", "free to move by", caption=caption)
+    table = PlainTable("feature", "weight", "gain", "best within", "next interval", "free to move by", caption=caption)
     for weight in found.ranked()[:top]:
         table.row(
             weight.feature,
@@ -145,10 +145,10 @@ def forces(
 
 
 def _print_forces(found: "Forces") -> None:
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
     from exactrank.probe.force_field import NIL
 
-    table = Table("question", "answer", "at worst", "error", "query")
+    table = PlainTable("question", "answer", "at worst", "error", "query")
     for quantity, question in QUESTIONS.items():
         worst, answer = found.worst(quantity), found.nil(quantity)
         estimate = getattr(worst, quantity)
@@ -189,12 +189,12 @@ def importance(
 
 
 def _print_importance(found: "Importance", top: int) -> None:
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
 
     of_trees = found.per_feature[0].gain is not None
     hidden = len(found.per_feature) - top
     caption = f"and {hidden:,} more features (--top)" if hidden > 0 else None
-    table = Table("feature", "drop", "error", *(("gain", "splits") if of_trees else ()), caption=caption)
+    table = PlainTable("feature", "drop", "error", *(("gain", "splits") if of_trees else ()), caption=caption)
     for feature in found.ranked()[:top]:
         drop = "none" if feature.idle else f"{feature.drop:.4f}"
         error = f"{feature.error:.4f}" if feature.error > 0 else ""
@@ -236,11 +236,11 @@ def smoothness(
 
 def _print_smoothness(found: "Smoothness") -> None:
     """The middle curve of each sample, and the curves of all queries."""
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
 
     on_grid = f"variation ({found.spacing:.3g}%)", f"maxima ({found.spacing:.3g}%)"
     of_sample = "queries", str(found.measure), "steps", "largest step", "maxima"
-    by_sample = Table(*of_sample, *on_grid, title="by number of queries (medians)")
+    by_sample = PlainTable(*of_sample, *on_grid, title="by number of queries (medians)")
     for size in found.samples:
         curves = found.of(size)
         steps = [curve.steps for curve in curves if curve.steps is not None]
@@ -254,7 +254,7 @@ def _print_smoothness(found: "Smoothness") -> None:
             f"{median(curve.grid.maxima for curve in curves):.0f}",
         )
     of_weight = "weight", "trained", "gain", "best at (%)", "span", "steps"
-    by_weight = Table(*of_weight, *on_grid, title=f"all {found.whole[0].queries:,} queries")
+    by_weight = PlainTable(*of_weight, *on_grid, title=f"all {found.whole[0].queries:,} queries")
     for curve in found.whole:
         by_weight.row(
             curve.weight.name,

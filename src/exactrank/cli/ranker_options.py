@@ -58,18 +58,18 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Command:
+class RankerCommand:
     """What the command line knows of a ranker: a line about it, and its options."""
 
     about: str
     options: tuple[Declared, ...]
 
 
-def command_of(name: str) -> Command:
+def command_of(name: str) -> RankerCommand:
     """What is known of the ranker called ``name``: of ours what is stored, of others what they declare."""
     if name in RANKERS.own:
         record = stored()["rankers"][name]
-        return Command(
+        return RankerCommand(
             record["about"], tuple(Declared(**option | {"choices": tuple(option.get("choices", ()))}) for option in record["options"])
         )
     return declared(RANKERS[name])
@@ -95,7 +95,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def declared(ranker: "type[Ranker]") -> Command:
+def declared(ranker: "type[Ranker]") -> RankerCommand:
     """What ``ranker`` declares; its own settings come before those that all rankers have. What no word can stand for is left to Python."""
     from exactrank.rankers.base import Ranker
 
@@ -110,7 +110,7 @@ def declared(ranker: "type[Ranker]") -> Command:
         panel = _PANEL_OF_NAME.get(name) or _PANEL_OF_CLASS.get(home, TRAINING)
         default = list(one.default or ()) if kind in ("names", "numbers", "pairs", "groups") else one.default
         found.append(Declared(name, kind, default, one.help + _condition(one, ranker.settings), panel, one.choices, NoneType in one.kinds))
-    return Command(first_line(ranker), tuple(found))
+    return RankerCommand(first_line(ranker), tuple(found))
 
 
 def _condition(one: "Setting", settings: "Mapping[str, Setting]") -> str:

@@ -75,9 +75,9 @@ def _list(as_json: bool) -> None:
     if as_json:
         print_json([{part: getattr(kind, part) for part in ("name", "paper", "where", "published")} for kind in kinds])
         return
-    from exactrank.cli.terminal import Table, show
+    from exactrank.cli.terminal import PlainTable, show
 
-    table = Table("experiment", "where", "published")
+    table = PlainTable("experiment", "where", "published")
     for kind in kinds:
         table.row(kind.name, f"{kind.paper}, {kind.where}", kind.published.partition(". ")[0].removesuffix("."))
     show(table)
@@ -86,14 +86,14 @@ def _list(as_json: bool) -> None:
 @contextmanager
 def _bar(experiment: "Experiment", *, quiet: bool) -> Iterator["Tell"]:
     """A progress bar with what is done next."""
-    from exactrank.bars import Line, drawn
+    from exactrank.bars import ProgressLine, drawn
 
     stages, told = experiment.stages, 0
     with drawn(experiment.name, quiet=quiet) as draw:
 
         def show(line: str) -> None:
             nonlocal told
-            draw(Line(told / stages if stages else None, line))
+            draw(ProgressLine(told / stages if stages else None, line))
             told += 1
 
         yield show

@@ -16,7 +16,7 @@ from exactrank.text import printable
 Cell = str | Sequence[str]  #: a line, or several
 
 
-class Table(RichTable):
+class PlainTable(RichTable):
     """A table of plain text: the only kind that commands print."""
 
     def __init__(self, *columns: str, title: str | None = None, caption: str | None = None, **settings: Any) -> None:
@@ -29,11 +29,11 @@ class Table(RichTable):
         self.add_row(*map(_text, cells))
 
 
-def show(*parts: Table | str) -> None:
+def show(*parts: PlainTable | str) -> None:
     """Print tables and lines on stdout."""
     console = _stdout()
     for part in parts:
-        console.print(part if isinstance(part, Table) else _text(part))
+        console.print(part if isinstance(part, PlainTable) else _text(part))
 
 
 def width_and_colour() -> tuple[int, bool]:

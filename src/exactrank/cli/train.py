@@ -115,7 +115,7 @@ def _trainer(name: str) -> tuple[str, Callable[..., None]]:
             options, start = options | {"start": start}, None
         elif words and start is not None and not Path(start).exists():
             raise SettingError(f"--start {start!r} is neither a model file nor one of {', '.join(words)}")
-        job = Job(ranker(**given_settings(ranker, options)), out, force, as_json, resume, None if start is None else Path(start))
+        job = TrainingJob(ranker(**given_settings(ranker, options)), out, force, as_json, resume, None if start is None else Path(start))
         job.run(data, valid, reading, pairs, dask, workers)
 
     # The signature names the settings in place of **options; one that is called start shares its option with the model to start from.
@@ -139,7 +139,7 @@ def _start_option(setting: Declared | None) -> Any:
 
 
 @dataclass
-class Job:
+class TrainingJob:
     """One training run from files to a file."""
 
     ranker: "Ranker"
@@ -272,7 +272,7 @@ class Job:
 
     def report(self, path: Path) -> None:
         """Say what was reached by the model at ``path``."""
-        from exactrank.cli.terminal import Table, show
+        from exactrank.cli.terminal import PlainTable, show
 
         model, goal = self.ranker.model_, self.ranker.goal()
         training = model.training
@@ -286,7 +286,7 @@ class Job:
         if "estimate" in training:
             low, high = training["interval"]
             shown["out of fold"] = f"{training['estimate']:.4f} ({low:.3f}-{high:.3f})"
-        table = Table("measure", *shown, "definition")
+        table = PlainTable("measure", *shown, "definition")
         table.row(str(self.ranker.measure if not goal.constraints else goal.measure), *shown.values(), repr(goal.measure))
         for each in goal.constraints:
             table.row(str(each), *(f"{part[str(each)]:.4f}" for part in training["constraints"].values()), repr(each))

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from exactrank.arrays import PerDocument, Rows
-from exactrank.compare.results import Point, Weights
+from exactrank.compare.results import FeatureWeights, Point
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.settings import Space
@@ -28,7 +28,7 @@ MOST_POINTS = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class ContenderTask:
     """What is to be learned, and with what."""
 
     dataset: str
@@ -41,7 +41,7 @@ class Task:
 
 
 @dataclass
-class Curve:
+class TrainingCurve:
     """What is recorded of a contender while it is trained: points as they come, and the time since it began."""
 
     started: float = field(default_factory=time.perf_counter)
@@ -70,7 +70,7 @@ class Fitted(Protocol):
         """Training step by step; empty if that is not known."""
 
     @property
-    def weights(self) -> Weights | None:
+    def weights(self) -> FeatureWeights | None:
         """How much each feature counts, if the method says."""
 
     def scores(self, part: str, data: RankingData) -> PerDocument | None:
@@ -110,5 +110,5 @@ class Contender(ABC):
         return None
 
     @abstractmethod
-    def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
+    def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> Fitted:
         """Learn from ``task.fold.train``, with ``task.fold.valid`` to choose by; ``settings`` are some that tuning drew."""

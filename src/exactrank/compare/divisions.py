@@ -30,7 +30,7 @@ TRAINING = "the training part"
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CachedPart:
     """Some queries, or all, of the cache at ``path``."""
 
     path: Path
@@ -56,13 +56,13 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Division:
+class CachedDivision:
     """One division of a data set."""
 
     name: str
-    train: Part
-    valid: Part
-    test: Part
+    train: CachedPart
+    valid: CachedPart
+    test: CachedPart
 
     @property
     def checksum(self) -> str:
@@ -81,7 +81,7 @@ class DataSet:
     """A data set and its divisions."""
 
     name: str
-    divisions: tuple[Division, ...]
+    divisions: tuple[CachedDivision, ...]
 
     def summary(self, source: str = "") -> DataSummary:
         """How much of what there is; each query counts once. Raises where a division cannot be learned from and tested."""
@@ -148,8 +148,8 @@ def dealt(name: str, data: RankingData, folds: int, seed: int, scratch: Path, *,
         for chosen in ((fold_of != k) & (fold_of != valid), fold_of == valid, fold_of == k):
             queries = np.flatnonzero(chosen)
             digest = xxhash.xxh3_128(whole.checksum.encode() + queries.tobytes())  # of the whole and their numbers
-            parts.append(Part(whole.path, digest.hexdigest(), queries))
-        divisions.append(Division(f"Fold{k + 1}", *parts))
+            parts.append(CachedPart(whole.path, digest.hexdigest(), queries))
+        divisions.append(CachedDivision(f"Fold{k + 1}", *parts))
     return DataSet(name, tuple(divisions))
 
 
@@ -160,11 +160,11 @@ def given(name: str, folds: Sequence[Fold], scratch: Path) -> DataSet:
         check_kind(f"one of the folds of {name}", fold, Fold, "what xr.read_folds or xr.read_parts returns")
     if not folds:
         raise DataError(f"{name} has no folds; give at least one division into train, valid and test")
-    return DataSet(name, tuple(Division(fold.name, *(_written(getattr(fold, part), scratch) for part in PARTS)) for fold in folds))
+    return DataSet(name, tuple(CachedDivision(fold.name, *(_written(getattr(fold, part), scratch) for part in PARTS)) for fold in folds))
 
 
-def _written(data: RankingData, scratch: Path) -> Part:
+def _written(data: RankingData, scratch: Path) -> CachedPart:
     """A cache of ``data``, the next in the folder ``scratch``."""
     path = scratch / f"{len(list(scratch.iterdir()))}.xr"
     write(data, path)
-    return Part(path, checksum(data))
+    return CachedPart(path, checksum(data))

@@ -19,9 +19,9 @@ import numpy as np
 import xxhash
 
 from exactrank.arrays import PerDocument
-from exactrank.compare.contender import Contender, Fitted, Task
-from exactrank.compare.divisions import PARTS, Division
-from exactrank.compare.results import RANKS, Fit, Slice, Trial, Weights, write_record
+from exactrank.compare.contender import Contender, ContenderTask, Fitted
+from exactrank.compare.divisions import PARTS, CachedDivision
+from exactrank.compare.results import RANKS, FeatureWeights, Fit, Slice, Trial, write_record
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.files import scratch_folder, whole_file
@@ -47,7 +47,7 @@ class Job:
     """What a process is to do."""
 
     dataset: str
-    division: Division
+    division: CachedDivision
     contender: Contender
     settings: Mapping[str, Any]
     measures: Mapping[str, Measure]  #: the first is trained on
@@ -68,7 +68,7 @@ class Job:
         begun = time.perf_counter()
         try:
             division, name, scratch = self.division, next(iter(self.measures)), self.division.train.path.parent
-            task = Task(self.dataset, division.read(), division.test.rows, name, self.seed, self.threads, scratch)
+            task = ContenderTask(self.dataset, division.read(), division.test.rows, name, self.seed, self.threads, scratch)
             started = time.perf_counter()
             fitted = self.contender.fit(task, self.settings)
             seconds = time.perf_counter() - started
@@ -99,7 +99,7 @@ def file_stem(dataset: str, fold: str, method: str) -> str:
     return f"{readable}.{xxhash.xxh3_64(json.dumps(names).encode()).hexdigest()[:12]}"
 
 
-def _trial(job: Job, task: Task, fitted: Fitted, seconds: float) -> Trial | Fit:
+def _trial(job: Job, task: ContenderTask, fitted: Fitted, seconds: float) -> Trial | Fit:
     valid = task.fold.valid
     measure = next(iter(job.measures.values()))
     scores = fitted.scores("valid", valid)
@@ -112,7 +112,7 @@ def _trial(job: Job, task: Task, fitted: Fitted, seconds: float) -> Trial | Fit:
     return Trial(job.settings, value, seconds)
 
 
-def _final(job: Job, task: Task, fitted: Fitted, seconds: float) -> Trial | Fit:
+def _final(job: Job, task: ContenderTask, fitted: Fitted, seconds: float) -> Trial | Fit:
     fold = task.fold
     by_rank: dict[str, Measure] = {f"nDCG@{k}": NDCG(k=k) for k in RANKS}
     scores = {part: fitted.scores(part, getattr(fold, part)) for part in PARTS}
@@ -141,7 +141,7 @@ def _final(job: Job, task: Task, fitted: Fitted, seconds: float) -> Trial | Fit:
     )
 
 
-def _saved(job: Job, task: Task, fitted: Fitted) -> tuple[str, ...]:
+def _saved(job: Job, task: ContenderTask, fitted: Fitted) -> tuple[str, ...]:
     """The names of the files of the model, which are whole when they come to the folder of models."""
     if job.models is None:
         return ()
@@ -166,7 +166,7 @@ def _measured(measures: Mapping[str, Measure], data: RankingData, scores: PerDoc
     return {name: found[str(measure)] for name, measure in measures.items()}
 
 
-def _slice(job: Job, data: RankingData, scores: PerDocument | None, weights: Weights | None) -> Slice | None:
+def _slice(job: Job, data: RankingData, scores: PerDocument | None, weights: FeatureWeights | None) -> Slice | None:
     """The measure on validation data as ever more of the feature that counts most is added to the scores, or taken away."""
     if scores is None or weights is None or not np.any(weights.values):
         return None

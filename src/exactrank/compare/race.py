@@ -27,7 +27,7 @@ from exactrank import __version__
 from exactrank.bars import Advance
 from exactrank.compare.cluster import Cluster, ClusterServer, slots
 from exactrank.compare.contender import Contender
-from exactrank.compare.divisions import DataSet, Division
+from exactrank.compare.divisions import CachedDivision, DataSet
 from exactrank.compare.fitting import Job, file_stem
 from exactrank.compare.results import Fit, Trial, read_record, to_record, write_record
 from exactrank.compare.workers import Ended, Server
@@ -46,7 +46,7 @@ MOST_TRIALS, MOST_SECONDS = 1_000_000, 1e8
 
 
 @dataclass(frozen=True)
-class Budget:
+class TuningBudget:
     """The tuning budget of each method on each division: a number of trials, or of seconds."""
 
     trials: int | None = None
@@ -59,12 +59,12 @@ class Budget:
         return begun == 0 or ((self.trials is None or begun < self.trials) and (self.seconds is None or spent < self.seconds))
 
 
-def checked_budget(trials: int, seconds: float | None) -> Budget:
+def checked_budget(trials: int, seconds: float | None) -> TuningBudget:
     """A number of trials, or of seconds; both where more than the first trial is asked for."""
     if not 1 <= trials <= MOST_TRIALS:
         raise DataError(f"trials must be from 1 to {MOST_TRIALS:,}; got {trials}")
     checked_seconds("seconds", seconds)
-    return Budget(trials, seconds) if seconds is None or trials > 1 else Budget(None, seconds)
+    return TuningBudget(trials, seconds) if seconds is None or trials > 1 else TuningBudget(None, seconds)
 
 
 def checked_seconds(name: str, seconds: float | None) -> float | None:
@@ -114,7 +114,7 @@ class Race:
     datasets: tuple[DataSet, ...]
     contenders: tuple[Contender, ...]
     measures: Mapping[str, Measure]
-    budget: Budget
+    budget: TuningBudget
     seed: int
     workers: int
     threads: int  #: of each fit
@@ -200,7 +200,7 @@ class Heat:
     race: Race
     place: tuple[int, int]  #: of the data set and the division among all
     dataset: str
-    division: Division
+    division: CachedDivision
     contender: Contender
     limit: float | None  #: seconds that a single fit may take
     trials: dict[int, Trial] = field(default_factory=dict)
@@ -259,7 +259,7 @@ class Heat:
     @property
     def tries(self) -> bool:
         """Is there anything to tune? A single trial would only come before the same fit."""
-        return bool(self.contender.space) and not (self.race.finals and self.race.budget == Budget(trials=1))
+        return bool(self.contender.space) and not (self.race.finals and self.race.budget == TuningBudget(trials=1))
 
     @property
     def more(self) -> bool:

@@ -51,7 +51,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Weights:
+class FeatureWeights:
     """How much each feature counts in a model, in units that ``kind`` names."""
 
     kind: str
@@ -95,7 +95,7 @@ class Fit:
     #: By measure and nDCG@1 to nDCG@10, one per test query.
     test: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict, repr=False)
     curve: tuple[Point, ...] = field(default=(), repr=False)
-    weights: Weights | None = field(default=None, repr=False)
+    weights: FeatureWeights | None = field(default=None, repr=False)
     slice: Slice | None = field(default=None, repr=False)
     models: tuple[str, ...] = ()  #: names of its files in the folder of models
     failed: str = ""

@@ -20,14 +20,14 @@ from exactrank.compare.comparison import Comparison
 from exactrank.compare.results import RANKS, DataSummary, Fit, FoldSummary, MethodSummary, PartSummary
 from exactrank.data.ranking_data import RankingData, check_data, checksum
 from exactrank.data.scores import read_scores
-from exactrank.data.trec import Run, scores_of
+from exactrank.data.trec import RetrievalRun, scores_of
 from exactrank.errors import DataError
 from exactrank.files import checked_path
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import counts_all, evaluate, named_measures
 from exactrank.measures.parse import parse_measure
 
-Ranking = Run | str | os.PathLike[str] | npt.ArrayLike
+Ranking = RetrievalRun | str | os.PathLike[str] | npt.ArrayLike
 WHOLE = "all queries"  #: the only division
 
 
@@ -111,13 +111,13 @@ def _by_name(runs: Mapping[str, Ranking] | Sequence[str | os.PathLike[str]]) -> 
 
 
 def _scored(data: RankingData, ranking: Any) -> tuple[RankingData, npt.ArrayLike]:
-    if isinstance(ranking, Run):
+    if isinstance(ranking, RetrievalRun):
         return scores_of(data, ranking)
     return read_scores(ranking, data) if isinstance(ranking, str | os.PathLike) else (data, ranking)
 
 
 def _about(ranking: Any) -> str:
-    if isinstance(ranking, Run):
+    if isinstance(ranking, RetrievalRun):
         return f"The run {ranking.tag!r}"
     return f"Scores from {os.fspath(ranking)}" if isinstance(ranking, str | os.PathLike) else "Scores as given"
 

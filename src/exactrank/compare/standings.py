@@ -23,7 +23,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Standing:
+class MethodStanding:
     """A method by one measure on one data set; NaN where there is no value."""
 
     method: str
@@ -59,7 +59,7 @@ class Shared:
 
 
 @lru_cache(maxsize=64)
-def standings(comparison: Results, dataset: str, measure: str) -> tuple[Standing, ...]:
+def standings(comparison: Results, dataset: str, measure: str) -> tuple[MethodStanding, ...]:
     """All methods by one measure, in the order they were given."""
     shared = shared_values(comparison, dataset, measure)
     names = [method.name for method in comparison.methods]
@@ -77,7 +77,7 @@ def standings(comparison: Results, dataset: str, measure: str) -> tuple[Standing
         known = [[v for fit in fits if (v := getattr(fit, part).get(measure)) is not None] for part in ("train", "valid")]
         train, valid = (float(np.mean(own)) if own else np.nan for own in known)
         mean, interval = means.get(name, np.nan), ends.get(name, (np.nan, np.nan))
-        found.append(Standing(name, letter(number), mean, interval, train, valid, better[name], name in means and mean == top))
+        found.append(MethodStanding(name, letter(number), mean, interval, train, valid, better[name], name in means and mean == top))
     return tuple(found)
 
 

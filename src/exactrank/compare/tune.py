@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from exactrank.bars import Line, heard
+from exactrank.bars import ProgressLine, heard
 from exactrank.compare.cluster import Cluster
-from exactrank.compare.contender import Task
+from exactrank.compare.contender import ContenderTask
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.divisions import dealt, given
@@ -105,7 +105,7 @@ def tune(
             divided = given(contender.name, [Fold("given", data, judge, judge)], cached)
         named = {name: parse_measure(measure)}
         race = Race((divided,), (contender,), named, budget, seed, at_a_time, each, place, finals=False, cluster=backend)
-        with heard(progress, "tune", Line.of) as told:
+        with heard(progress, "tune", ProgressLine.of) as told:
             heats = race.run(told)
         found = _over_folds([heat.tried for heat in heats])
         if not found:
@@ -114,7 +114,7 @@ def tune(
         if best is None:
             raise DataError(f"{contender.name} could not be fitted: {found[0].failed}")
         last = divided.divisions[-1]
-        task = Task(contender.name, last.read(), last.test.rows, name, seed, thread_count(threads))
+        task = ContenderTask(contender.name, last.read(), last.test.rows, name, seed, thread_count(threads))
         complete = not any(heat.since or heat.more for heat in heats)
         if not complete:
             warnings.warn(f"tuning was interrupted; the best of {len(found)} trials is taken", InterruptedWarning, stacklevel=2)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from exactrank.data.format import Columns, ReadOptions
-from exactrank.data.frame import PARTS, ROW_LABEL, Layout, Source, layout_of, library, table_of
+from exactrank.data.frame import PARTS, ROW_LABEL, Source, TableLayout, layout_of, library, table_of
 from exactrank.data.levels import places_of
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import BLOCK_CELLS, Block, Stream
@@ -53,7 +53,7 @@ def _source(path: Path, options: ReadOptions) -> Source:
         with arrow_errors(path), parquet.ParquetFile(path, **bounded) as file:
             yield from file.iter_batches(rows, columns=columns, use_threads=thread_count(options.threads) > 1)
 
-    def tables(layout: Layout, exact: Sequence[Any]) -> "Iterator[nw.DataFrame[Any]]":
+    def tables(layout: TableLayout, exact: Sequence[Any]) -> "Iterator[nw.DataFrame[Any]]":
         return tables_of(batches(layout.used, _block_rows(layout)), layout, place)
 
     def rows_of(columns: Sequence[Any], most: int) -> "nw.DataFrame[Any]":
@@ -93,7 +93,7 @@ def arrow_errors(path: Path, header: list[str] | None = None) -> Iterator[None]:
         raise DataError(f"{path}: {error}; the file is damaged, so copy it or write it again") from None
 
 
-def tables_of(batches: Iterable[Any], layout: Layout, place: str) -> "Iterator[nw.DataFrame[Any]]":
+def tables_of(batches: Iterable[Any], layout: TableLayout, place: str) -> "Iterator[nw.DataFrame[Any]]":
     """Arrow's batches, put together to tables of about `BLOCK_CELLS` cells."""
     waiting: list[Any] = []
     for batch in batches:
@@ -105,7 +105,7 @@ def tables_of(batches: Iterable[Any], layout: Layout, place: str) -> "Iterator[n
         yield table_of(library("pyarrow").Table.from_batches(waiting), place)
 
 
-def _block_rows(layout: Layout) -> int:
+def _block_rows(layout: TableLayout) -> int:
     return max(1, BLOCK_CELLS // max(1, len(layout.features)))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from exactrank.arrays import Ids
 from exactrank.data.arrow import arrow_errors, tables_of, write_tables
 from exactrank.data.format import Columns, ReadOptions
-from exactrank.data.frame import Layout, Source, layout_of, library, table_of
+from exactrank.data.frame import Source, TableLayout, layout_of, library, table_of
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.stream import Stream
 from exactrank.files import open_bytes
@@ -84,7 +84,7 @@ def _source(path: Path, options: ReadOptions) -> tuple[Source, bool]:
         types |= {label: arrow.bool_() if schema.field(label).type == arrow.bool_() else kind for label in labels}
     types |= dict.fromkeys(layout.categories, types[layout.query])
 
-    def tables(layout: Layout, exact: Sequence[Any]) -> "Iterator[nw.DataFrame[Any]]":
+    def tables(layout: TableLayout, exact: Sequence[Any]) -> "Iterator[nw.DataFrame[Any]]":
         parsed = {label: arrow.float64() if label in exact else types[label] for label in layout.used}
         with csv_batches(path, options.threads, schema.names, column_types=parsed, include_columns=list(parsed)) as (_, batches):
             yield from tables_of(batches, layout, place)

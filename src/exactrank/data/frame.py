@@ -101,7 +101,7 @@ def numbers_in(frame: Any, label: str) -> PerDocument:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """The column of each part; None where the table has none."""
 
     query: Any
@@ -127,7 +127,7 @@ class Layout:
         return [label for label in (self.query, self.doc) if label is not None] + self.numbers + list(self.features)
 
 
-def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str, first: "nw.DataFrame[Any] | None" = None) -> Layout:
+def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str, first: "nw.DataFrame[Any] | None" = None) -> TableLayout:
     """Which column of ``table`` has which part; ``place`` names the table in messages, and ``first`` has its first rows, if it has none.
 
     Query and grade must be there, and so must whatever was named other than the default. Warns of columns that are left out.
@@ -153,7 +153,7 @@ def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str, first: "
             warn_caller(f"{place}: left out {told}{more}; {remedy}", LeftOutWarning)
     known = [label for label in features if label in table.columns]
     categories = frozenset(label for label in known if _holds_text(table.get_column(label)))
-    layout = Layout(**parts, features=features, categories=categories, kept=columns.keep)
+    layout = TableLayout(**parts, features=features, categories=categories, kept=columns.keep)
     for label, times in Counter(map(str, layout.used)).items():
         if times > 1:
             raise DataError(f"{place}: column {label!r} is named for {times} parts; name a different column for each in Columns(...)")
@@ -218,9 +218,9 @@ def listed_columns(labels: list[Any]) -> str:
 class Source:
     """A table that can be read more than once; ``place`` names it in messages."""
 
-    layout: Layout
+    layout: TableLayout
     place: str
-    tables: "Callable[[Layout, Sequence[Any]], Iterator[nw.DataFrame[Any]]]"  #: of a layout's columns, some in double precision
+    tables: "Callable[[TableLayout, Sequence[Any]], Iterator[nw.DataFrame[Any]]]"  #: of a layout's columns, some in double precision
     first_rows: "Callable[[], nw.DataFrame[Any]]"  #: some, with numbers as they were written
     decimals: bool = False  #: whether they were read from text
 
@@ -273,11 +273,11 @@ class Source:
         if rows is None:
             raise DataError(f"{self.place}: holds no rows; expected one per document")
 
-    def _rows(self, layout: Layout, exact: Sequence[Any]) -> "Iterator[_Rows]":
+    def _rows(self, layout: TableLayout, exact: Sequence[Any]) -> "Iterator[_TableRows]":
         first = 0
         for table in self.tables(layout, exact):
             if len(table):
-                yield _Rows(table, layout, self.place, first, self)
+                yield _TableRows(table, layout, self.place, first, self)
             first += len(table)
 
     def _suspects(self) -> list[int]:
@@ -285,7 +285,7 @@ class Source:
         table = self.first_rows().head(max(1, LOOKED_AT // max(1, len(self.layout.features))))
         if len(table) == 0 or not self.layout.features:
             return []
-        order, indptr, _ = group_rows(_Rows(table, self.layout, self.place, 0, self).query_ids())
+        order, indptr, _ = group_rows(_TableRows(table, self.layout, self.place, 0, self).query_ids())
         sample = np.stack([_digits(table.get_column(label)) for label in self.layout.features], axis=1)
         return suspects(rows_of(sample, order), indptr, self.decimals)
 
@@ -297,18 +297,18 @@ class Source:
         tables = [[_digits(table.get_column(label)) for label in labels] for table in self.tables(self.only(labels), labels)]
         return {j: rows_of(np.concatenate(parts), order) for j, parts in zip(columns, zip(*tables, strict=True), strict=True)}
 
-    def only(self, features: Sequence[Any]) -> Layout:
+    def only(self, features: Sequence[Any]) -> TableLayout:
         """The layout of the query ids and these features."""
         alone: dict[str, Any] = dict.fromkeys(("relevance", "doc", "sample_weight", "query_weight"))
         return replace(self.layout, **alone, features=tuple(features), categories=self.layout.categories & set(features), kept=())
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _TableRows:
     """Some rows of a table, of which the first is number ``first``; ``place`` names the table in messages."""
 
     table: "nw.DataFrame[Any]"
-    layout: Layout
+    layout: TableLayout
     place: str
     first: int
     source: Source

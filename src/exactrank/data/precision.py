@@ -54,7 +54,7 @@ def kept_offset(
     if offset.shape != (X.shape[1],):
         raise DataError(f"offset has shape {offset.shape}; give one number for each of {X.shape[1]} features")
     put(X, {int(j): rows_of(given[:, j].astype(np.float64), order) for j in np.flatnonzero(offset)}, offset)
-    columns = {j: Column.of(sample[:, j], bounds) for j in suspects(sample - offset if sample.size else sample, bounds)}
+    columns = {j: SortedFeature.of(sample[:, j], bounds) for j in suspects(sample - offset if sample.size else sample, bounds)}
     _warn({names[j]: (column.cost(offset[j])[0], column.different) for j, column in columns.items()})
     return offset if np.any(offset) else None
 
@@ -80,7 +80,7 @@ def best_offset(doubles: Mapping[int, PerDocument], indptr: Boundaries, names: S
     """
     offset, lost = np.zeros(len(names)), {}
     for j, values in doubles.items():
-        column = Column.of(values, indptr)
+        column = SortedFeature.of(values, indptr)
         offset[j], still_lost = column.best_offset()
         lost[names[j]] = still_lost, column.different
     _warn(lost)
@@ -99,7 +99,7 @@ def put(X: Matrix, doubles: Mapping[int, PerDocument], offset: Offset) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class SortedFeature:
     """The values of a feature in double precision, sorted within each query."""
 
     values: PerDocument
@@ -107,7 +107,7 @@ class Column:
     different: int  #: how many different values there are within queries
 
     @classmethod
-    def of(cls, values: PerDocument, indptr: Boundaries) -> "Column":
+    def of(cls, values: PerDocument, indptr: Boundaries) -> "SortedFeature":
         """``values`` query by query."""
         query = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         sorted_ = values[np.lexsort((values, query))]

@@ -21,7 +21,7 @@ from exactrank.data.alignment import first_repeated
 from exactrank.data.format import Columns
 from exactrank.data.given import floats_of
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.trec import BLANKS, Run, with_ids
+from exactrank.data.trec import BLANKS, RetrievalRun, with_ids
 from exactrank.errors import DataError, SettingError
 from exactrank.files import whole_file
 
@@ -54,7 +54,7 @@ def write_run(
     7 Q0 a 2 0.5 mine
     8 Q0 c 1 0.1 mine
     """
-    if isinstance(data, Run):
+    if isinstance(data, RetrievalRun):
         qid = np.array(data.qid, dtype=object)
         data, scores, name = (
             RankingData.from_arrays(None, np.zeros(len(qid)), qid=qid, docid=data.docid),

@@ -68,7 +68,7 @@ class Judgments(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run(Shown):
+class RetrievalRun(Shown):
     """The lines of a run: document ``docid[i]`` has ``score[i]`` for query ``qid[i]``; ``tag`` names what ranked them."""
 
     qid: Sequence[str]
@@ -82,7 +82,7 @@ class Run(Shown):
         return _by_query(self.qid, self.docid, self.score)
 
     def __repr__(self) -> str:
-        return f"Run({clipped(self.tag, 40)!r}, {len(self.docid):,} documents of {len(set(self.qid)):,} queries)"
+        return f"RetrievalRun({clipped(self.tag, 40)!r}, {len(self.docid):,} documents of {len(set(self.qid)):,} queries)"
 
     def _columns(self) -> dict[str, Values]:
         return {"query_id": self.qid, "doc_id": self.docid, "score": self.score}
@@ -96,20 +96,20 @@ def read_qrels(path: str | os.PathLike[str]) -> Judgments:
     return judgments
 
 
-def read_run(path: str | os.PathLike[str]) -> Run:
+def read_run(path: str | os.PathLike[str]) -> RetrievalRun:
     """The ranked documents in a run file; its tag is that of the first line."""
     return run_of(path, whole_lines(path, TEXT_BLOCK))
 
 
-def run_of(path: str | os.PathLike[str], blocks: Iterable[bytes]) -> Run:
+def run_of(path: str | os.PathLike[str], blocks: Iterable[bytes]) -> RetrievalRun:
     """The run in ``blocks`` of whole lines, which were read from ``path``."""
     qid, docid, score, lines, tags = _columns(path, blocks, RUN)
-    run = Run(qid, docid, np.array(score), tags[0])
+    run = RetrievalRun(qid, docid, np.array(score), tags[0])
     _check_distinct(path, run, lines)
     return run
 
 
-def from_trec(qrels: Judgments, runs: Sequence[Run] = (), *, unjudged: float = UNJUDGED) -> RankingData:
+def from_trec(qrels: Judgments, runs: Sequence[RetrievalRun] = (), *, unjudged: float = UNJUDGED) -> RankingData:
     """The documents that are judged or that a run retrieved, for the queries of ``qrels``; each run is a feature.
 
     A feature is a run's score, named by its tag, and NaN if the run lacks the document. The judged documents of a query
@@ -117,13 +117,13 @@ def from_trec(qrels: Judgments, runs: Sequence[Run] = (), *, unjudged: float = U
     left out.
 
     >>> qrels = Judgments(["1", "1"], ["a", "b"], np.array([2.0, 0.0]))
-    >>> data = from_trec(qrels, [Run(["1", "1"], ["c", "a"], np.array([9.0, 8.0]), "bm25")])
+    >>> data = from_trec(qrels, [RetrievalRun(["1", "1"], ["c", "a"], np.array([9.0, 8.0]), "bm25")])
     >>> data.docid.tolist(), data.y.tolist(), data.X.ravel().tolist()
     (['a', 'b', 'c'], [2.0, 0.0, -1.0], [8.0, nan, 9.0])
     """
     check_kind("qrels", qrels, Judgments, "what xr.read_qrels returns")
     for run in checked_list("runs", runs, "a list of what xr.read_run returns"):
-        check_kind("one of the runs", run, Run, "what xr.read_run returns")
+        check_kind("one of the runs", run, RetrievalRun, "what xr.read_run returns")
         _check_shared("the qrels", qrels.by_query, run)
     documents = [(query, _union(judged, *(run.by_query.get(query, {}) for run in runs))) for query, judged in qrels.by_query.items()]
     grades = _aligned(documents, qrels.by_query, unjudged)
@@ -145,7 +145,7 @@ def from_trec(qrels: Judgments, runs: Sequence[Run] = (), *, unjudged: float = U
     )
 
 
-def scores_of(data: RankingData, run: Run) -> tuple[RankingData, PerDocument]:
+def scores_of(data: RankingData, run: RetrievalRun) -> tuple[RankingData, PerDocument]:
     """``data`` with the unjudged documents that ``run`` retrieved for its queries, and every document's score in the run.
 
     The added documents follow the others of their query, with grade -1, missing features and sample weight 1; in the
@@ -154,7 +154,7 @@ def scores_of(data: RankingData, run: Run) -> tuple[RankingData, PerDocument]:
     must name its rows, from 0, as `xr.write_run` does.
 
     >>> data = RankingData.from_arrays(None, [1, 0], qid=[7, 7], docid=["a", "b"])
-    >>> extended, scores = scores_of(data, Run(["7", "7"], ["c", "b"], np.array([3.0, 2.0]), "bm25"))
+    >>> extended, scores = scores_of(data, RetrievalRun(["7", "7"], ["c", "b"], np.array([3.0, 2.0]), "bm25"))
     >>> extended.docid.tolist(), extended.y.tolist(), scores.tolist()
     (['a', 'b', 'c'], [1.0, 0.0, -1.0], [-inf, 2.0, 3.0])
     """
@@ -261,7 +261,7 @@ def _numbers(path: str | os.PathLike[str], tokens: list[bytes], lines: list[int]
     raise DataError(f"{path}:{line}: {kind.what} {shown!r} is not a finite number; expected e.g. {kind.example!r}")
 
 
-def _check_distinct(path: str | os.PathLike[str], read: Judgments | Run, lines: list[int]) -> None:
+def _check_distinct(path: str | os.PathLike[str], read: Judgments | RetrievalRun, lines: list[int]) -> None:
     """Raise where a query has a document twice: ``by_query`` has it once, and so comes out smaller."""
     if sum(map(len, read.by_query.values())) == len(lines):
         return
@@ -304,7 +304,7 @@ def _by_query(qid: Sequence[str], docid: Sequence[str], values: PerDocument) -> 
     return dict(found)
 
 
-def _check_shared(name: str, queries: Mapping[str, object], run: Run) -> None:
+def _check_shared(name: str, queries: Mapping[str, object], run: RetrievalRun) -> None:
     if run.by_query.keys().isdisjoint(queries):
         theirs, ours = next(iter(run.by_query), ""), next(iter(queries), "")
         raise DataError(f"no query of run {run.tag!r} (such as {theirs!r}) is in {name} (such as {ours!r}); pass files of the same topics")

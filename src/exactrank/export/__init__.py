@@ -12,7 +12,7 @@ TARGETS: Registry[type[Target]] = Registry(
         "c": "exactrank.export.c:C",
         "elasticsearch": "exactrank.export.elasticsearch:Elasticsearch",
         "elasticsearch-ltr": "exactrank.export.elasticsearch_ltr:ElasticsearchLTR",
-        "lightgbm": "exactrank.export.lightgbm:LightGBM",
+        "lightgbm": "exactrank.export.lightgbm:LightGBMText",
         "lucene-expression": "exactrank.export.lucene_expression:LuceneExpression",
         "onnx": "exactrank.export.onnx:Onnx",
         "opensearch-ltr": "exactrank.export.opensearch_ltr:OpenSearchLTR",

@@ -18,7 +18,7 @@ from exactrank.scorers.tree_ensemble import TreeEnsemble
 from exactrank.scorers.tree_table import CATEGORICAL, MISSING_IS_NAN, MISSING_IS_ZERO, MISSING_LEFT, TreeTable
 
 
-class LightGBM(Target):
+class LightGBMText(Target):
     """The text that ``lightgbm.Booster(model_file=...)`` reads."""
 
     name, suffix = "lightgbm", ".txt"

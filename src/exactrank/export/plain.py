@@ -73,7 +73,7 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class HiddenUnits:
     """The hidden units of (1): one row of ``weights``, one ``bias`` and one ``output`` each."""
 
     weights: Floats
@@ -116,7 +116,7 @@ class Terms:
 
     constant: float = 0.0
     linear: Floats | None = None
-    units: Units | None = None
+    units: HiddenUnits | None = None
     trees: tuple[Tree, ...] = field(default=(), repr=False)
     nets: tuple[DeepTerm, ...] = ()
 
@@ -232,7 +232,7 @@ def _linear(scorer: Linear) -> Terms:
 @_terms.register
 def _network(scorer: Network) -> Terms:
     weights, mean = scorer.weights / scorer.scale, scorer.mean + (0.0 if scorer.offset is None else scorer.offset)
-    return Terms(units=Units(weights, scorer.bias - np.sum(weights * mean, axis=1), scorer.output))
+    return Terms(units=HiddenUnits(weights, scorer.bias - np.sum(weights * mean, axis=1), scorer.output))
 
 
 @_terms.register
@@ -309,7 +309,7 @@ def _sum(scorer: Sum) -> Terms:
     return Terms(
         math.fsum(constants) if np.isfinite(np.sum(constants)) else math.nan,  # which `Plain` refuses
         np.sum(linear, axis=0) if linear else None,
-        Units(*(np.concatenate(each) for each in zip(*(vars(one).values() for one in units), strict=True))) if units else None,
+        HiddenUnits(*(np.concatenate(each) for each in zip(*(vars(one).values() for one in units), strict=True))) if units else None,
         tuple(replace(tree, leaf=weight * tree.leaf) for part, weight in parts for tree in part.trees),
         tuple(replace(net, weight=weight * net.weight) for part, weight in parts for net in part.nets),
     )

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from exactrank import _core
-from exactrank.fuse.problem import Cell, Problem, Weights, all_weights, halves, weighted_sum
+from exactrank.fuse.problem import Cell, FusionProblem, Weights, all_weights, halves, weighted_sum
 from exactrank.fuse.search import ascended
 from exactrank.measures.bound import mean_over_queries
 from exactrank.measures.families import Positional
@@ -48,7 +48,7 @@ class Certificate:
         return self.upper - self.lower
 
 
-def certifiable(problem: Problem) -> bool:
+def certifiable(problem: FusionProblem) -> bool:
     """Does the bound hold for this measure? Rounding to single precision (ties='docid') could reverse a certain order."""
     measure = problem.measure
     if not isinstance(measure, Positional) or measure.normaliser == "mean_ideal" or measure.ties == "docid":
@@ -57,7 +57,7 @@ def certifiable(problem: Problem) -> bool:
     return bool(np.all(np.diff(discounts) <= 0) and np.all(discounts >= 0) and np.all(useful >= 0))
 
 
-def certified(problem: Problem, weights: Weights, *, tolerance: float, cells: int | None = None) -> tuple[Weights, Certificate]:
+def certified(problem: FusionProblem, weights: Weights, *, tolerance: float, cells: int | None = None) -> tuple[Weights, Certificate]:
     """The weights, or better ones met on the way, and how far they can be from the best.
 
     It stops after ``cells`` triangles, by default as many as take a few seconds, given the number of documents that matter.
@@ -81,7 +81,7 @@ def certified(problem: Problem, weights: Weights, *, tolerance: float, cells: in
     return best, Certificate(value, max(value, -queue[0][0]), seen)
 
 
-def upper_bound(problem: Problem) -> Callable[[Cell], float]:
+def upper_bound(problem: FusionProblem) -> Callable[[Cell], float]:
     """An upper bound on the mean of the measure over a triangle of weights."""
     measure, indptr, rows = problem.measure, problem.data.indptr, np.flatnonzero(problem.ranked)
     if not isinstance(measure, Positional):

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from exactrank.arrays import PerQuery, Rows
-from exactrank.fuse.problem import Combine, Problem, QuerySteps, Weights, all_weights, best_weights
+from exactrank.fuse.problem import Combine, FusionProblem, QuerySteps, Weights, all_weights, best_weights
 from exactrank.fuse.resample import Compared, Draws, means
 from exactrank.fuse.search import tuned
 from exactrank.measures.bound import mean_over_queries
@@ -21,7 +21,7 @@ from exactrank.objectives.step_function import SAME_VALUE
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class NormalisationChoice:
     """The normalisation chosen; the held-out values of each query by what was chosen without it; the value of each normalisation."""
 
     name: str
@@ -29,7 +29,7 @@ class Choice:
     worth: tuple[Compared, ...]
 
 
-def choose(problems: Mapping[str, Problem], combine: Combine, fold: Rows, draws: Draws, seed: int) -> Choice:
+def choose(problems: Mapping[str, FusionProblem], combine: Combine, fold: Rows, draws: Draws, seed: int) -> NormalisationChoice:
     """The best of several normalisations, of which the first that is not beaten; measured as they are combined."""
     names, weight = list(problems), next(iter(problems.values())).data.weights
     folds = range(int(fold.max()) + 1)
@@ -49,10 +49,10 @@ def choose(problems: Mapping[str, Problem], combine: Combine, fold: Rows, draws:
     best = _first_best([mean_over_queries(each, weight) for each in held_out])
     own = means(dict(zip(names, held_out, strict=True)), weight, draws)
     gains = means({name: held_out[best] - held_out[c] for c, name in enumerate(names) if c != best}, weight, draws)
-    return Choice(names[best], honest, tuple(Compared(name, *own[name], *gains.get(name, (None, None))) for name in names))
+    return NormalisationChoice(names[best], honest, tuple(Compared(name, *own[name], *gains.get(name, (None, None))) for name in names))
 
 
-def _values(problem: Problem, combine: Combine, fold: Rows, seed: int) -> list[tuple[tuple[int, int], PerQuery]]:
+def _values(problem: FusionProblem, combine: Combine, fold: Rows, seed: int) -> list[tuple[tuple[int, int], PerQuery]]:
     """The measure of every query, by weights tuned without each fold (twice the same number) and without each pair of folds."""
     weight, folds = problem.data.weights, range(int(fold.max()) + 1)
     left_out = {pair: weight * ~np.isin(fold, pair) for pair in [*((f, f) for f in folds), *combinations(folds, 2)]}
@@ -62,7 +62,7 @@ def _values(problem: Problem, combine: Combine, fold: Rows, seed: int) -> list[t
     return [(pair, measured.per_query(weights)) for pair, weights in zip(left_out, found, strict=True)]
 
 
-def _tuned(problem: Problem, query_weights: Sequence[PerQuery], seed: int) -> list[Weights]:
+def _tuned(problem: FusionProblem, query_weights: Sequence[PerQuery], seed: int) -> list[Weights]:
     """The best weights for each of ``query_weights``, of two systems by one sweep."""
     if problem.systems > 2:
         return tuned(problem, query_weights, seed)

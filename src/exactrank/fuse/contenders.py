@@ -26,7 +26,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.fuse.lists import kth_largest
 from exactrank.fuse.normalise import Retrieved, SystemScores, normalised
-from exactrank.fuse.problem import Problem, all_weights, halves, weighted_sum
+from exactrank.fuse.problem import FusionProblem, all_weights, halves, weighted_sum
 from exactrank.measures.base import Measure
 from exactrank.measures.binary import Binary
 from exactrank.measures.families import Discounted
@@ -84,7 +84,7 @@ def check_systems(data: RankingData, folds: int) -> None:
     raise DataError(f"systems {', '.join(names)} have the same scores throughout; fuse systems that differ")
 
 
-def check_relevance(problem: Problem, data: RankingData) -> None:
+def check_relevance(problem: FusionProblem, data: RankingData) -> None:
     """Raise if every ranking of the retrieved documents has the same value: there is nothing to tune."""
     if data.y.min() == data.y.max():
         raise DataError(f"all documents have grade {data.y[0]:g}, so all rankings are equally good; judge some as better than others")
@@ -99,7 +99,7 @@ def regraded(data: RankingData, measure: Measure) -> tuple[RankingData, Measure]
 
 def problem_of(
     data: RankingData, measure: Measure, normalise: str, absent: str, nonnegative: bool = True, threads: int | None = None
-) -> Problem:
+) -> FusionProblem:
     """The problem that ``data`` poses, with one feature per system, without the documents that cannot matter."""
 
     def contending(rows: slice, indptr: Boundaries) -> tuple[Rows, SystemScores, Retrieved]:
@@ -121,7 +121,7 @@ def problem_of(
         levels={},
         kept=kept_rows(data.kept, rows),
     )
-    return Problem(measure, bare, values, ranked, nonnegative, threads)
+    return FusionProblem(measure, bare, values, ranked, nonnegative, threads)
 
 
 def _contenders(measure: Measure, nonnegative: bool, values: SystemScores, ranked: Retrieved, y: PerDocument, indptr: Boundaries) -> Rows:

@@ -16,7 +16,7 @@ import numpy as np
 
 from exactrank.arguments import check_count, check_number
 from exactrank.arrays import PerQuery
-from exactrank.bars import Advance, Line, heard, in_steps
+from exactrank.bars import Advance, ProgressLine, heard, in_steps
 from exactrank.data.folds import deal_folds, drawn_counts
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.shards import Shards
@@ -25,10 +25,10 @@ from exactrank.fuse.certificate import Certificate, certifiable, certified
 from exactrank.fuse.choose import choose
 from exactrank.fuse.contenders import check_relevance, check_systems, problem_of, regraded
 from exactrank.fuse.engines import ENGINES
-from exactrank.fuse.engines.base import DEPTH, Engine
+from exactrank.fuse.engines.base import DEPTH, SearchEngine
 from exactrank.fuse.fusion import Fusion
 from exactrank.fuse.normalise import ABSENT, cut, parse_normalisation, takes_constant
-from exactrank.fuse.problem import Problem, QuerySteps, Sweep, Weights, all_weights, best_weights, weighted_sum
+from exactrank.fuse.problem import FusionProblem, QuerySteps, Sweep, Weights, all_weights, best_weights, weighted_sum
 from exactrank.fuse.resample import Pair, bootstrapped, compared
 from exactrank.fuse.search import ascended, best_of, flat_range, tuned
 from exactrank.fuse.systems import select_systems, systems_in_shards
@@ -98,7 +98,7 @@ def fuse(
     named = data.feature_names if systems is None else systems
     chosen, *others = (_chosen(regraded(data, each)[0], named, target, depth) for each in goal.measures)
     check_systems(chosen, folds)
-    with heard(progress, "fuse", lambda advance: Line(None, advance.running[0])) as listener:
+    with heard(progress, "fuse", lambda advance: ProgressLine(None, advance.running[0])) as listener:
         begin = in_steps(listener, 4 if len(tried) > 1 else 3)
         begin(f"normalising scores of {chosen.n_documents:,} documents")
         problems = {how: _posed(chosen, others, goal, how, rule, nonnegative, threads) for how in tried}
@@ -148,7 +148,7 @@ def fuse(
 
 def _posed(
     chosen: RankingData, others: Sequence[RankingData], goal: Goal, how: str, absent: str, nonnegative: bool, threads: int | None
-) -> Problem:
+) -> FusionProblem:
     """The problem of the goal's measure, with those of its constraints, each on data with the grades that it reads."""
     own, *rest = (
         problem_of(data, replace(measure, column=None), how, absent, nonnegative, threads)
@@ -157,7 +157,7 @@ def _posed(
     return replace(own, limits=tuple(zip(rest, goal.constraints, strict=True)))
 
 
-def _reached(problem: Problem, goal: Goal, weights: Weights) -> dict[str, float]:
+def _reached(problem: FusionProblem, goal: Goal, weights: Weights) -> dict[str, float]:
     """What the measure of each constraint is; an error where one is missed."""
     reached = {}
     for other, constraint in problem.limits:
@@ -168,7 +168,7 @@ def _reached(problem: Problem, goal: Goal, weights: Weights) -> dict[str, float]
     return reached
 
 
-def _chosen(data: RankingData, systems: Sequence[str], engine: Engine | None, depth: int | None) -> RankingData:
+def _chosen(data: RankingData, systems: Sequence[str], engine: SearchEngine | None, depth: int | None) -> RankingData:
     """The systems' lists, as long as they are looked at."""
     chosen = select_systems(data, systems)
     if engine and engine.systems and len(chosen.feature_names) > engine.systems:
@@ -176,7 +176,7 @@ def _chosen(data: RankingData, systems: Sequence[str], engine: Engine | None, de
     return chosen if depth is None else replace(chosen, X=cut(chosen.X, chosen.indptr, depth))
 
 
-def _normalisations(engine: Engine | None, normalise: str | None, folds: int) -> list[str]:
+def _normalisations(engine: SearchEngine | None, normalise: str | None, folds: int) -> list[str]:
     """What is tried: what is asked for, or all that the engine has."""
     own = EACH if engine is None else tuple(engine.normalisations)
     if normalise is None:
@@ -191,7 +191,7 @@ def _normalisations(engine: Engine | None, normalise: str | None, folds: int) ->
     return [normalise]
 
 
-def _absent(engine: Engine | None, absent: str | None) -> str:
+def _absent(engine: SearchEngine | None, absent: str | None) -> str:
     """What a document gets from a system that did not retrieve it."""
     if absent is not None and absent not in ABSENT:
         raise SettingError(f"absent={absent!r} is not one of {', '.join(ABSENT)}")
@@ -202,7 +202,7 @@ def _absent(engine: Engine | None, absent: str | None) -> str:
 
 def _check(
     measure: Measure,
-    engine: Engine | None,
+    engine: SearchEngine | None,
     depth: int | None,
     nonnegative: bool,
     folds: int,
@@ -232,7 +232,7 @@ def _check(
     check_number("tolerance", tolerance)
 
 
-def _in_decimals(problem: Problem, weights: Weights) -> Weights:
+def _in_decimals(problem: FusionProblem, weights: Weights) -> Weights:
     """The weights with as few decimals as their value allows; absolute values add up to 1 as they are written."""
     value = problem.value(weights, problem.data.weights)
     for digits in DECIMALS:
@@ -257,7 +257,7 @@ class _Best:
     certificate: Certificate | None = None
 
 
-def _best(problem: Problem, trainings: Sequence[PerQuery], tolerance: float, cells: int | None, seed: int) -> _Best:
+def _best(problem: FusionProblem, trainings: Sequence[PerQuery], tolerance: float, cells: int | None, seed: int) -> _Best:
     """Of two systems the global optimum; of more where coordinate ascent ends, of three certified where that can be done."""
     even = problem.data.weights
     if problem.systems == 2:

@@ -15,14 +15,14 @@ import numpy as np
 from exactrank.arrays import PerDocument
 from exactrank.data.format import Columns
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.trec import Run
+from exactrank.data.trec import RetrievalRun
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.files import whole_file
 from exactrank.fuse.certificate import Certificate
 from exactrank.fuse.engines import ENGINES
 from exactrank.fuse.engines.base import DEPTH, Settings
 from exactrank.fuse.normalise import cut, normalised, parse_normalisation
-from exactrank.fuse.problem import Problem, Sweep, weighted_sum
+from exactrank.fuse.problem import FusionProblem, Sweep, weighted_sum
 from exactrank.fuse.resample import Compared, Pair
 from exactrank.fuse.systems import Source, select_systems, systems_without_grades
 from exactrank.measures.base import Measure
@@ -67,7 +67,7 @@ class Fusion(Shown, Pictured):
         X = chosen.X if self.depth is None else cut(chosen.X, chosen.indptr, self.depth)
         values, ranked = normalised(X, chosen.indptr, self.normalise, self.absent, chosen.offset)
         combine = (self.engine and ENGINES[self.engine].combine) or weighted_sum
-        return data.ungrouped(Problem(self.measure, chosen, values, ranked, combine=combine).scores(np.array(self.weights)))
+        return data.ungrouped(FusionProblem(self.measure, chosen, values, ranked, combine=combine).scores(np.array(self.weights)))
 
     def apply(self, given: Any, columns: Columns | None = None) -> Any:
         """Fuse new results: a frame with a column ``score``, or a run.
@@ -85,7 +85,7 @@ class Fusion(Shown, Pictured):
         query = np.repeat(np.arange(data.n_queries), data.sizes)[kept]
         kept = kept[np.lexsort((-scores[kept], query))]
         qid = np.repeat(data.qid, data.sizes)[kept].tolist()
-        return Run(qid, data.docid.take(kept).tolist(), scores[kept], "fusion")
+        return RetrievalRun(qid, data.docid.take(kept).tolist(), scores[kept], "fusion")
 
     def applied_to_runs(self, runs: Mapping[str, Source]) -> tuple[RankingData, PerDocument]:
         """All documents of the runs, and their fused scores."""

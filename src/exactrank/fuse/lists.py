@@ -18,7 +18,7 @@ Single = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class ScoreLists:
     """The scores of several lists, of which each begins at ``starts`` and has ``sizes`` documents."""
 
     scores: PerDocument
@@ -26,9 +26,9 @@ class Lists:
     sizes: Rows
 
     @cached_property
-    def single(self) -> "Lists":
+    def single(self) -> "ScoreLists":
         """The same in single precision, as most engines keep scores."""
-        return Lists(self.scores.astype(np.float32), self.starts, self.sizes)
+        return ScoreLists(self.scores.astype(np.float32), self.starts, self.sizes)
 
     @cached_property
     def low(self) -> PerQuery:

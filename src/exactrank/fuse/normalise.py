@@ -33,7 +33,7 @@ from exactrank.data.precision import Offset
 from exactrank.errors import SettingError
 from exactrank.fuse.engines import ENGINES
 from exactrank.fuse.engines.base import Normaliser, raw
-from exactrank.fuse.lists import Lists, ordinal_ranks
+from exactrank.fuse.lists import ScoreLists, ordinal_ranks
 from exactrank.text import did_you_mean
 
 SystemScores = npt.NDArray[np.float64]  #: systems x documents
@@ -43,14 +43,14 @@ ABSENT = ("worst", "zero", "zero-score", "drop")
 _NOTATION = re.compile(r"([a-z0-9-]+?)(?:\(k=([0-9]{1,5})\))?")
 
 
-def _min_max(lists: Lists, k: int) -> PerDocument:
+def _min_max(lists: ScoreLists, k: int) -> PerDocument:
     """(2)."""
     low, high = lists.low, lists.high
     varied = high > low
     return (lists.scores - lists.each(np.where(varied, low, low - 1))) / lists.each(np.where(varied, high - low, 1.0))
 
 
-def _z_score(lists: Lists, k: int) -> PerDocument:
+def _z_score(lists: ScoreLists, k: int) -> PerDocument:
     """(3)."""
     varied = lists.high > lists.low
     centred = lists.scores - lists.each(lists.mean(lists.scores))
@@ -58,18 +58,18 @@ def _z_score(lists: Lists, k: int) -> PerDocument:
     return np.where(lists.each(varied), centred, 0.0) / lists.each(np.where(varied, spread, 1.0))
 
 
-def _l2(lists: Lists, k: int) -> PerDocument:
+def _l2(lists: ScoreLists, k: int) -> PerDocument:
     """(4)."""
     norm = np.sqrt(np.add.reduceat(lists.scores**2, lists.starts))
     return lists.scores / lists.each(np.where(norm == 0, 1.0, norm))
 
 
-def _rank(lists: Lists, k: int) -> PerDocument:
+def _rank(lists: ScoreLists, k: int) -> PerDocument:
     """(5)."""
     return 1 - (lists.ranks() - 1) / lists.each(lists.sizes.astype(np.float64))
 
 
-def _reciprocal_rank(lists: Lists, k: int) -> PerDocument:
+def _reciprocal_rank(lists: ScoreLists, k: int) -> PerDocument:
     """(6)."""
     return 1 / (k + lists.ranks())
 
@@ -132,7 +132,7 @@ def normalised(X: Matrix, indptr: Boundaries, how: str, absent: str, offset: Off
         given = given + constant if constant else given
         if absent == "zero-score":
             given[~retrieved[rows]] = 0.0
-        found = NORMALISATIONS[name](Lists(given, starts, sizes[queries]), k)
+        found = NORMALISATIONS[name](ScoreLists(given, starts, sizes[queries]), k)
         if absent == "worst" and len(rows) < len(X):
             lowest = np.zeros(len(indptr) - 1)
             lowest[queries] = np.minimum.reduceat(found, starts)

@@ -103,7 +103,7 @@ class Sweep(Segment):
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class FusionProblem:
     """What is tuned: a measure of the weighted sum of ``values``, where ``ranked``, on the queries of ``data``."""
 
     measure: Measure
@@ -113,7 +113,7 @@ class Problem:
     nonnegative: bool = True
     threads: int | None = None
     combine: Combine = weighted_sum  #: what measures; sweeps are of (1) in double precision
-    limits: "tuple[tuple[Problem, Constraint], ...]" = ()  #: other measures of the same systems, each with what it must keep
+    limits: "tuple[tuple[FusionProblem, Constraint], ...]" = ()  #: other measures of the same systems, each with what it must keep
 
     @property
     def systems(self) -> int:
@@ -134,14 +134,14 @@ class Problem:
         """Is there a query to tune on?"""
         return bool(np.any(query_weight[~self.skipped]))
 
-    def part(self, queries: Rows) -> "Problem":
+    def part(self, queries: Rows) -> "FusionProblem":
         """The problem of some of the queries."""
         data = self.data.take_queries(queries)
         rows = np.repeat(self.data.indptr[queries] - data.indptr[:-1], data.sizes) + np.arange(data.n_documents)
         limits = tuple((other.part(queries), each) for other, each in self.limits)
         return replace(self, data=data, values=self.values[:, rows], ranked=self.ranked[rows], limits=limits)
 
-    def combined(self, combine: Combine) -> "Problem":
+    def combined(self, combine: Combine) -> "FusionProblem":
         """The problem as it is measured by scores that are combined otherwise."""
         return replace(self, combine=combine, limits=tuple((other.combined(combine), each) for other, each in self.limits))
 
@@ -183,7 +183,7 @@ class QuerySteps(Segment):
     limits: "tuple[tuple[QuerySteps, Constraint], ...]" = ()
 
     @classmethod
-    def of(cls, problem: Problem, start: Weights, end: Weights) -> "QuerySteps":
+    def of(cls, problem: FusionProblem, start: Weights, end: Weights) -> "QuerySteps":
         """Sweeps all queries."""
         bound = problem.measure.on(problem.data)
         check_pairs(bound)

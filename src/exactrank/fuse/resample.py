@@ -29,7 +29,7 @@ from exactrank.arrays import Boundaries, PerQuery
 from exactrank.data.ranking_data import RankingData
 from exactrank.fuse.contenders import by_blocks
 from exactrank.fuse.normalise import normalised
-from exactrank.fuse.problem import Problem, QuerySteps, Weights, best_weights
+from exactrank.fuse.problem import FusionProblem, QuerySteps, Weights, best_weights
 from exactrank.fuse.search import coordinate
 from exactrank.measures.bound import mean_over_queries
 from exactrank.numerics import matmul
@@ -47,7 +47,7 @@ def middle_of(samples: npt.NDArray[np.float64]) -> list[Pair]:
     return [(float(low), float(high)) for low, high in np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0).T]
 
 
-def bootstrapped(problem: Problem, weights: Weights, draws: Draws, swept: Sequence[QuerySteps]) -> tuple[Pair, ...] | None:
+def bootstrapped(problem: FusionProblem, weights: Weights, draws: Draws, swept: Sequence[QuerySteps]) -> tuple[Pair, ...] | None:
     """The 95% interval of each weight, of which ``weights`` were found; ``swept``: all weights, of two systems."""
     if not len(draws):
         return None
@@ -73,7 +73,9 @@ class Compared:
     gain_interval: Pair | None = None
 
 
-def compared(data: RankingData, problem: Problem, in_sample: PerQuery, held_out: PerQuery | None, draws: Draws) -> tuple[Compared, ...]:
+def compared(
+    data: RankingData, problem: FusionProblem, in_sample: PerQuery, held_out: PerQuery | None, draws: Draws
+) -> tuple[Compared, ...]:
     """Every baseline, then the tuned weights on their own queries and cross-validated."""
     baselines = baseline_values(data, problem)
     rows = {**baselines, "tuned, in sample": in_sample} | ({} if held_out is None else {"tuned, held out": held_out})
@@ -94,7 +96,7 @@ def means(rows: Mapping[str, PerQuery], weight: PerQuery, draws: Draws) -> dict[
     return {name: (mean_over_queries(rows[name], weight), interval) for name, interval in zip(rows, intervals, strict=True)}
 
 
-def baseline_values(data: RankingData, problem: Problem) -> Mapping[str, PerQuery]:
+def baseline_values(data: RankingData, problem: FusionProblem) -> Mapping[str, PerQuery]:
     """Each query's measure by each way to rank that needs no tuning; a feature of ``data`` is a system."""
     docid = data.docid if problem.measure.ties == "docid" else None
 
@@ -107,7 +109,7 @@ def baseline_values(data: RankingData, problem: Problem) -> Mapping[str, PerQuer
             feature_names=data.feature_names,
             docid=None if docid is None else docid.take(np.arange(rows.start, rows.stop)),
         )
-        ranks = Problem(problem.measure, block, *normalised(block.X, indptr, "reciprocal-rank", "zero"), threads=1)
+        ranks = FusionProblem(problem.measure, block, *normalised(block.X, indptr, "reciprocal-rank", "zero"), threads=1)
         alone = block.X.T.astype(np.float64, order="C")
         alone[np.isnan(alone)] = -np.inf
         return np.stack([*map(ranks.bound.values, alone), ranks.per_query(np.ones(problem.systems))])  # (2)

@@ -18,7 +18,7 @@ import numpy as np
 
 from exactrank import numerics
 from exactrank.arrays import PerQuery, Rows
-from exactrank.fuse.problem import Problem, QuerySteps, Sweep, Weights, all_weights, best_weights
+from exactrank.fuse.problem import FusionProblem, QuerySteps, Sweep, Weights, all_weights, best_weights
 from exactrank.objectives.step_function import SAME_VALUE
 
 FAN = 8  #: segments from each corner of three systems
@@ -27,7 +27,7 @@ ROUNDS = 100
 SEARCHED = 400_000  #: documents, at first
 
 
-def tuned(problem: Problem, query_weights: Sequence[PerQuery], seed: int) -> list[Weights]:
+def tuned(problem: FusionProblem, query_weights: Sequence[PerQuery], seed: int) -> list[Weights]:
     """The best weights found for the mean that each of ``query_weights`` gives.
 
     Where there are many documents, a sample of the queries is searched first, and all of them by one round from there.
@@ -39,7 +39,7 @@ def tuned(problem: Problem, query_weights: Sequence[PerQuery], seed: int) -> lis
     return [ascended(problem, start, weight, rounds=1) for start, weight in zip(found, query_weights, strict=True)]
 
 
-def sampled(problem: Problem, query_weights: Sequence[PerQuery], seed: int) -> Rows | None:
+def sampled(problem: FusionProblem, query_weights: Sequence[PerQuery], seed: int) -> Rows | None:
     """The queries to search first; none where all can be searched at once, or where a sample leaves nothing to tune on."""
     many = problem.data.n_queries * SEARCHED // problem.data.n_documents
     if many >= problem.data.n_queries:
@@ -49,7 +49,7 @@ def sampled(problem: Problem, query_weights: Sequence[PerQuery], seed: int) -> R
     return queries if all(np.any(weight[queries][countable]) for weight in query_weights) else None
 
 
-def _searched(problem: Problem, query_weights: Sequence[PerQuery], seed: int) -> list[Weights]:
+def _searched(problem: FusionProblem, query_weights: Sequence[PerQuery], seed: int) -> list[Weights]:
     if problem.systems == 3:
         steps = (QuerySteps.of(problem, start, end) for start, end in fan(problem))  # one segment at a time: jumps take room
         spread = best_weights(steps, query_weights, problem.threads)
@@ -63,7 +63,7 @@ def _searched(problem: Problem, query_weights: Sequence[PerQuery], seed: int) ->
     return found
 
 
-def fan(problem: Problem) -> Iterator[tuple[Weights, Weights]]:
+def fan(problem: FusionProblem) -> Iterator[tuple[Weights, Weights]]:
     """Of three systems: segments from each corner to points evenly spaced on the weights of the other two."""
     for j, corner in enumerate(np.eye(3)):
         for side in all_weights(2, problem.nonnegative):
@@ -75,7 +75,7 @@ def fan(problem: Problem) -> Iterator[tuple[Weights, Weights]]:
                     yield opposite, -corner
 
 
-def ascended(problem: Problem, weights: Weights, query_weight: PerQuery, rounds: int = ROUNDS) -> Weights:
+def ascended(problem: FusionProblem, weights: Weights, query_weight: PerQuery, rounds: int = ROUNDS) -> Weights:
     """Where coordinate ascent from ``weights`` ends: no coordinate has anything better, or ``rounds`` are over."""
     value = problem.value(weights, query_weight)
     for _ in range(rounds):
@@ -90,7 +90,7 @@ def ascended(problem: Problem, weights: Weights, query_weight: PerQuery, rounds:
     return weights
 
 
-def coordinate(problem: Problem, weights: Weights, j: int) -> list[tuple[Weights, Weights]]:
+def coordinate(problem: FusionProblem, weights: Weights, j: int) -> list[tuple[Weights, Weights]]:
     """The segments of coordinate ``j`` through ``weights``; none where no other system has any weight."""
     others = np.where(np.arange(problem.systems) == j, 0.0, weights)
     size = np.abs(others).sum()
@@ -100,7 +100,7 @@ def coordinate(problem: Problem, weights: Weights, j: int) -> list[tuple[Weights
     return [(others / size, end) for end in ((corner,) if problem.nonnegative else (corner, -corner))]
 
 
-def flat_range(problem: Problem, weights: Weights, j: int) -> tuple[float, float]:
+def flat_range(problem: FusionProblem, weights: Weights, j: int) -> tuple[float, float]:
     """How far weight ``j`` can move before the measure changes, the other systems keeping their proportions."""
     low, high = (0.0, 1.0) if problem.nonnegative else (-1.0, 1.0)
     for start, end in coordinate(problem, weights, j):

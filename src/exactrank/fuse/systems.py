@@ -17,11 +17,11 @@ from exactrank.data.format import Columns
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.sharded import sharded
 from exactrank.data.shards import Shards, concatenated
-from exactrank.data.trec import UNJUDGED, ByQuery, Judgments, Run, from_trec, read_qrels, read_run
+from exactrank.data.trec import UNJUDGED, ByQuery, Judgments, RetrievalRun, from_trec, read_qrels, read_run
 from exactrank.errors import DataError
 from exactrank.files import checked_path
 
-Source = str | os.PathLike[str] | Run
+Source = str | os.PathLike[str] | RetrievalRun
 
 
 def systems_from_runs(qrels: str | os.PathLike[str], runs: Mapping[str, Source] | Sequence[Source]) -> RankingData:
@@ -72,15 +72,15 @@ def systems_in_shards(shards: Shards, systems: Sequence[str] | None, columns: Se
     return concatenated([select_systems(partition.load(), wanted) for partition in data.partitions])
 
 
-def named_runs(runs: Mapping[str, Source] | Sequence[Source]) -> list[Run]:
+def named_runs(runs: Mapping[str, Source] | Sequence[Source]) -> list[RetrievalRun]:
     """The runs, each with the name of its system for a tag."""
     listed = runs if isinstance(runs, Mapping) else checked_list("runs", runs, "a list of runs, or a mapping of names to runs")
     pairs = list(listed.items()) if isinstance(listed, Mapping) else [(system_name(run), run) for run in listed]
     distinct([name for name, _ in pairs])
-    return [replace(given if isinstance(given, Run) else read_run(given), tag=name) for name, given in pairs]
+    return [replace(given if isinstance(given, RetrievalRun) else read_run(given), tag=name) for name, given in pairs]
 
 
-def _check_shared(runs: Sequence[Run]) -> None:
+def _check_shared(runs: Sequence[RetrievalRun]) -> None:
     """Raise if a run has no query in common with any other."""
     for run in runs:
         others = [other for other in runs if other is not run]
@@ -98,7 +98,7 @@ def system_name(run: Source) -> str:
     >>> system_name("runs/bm25.run.gz")
     'bm25'
     """
-    return run.tag if isinstance(run, Run) else checked_path(run).name.removesuffix(".gz").rsplit(".", 1)[0]
+    return run.tag if isinstance(run, RetrievalRun) else checked_path(run).name.removesuffix(".gz").rsplit(".", 1)[0]
 
 
 def distinct(systems: Sequence[str]) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def distinct(systems: Sequence[str]) -> tuple[str, ...]:
     return tuple(systems)
 
 
-def _pooled(queries: Iterable[str], runs: Sequence[Run], grades: ByQuery) -> Judgments:
+def _pooled(queries: Iterable[str], runs: Sequence[RetrievalRun], grades: ByQuery) -> Judgments:
     """All documents of some queries, with their grades: those of the runs as they come, then those that only have a grade."""
     qid, docid, grade = list[str](), list[str](), list[float]()
     for query in queries:

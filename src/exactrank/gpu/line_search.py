@@ -50,7 +50,7 @@ def serves(bound: BoundMeasure) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class LengthGroup:
     """Useful documents that are searched together, since their queries have about as many documents."""
 
     documents: Array  #: their numbers
@@ -93,7 +93,9 @@ class LineEvents:
         self.useful = len(useful)
         documents, queries = useful[order], np.repeat(np.arange(data.n_queries, dtype=np.int32), data.sizes)[useful[order]]
         self._ties = self.lists.least_first(self.tie_key)
-        self._parts = [Part(xp.asarray(documents[where]), xp.asarray(queries[where]), where, size) for where, size in _parts(sizes[order])]
+        self._parts = [
+            LengthGroup(xp.asarray(documents[where]), xp.asarray(queries[where]), where, size) for where, size in _parts(sizes[order])
+        ]
 
     def value(self, scores: Array) -> float:
         """The mean of the measure at ``scores``."""

@@ -42,9 +42,9 @@ class LineSearch:
         self._native = _core.LineSearch(bound.native, peak=peak) if _core.LineSearch.serves(bound.native) else None
 
     @cached_property
-    def _steps(self) -> "StepSearch":
+    def _steps(self) -> "StepFunctions":
         """The step functions of measures of any kind."""
-        return StepSearch(self._bound)
+        return StepFunctions(self._bound)
 
     @property
     def peak(self) -> float:
@@ -69,7 +69,7 @@ class LineSearch:
         return self._steps.whole(slopes, low, high)
 
 
-class StepSearch:
+class StepFunctions:
     """The step functions of a measure of any kind on the queries of one part, from scores that `start` sets."""
 
     def __init__(self, bound: BoundMeasure) -> None:

@@ -32,7 +32,7 @@ from exactrank.data.room import FeatureColumns
 from exactrank.gpu.device import Array
 from exactrank.measures.bound import BoundMeasure, DatasetMeasure
 from exactrank.objectives.line_search_on_gpu import OnGpu
-from exactrank.objectives.searched_measure import KEPT, Along, Point, SearchedMeasure, SearchState, Slopes
+from exactrank.objectives.searched_measure import KEPT, Along, LineState, Point, SearchedMeasure, Slopes
 from exactrank.objectives.step_function import Interval, StepFunction
 from exactrank.objectives.summed_steps import Outline
 from exactrank.scorers.missing import PerFeature
@@ -211,7 +211,7 @@ class SearchPath:
         """Which features have weights, and in which units."""
         return "own" if self.features is None else self.features.key, None if self.scale is None else self.scale.tobytes()
 
-    def go(self, state: SearchState, threads: int) -> None:
+    def go(self, state: LineState, threads: int) -> None:
         """To its end, from where ``state`` stands if that lies on it."""
         before = state.position
         if before is self:
@@ -230,7 +230,7 @@ class SearchPath:
         state.stand(self, scores, threads)
         self._scores = scores if state.part.whole else None
 
-    def slopes(self, state: SearchState, direction: Direction, threads: int) -> Slopes:
+    def slopes(self, state: LineState, direction: Direction, threads: int) -> Slopes:
         """How fast each score changes along ``direction``."""
         data = self._featured(state)
         if isinstance(direction, int):
@@ -243,11 +243,11 @@ class SearchPath:
             return state.gpu.scores(self._columns(state, data), weights)
         return _core.linear_scores(data.X, weights, threads)
 
-    def _featured(self, state: SearchState) -> RankingData:
+    def _featured(self, state: LineState) -> RankingData:
         features = self.features
         return state.part.data if features is None else state.part.lately("features", features.key, KEPT, lambda: features(state.part.data))
 
-    def _columns(self, state: SearchState, data: RankingData) -> FeatureColumns:
+    def _columns(self, state: LineState, data: RankingData) -> FeatureColumns:
         if self.features is None:
             return state.part.once("columns", partial(columns_of, data, whole=state.gpu is not None))
         return state.part.lately("columns", self.features.key, KEPT, partial(columns_of, data))

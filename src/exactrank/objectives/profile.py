@@ -28,7 +28,7 @@ from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Predicts, checked_scores
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.line_search_on_gpu import check_finite, gpu_of
-from exactrank.objectives.searched_measure import Point, SearchedMeasure, SearchState
+from exactrank.objectives.searched_measure import LineState, Point, SearchedMeasure
 from exactrank.objectives.step_function import Interval, StepFunction
 
 TINY = 1e-300
@@ -202,7 +202,7 @@ class _Ray:
     direction: PerRow
     key: str
 
-    def go(self, state: SearchState, threads: int) -> None:
+    def go(self, state: LineState, threads: int) -> None:
         """Bring ``state`` to the scores."""
         if state.position is None:
             scores, slopes = ray_of(state.part.data, self.scores, self.direction)
@@ -210,6 +210,6 @@ class _Ray:
                 check_finite(scores)
             state.stand(slopes, scores, threads)
 
-    def slopes(self, state: SearchState, direction: None, threads: int) -> PerDocument:
+    def slopes(self, state: LineState, direction: None, threads: int) -> PerDocument:
         """Return the slopes, which are the direction."""
         return cast(PerDocument, state.position)

@@ -44,14 +44,14 @@ class Course(Protocol):
     def key(self) -> Hashable:
         """What tells it from others that a part cannot reach it from."""
 
-    def go(self, state: "SearchState", threads: int) -> None:
+    def go(self, state: "LineState", threads: int) -> None:
         """Bring ``state`` to where the search stands."""
 
-    def slopes(self, state: "SearchState", direction: Any, threads: int) -> Slopes:  # noqa: ANN401 - what the course takes
+    def slopes(self, state: "LineState", direction: Any, threads: int) -> Slopes:  # noqa: ANN401 - what the course takes
         """How fast each score changes along ``direction``."""
 
 
-class SearchState:
+class LineState:
     """A measure on the queries of a part, at the scores where a search stands."""
 
     def __init__(self, part: Part, bound: BoundMeasure, gpu: OnGpu | None) -> None:
@@ -69,7 +69,7 @@ class SearchState:
         self.position, self.scores = position, scores
 
 
-class WholeState(SearchState):
+class WholeState(LineState):
     """The state of a part that is all there is."""
 
     def __init__(self, part: Part, bound: BoundMeasure, gpu: OnGpu | None) -> None:
@@ -83,7 +83,7 @@ class WholeState(SearchState):
         self.value = self.search.start(scores)
 
 
-class ShareState(SearchState):
+class ShareState(LineState):
     """The state of one of several parts, which knows its share of the sum."""
 
     def __init__(self, part: Part, bound: BoundMeasure, native: _core.LineSearch | _core.StepSearch) -> None:
@@ -153,11 +153,11 @@ class Search:
         self._course.go(state, self.threads)
         return state
 
-    def state(self, part: Part) -> SearchState:
+    def state(self, part: Part) -> LineState:
         """Return the state of any part."""
         return self.alone(part) if part.whole else self.share(part)
 
-    def slopes(self, state: SearchState, direction: Any) -> Slopes:  # noqa: ANN401 - what the course takes
+    def slopes(self, state: LineState, direction: Any) -> Slopes:  # noqa: ANN401 - what the course takes
         """How fast each score changes along ``direction``."""
         return self._course.slopes(state, direction, self.threads)
 
@@ -168,7 +168,7 @@ class Search:
 
 
 @dataclass(frozen=True, eq=False)
-class FactsOf:
+class CountedQueries:
     """Which queries count, and what none exceeds, of each of several parts; a part that is all there is need not say."""
 
     search: Search
@@ -367,7 +367,7 @@ class SearchedMeasure:
         """Of all parts together; None if there is one part, which is all there is."""
         if every not in self._scales:
             if every not in self._facts:
-                self._facts[every] = self._parts.ask(FactsOf(replace(self._search, every=every)))
+                self._facts[every] = self._parts.ask(CountedQueries(replace(self._search, every=every)))
             facts = self._facts[every]
             self._scales[every] = Scale.of(self._search.name, facts, self.measure.weights) if facts else None
         return self._scales[every]

@@ -66,7 +66,7 @@ DOUBLINGS = 20  #: of the length, at most
 CAUTION = 0.5  #: the share of the best first step that is taken
 
 
-class Counted:
+class CountedProblem:
     """``problem``, whose values are counted, and asked for at once where it has ``values`` or ``differences``."""
 
     def __init__(self, problem: Valued) -> None:
@@ -137,7 +137,7 @@ class Gains:
 class Surroundings:
     """What is around ``theta``, where ``problem`` has ``value``."""
 
-    problem: Counted
+    problem: CountedProblem
     theta: Theta
     value: float
 
@@ -206,12 +206,12 @@ class StochasticApproximation(ABC):
         Gains(1.0 if self.a0 is None else self.a0, 1.0 if self.c0 is None else self.c0, self.A, self.alpha, self.gamma)
 
     @abstractmethod
-    def _slope(self, problem: Counted, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
+    def _slope(self, problem: CountedProblem, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
         """The estimate at ``theta``."""
 
     def init(self, problem: Valued, theta: Theta, rng: np.random.Generator) -> ApproximationState:
         """Start at ``theta``; gains that are not given are chosen here."""
-        counted, start = Counted(problem), np.array(theta, np.float64)
+        counted, start = CountedProblem(problem), np.array(theta, np.float64)
         value, a0, c0 = counted.value(start), self.a0, self.c0
         if a0 is None or c0 is None:
             around = Surroundings(counted, start, value)
@@ -225,7 +225,7 @@ class StochasticApproximation(ABC):
 
     def step(self, problem: Valued, state: ApproximationState) -> ApproximationState:
         """Step k of (1)."""
-        rng, counted, k = drawing_from(state.generator), Counted(problem), state.steps + 1
+        rng, counted, k = drawing_from(state.generator), CountedProblem(problem), state.steps + 1
         theta = state.theta + state.gains.a(k) * self._slope(counted, state.theta, state.gains.c(k), rng)
         value = counted.value(theta) if np.all(np.isfinite(theta)) else np.nan
         asked = replace(state, evaluations=state.evaluations + counted.evaluations, generator=draws_of(rng))
@@ -241,11 +241,11 @@ class FDSA(StochasticApproximation):
 
     one_by_one: ClassVar[bool] = True
 
-    def _slope(self, problem: Counted, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
+    def _slope(self, problem: CountedProblem, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
         return problem.differences(theta, c) / (2 * c)
 
 
-def simultaneous(problem: Counted, theta: Theta, c: float, deltas: npt.NDArray[np.float64]) -> Theta:
+def simultaneous(problem: CountedProblem, theta: Theta, c: float, deltas: npt.NDArray[np.float64]) -> Theta:
     """The mean of (4) over the rows of ``deltas``."""
     forth, back = problem.both_ways(theta, c * deltas)
     return np.asarray(((forth - back)[:, None] * deltas).mean(axis=0) / (2 * c))
@@ -264,5 +264,5 @@ class SPSA(StochasticApproximation):
                 f"evaluations={self.evaluations} is not even: an estimate takes two; use {max(2, self.evaluations // 2 * 2)}"
             )
 
-    def _slope(self, problem: Counted, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
+    def _slope(self, problem: CountedProblem, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
         return simultaneous(problem, theta, c, signs(rng, self.evaluations // 2, len(theta)))

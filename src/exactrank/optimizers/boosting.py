@@ -69,7 +69,7 @@ class AdaState(State[Theta]):
 
 
 @dataclass(frozen=True)
-class AdaRank:
+class AdaRankOptimizer:
     """(1) to (3); a coordinate rests for ``rest`` steps once it was taken, None: until all others were. The value is the mean E.
 
     Without any coordinate all documents tie, so the start is after the first step. Done when every further step would be the same.
@@ -141,7 +141,7 @@ class BoostState(State[Theta], Generic[F]):
 
 
 @dataclass(frozen=True)
-class RankBoost:
+class RankBoostOptimizer:
     """(5) and (6) minimise the loss; the value is its negation. Done when no step has an edge, or one orders all that can be ordered.
 
     Without any step all scores tie, so the start is after the first one.
@@ -186,7 +186,7 @@ def _is_last(found: Found) -> bool:
     return found.loss == 0 or confidence(found.edge) == 0
 
 
-class Counted(Protocol):
+class HasParts(Protocol):
     """Something that has parts."""
 
     @property
@@ -194,7 +194,7 @@ class Counted(Protocol):
         """How many there are."""
 
 
-It = TypeVar("It", bound=Counted)
+It = TypeVar("It", bound=HasParts)
 
 
 class Growing(Protocol[It]):

@@ -97,7 +97,7 @@ def _value(problem: Regularised, theta: Theta) -> float:
 Tangent = tuple[float, Theta]  #: a function's value, and a subgradient of it
 
 
-class Parted(Regularised, Protocol):
+class SplitRisk(Regularised, Protocol):
     """A problem whose risk is one convex function less another, both at hand."""
 
     def apart(self, theta: Theta) -> tuple[Tangent, Tangent]:
@@ -106,7 +106,7 @@ class Parted(Regularised, Protocol):
 
 @storable
 @dataclass(frozen=True, kw_only=True)
-class PartedState(State[Theta]):
+class SplitRiskState(State[Theta]):
     """A state with f and h at theta, the planes below f, and the pull of (2)."""
 
     f: Tangent = field(repr=False)
@@ -123,14 +123,14 @@ class ConcaveConvexBundle:
     can gain, in at most ``sweeps`` visits of its planes.
     """
 
-    asks: ClassVar[type] = Parted
+    asks: ClassVar[type] = SplitRisk
 
     tolerance: float = 1e-3
     keep: int = 20
     inexact: float = 0.1
     sweeps: int = 10_000
 
-    def init(self, problem: Parted, theta: Theta, rng: np.random.Generator) -> PartedState:
+    def init(self, problem: SplitRisk, theta: Theta, rng: np.random.Generator) -> SplitRiskState:
         """At ``theta``, with the plane there."""
         f, h = problem.apart(theta)
         planes = Planes(1, problem.strength, problem.centre)
@@ -138,17 +138,17 @@ class ConcaveConvexBundle:
         value = value_of(problem, theta, f[0] - h[0])
         if not np.isfinite(value + f[1].sum() + h[1].sum()):
             said = "the objective or its slope is not finite at the start; scale the features or the start down"
-            return PartedState(theta, value, done=True, trouble=said, f=f, h=h, planes=planes, pull=0.0)
+            return SplitRiskState(theta, value, done=True, trouble=said, f=f, h=h, planes=planes, pull=0.0)
         slope = f[1] - h[1] + problem.strength * (theta - problem.centre)
         pull = dot(slope, slope) / (2 * FIRST * max(abs(value), 1e-300)) - problem.strength
-        return PartedState(theta, value, f=f, h=h, planes=planes, pull=max(pull, LEAST_PULL * problem.strength))
+        return SplitRiskState(theta, value, f=f, h=h, planes=planes, pull=max(pull, LEAST_PULL * problem.strength))
 
-    def resumed(self, problem: Parted, state: PartedState, rng: np.random.Generator) -> PartedState:
+    def resumed(self, problem: SplitRisk, state: SplitRiskState, rng: np.random.Generator) -> SplitRiskState:
         """The state to start from in a problem that differs in its strength or centre alone: all planes are still good."""
         value = value_of(problem, state.theta, state.f[0] - state.h[0])
         return replace(state, value=value, steps=0, done=bool(state.trouble), pull=max(state.pull, LEAST_PULL * problem.strength))
 
-    def step(self, problem: Parted, state: PartedState) -> PartedState:
+    def step(self, problem: SplitRisk, state: SplitRiskState) -> SplitRiskState:
         """To the minimum of (2), where J falls enough."""
         planes, strength = state.planes.copy(), problem.strength + state.pull
         # all but the planes is one quadratic term, plus a constant
@@ -170,4 +170,4 @@ class ConcaveConvexBundle:
             return replace(state, steps=state.steps + 1, done=done, planes=planes, pull=state.pull * FASTEST)
         slack = FASTEST if value - state.value > TRUSTED * promised else 1.0
         pull = max(state.pull / slack, LEAST_PULL * problem.strength)
-        return PartedState(theta, value, state.steps + 1, done, f=f, h=h, planes=planes, pull=pull)
+        return SplitRiskState(theta, value, state.steps + 1, done, f=f, h=h, planes=planes, pull=pull)

@@ -230,7 +230,7 @@ def _every(problem: SumOfMaxima) -> npt.NDArray[np.int64]:
     return np.arange(problem.parts, dtype=np.int64)
 
 
-class Whole:
+class OnePartProblem:
     """A problem as a sum of one part."""
 
     parts = 1
@@ -259,8 +259,8 @@ class Bundle(CuttingPlane):
 
     def init(self, problem: Regularised, theta: Theta, rng: np.random.Generator) -> PlanesState:
         """At ``theta``, with the plane there."""
-        return super().init(Whole(problem), theta, rng)
+        return super().init(OnePartProblem(problem), theta, rng)
 
     def step(self, problem: Regularised, state: PlanesState) -> PlanesState:
         """To the minimum of (4), held to the best theta."""
-        return super().step(Whole(problem), state)
+        return super().step(OnePartProblem(problem), state)

@@ -239,17 +239,17 @@ def _along(problem: Sloped, state: LbfgsState, direction: Theta) -> tuple[Theta,
     """A better point along ``direction`` with its value and slope, or None."""
     first = direction if state.moves else direction / max(1.0, norm(direction))
 
-    def trial(step: float) -> Trial:
+    def trial(step: float) -> LinePoint:
         theta = state.theta + step * first
         value, slope = problem.value_and_slope(theta)
-        return Trial(step, value, dot(slope, first), theta, slope)
+        return LinePoint(step, value, dot(slope, first), theta, slope)
 
-    end = wolfe_step(trial, Trial(0.0, state.value, dot(state.slope, first), state.theta, state.slope))
+    end = wolfe_step(trial, LinePoint(0.0, state.value, dot(state.slope, first), state.theta, state.slope))
     return None if end is None or end.value < state.value else (end.theta, end.value, end.gradient)
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class LinePoint:
     """A point along a direction: how far it is, and the value, its slope along the direction, and the gradient there."""
 
     step: float
@@ -265,7 +265,7 @@ LEAST_GAIN, MOST_SLOPE, TRIALS = 1e-4, 0.9, 30
 MARGIN = 0.1
 
 
-def wolfe_step(trial: Callable[[float], Trial], start: Trial) -> Trial | None:
+def wolfe_step(trial: Callable[[float], LinePoint], start: LinePoint) -> LinePoint | None:
     """Return a point that satisfies (6), or the best with its first half when all trials are used up; None if there is no such point."""
     low, high, step = start, None, 1.0  # the best point with the first half of (6), and the end beyond which there need be no better one
     for _ in range(TRIALS):
@@ -286,7 +286,7 @@ def wolfe_step(trial: Callable[[float], Trial], start: Trial) -> Trial | None:
     return None if low is start else low
 
 
-def _between(a: Trial, b: Trial) -> float:
+def _between(a: LinePoint, b: LinePoint) -> float:
     """Return the step at the maximum of the cubic through two points, with their slopes; the middle if there is no such maximum."""
     width = b.step - a.step
     mean = 3 * (b.value - a.value) / width - a.slope - b.slope

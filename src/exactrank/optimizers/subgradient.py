@@ -24,7 +24,7 @@ from exactrank._core import Planes
 from exactrank.arguments import check_number
 from exactrank.numerics import dot
 from exactrank.optimizers.base import Duality, State, Theta
-from exactrank.optimizers.cutting_plane import Bundle, PlanesState, Regularised, Whole, tangent, value_of
+from exactrank.optimizers.cutting_plane import Bundle, OnePartProblem, PlanesState, Regularised, tangent, value_of
 from exactrank.stored import storable
 
 #: A step down gains this share of what its direction promises; after it the reach grows by that factor.
@@ -62,7 +62,7 @@ class Subgradient:
         """At ``theta``; the planes ``below`` may be known from before."""
         risk, subgradient = problem.risk(theta)
         if below is None and self.convex:
-            below = Bundle(self.tolerance).begun(Whole(problem), theta, tangent(theta, risk, subgradient), rng)
+            below = Bundle(self.tolerance).begun(OnePartProblem(problem), theta, tangent(theta, risk, subgradient), rng)
         value = value_of(problem, theta, risk)
         slope = subgradient + problem.strength * (theta - problem.centre)
         steepness = dot(slope, slope)
@@ -97,7 +97,7 @@ class Subgradient:
             return replace(state, reach=state.reach / 2)
         if state.below is not None:
             planes, touching = state.below.planes.copy(), tangent(theta, risk, subgradient)
-            state = replace(state, below=Bundle(self.tolerance).added(Whole(problem), state.below, planes, theta, touching))
+            state = replace(state, below=Bundle(self.tolerance).added(OnePartProblem(problem), state.below, planes, theta, touching))
         if value < state.value + LEAST_GAIN * state.reach * dot(direction, direction):
             known = (*state.known, slope) if self.conjugate else state.known
             return self._judged(replace(state, known=known, reach=state.reach / 2))

@@ -27,7 +27,7 @@ from exactrank.arrays import Floats
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import IncompatibleError, MeasureError
 from exactrank.fuse.contenders import check_systems, problem_of, regraded
-from exactrank.fuse.problem import Problem, Weights, all_weights
+from exactrank.fuse.problem import FusionProblem, Weights, all_weights
 from exactrank.fuse.search import ascended, coordinate, tuned
 from exactrank.fuse.systems import select_systems
 from exactrank.measures.base import Measure
@@ -68,7 +68,7 @@ def tradeoff(
     named = two_measures(measures)
     steps = [profile(each, data, scores, direction, low=low, high=high, threads=threads) for each in named.values()]
     found = _Archive(1)
-    found.add(Line(steps[0], steps[1], low, high, lambda interval: np.array([interval.middle()])))
+    found.add(WeightLine(steps[0], steps[1], low, high, lambda interval: np.array([interval.middle()])))
     return ParetoFront(named, ("alpha",), found.values, found.weights, complete=True)
 
 
@@ -135,7 +135,7 @@ def two_measures(measures: Sequence[str | Measure]) -> Mapping[str, Measure]:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class WeightLine:
     """Both measures along a line of weights, between ``low`` and ``high``, and the weights to take in an interval of it."""
 
     first: StepFunction
@@ -151,7 +151,7 @@ class _Archive:
     def __init__(self, count: int) -> None:
         self.values, self.weights, self._width = np.empty((0, 2)), np.empty((0, count)), np.empty(0)
 
-    def add(self, line: Line) -> None:
+    def add(self, line: WeightLine) -> None:
         """All intervals of a line, except those that are no wider than a rounding error, unless there is no other."""
         first, second = together([line.first, line.second])
         inside = (first.breakpoints > line.low) & (first.breakpoints < line.high)
@@ -182,7 +182,7 @@ class _Weighed(Protocol):
     def values(self, weights: Weights) -> tuple[float, float]:
         """Both measures."""
 
-    def lines(self, weights: Weights, j: int) -> Iterator[Line]:
+    def lines(self, weights: Weights, j: int) -> Iterator[WeightLine]:
         """The lines along which the weight of that number changes."""
 
     @property
@@ -196,7 +196,7 @@ def _searched(problem: _Weighed, found: _Archive, points: int, second: Measure) 
     weights, other_end = _climbed(problem, here, found, lambda line: line.first), _climbed(problem, there, found, lambda line: line.second)
     low, high = problem.values(weights)[1], problem.values(other_end)[1]
 
-    def limited(level: float) -> Callable[[Line], StepFunction]:
+    def limited(level: float) -> Callable[[WeightLine], StepFunction]:
         return lambda line: constrained(line.first, [(line.second, Constraint(second, ">=", level))])
 
     for level in np.linspace(low, high, points + 2)[1:-1].tolist():
@@ -204,7 +204,7 @@ def _searched(problem: _Weighed, found: _Archive, points: int, second: Measure) 
     _climbed(problem, other_end, found, limited(high))
 
 
-def _climbed(problem: _Weighed, weights: Weights, found: _Archive, goal: Callable[[Line], StepFunction]) -> Weights:
+def _climbed(problem: _Weighed, weights: Weights, found: _Archive, goal: Callable[[WeightLine], StepFunction]) -> Weights:
     """Where exact coordinate ascent of ``goal`` ends."""
     value = -math.inf
     for _ in range(ROUNDS):
@@ -224,7 +224,7 @@ def _climbed(problem: _Weighed, weights: Weights, found: _Archive, goal: Callabl
 class _Systems:
     """The weights of a fusion."""
 
-    problems: tuple[Problem, Problem]
+    problems: tuple[FusionProblem, FusionProblem]
     seed: int
 
     @classmethod
@@ -260,12 +260,12 @@ class _Systems:
         first, second = (each.value(weights, each.data.weights) for each in self.problems)
         return first, second
 
-    def line(self, start: Weights, end: Weights) -> Line:
+    def line(self, start: Weights, end: Weights) -> WeightLine:
         """Between two sets of weights."""
         first, second = (each.sweep(start, end, each.data.weights) for each in self.problems)
-        return Line(first.steps, second.steps, 0.0, 1.0, lambda interval: first.weights(interval.middle()))
+        return WeightLine(first.steps, second.steps, 0.0, 1.0, lambda interval: first.weights(interval.middle()))
 
-    def lines(self, weights: Weights, j: int) -> Iterator[Line]:
+    def lines(self, weights: Weights, j: int) -> Iterator[WeightLine]:
         for start, end in coordinate(self.problems[0], weights, j):
             yield self.line(start, end)
 
@@ -288,7 +288,7 @@ class _Features:
         first, second = (each.value(weights) for each in self._profiles)
         return first, second
 
-    def lines(self, weights: Floats, j: int) -> Iterator[Line]:
+    def lines(self, weights: Floats, j: int) -> Iterator[WeightLine]:
         if not self._places or self._places[0].theta is not weights:
             self._places = [each.at(weights) for each in self._profiles]
         first, second = self._places
@@ -298,4 +298,4 @@ class _Features:
             theta[j] += first.point(j, interval)
             return theta
 
-        yield Line(first.profile(j), second.profile(j), -math.inf, math.inf, moved)
+        yield WeightLine(first.profile(j), second.profile(j), -math.inf, math.inf, moved)

@@ -68,7 +68,7 @@ class Roughness:
 
 
 @dataclass(frozen=True)
-class Steps:
+class CurveSteps:
     """The single steps of a curve that is known exactly."""
 
     count: int
@@ -77,7 +77,7 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Curve:
+class MeasureCurve:
     """(1) for one weight and one sample of queries."""
 
     weight: Weight
@@ -88,7 +88,7 @@ class Curve:
     high: float
     span: float  #: the largest value less the least
     grid: Roughness  #: as seen on the grid
-    steps: Steps | None  #: None: the curve was sampled
+    steps: CurveSteps | None  #: None: the curve was sampled
     values: tuple[float, ...]  #: on the grid
 
     @property
@@ -107,7 +107,7 @@ class Smoothness(Shown, Pictured):
 
     measure: Measure
     percent: float  #: weights move by so much of their value, up and down
-    curves: tuple[Curve, ...]  #: weight by weight, those of each sample together
+    curves: tuple[MeasureCurve, ...]  #: weight by weight, those of each sample together
     skipped: int  #: queries that do not count in the measure's mean, and are in no sample
     samples: Mapping[int, Sample] = field(compare=False)  #: by the number of queries; the last has all
 
@@ -121,12 +121,12 @@ class Smoothness(Shown, Pictured):
         """How far apart those are."""
         return 2 * self.percent / (len(self.grid) - 1)
 
-    def of(self, queries: int) -> tuple[Curve, ...]:
+    def of(self, queries: int) -> tuple[MeasureCurve, ...]:
         """The curves of one sample."""
         return tuple(curve for curve in self.curves if curve.queries == queries)
 
     @property
-    def whole(self) -> tuple[Curve, ...]:
+    def whole(self) -> tuple[MeasureCurve, ...]:
         """The curves of all queries."""
         return self.of(self.curves[-1].queries)
 
@@ -257,15 +257,15 @@ def smoothness(
     return Smoothness(parsed, percent, curves, data.n_queries - rows.n_queries, drawn)
 
 
-def _curve(sample: Sample, weight: Weight, grid: Floats) -> Curve:
+def _curve(sample: Sample, weight: Weight, grid: Floats) -> MeasureCurve:
     """(1) of a weight; where scores are no straight lines, as far as the grid shows it."""
     if weight.straight:
         f = sample.profile(weight, float(grid[-1]))
         sizes, values, best = np.abs(np.diff(f.values)), f(grid), f.best(float(grid[0]), float(grid[-1]))
-        steps = Steps(int(np.sum(sizes > SAME_VALUE)), float(sizes.max(initial=0.0)), Roughness.of(f.values))
+        steps = CurveSteps(int(np.sum(sizes > SAME_VALUE)), float(sizes.max(initial=0.0)), Roughness.of(f.values))
         found = f(0.0), best.value, best.low, best.high, float(np.ptp(f.values))
     else:
         values, here = np.split(sample.sampled(weight, np.append(grid, 0.0)), [len(grid)])
         top, steps = int(np.argmax(values)), None
         found = float(here[0]), float(values[top]), float(grid[top]), float(grid[top]), float(np.ptp(values))
-    return Curve(weight, sample.data.n_queries, *found, Roughness.of(values), steps, tuple(values.tolist()))
+    return MeasureCurve(weight, sample.data.n_queries, *found, Roughness.of(values), steps, tuple(values.tolist()))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from exactrank.probe.smoothness import Curve, Smoothness
+    from exactrank.probe.smoothness import MeasureCurve, Smoothness
 
 NEAR = 12  #: steps on each side of the model, of the curve in the middle
 COLUMNS = 800  #: a panel is about this many pixels wide
@@ -64,7 +64,7 @@ def _draw_exact(part: "SubFigure", found: "Smoothness") -> "npt.NDArray[Any]":
     return panels
 
 
-def _exact(found: "Smoothness", queries: int) -> "tuple[list[Curve], list[StepFunction]]":
+def _exact(found: "Smoothness", queries: int) -> "tuple[list[MeasureCurve], list[StepFunction]]":
     """The curves of a sample that are known exactly, and their step functions."""
     curves = [curve for curve in found.of(queries) if curve.steps is not None]
     return curves, [found.profile(curve.weight.name, queries) for curve in curves]
@@ -84,7 +84,7 @@ def _draw_sampled(axes: "Axes", found: "Smoothness", queries: int) -> None:
     _mark(axes, curves[0].value)
 
 
-def _draw_steps(axes: "Axes", number: int, curve: "Curve", points: Floats, values: Floats, columns: Floats) -> None:
+def _draw_steps(axes: "Axes", number: int, curve: "MeasureCurve", points: Floats, values: Floats, columns: Floats) -> None:
     draw_steps(axes, points, values, columns, color=COLOURS[number % len(COLOURS)], label=caption(curve.weight.name))
 
 

@@ -64,5 +64,5 @@ class AdaRank(Ranker):
         judge: Judge[Theta] = Judge(
             task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=measured.reported
         )
-        run = Run(boosting.AdaRank(self.rest), problem, np.zeros(data.n_features), judge, self.max_iter, self.seed, self.patience)
+        run = Run(boosting.AdaRankOptimizer(self.rest), problem, np.zeros(data.n_features), judge, self.max_iter, self.seed, self.patience)
         return seen(run, architecture.at, recorder)

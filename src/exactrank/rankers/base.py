@@ -227,6 +227,11 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         return cross_fitted(self, task, count, recorder)
 
     @property
+    def runs_in_threads(self) -> bool:
+        """May several models be trained at the same time, in threads of this process?"""
+        return vars(self).get("device") is None
+
+    @property
     def is_scale_free(self) -> bool:
         """May scores be multiplied by any positive number?"""
         return True

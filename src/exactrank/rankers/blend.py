@@ -49,7 +49,7 @@ from exactrank.training.judge import Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder
 
-LINEAR = ("directrank", "lambdarank", "smoothrank")
+LINEAR = ("directrank", "lambdarank", "smoothrank(max_iter=10)")
 FORESTS = ("mart(extra=True)", "lambdamart(lambdas='sampled', extra=True)")
 #: The members that a word stands for, quick ones first.
 SETS: Mapping[str, Sequence[str]] = {"linear": LINEAR, "trees": FORESTS, "all": (*LINEAR[:2], FORESTS[0], LINEAR[2], FORESTS[1])}

@@ -20,7 +20,7 @@ from exactrank.arrays import PerQuery
 from exactrank.data.alignment import listed
 from exactrank.data.dataset import Asked, Dataset, Part
 from exactrank.data.levels import Levels
-from exactrank.errors import IncompatibleError, SettingError
+from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.objectives.exact_sums import rounded
@@ -29,6 +29,7 @@ from exactrank.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.optimizers.base import State
 from exactrank.optimizers.boosting import Growth
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.division import CELLS_PER_THREAD
 from exactrank.rankers.takes import Takes
 from exactrank.rankers.training_data import TrainingData, count_mixed
 from exactrank.scorers.base import Scorer
@@ -42,14 +43,12 @@ from exactrank.training.judge import Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Journal, Recorder, Run, Standing
 from exactrank.training.selection import StepChoice
-from exactrank.trees.bins import Layout
+from exactrank.trees.bins import MOST_CATEGORIES, Layout
 from exactrank.trees.forest import Forest, Trees, Weigher
 from exactrank.trees.growth import Draws, GrowthSettings
 from exactrank.trees.on_gpu import GpuForestPart
 from exactrank.trees.part import Plan
 
-#: With fewer values per thread, waiting for each other takes threads longer than the work.
-CELLS_PER_THREAD = 1_000_000
 #: Forests where their number is left open: this many on fewer than MANY_QUERIES, if at least FEW_MIXED have documents of different grades.
 BAGS, MANY_QUERIES, FEW_MIXED = 10, 2_000, 20
 
@@ -311,7 +310,15 @@ class SharedBins:
         """Return the bins for the forests of ``ranker``."""
         parts = data.remembering()
         categorical = ranker.categories(data.feature_names, data.levels)
-        return cls(data, parts, Layout.of(parts, data.n_documents, ranker.bins, categorical, threads))
+        layout = Layout.of(parts, data.n_documents, ranker.bins, categorical, threads)
+        for number in categorical:
+            largest = layout.cuts[layout.start[number] : layout.start[number + 1]].max(initial=0)
+            if largest >= MOST_CATEGORIES:
+                raise DataError(
+                    f"{data.feature_names[number]!r} has the category {int(largest):,}, but a split stores a bit for each number up to its"
+                    f" largest category; number them from 0 on, below {MOST_CATEGORIES:,}"
+                )
+        return cls(data, parts, layout)
 
     def shared_with(self, data: Dataset) -> "SharedBins | None":
         """Return the bins for ``data`` if it has the same documents, maybe with other weights of queries."""

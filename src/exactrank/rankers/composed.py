@@ -127,6 +127,11 @@ class Composed(Ranker):
     l2: float = setting(default=0.0, help="L2 penalty on the parameters, relative to the mean over queries.", at_least=0)
 
     @property
+    def runs_in_threads(self) -> bool:
+        """Objectives and optimizers that a user wrote may not be ready for that."""
+        return False
+
+    @property
     def learns_pairs(self) -> bool:
         own = self.objective
         return (own is None or (isinstance(own, Measure) and own.counts_pairs)) and super().learns_pairs

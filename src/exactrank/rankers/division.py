@@ -5,6 +5,7 @@ sees the largest grade and the longest query of these parts alone.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ from exactrank.rankers.training_data import TrainingData, deal_among
 from exactrank.scorers.base import Scorer
 from exactrank.scorers.missing import PerFeature, filled
 from exactrank.scorers.sum import sum_of
+from exactrank.threads import thread_count
+from exactrank.training.ahead import running_ahead
 from exactrank.training.combinators import bags
 from exactrank.training.judge import Task, scores_of
 from exactrank.training.progress import Trained
@@ -29,6 +32,10 @@ from exactrank.training.run import Recorder
 
 if TYPE_CHECKING:
     from exactrank.rankers.base import Ranker
+
+
+#: With fewer values per thread, waiting for each other takes threads longer than the work.
+CELLS_PER_THREAD = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,23 +70,36 @@ def cross_fitted(ranker: "Ranker", task: Task, count: int, recorder: Recorder[Sc
     in all, the one that chooses is scored too. Scores have unit deviation within queries if their scale has no meaning.
     """
     data, division = task.data, Division.of(task.data, count, ranker.seed)
-    part, parts, unseen = division.part, division.count, list[tuple[Mask, Scorer]]()
+    part, parts, unseen = division.part, division.count, dict[int, tuple[Mask, Scorer]]()
+    workers = _workers(ranker, task, parts)
+    alone = task if workers == 1 else replace(task, threads=thread_count(task.threads) // workers)
+    trainer = ranker if workers == 1 else copy(ranker).set_params(threads=alone.threads)
 
     def member(number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         chooses, scored = part == number, part == (number + (parts > 2)) % parts
         learnt, valid = data.select(~(chooses | scored)), data.select(chooses)
         held_out = valid if ranker.takes.sharded_validation else valid.as_one()
-        trained = ranker._fit(replace(task, data=learnt, valid=held_out, bag=number, bags=parts), recorder)
-        unseen.append((scored, comparable(trained.iterate)))
+        trained = trainer._fit(replace(alone, data=learnt, valid=held_out, bag=number, bags=parts), recorder)
+        unseen[number] = scored, comparable(trained.iterate)
         learnt.forget()
         valid.forget()
         return trained
 
     def comparable(scorer: Scorer) -> Scorer:
-        size = deviation_of(data, partial(scores_of, scorer, ranker.threads)) if ranker.is_scale_free else 0.0
+        size = deviation_of(data, partial(scores_of, scorer, alone.threads)) if ranker.is_scale_free else 0.0
         return sum_of([scorer], [1 / size]) if size > 0 else scorer
 
-    return bags([partial(member, number) for number in range(parts)], task.verdict, recorder, view=comparable), unseen
+    with running_ahead([partial(member, number) for number in range(parts)], recorder, workers) as members:
+        trained = bags(members, task.verdict, recorder, view=comparable)
+    return trained, [unseen[number] for number in range(parts)]
+
+
+def _workers(ranker: "Ranker", task: Task, parts: int) -> int:
+    """The number of models that are trained at the same time: one if the kernels of each can use all threads."""
+    if not task.data.is_here or not ranker.runs_in_threads:
+        return 1
+    threads_per_model = 1 + task.data.n_documents * task.data.n_features // CELLS_PER_THREAD
+    return max(1, min(parts, thread_count(task.threads) // threads_per_model))
 
 
 def out_of_fold(data: Dataset, unseen: Unseen, threads: int | None) -> PerDocument:

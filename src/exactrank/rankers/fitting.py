@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from exactrank.arguments import wrong_kind
 from exactrank.arrays import Table
-from exactrank.bars import Line, heard
+from exactrank.bars import ProgressLine, heard
 from exactrank.data.backend import Backend
 from exactrank.data.dataset import Dataset
 from exactrank.data.ranking_data import RankingData
@@ -205,7 +205,7 @@ def _keep(ranker: "Ranker", given: TrainingData, checkpoint: Checkpoint, scorer:
     checkpoint(replace(model_of(ranker, given, scorer, steps, interrupted=True), run=to_record(vars(journal))))
 
 
-def _line(measure: str, backend: Backend | None, progress: Progress) -> Line:
+def _line(measure: str, backend: Backend | None, progress: Progress) -> ProgressLine:
     """What a progress bar says; on a cluster also how many workers there are, and how much goes through the network."""
     line, status = line_of(measure, progress), "" if backend is None else backend.status
     return replace(line, doing=f"{line.doing}, {status}") if status else line

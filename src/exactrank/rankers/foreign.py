@@ -48,6 +48,11 @@ class Foreign(Ranker):
         return f"{library_of(self.estimator)}.{call}{'' if call.endswith(')') else '()'}"
 
     @property
+    def runs_in_threads(self) -> bool:
+        """The estimator sees to threads itself."""
+        return False
+
+    @property
     def keeps_missing(self) -> bool:
         """Can the estimator? The linear ones of scikit-learn cannot."""
         return not type(self.estimator).__module__.startswith("sklearn")

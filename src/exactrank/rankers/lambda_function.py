@@ -70,6 +70,11 @@ class LambdaFunction(Configured):
     )
 
     @property
+    def runs_in_threads(self) -> bool:
+        """Functions that a user wrote may not be ready to be called from several threads."""
+        return isinstance(self.lambdas, str) and bool(super().runs_in_threads)  # type: ignore[misc]  # which the ranker has
+
+    @property
     def _learns_pairs(self) -> bool:
         return isinstance(self.lambdas, str) and self.lambdas in (*OF_PAIRS, "sampled")
 

@@ -53,5 +53,5 @@ class RankBoost(Ranker):
         data, problem = task.data, PairExponential(task.data, self.thresholds, task.threads)
         judge: Judge[Theta] = Judge(task, problem.score, by_objective=True)
         patience = None if task.valid is None else self.patience
-        run = Run(boosting.RankBoost(), problem, np.empty(0), judge, self.max_iter, self.seed, patience)
+        run = Run(boosting.RankBoostOptimizer(), problem, np.empty(0), judge, self.max_iter, self.seed, patience)
         return seen(run, lambda theta: Thresholds.merged(theta, data.n_features, data.feature_names), recorder)

@@ -32,7 +32,7 @@ from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder, Run
 
 if TYPE_CHECKING:
-    from exactrank.torch.epochs import Problem
+    from exactrank.torch.epochs import ModuleProblem
 
 
 class TorchRanker(LambdaFunction, Ranker):
@@ -117,8 +117,8 @@ class TorchRanker(LambdaFunction, Ranker):
         run = Run(optimizer, problem, problem.taken(), judge, self.max_iter, [self.seed, task.bag], patience)
         return seen(run, partial(self._scorer, problem.net, task.data.feature_names), recorder)
 
-    def _problem(self, task: Task) -> "Problem":
-        from exactrank.torch.epochs import Problem, begun, device_called, mlp
+    def _problem(self, task: Task) -> "ModuleProblem":
+        from exactrank.torch.epochs import ModuleProblem, begun, device_called, mlp
 
         data, device, named = task.data.as_one(), device_called(self.device), self._named()
         made_by: Callable[..., Any] = partial(mlp, hidden=tuple(self.hidden), dropout=self.dropout)
@@ -132,9 +132,9 @@ class TorchRanker(LambdaFunction, Ranker):
         # Until it is trained, the network is no more than what it does to features.
         net = Net({"mean": mean, "scale": scale}, 1.0, self.transform, of or "untrained", arguments, made_by)
         if not isinstance(task.start, Deep):
-            return Problem(module, net, data, self._objective(task.measure), device)
+            return ModuleProblem(module, net, data, self._objective(task.measure), device)
         known = self._known(task.start, of, {name: tuple(own.shape) for name, own in module.state_dict().items()})
-        problem = Problem(module, replace(net, tensors=known[0]), data, self._objective(task.measure), device)
+        problem = ModuleProblem(module, replace(net, tensors=known[0]), data, self._objective(task.measure), device)
         problem.put(known[1])
         return problem
 

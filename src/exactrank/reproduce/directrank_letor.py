@@ -28,7 +28,7 @@ from exactrank.rankers.base import Ranker
 from exactrank.reproduce.artificial import five_splits
 from exactrank.reproduce.directrank_linear import OURS
 from exactrank.reproduce.experiment import RANKS, OnFolds, Piece, Tell, Values, chosen, judged
-from exactrank.reproduce.finding import Check, Panel, curves
+from exactrank.reproduce.finding import Inequality, Panel, curves
 from exactrank.table import Cell, Table
 
 NDCG, MAP = parse_measure("nDCG@5", "letor"), parse_measure("AP", "letor")
@@ -91,7 +91,7 @@ SETS: Mapping[str, tuple[str, int, int, int, int]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class LetorTrial:
     """All methods on one set."""
 
     name: str
@@ -168,14 +168,14 @@ class DirectRankLETOR(OnFolds, name="directrank-letor", full={"documents": 1_000
             drawn.append((name, group, five_splits(source.data(min(queries, self.queries)), self.seed)[: self.folds]))
         return drawn
 
-    def _trial(self, name: str, group: str, folds: Sequence[Fold], tell: Tell) -> Trial:
+    def _trial(self, name: str, group: str, folds: Sequence[Fold], tell: Tell) -> LetorTrial:
         tested, trained = {}, {}
         for method in self._methods(group):
             tell(f"{name}, {method}")
             pairs = [(self._trained(method, fold), fold) for fold in folds]
             tested[method] = np.mean([judged(ranker, fold.test, JUDGED).mean(axis=1) for ranker, fold in pairs], axis=0)
             trained[method] = float(np.mean([judged(ranker, fold.train, NDCG).mean() for ranker, fold in pairs]))
-        return Trial(name, group, tested, trained)
+        return LetorTrial(name, group, tested, trained)
 
     def _trained(self, method: str, fold: Fold) -> Ranker:
         """DirectRank from each start, of which MAP chooses the best; the others from their only start."""
@@ -186,23 +186,25 @@ class DirectRankLETOR(OnFolds, name="directrank-letor", full={"documents": 1_000
         return COMPARED.get(group, tuple(METHODS))
 
 
-def wins(trials: Sequence[Trial], k: int) -> dict[str, int]:
+def wins(trials: Sequence[LetorTrial], k: int) -> dict[str, int]:
     """(1), at rank k."""
     return winning_numbers({method: [float(trial.tested[method][k - 1]) for trial in trials] for method in trials[0].tested})
 
 
-def checks_of(groups: Mapping[str, Sequence[Trial]]) -> Iterator[Check]:
+def checks_of(groups: Mapping[str, Sequence[LetorTrial]]) -> Iterator[Inequality]:
     """Winning numbers, sets on which it is the best, and training data."""
     for group, trials in groups.items():
         for k in SHOWN:
             if (group, k) != (NEW, 1):
                 number = wins(trials, k)
                 others = max(count for method, count in number.items() if method != OURS)
-                yield Check(f"{group}: {OURS} has the largest winning number (NDCG@{k})", others, number[OURS])
+                yield Inequality(f"{group}: {OURS} has the largest winning number (NDCG@{k})", others, number[OURS])
     every = [trial for trials in groups.values() for trial in trials]
     best = sum(trial.best == OURS for trial in every)
-    yield Check(f"{OURS} is the best on more than half of the sets (mean of NDCG@1 to 10)", len(every) / 2, best)
+    yield Inequality(f"{OURS} is the best on more than half of the sets (mean of NDCG@1 to 10)", len(every) / 2, best)
     for trial in every:
         for rival in TRAINING.get(trial.name, TRAINING["TD2003"] if trial.group not in (OLD, NEW) else ()):
             if rival != OURS:
-                yield Check(f"{trial.name}: {OURS} is above {rival} (NDCG@5, training data)", trial.trained[rival], trial.trained[OURS])
+                yield Inequality(
+                    f"{trial.name}: {OURS} is above {rival} (NDCG@5, training data)", trial.trained[rival], trial.trained[OURS]
+                )

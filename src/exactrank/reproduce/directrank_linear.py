@@ -22,7 +22,7 @@ from exactrank.arrays import PerQuery
 from exactrank.rankers.base import Ranker
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, OnFolds, Piece, Tell, fitted, judged, signed_rank
-from exactrank.reproduce.finding import Check, Curve, Panel, curves
+from exactrank.reproduce.finding import Curve, Inequality, Panel, curves
 from exactrank.table import Cell, Table
 
 OURS, BAGS = "DirectRank", "DirectRank, 20 bags"
@@ -156,16 +156,16 @@ class DirectRankLarge(AsYahooAndMicrosoft, name="directrank-large", full=SIZES |
         yield Table("The sets", ("set", "features", "training queries", "documents", "documents per query", "published"), sizes)
 
 
-def large_checks(name: str, found: Entries) -> Iterator[Check]:
+def large_checks(name: str, found: Entries) -> Iterator[Inequality]:
     """What the tables say; other sets are checked like Microsoft's."""
     tables = LARGE.get(name, LARGE[MICROSOFT])
     for i, part in enumerate(PARTS):
         for method, means in tables.items():
             if means[i] < tables[OURS][i]:
-                yield Check(f"{name}: {OURS} is above {method} ({part} data)", found[method].means[i], found[OURS].means[i])
+                yield Inequality(f"{name}: {OURS} is above {method} ({part} data)", found[method].means[i], found[OURS].means[i])
     if name == YAHOO:
         apart = abs(found[OURS].means[-1] - found["RankCosine"].means[-1])
-        yield Check(f"{name}: RankCosine is level with {OURS} (test data, difference < {NEAR:g})", apart, NEAR)
+        yield Inequality(f"{name}: RankCosine is level with {OURS} (test data, difference < {NEAR:g})", apart, NEAR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,14 +220,14 @@ class DirectRankERRMAP(AsYahoo, name="directrank-err-map", full={"features": 136
                 yield Table(f"{name}, {measure}", ("method", *PARTS, "test, published"), rows)
 
 
-def err_map_checks(name: str, measure: str, found: Entries) -> Iterator[Check]:
+def err_map_checks(name: str, measure: str, found: Entries) -> Iterator[Inequality]:
     """Above all except LambdaRank, and level with that; cut at rank 10, above coordinate ascent."""
     test = {method: entry.means[-1] for method, entry in found.items()}
     for ours, rival in ((OURS, "AdaRank"), (OURS, CLIMBER), (OURS, "RankBoost"), (CUT, CLIMBER)):
-        yield Check(f"{name}: {ours} is above {rival} ({measure}, test data)", test[rival], test[ours])
+        yield Inequality(f"{name}: {ours} is above {rival} ({measure}, test data)", test[rival], test[ours])
     if measure == "ERR":
         apart = abs(test[OURS] - test[LEVEL])
-        yield Check(f"{name}: {LEVEL} is level with {OURS} ({measure}, test data, difference < {NEAR:g})", apart, NEAR)
+        yield Inequality(f"{name}: {LEVEL} is level with {OURS} ({measure}, test data, difference < {NEAR:g})", apart, NEAR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,9 +266,9 @@ class DirectRankTimes(AsYahoo, name="directrank-times", full={"features": 136, "
             yield Panel(name, "seconds of training", f"{MEASURE}, training and test data", drawn, log="x")
 
 
-def times_checks(name: str, seconds: Mapping[str, float]) -> Iterator[Check]:
+def times_checks(name: str, seconds: Mapping[str, float]) -> Iterator[Inequality]:
     """The published order."""
-    yield Check(f"{name}: {FASTER} is faster than {OURS} (seconds)", seconds[FASTER], seconds[OURS])
+    yield Inequality(f"{name}: {FASTER} is faster than {OURS} (seconds)", seconds[FASTER], seconds[OURS])
     for method in HOURS:
         if method not in (OURS, FASTER):
-            yield Check(f"{name}: {OURS} is faster than {method} (seconds)", seconds[OURS], seconds[method])
+            yield Inequality(f"{name}: {OURS} is faster than {method} (seconds)", seconds[OURS], seconds[method])

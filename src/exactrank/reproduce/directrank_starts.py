@@ -17,7 +17,7 @@ from exactrank import DirectRank, RankingData
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.directrank_linear import MEASURE
 from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, Piece, Tell, fitted
-from exactrank.reproduce.finding import Check, Panel, curves
+from exactrank.reproduce.finding import Inequality, Panel, curves
 from exactrank.table import Table
 
 STABLE = 0.01  #: of (1)
@@ -26,12 +26,12 @@ FEWER = 10  #: times fewer queries
 PUBLISHED: Mapping[str, tuple[float, float]] = {YAHOO: (0.756, 0.0023), MICROSOFT: (0.457, 0.0026)}
 
 
-def checks_of(name: str, every: Sequence[float], few: Sequence[float]) -> list[Check]:
+def checks_of(name: str, every: Sequence[float], few: Sequence[float]) -> list[Inequality]:
     """(1), for models from different starts, trained on all queries and on few."""
     spread, wider = (float(np.std(values) / np.mean(values)) for values in (every, few))
     return [
-        Check(f"{name}: the start matters little (standard deviation / mean < {STABLE:g})", spread, STABLE),
-        Check(f"{name}: less than with a tenth of the queries (standard deviation / mean)", spread, wider),
+        Inequality(f"{name}: the start matters little (standard deviation / mean < {STABLE:g})", spread, STABLE),
+        Inequality(f"{name}: less than with a tenth of the queries (standard deviation / mean)", spread, wider),
     ]
 
 

@@ -19,7 +19,7 @@ from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.reproduce.artificial import PermutedPolynomial, Sizes, correlated, three_parts
-from exactrank.reproduce.finding import Check, Finding, Panel
+from exactrank.reproduce.finding import Finding, Inequality, Panel
 from exactrank.table import Table
 from exactrank.training.progress import Listener
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=Ranker)
 Values = npt.NDArray[np.float64]  #: mostly of test queries: one row per measure
 Tell = Callable[[str], None]  #: called with what is done next
-Piece = str | Check | Table | Panel  #: of a finding: a sentence, an inequality, a table, a part of the figure
+Piece = str | Inequality | Table | Panel  #: of a finding: a sentence, an inequality, a table, a part of the figure
 
 
 def silent(line: str) -> None:
@@ -82,7 +82,7 @@ class Experiment(ABC):
             return tuple(piece for piece in pieces if isinstance(piece, kind))
 
         paper, said = f"{self.paper}, {self.where}", " ".join(every(str))
-        return Finding(self.name, paper, self.published, said, every(Check), every(Table), every(Panel), repr(self))
+        return Finding(self.name, paper, self.published, said, every(Inequality), every(Table), every(Panel), repr(self))
 
     @abstractmethod
     def _found(self, tell: Tell) -> Iterator[Piece]:

@@ -23,7 +23,7 @@ ACROSS = 3  #: panels in a row
 
 
 @dataclass(frozen=True)
-class Check:
+class Inequality:
     """An inequality, ``less < more``, and what it says in words."""
 
     says: str
@@ -74,7 +74,7 @@ class Finding:
     paper: str
     published: str
     found: str
-    checks: tuple[Check, ...]
+    checks: tuple[Inequality, ...]
     tables: tuple[Table, ...]
     panels: tuple[Panel, ...]
     configuration: str  #: of the experiment, with its scale and seed

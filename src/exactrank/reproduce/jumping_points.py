@@ -34,7 +34,7 @@ from exactrank import DataError, RankingData, StepFunction, jumping_points, line
 from exactrank.numerics import matmul, standard_normal
 from exactrank.reproduce.artificial import correlated
 from exactrank.reproduce.experiment import Experiment, OnFolds, Piece, Tell
-from exactrank.reproduce.finding import Check, Panel, curves
+from exactrank.reproduce.finding import Inequality, Panel, curves
 from exactrank.table import Cell, Table
 
 K = 3
@@ -144,22 +144,22 @@ class LineSearchExample(Experiment, name="line-search-example"):
         yield Panel("NDCG@3", "alpha", "NDCG@3, mean of both queries", curves({"both queries": whole(x)}, x))
 
 
-def checks_of(queries: Mapping[str, Lines]) -> Iterator[Check]:
+def checks_of(queries: Mapping[str, Lines]) -> Iterator[Inequality]:
     """Everything the paper says about the example."""
     for name, lines in queries.items():
         count = int(jumping_points(MEASURE, lines.data, lines.b, lines.a)[0])
-        yield Check(f"{name}: as many jumping points as published (difference < 1)", abs(count - len(lines.published) + 1), 1)
+        yield Inequality(f"{name}: as many jumping points as published (difference < 1)", abs(count - len(lines.published) + 1), 1)
         unlike = sum(a != b for a, b in zip_longest("".join(lines.columns()), "".join(lines.published)))
-        yield Check(f"{name}: the documents are in the published order (cells that differ < 1)", unlike, 1)
+        yield Inequality(f"{name}: the documents are in the published order (cells that differ < 1)", unlike, 1)
     first, second = queries.values()
     _, before, low, _, high, *_ = first.points()
     for value, at, when in ((BEFORE, before, "before"), (AFTER, low, "after")):
         says = f"q1: NDCG@3 right {when} p3 is {value:g} (difference < {EXACT:g})"
-        yield Check(says, abs(first.profile()(at + 1e-9) - value), EXACT)
+        yield Inequality(says, abs(first.profile()(at + 1e-9) - value), EXACT)
     both = RankingData.from_arrays(None, (*first.grades, *second.grades), group=[5, 5])
     found = line_search(MEASURE, both, (*first.b, *second.b), (*first.a, *second.a)).interval
     off = max(abs(found.low - low), abs(found.high - high))
-    yield Check(f"the exact line search finds the interval from {BEST[0]} to {BEST[1]} (its ends are off by < {EXACT:g})", off, EXACT)
+    yield Inequality(f"the exact line search finds the interval from {BEST[0]} to {BEST[1]} (its ends are off by < {EXACT:g})", off, EXACT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,8 +188,8 @@ class JumpingPointsTable(OnFolds, name="jumping-points", full={"queries": 150, "
         for name, data in self._sets():
             counts = counted[name] = tuple(self._counted(name, data, size, tell) for size in self.sizes)
             rise, end = counts[-1] / counts[0], counts[-1] / counts[-2]
-            yield Check(f"{name}: from {few} to {last:,} documents the number rises mildly (factor < {MILD:g})", rise, MILD)
-            yield Check(f"{name}: from {half} to {last:,} documents it has converged (factor < {CONVERGED:g})", end, CONVERGED)
+            yield Inequality(f"{name}: from {few} to {last:,} documents the number rises mildly (factor < {MILD:g})", rise, MILD)
+            yield Inequality(f"{name}: from {half} to {last:,} documents it has converged (factor < {CONVERGED:g})", end, CONVERGED)
         yield f"With {', '.join(map(str, self.sizes))} documents per query the mean numbers of jumping points are:"
         yield from (f"{name}: {', '.join(f'{count:.1f}' for count in counts)}." for name, counts in counted.items())
         beside = {**counted, **(PUBLISHED if self.sizes == SIZES else {})}

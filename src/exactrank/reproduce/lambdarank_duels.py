@@ -22,7 +22,7 @@ from exactrank.measures.evaluate import bootstrap_intervals
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.reproduce.artificial import Sizes, correlated, five_splits
 from exactrank.reproduce.experiment import MEASURES, NETS_MEASURES, RANKS, OnFolds, Piece, Tell, Values, WithNets, judged, net
-from exactrank.reproduce.finding import Check, Curve, Panel
+from exactrank.reproduce.finding import Curve, Inequality, Panel
 from exactrank.table import Table
 
 RIVALS: tuple[type[GradientRanker], ...] = (LambdaRank, RankNet)
@@ -55,10 +55,10 @@ class Duel:
         """The ends of the 95% interval of (1), one row per rank."""
         return _intervals(self.values[0] - self.values[1])
 
-    def ahead(self) -> Check:
+    def ahead(self) -> Inequality:
         """LambdaRank is significantly better."""
         says = f"{self.net}: LambdaRank is better at every rank (0 < the smallest lower end of the gaps' intervals)"
-        return Check(says, 0.0, self.gap_intervals[:, 0].min())
+        return Inequality(says, 0.0, self.gap_intervals[:, 0].min())
 
     def shown(self) -> Iterator[Piece]:
         """Everything except the inequalities."""
@@ -96,7 +96,7 @@ class Duels(WithNets):
         """The name and the folds of each set."""
 
     @abstractmethod
-    def checks(self, duels: Sequence[Duel]) -> Iterator[Check]:
+    def checks(self, duels: Sequence[Duel]) -> Iterator[Inequality]:
         """What was published about the duels on one set, one per kind of net."""
 
     @property
@@ -135,11 +135,11 @@ class LambdaRankOverRankNet(Duels, name="lambdarank-ranknet", full={"queries": (
     def sets(self) -> Sets:
         return [("artificial", [self._fold(self.queries)])]
 
-    def checks(self, duels: Sequence[Duel]) -> Iterator[Check]:
+    def checks(self, duels: Sequence[Duel]) -> Iterator[Inequality]:
         for duel in duels:
             yield duel.ahead()
             says = f"{duel.net}: by more at rank 1 than at rank 10 (0 and gap at 10 < gap at 1)"
-            yield Check(says, max(0.0, duel.gaps[-1]), duel.gaps[0])
+            yield Inequality(says, max(0.0, duel.gaps[-1]), duel.gaps[0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,14 +171,14 @@ class LambdaRankOnIntranet(Duels, OnFolds, name="lambdarank-intranet", full={"ra
         drawn = correlated(self._source(grades=4, noise=self.noise).data(self.queries), self.seed)
         return [("as intranet search", five_splits(drawn, self.seed, train=2))]
 
-    def checks(self, duels: Sequence[Duel]) -> Iterator[Check]:
+    def checks(self, duels: Sequence[Duel]) -> Iterator[Inequality]:
         linear, *more = duels
         low = linear.gap_intervals[:, 0].max()
-        yield Check(f"{linear.net}: LambdaRank is better at every rank (0 < the smallest gap)", 0.0, linear.gaps.min())
-        yield Check(f"{linear.net}: but not significantly (the largest lower end of the gaps' intervals < 0)", low, 0.0)
+        yield Inequality(f"{linear.net}: LambdaRank is better at every rank (0 < the smallest gap)", 0.0, linear.gaps.min())
+        yield Inequality(f"{linear.net}: but not significantly (the largest lower end of the gaps' intervals < 0)", low, 0.0)
         for duel in more:
             says = f"{duel.net}: the two are closer than with linear nets (mean size of the gaps)"
-            yield Check(says, np.abs(duel.gaps).mean(), np.abs(linear.gaps).mean())
+            yield Inequality(says, np.abs(duel.gaps).mean(), np.abs(linear.gaps).mean())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,8 +207,8 @@ class LambdaRankOnWeb(
     def sets(self) -> Sets:
         return [("as web search", [self._fold(self.queries, mixed=True)])]
 
-    def checks(self, duels: Sequence[Duel]) -> Iterator[Check]:
+    def checks(self, duels: Sequence[Duel]) -> Iterator[Inequality]:
         yield from (duel.ahead() for duel in duels)
         linear, two_layers = duels
         apart = abs(linear.means[0, -1] - two_layers.means[1, -1])
-        yield Check(f"linear LambdaRank is level with two-layer RankNet (nDCG@10, difference < {NEAR:g})", apart, NEAR)
+        yield Inequality(f"linear LambdaRank is level with two-layer RankNet (nDCG@10, difference < {NEAR:g})", apart, NEAR)

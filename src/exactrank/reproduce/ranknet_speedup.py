@@ -25,7 +25,7 @@ from exactrank.objectives.measured import Measured
 from exactrank.objectives.parametric import Numbers, Parametric
 from exactrank.optimizers.base import Theta
 from exactrank.reproduce.experiment import Experiment, Piece, Tell, net
-from exactrank.reproduce.finding import Check, Curve, Panel, curves
+from exactrank.reproduce.finding import Curve, Inequality, Panel, curves
 from exactrank.scorers.architecture import form_of
 from exactrank.table import Table
 
@@ -46,7 +46,7 @@ class RankNetTraining(Parametric):
 
 
 @dataclass(frozen=True)
-class Epochs:
+class EpochTimes:
     """An epoch of V1 and of V2 on the same data."""
 
     net: str
@@ -108,7 +108,7 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
         yield Table("Milliseconds per epoch", ("net", "documents per query", "V1", "V2", "V1 / V2"), every)
         yield from (self._climb(hidden, sets[self.documents], tell) for hidden in self.hidden)
 
-    def _epochs(self, hidden: int | None, data: RankingData, tell: Tell) -> Epochs:
+    def _epochs(self, hidden: int | None, data: RankingData, tell: Tell) -> EpochTimes:
         kind, documents = net(hidden), data.n_documents // data.n_queries
         tell(f"{kind}, {documents} documents per query")
         problem = RankNetTraining(Lambdas(), form_of(hidden).on(data), data, threads=1)
@@ -117,7 +117,7 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
         v1, slow = self._timed(lambda: problem.pass_over_pairs(theta, order, self.rate))
         v2, fast = self._timed(lambda: problem.pass_over(theta, order, self.rate))
         moved = float(np.abs(slow - theta).max())
-        return Epochs(kind, documents, v1, v2, float(np.abs(slow - fast).max()) / (moved or 1.0))
+        return EpochTimes(kind, documents, v1, v2, float(np.abs(slow - fast).max()) / (moved or 1.0))
 
     def _climb(self, hidden: int | None, data: RankingData, tell: Tell) -> Panel:
         """nDCG@10 on the same number of validation queries, against the training time."""
@@ -151,7 +151,7 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
         return best, theta
 
 
-def slopes_of(timed: Sequence[Epochs]) -> tuple[float, float]:
+def slopes_of(timed: Sequence[EpochTimes]) -> tuple[float, float]:
     """Of log T against log n, by least squares, for V1 and V2."""
     n = log([epochs.documents for epochs in timed])
     away = n - n.mean()
@@ -159,12 +159,12 @@ def slopes_of(timed: Sequence[Epochs]) -> tuple[float, float]:
     return v1, v2
 
 
-def checks_of(typical: Epochs, slopes: tuple[float, float]) -> tuple[Check, ...]:
+def checks_of(typical: EpochTimes, slopes: tuple[float, float]) -> tuple[Inequality, ...]:
     """What was published, for one kind of net."""
     kind, (v1, v2) = typical.net, slopes
     return (
-        Check(f"{kind}: V2 is faster (1 < speed-up)", 1.0, typical.speedup),
-        Check(f"{kind}: the slope of V1 is near 2 ({BETWEEN} < slope)", BETWEEN, v1),
-        Check(f"{kind}: the slope of V2 is well below (slope < {BETWEEN})", v2, BETWEEN),
-        Check(f"{kind}: both reach the same parameters (relative difference < {AGREE:g})", typical.apart, AGREE),
+        Inequality(f"{kind}: V2 is faster (1 < speed-up)", 1.0, typical.speedup),
+        Inequality(f"{kind}: the slope of V1 is near 2 ({BETWEEN} < slope)", BETWEEN, v1),
+        Inequality(f"{kind}: the slope of V2 is well below (slope < {BETWEEN})", v2, BETWEEN),
+        Inequality(f"{kind}: both reach the same parameters (relative difference < {AGREE:g})", typical.apart, AGREE),
     )

@@ -42,10 +42,10 @@ import numpy as np
 
 from exactrank import LambdaRank, Measure, Smoothness, optimality, smoothness
 from exactrank.objectives.step_function import SAME_VALUE, Floats
-from exactrank.probe.smoothness import Curve as WeightCurve, Roughness
+from exactrank.probe.smoothness import MeasureCurve as WeightCurve, Roughness
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import NETS_NDCG, Piece, Tell, WithNets, net
-from exactrank.reproduce.finding import Check, Panel, curves
+from exactrank.reproduce.finding import Inequality, Panel, curves
 from exactrank.reproduce.lambdarank_duels import RIVALS
 from exactrank.table import Cell, Table
 
@@ -105,9 +105,11 @@ class SmoothWithQueries(WithNets, name="smoothness", full={"rates": (1e-4, 1e-3,
                 yield _panel(kind, found, size)
             for less, more in pairwise(sizes):
                 says = f"{kind}: with {more:,} queries curves are smoother than with {less:,} (by roughness)"
-                yield Check(says, rough[more], rough[less])
+                yield Inequality(says, rough[more], rough[less])
             first, last = sizes[0], sizes[-1]
-            yield Check(f"{kind}: the trained net misses less than {NEAR:g} of the span of every curve, on all queries", missed[last], NEAR)
+            yield Inequality(
+                f"{kind}: the trained net misses less than {NEAR:g} of the span of every curve, on all queries", missed[last], NEAR
+            )
             yield (
                 f"With {kind} the roughness of the median curve is {rough[first]:.2f} on {first:,} queries and"
                 f" {rough[last]:.2f} on {last:,}, where the trained net is within {missed[last]:.1%} of the span of every top."
@@ -170,12 +172,12 @@ class SmoothOnWeb(SmoothWithQueries, name="smoothness-web", full={"features": 36
         yield Panel(f"within {SECTION:g}%", "change of the weight (%)", found.measure.name, drawn, mark=0.0)
 
 
-def section_checks(whole: Sequence[float], section: Sequence[float], maxima: Sequence[int]) -> list[Check]:
+def section_checks(whole: Sequence[float], section: Sequence[float], maxima: Sequence[int]) -> list[Inequality]:
     """(3) of the roughness of curves on the grid and within the section, and numerous maxima."""
     return [
-        Check(f"on a grid of 2% the median curve is smooth (roughness < {NEAR:g})", float(np.median(whole)), NEAR),
-        Check(f"within {SECTION:g}% it is not (1 < roughness of all steps)", 1.0, float(np.median(section))),
-        Check(f"every curve has numerous maxima (more than {NUMEROUS})", float(NUMEROUS), float(min(maxima))),
+        Inequality(f"on a grid of 2% the median curve is smooth (roughness < {NEAR:g})", float(np.median(whole)), NEAR),
+        Inequality(f"within {SECTION:g}% it is not (1 < roughness of all steps)", 1.0, float(np.median(section))),
+        Inequality(f"every curve has numerous maxima (more than {NUMEROUS})", float(NUMEROUS), float(min(maxima))),
     ]
 
 
@@ -215,10 +217,10 @@ class LambdaRankOptimality(WithNets, name="lambdarank-optimality", full={"querie
         yield Panel("what a single weight gains", "weights, by gain", "gain of nDCG, training data", drawn, log="y")
 
 
-def optimality_checks(by_ranker: Mapping[str, Sequence[float]]) -> list[Check]:
+def optimality_checks(by_ranker: Mapping[str, Sequence[float]]) -> list[Inequality]:
     """(5)."""
     ours, control = (max(by_ranker[name]) for name in ("LambdaRank", "RankNet"))
     return [
-        Check(f"LambdaRank: no single weight gains more than {CLOSE:g} (largest gain)", ours, CLOSE),
-        Check("control: RankNet has more to gain (largest gain)", ours, control),
+        Inequality(f"LambdaRank: no single weight gains more than {CLOSE:g} (largest gain)", ours, CLOSE),
+        Inequality("control: RankNet has more to gain (largest gain)", ours, control),
     ]

@@ -36,7 +36,7 @@ from exactrank.optimizers.approximation import FDSA, SPSA, StochasticApproximati
 from exactrank.optimizers.base import Theta
 from exactrank.reproduce.artificial import PermutedPolynomial, Sizes, correlated
 from exactrank.reproduce.experiment import NETS_MEASURES, Experiment, Piece, Tell, Values, WithNets, chosen
-from exactrank.reproduce.finding import Check, Curve, Panel, curves
+from exactrank.reproduce.finding import Curve, Inequality, Panel, curves
 from exactrank.reproduce.lambdarank_duels import RIVALS
 from exactrank.table import Cell, Table
 
@@ -115,7 +115,7 @@ class SPSAConvergence(Experiment, name="spsa-convergence", full=WEB | {"evaluati
             for name, each in descents.items():
                 if name != "FDSA" and data is not drawn:
                     says = f"{kind}: {name} after {half:,} values is below FDSA after {self.evaluations:,}"
-                    yield Check(says, each.after(half), end)
+                    yield Inequality(says, each.after(half), end)
                 needed = each.until(end)
                 count = f"{needed:,.0f}" if np.isfinite(needed) else f"more than {self.evaluations:,}"
                 rows.append([name, each.a0, *(each.after(mark) for mark in marks), count])
@@ -184,7 +184,7 @@ class SPSATable(WithNets, name="spsa-table", full=WEB | {"queries": (10_000, 5_0
         when = f"comes above RankNet after {above[0]:,} evaluations" if above else "never comes above RankNet"
         yield f"On validation data {SPSA_4} {when}."
         for worse, better in ((SPSA_4, "RankNet"), ("RankNet", "LambdaRank")):
-            yield Check(f"{worse} is below {better} on test data", means[worse][-1], means[better][-1])
+            yield Inequality(f"{worse} is below {better} on test data", means[worse][-1], means[better][-1])
         parts = ("training", "validation", "test")
         columns = ("method", *parts, *(f"{part}, published" for part in parts))
         yield Table("nDCG@10, linear nets", columns, [[name, *means[name], *theirs] for name, theirs in PUBLISHED.items()])

@@ -38,7 +38,7 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.structuredrank import Solver
 from exactrank.reproduce.artificial import SPLITS, correlated, five_splits
 from exactrank.reproduce.experiment import Experiment, OnFolds, Piece, Tell, Values, fitted, judged, signed_rank
-from exactrank.reproduce.finding import Check, Curve, Panel, curves
+from exactrank.reproduce.finding import Curve, Inequality, Panel, curves
 from exactrank.reproduce.structured_ndcg import regression
 from exactrank.table import Cell, Table
 from exactrank.training.progress import Progress
@@ -80,14 +80,14 @@ class Bounds:
         """The mean losses at the ramp's weights."""
         return [float(loss) for loss in self.losses[:, FACTORS.index(1.0)]]
 
-    def checks(self) -> Iterator[Check]:
+    def checks(self) -> Iterator[Inequality]:
         """The convex bound has collapsed, and the ramp is the remedy."""
         collapsed = f"with l2 = {self.strengths[-1]:g} no weights are better than 0 for the convex bound (dual / J(0), worst split)"
-        yield Check(f"{self.name}: {collapsed}", 1 - NEAR, self.shares[:, -1].min())
+        yield Inequality(f"{self.name}: {collapsed}", 1 - NEAR, self.shares[:, -1].min())
         for rival in RIVALS:
-            yield Check(f"{self.name}: the ramp is above {rival} (nDCG@10, test data)", self.mean(rival), self.mean(OURS))
+            yield Inequality(f"{self.name}: the ramp is above {rival} (nDCG@10, test data)", self.mean(rival), self.mean(OURS))
         convex, ramp, _ = self.at_ramp
-        yield Check(f"{self.name}: the ramp is below the convex bound (training data, at the ramp's weights)", ramp, convex)
+        yield Inequality(f"{self.name}: the ramp is below the convex bound (training data, at the ramp's weights)", ramp, convex)
 
     def p(self, method: str) -> str:
         """The p-value of the signed-rank test by nDCG@10 where the ramp is better than another method."""
@@ -257,17 +257,17 @@ class StructuredTimes(Experiment, name="structured-times", full={"features": 300
         return Solved(solver, l2, tuple(seconds), tuple(dualities))
 
 
-def arrives(solved: Sequence[Solved]) -> list[Check]:
+def arrives(solved: Sequence[Solved]) -> list[Inequality]:
     """Whether a solver reaches the gap with every l2, and in less time than theirs."""
     solver, gap, taken = solved[0].solver, max(one.reached.gap for one in solved), max(one.taken for one in solved)
     return [
-        Check(f"{solver}: reaches the gap with every l2 (largest gap < {GAP:g})", gap, GAP),
-        Check(f"{solver}: takes less than {MINUTES:g} minutes with every l2 (most seconds)", taken, 60 * MINUTES),
+        Inequality(f"{solver}: reaches the gap with every l2 (largest gap < {GAP:g})", gap, GAP),
+        Inequality(f"{solver}: takes less than {MINUTES:g} minutes with every l2 (most seconds)", taken, 60 * MINUTES),
     ]
 
 
-def agree(solved: Sequence[Solved]) -> Check:
+def agree(solved: Sequence[Solved]) -> Inequality:
     """Whether all solvers reached the same J."""
     values = [one.reached.primal for one in solved]
     says = f"l2 = {solved[0].l2:g}: all reach the same J (largest / smallest - 1 < {AGREE:g})"
-    return Check(says, max(values) / min(values) - 1, AGREE)
+    return Inequality(says, max(values) / min(values) - 1, AGREE)

@@ -24,7 +24,7 @@ from exactrank import Fold, RankSVM, Ridge, StructuredRank
 from exactrank.rankers.base import Ranker
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import MEASURES, RANKS, OnFolds, Piece, Tell, Values, chosen, fitted, judged, signed_rank
-from exactrank.reproduce.finding import Check, Panel, curves
+from exactrank.reproduce.finding import Inequality, Panel, curves
 from exactrank.table import Cell, Table
 
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -37,7 +37,7 @@ Shape = Literal["linear", "sqrt"]
 
 
 @dataclass(frozen=True, eq=False)
-class Contest:
+class BoundContest:
     """The three methods on one set."""
 
     name: str
@@ -51,11 +51,11 @@ class Contest:
         """(2)."""
         return signed_rank(self.values[OURS].sum(axis=0), self.values[rival].sum(axis=0))
 
-    def checks(self) -> list[Check]:
+    def checks(self) -> list[Inequality]:
         """Significantly better than each rival."""
         ahead, surely = f"{self.name}: {OURS} is above {{}} (mean of nDCG@1 to 10)", f"{self.name}: significantly above {{}} (p)"
-        means = [Check(ahead.format(rival), self.mean(rival), self.mean(OURS)) for rival in RIVALS]
-        return means + [Check(surely.format(rival), self.p(rival), SIGNIFICANT) for rival in RIVALS]
+        means = [Inequality(ahead.format(rival), self.mean(rival), self.mean(OURS)) for rival in RIVALS]
+        return means + [Inequality(surely.format(rival), self.p(rival), SIGNIFICANT) for rival in RIVALS]
 
     def shown(self, bounds: Sequence[str]) -> Iterator[Piece]:
         """Everything except the inequalities; ``bounds`` are those that validation chose, one per k."""
@@ -105,7 +105,7 @@ class StructuredNDCG(OnFolds, name="structured-ndcg", full={"features": 300, "we
                 for each, rankers in zip(bounds, by_k, strict=True):
                     choice = rankers[OURS].model_.training.get("chosen", {})
                     each.append(str(choice.get("bound", self.bound)))
-            contest = Contest(name, {method: np.concatenate(each, axis=1) for method, each in values.items()})
+            contest = BoundContest(name, {method: np.concatenate(each, axis=1) for method, each in values.items()})
             yield from contest.checks()
             yield from contest.shown([_counted(each) for each in bounds])
 

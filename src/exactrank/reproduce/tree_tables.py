@@ -23,7 +23,7 @@ from exactrank import MART, DirectRankTrees, Fold, LambdaMART, TreeEnsemble
 from exactrank.rankers.boosted import BoostedRanker
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, Piece, Tell, Values, fitted, judged, signed_rank
-from exactrank.reproduce.finding import Check, Panel, curves
+from exactrank.reproduce.finding import Inequality, Panel, curves
 from exactrank.table import Cell, Table
 
 MEASURES = ("nDCG@1", "nDCG@10")
@@ -49,7 +49,7 @@ PUBLISHED: Mapping[tuple[str, int, str], tuple[float, float]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
+class GrownMethod:
     """One method with one number of leaves, trained on each of `MEASURES`."""
 
     values: Values  #: the measure of each test query, one row per measure
@@ -63,7 +63,7 @@ class Contest:
     """All methods with all numbers of leaves on one set."""
 
     name: str
-    grown: Mapping[tuple[int, str], Grown]  #: by leaves and method
+    grown: Mapping[tuple[int, str], GrownMethod]  #: by leaves and method
 
     @property
     def leaves(self) -> tuple[int, ...]:
@@ -79,25 +79,25 @@ class Contest:
         """The means of the better of DirectRank's rivals."""
         return np.asarray(np.max([self.means(rival) for rival in RIVALS], axis=0))
 
-    def checks(self) -> Iterator[Check]:
+    def checks(self) -> Iterator[Inequality]:
         """What the paper says about its tables, and a check against the control, which the paper does not have."""
         ours, rivals, control = self.means(OURS), self.rivals, self.means(CONTROL)
         for i, measure in enumerate(MEASURES):
             for j, leaves in enumerate(self.leaves):
                 says = f"{self.name}, {leaves} leaves: {OURS} is above {' and '.join(RIVALS)} ({measure})"
-                yield Check(says, rivals[i, j], ours[i, j])
+                yield Inequality(says, rivals[i, j], ours[i, j])
             says = f"{self.name}, control: it is above {CONTROL} too ({measure}, mean over leaves)"
-            yield Check(says, control[i].mean(), ours[i].mean())
+            yield Inequality(says, control[i].mean(), ours[i].mean())
         if len(self.leaves) == 1:
             return
         few, *_, most = self.leaves
         lead, *others = ours[0] - rivals[0]
-        yield Check(f"{self.name}: its lead is largest with {few} leaves (nDCG@1)", max(others), lead)
+        yield Inequality(f"{self.name}: its lead is largest with {few} leaves (nDCG@1)", max(others), lead)
         for rival in RIVALS:
             theirs = self.means(rival)[0]
-            yield Check(f"{self.name}: {rival} improves from {few} to {most} leaves (nDCG@1)", theirs[0], theirs[-1])
+            yield Inequality(f"{self.name}: {rival} improves from {few} to {most} leaves (nDCG@1)", theirs[0], theirs[-1])
             says = f"{self.name}: {OURS} changes less than {rival} with the leaves (nDCG@1, most - least)"
-            yield Check(says, np.ptp(ours[0]), np.ptp(theirs))
+            yield Inequality(says, np.ptp(ours[0]), np.ptp(theirs))
 
     def table(self) -> Table:
         """By leaves and method."""
@@ -164,18 +164,18 @@ class TreeTables(AsYahooAndMicrosoft, name="tree-tables", full=SIZES | {"trees":
                     tell(f"{name}, {leaves} leaves, {method}")
                     each = [self._grown(method, leaves, fold) for fold in folds]
                     values, trees = np.concatenate([one.values for one in each], axis=1), float(np.mean([one.trees for one in each]))
-                    grown[leaves, method] = Grown(values, trees, each[0].climb, each[0].weights)
+                    grown[leaves, method] = GrownMethod(values, trees, each[0].climb, each[0].weights)
             contest = Contest(name, grown)
             yield contest.said()
             yield from contest.checks()
             yield contest.table()
             yield from contest.panels()
 
-    def _grown(self, method: str, leaves: int, fold: Fold) -> Grown:
+    def _grown(self, method: str, leaves: int, fold: Fold) -> GrownMethod:
         rankers = [fitted(self._ranker(method, measure, leaves), fold.train, fold.valid) for measure in MEASURES]
         values = np.stack([judged(ranker, fold.test, ranker.measure)[0] for ranker in rankers])
         weights = cast(TreeEnsemble, rankers[-1].model_.scorer).shrinkage.tolist()
-        return Grown(values, len(weights), tuple(progress.valid or 0.0 for progress in rankers[-1].history_), tuple(weights))
+        return GrownMethod(values, len(weights), tuple(progress.valid or 0.0 for progress in rankers[-1].history_), tuple(weights))
 
     def _ranker(self, method: str, measure: str, leaves: int) -> BoostedRanker:
         given: dict[str, Any] = {"measure": measure, "bags": 0, "shape": "best-first", "leaves": leaves, "depth": None, "bins": 255}

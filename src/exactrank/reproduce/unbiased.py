@@ -17,7 +17,7 @@ import numpy as np
 from exactrank import DCG, DirectRank, LambdaMART, RankingData, simulate_clicks
 from exactrank.rankers.base import Ranker
 from exactrank.reproduce.experiment import Experiment, Piece, Tell, fitted
-from exactrank.reproduce.finding import Check, Panel, curves
+from exactrank.reproduce.finding import Inequality, Panel, curves
 from exactrank.table import Table
 
 MEASURE = DCG(gain="linear", k=10)
@@ -75,7 +75,7 @@ class Unbiased(Experiment, name="unbiased", full={"features": 20, "train": 1_000
                 shares = [share(values, each) for each in (IPS, EM)]
                 rows.append([name, sessions, *(values[each] for each in grown), *(f"{each:.1%}" for each in shares)])
             for each, part in zip((IPS, EM), shares, strict=True):
-                yield Check(f"{name}: {each}, share of the gap between raw clicks and true grades", RECOVERED, part)
+                yield Inequality(f"{name}: {each}, share of the gap between raw clicks and true grades", RECOVERED, part)
             yield f"{name} with {sessions} sessions per query recovers {shares[0]:.1%} of the gap by {IPS}, {shares[1]:.1%} by EM's."
             yield Panel(name, "sessions per query", f"{MEASURE}, test data", curves(grown, self.sessions), log="x")
         columns = ("method", "sessions per query", *grown, "share", "share, EM")

@@ -26,7 +26,7 @@ from exactrank import __version__
 from exactrank.errors import ExactRankError
 from exactrank.serve.documents import RequestError, Unknown, read_documents
 from exactrank.serve.models import Models, Served
-from exactrank.serve.schema import REFUSALS, Described, Listing, Ranked, State, body_schema
+from exactrank.serve.schema import REFUSALS, Listing, ModelDescription, Ranked, ServiceState, body_schema
 
 access = logging.getLogger("exactrank.access")
 BODIES = 8  #: times `Rules.max_bytes` is what all bodies in memory may take together
@@ -134,20 +134,20 @@ def make_app(models: Models, rules: Rules) -> ASGIApp:
 
     @app.get("/models", tags=["models"], summary="All models")
     async def listing() -> Listing:
-        return Listing(models=[Described(**each.described(name)) for name, each in models.served.items()])
+        return Listing(models=[ModelDescription(**each.described(name)) for name, each in models.served.items()])
 
-    @app.get("/models/{name}", tags=["models"], summary="What a model reads, and what it is worth", response_model=Described,
+    @app.get("/models/{name}", tags=["models"], summary="What a model reads, and what it is worth", response_model=ModelDescription,
              responses={404: REFUSALS[404], 422: REFUSALS[422]})  # fmt: skip
     async def one(name: str) -> Any:
         return models.served[name].described(name) if name in models.served else _no_model(name)
 
     @app.get("/health", tags=["state"], summary="Is the process alive?")
-    async def health() -> State:
-        return State(status="alive")
+    async def health() -> ServiceState:
+        return ServiceState(status="alive")
 
     @app.get("/ready", tags=["state"], summary="Are all models loaded?")
-    async def ready() -> State:
-        return State(status="ready", models=list(models.served))
+    async def ready() -> ServiceState:
+        return ServiceState(status="ready", models=list(models.served))
 
     straight = _Straight(app, ranking, {"/rank": first} | {f"/models/{name}/rank": name for name in models.served})
     return _AccessLog(straight) if rules.access_log else straight

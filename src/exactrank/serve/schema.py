@@ -93,7 +93,7 @@ class Problem(BaseModel):
     place: str | None = Field(None, description="The part of the body it refers to, such as documents[3].bm25.")
 
 
-class Described(BaseModel):
+class ModelDescription(BaseModel):
     """A model: what it reads, and how good it is."""
 
     name: str
@@ -114,10 +114,10 @@ class Described(BaseModel):
 class Listing(BaseModel):
     """All models; the first answers if none is named."""
 
-    models: list[Described]
+    models: list[ModelDescription]
 
 
-class State(BaseModel):
+class ServiceState(BaseModel):
     """The state of the service."""
 
     status: str

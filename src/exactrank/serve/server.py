@@ -37,7 +37,7 @@ SETTLED = 0.3  #: seconds after which all workers have heard that they are to en
 AT_ONCE_AGAIN = 2.0  #: seconds; a worker that ends sooner after its start has failed to start
 
 
-class Server(uvicorn.Server):
+class ScoringServer(uvicorn.Server):
     """A server that takes in whoever has connected before it ends."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -91,7 +91,7 @@ class Service:
             proxy_headers=False, timeout_graceful_shutdown=ceil(self.rules.timeout) + 1,
         )  # fmt: skip
         with suppress(KeyboardInterrupt):  # the server raises it again after it has ended
-            Server(config).run([listener])
+            ScoringServer(config).run([listener])
 
     def worker(self, listener: socket.socket) -> None:
         """The same in a process that ends with the one that started it, and only then: Ctrl-C in a terminal is left to that one."""

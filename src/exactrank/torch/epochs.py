@@ -70,7 +70,7 @@ def repeatable(seed: int, device: torch.device) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class ModuleProblem:
     """A module to be trained for ``objective`` on the queries of ``data`` that have weight; ``net`` says what it gets of features."""
 
     module: nn.Module
@@ -156,11 +156,11 @@ class Epochs:
     weight_decay: float
     batch_size: int
 
-    def init(self, problem: Problem, theta: Tensors, rng: np.random.Generator) -> EpochState:
+    def init(self, problem: ModuleProblem, theta: Tensors, rng: np.random.Generator) -> EpochState:
         """Before the first epoch."""
         return EpochState(theta, 0.0, draws=draws_of(rng))
 
-    def step(self, problem: Problem, state: EpochState) -> EpochState:
+    def step(self, problem: ModuleProblem, state: EpochState) -> EpochState:
         """One epoch."""
         rng = drawing_from(state.draws)
         order, seed = rng.permutation(problem.queries), int(rng.integers(2**63))
@@ -191,7 +191,7 @@ class Epochs:
         )
         return EpochState(theta, total / len(order), state.steps + 1, first=first, second=second, batches=batches, draws=draws_of(rng))
 
-    def _optimizer(self, problem: Problem, state: EpochState) -> torch.optim.AdamW:
+    def _optimizer(self, problem: ModuleProblem, state: EpochState) -> torch.optim.AdamW:
         parameters = _parameters(problem.module)
         made = torch.optim.AdamW([own for _, own in parameters], self.learning_rate, weight_decay=self.weight_decay, foreach=False)
         for name, own in parameters:

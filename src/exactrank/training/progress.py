@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from exactrank.arrays import PerQuery
-from exactrank.bars import Line
+from exactrank.bars import ProgressLine
 from exactrank.optimizers.base import Duality
 from exactrank.stored import storable
 
@@ -53,7 +53,7 @@ class Progress:
 Listener = Callable[[Progress], None]
 
 
-def line_of(measure: str, progress: Progress) -> Line:
+def line_of(measure: str, progress: Progress) -> ProgressLine:
     """What a progress bar says of it.
 
     >>> line_of("nDCG@10", Progress(30, 300, 0.5, 0.4)).doing
@@ -61,7 +61,7 @@ def line_of(measure: str, progress: Progress) -> Line:
     """
     validated = "" if progress.valid is None else f", validation {progress.valid:.4f}"
     gap = "" if progress.duality is None else f", gap {progress.duality.gap:.1e}"
-    return Line(progress.step / progress.steps if progress.steps else None, f"{measure} {progress.value:.4f}{validated}{gap}")
+    return ProgressLine(progress.step / progress.steps if progress.steps else None, f"{measure} {progress.value:.4f}{validated}{gap}")
 
 
 @storable

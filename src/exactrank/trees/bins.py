@@ -18,6 +18,7 @@ from exactrank.data.dataset import Asked, EachPart, Part
 #: Documents in the sample, about; as many as this per bin if there are many bins.
 SAMPLE, SAMPLE_PER_BIN = 1 << 16, 4
 NUMBER, NUMBER_OR_MISSING, CATEGORY = 0, 1, 2  #: kinds of features
+MOST_CATEGORIES = 1 << 20  #: above the numbers of all categories: a set of them takes 128 KiB of a model at most
 _ALL = (1 << 64) - 1
 #: Of an eighth of a sample, about 8,000 documents, fewer distinct ones than this are too few: the hash draws all equal documents, or none.
 DISTINCT = 512

@@ -17,7 +17,7 @@ from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.bounded_gain import bounded_gain, selecting
 from exactrank.objectives.line_search import LineSearch
-from exactrank.objectives.searched_measure import SearchedMeasure, SearchState
+from exactrank.objectives.searched_measure import LineState, SearchedMeasure
 from exactrank.objectives.step_function import Interval
 from exactrank.training.judge import Task
 from exactrank.trees.forest import Forest
@@ -109,14 +109,14 @@ class TreeCourse:
         """Which forest it is of."""
         return self.question.forest
 
-    def go(self, state: SearchState, threads: int) -> None:
+    def go(self, state: LineState, threads: int) -> None:
         """Bring ``state`` to the scores at which the search begins."""
         where = self.question.count, self.low
         if state.position != where:
             outputs = self.slopes(state, self.question.outputs, threads)
             state.stand(where, self.low * outputs + self.question.settled(state.part).scores, threads)
 
-    def slopes(self, state: SearchState, direction: PerLeaf, threads: int) -> npt.NDArray[np.float64]:
+    def slopes(self, state: LineState, direction: PerLeaf, threads: int) -> npt.NDArray[np.float64]:
         """Return the output of each document's leaf."""
         return Outputs(direction, self.question.settled(state.part).leaf)[:]
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.compare.contender import Task
-from exactrank.compare.contenders.peer import Judge, Peer, Trained
+from exactrank.compare.contender import ContenderTask
+from exactrank.compare.contenders.peer import Peer, PeerJudge, Trained
 from exactrank.estimators.adapter import document_weights, query_numbers
 from exactrank.settings import Range, Space
 
@@ -41,7 +41,7 @@ class CatBoost(Peer):
         "rsm": Range(0.3, 1.0),
     }
 
-    def _trained(self, task: Task, judge: Judge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
+    def _trained(self, task: ContenderTask, judge: PeerJudge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
         import catboost
 
         train, valid = (
@@ -67,7 +67,7 @@ class CatBoost(Peer):
 class _Metric:
     """The measure as CatBoost asks for it."""
 
-    judge: Judge
+    judge: PeerJudge
 
     def __deepcopy__(self, memo: object) -> "_Metric":
         """Itself: CatBoost copies its settings, and a copy would keep the curve, and all data, to itself."""

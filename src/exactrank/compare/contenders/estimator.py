@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from exactrank.arrays import PerDocument
-from exactrank.compare.contender import Contender, Fitted, Task
-from exactrank.compare.results import Point, Weights
+from exactrank.compare.contender import Contender, ContenderTask, Fitted
+from exactrank.compare.results import FeatureWeights, Point
 from exactrank.data.alignment import aligned
 from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import RankingData
@@ -43,7 +43,7 @@ class EstimatorContender(Contender):
     def fingerprint(self) -> str:
         return repr(identity(self.estimator))
 
-    def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
+    def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> Fitted:
         train = task.fold.train
         learned = fit_to_queries(self.estimator, train, task.fold.valid, seed=task.seed, threads=task.threads, settings=settings)
         suffix, write = writing(learned)
@@ -57,7 +57,7 @@ class FittedEstimator:
     settings: Mapping[str, Any]
     predict: Scoring
     curve: tuple[Point, ...] = ()
-    weights: Weights | None = None
+    weights: FeatureWeights | None = None
     feature_names: tuple[str, ...] | None = None  #: in the order of its columns; None: as they come
     write: Writing | None = None  #: to a path
     suffix: str = ""  #: of files that hold such models

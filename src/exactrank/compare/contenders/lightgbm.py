@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.compare.contender import Task
-from exactrank.compare.contenders.peer import Judge, Peer, Trained, linear_gain
+from exactrank.compare.contender import ContenderTask
+from exactrank.compare.contenders.peer import Peer, PeerJudge, Trained, linear_gain
 from exactrank.estimators.adapter import document_weights
 from exactrank.estimators.model import from_estimator
 from exactrank.settings import Range, Space
@@ -54,7 +54,7 @@ class LightGBM(Peer):
         "bagging_fraction": Range(0.5, 1.0),
     }
 
-    def _trained(self, task: Task, judge: Judge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
+    def _trained(self, task: ContenderTask, judge: PeerJudge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
         import lightgbm as lgb
 
         grades = np.arange(max(int(judge.train.y.max()), self.highest_grade) + 1)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.compare.contender import Contender, Curve, Fitted, Task
+from exactrank.compare.contender import Contender, ContenderTask, Fitted, TrainingCurve
 from exactrank.compare.contenders.estimator import FittedEstimator
 from exactrank.compare.contenders.ranker import shares
 from exactrank.data.alignment import aligned
@@ -75,12 +75,12 @@ class Peer(Contender):
     def space(self) -> Space:
         return {name: choices for name, choices in self.ranges.items() if name not in self.params}
 
-    def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
+    def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> Fitted:
         train, measure = task.fold.train, parse_measure(task.measure)
         valid = aligned(task.fold.valid, train.feature_names, "the training data", train.levels)
         self._check(train, valid, measure)
         given = {**self.defaults, **self.params, **settings}
-        judge = Judge(measure, train, valid, task.threads)
+        judge = PeerJudge(measure, train, valid, task.threads)
         own = {name: value for name, value in given.items() if name not in ("trees", "patience")}
         predict, model, gains = self._trained(task, judge, given["trees"], given["patience"], own)
         about = {"seed": task.seed, "threads": task.threads, "stopped by": task.measure, "version": import_module(self.package).__version__}
@@ -89,7 +89,7 @@ class Peer(Contender):
         return FittedEstimator({**given, **about}, predict, judge.curve.points, weights, train.feature_names, write, suffix, train.levels)
 
     @abstractmethod
-    def _trained(self, task: Task, judge: "Judge", trees: int, patience: int, own: dict[str, Any]) -> Trained:
+    def _trained(self, task: ContenderTask, judge: "PeerJudge", trees: int, patience: int, own: dict[str, Any]) -> Trained:
         """Train the library's model on ``judge.train``; ``own`` are the settings that it knows by the same names."""
 
     def _check(self, train: RankingData, valid: RankingData, measure: Measure) -> None:
@@ -116,14 +116,14 @@ class Peer(Contender):
             raise DataError(f"{self.title} takes only query weights, and documents have weights too; drop them, or leave this method out")
 
 
-class Judge:
+class PeerJudge:
     """The measure of both parts, asked after each tree, first for the training part; ``curve`` remembers it."""
 
     def __init__(self, measure: Measure, train: RankingData, valid: RankingData, threads: int) -> None:
         self.measure, self.train, self.valid = measure, train, valid
         #: The names of the features, unless there is one that these libraries would not take.
         self.names = list(train.feature_names) if all(map(_PLAIN.fullmatch, train.feature_names)) else None
-        self.curve = Curve()
+        self.curve = TrainingCurve()
         self._on_train, self._on_valid = (measure.on(part, threads=threads) for part in (train, valid))
         self._selects = worst_tie_order(measure).on(valid, threads=threads)
         self._steps, self._of_train = 0, float("nan")

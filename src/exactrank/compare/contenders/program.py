@@ -23,7 +23,7 @@ from threading import Thread
 from typing import IO, Any, cast
 
 from exactrank.arrays import PerDocument
-from exactrank.compare.contender import Contender, Fitted, Task
+from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.contenders.scores import GivenScores, check_scores_file
 from exactrank.compare.workers import tie_to_parent
 from exactrank.data.formats import write
@@ -65,7 +65,7 @@ class Program(Contender):
         """A program tunes itself, if at all, in its one fit: a budget of seconds is one for that."""
         return seconds or LIMIT
 
-    def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
+    def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> Fitted:
         told = {"measure": task.measure, "seed": task.seed, "threads": task.threads}
         with scratch_folder(task.scratch) as folder:
             paths = {part: folder.resolve() / f"{part}.txt" for part in ("train", "valid", "test", "scores", "valid_scores")}

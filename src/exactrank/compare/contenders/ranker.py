@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from exactrank.arrays import PerDocument
-from exactrank.compare.contender import Contender, Curve, Task
-from exactrank.compare.results import Point, Weights
+from exactrank.compare.contender import Contender, ContenderTask, TrainingCurve
+from exactrank.compare.results import FeatureWeights, Point
 from exactrank.data.ranking_data import RankingData, moments
 from exactrank.errors import IncompatibleError
 from exactrank.estimators.identity import identity
@@ -65,7 +65,7 @@ class RankerContender(Contender):
     def space(self) -> Space:
         return {name: choices for name, choices in self.kind.space.items() if name not in self.params}
 
-    def fit(self, task: Task, settings: Mapping[str, Any]) -> "FittedRanker":
+    def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> "FittedRanker":
         idle = self.kind(**self.params, **settings).idle(
             task.fold.train, validated=True
         )  # what has no effect beside the others is left out
@@ -83,8 +83,8 @@ class RankerContender(Contender):
                 return self._fitted(task, {**given, "measure": measure})
         return self._fitted(task, {**given, "measure": measures[-1]})
 
-    def _fitted(self, task: Task, params: Mapping[str, Any]) -> "FittedRanker":
-        ranker, curve = self.kind(**params), Curve()
+    def _fitted(self, task: ContenderTask, params: Mapping[str, Any]) -> "FittedRanker":
+        ranker, curve = self.kind(**params), TrainingCurve()
 
         def hear(progress: Progress) -> None:
             curve.add(progress.step, progress.value, progress.valid, progress.run)
@@ -104,7 +104,7 @@ class FittedRanker:
     ranker: Ranker
     settings: Mapping[str, Any]
     curve: tuple[Point, ...]
-    weights: Weights | None
+    weights: FeatureWeights | None
 
     def scores(self, part: str, data: RankingData) -> PerDocument:
         """By the model; of validation documents that a cross-fitted ranker has learned from, out of fold."""
@@ -115,7 +115,7 @@ class FittedRanker:
         self.ranker.save(folder / f"{name}.json", force=True)
 
 
-def _weights(ranker: Ranker, train: RankingData) -> Weights | None:
+def _weights(ranker: Ranker, train: RankingData) -> FeatureWeights | None:
     """What each feature counts for, where that is known without further work."""
     match ranker.model_.scorer:
         case Linear() as scorer:
@@ -127,9 +127,9 @@ def _weights(ranker: Ranker, train: RankingData) -> Weights | None:
             kind, values = "sum of the sizes of steps", np.array([np.abs(jumps).sum() for jumps in scorer.jumps])
         case _:
             return None
-    return Weights(kind, train.feature_names, tuple(values.tolist()))
+    return FeatureWeights(kind, train.feature_names, tuple(values.tolist()))
 
 
-def shares(kind: str, train: RankingData, values: PerFeature) -> Weights:
+def shares(kind: str, train: RankingData, values: PerFeature) -> FeatureWeights:
     """Of each feature its share of the sum of ``values``, which is 0 where no feature is used."""
-    return Weights(kind, train.feature_names, tuple((values / (values.sum() or 1.0)).tolist()))
+    return FeatureWeights(kind, train.feature_names, tuple((values / (values.sum() or 1.0)).tolist()))

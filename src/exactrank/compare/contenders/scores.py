@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from exactrank.arrays import PerDocument
-from exactrank.compare.contender import Contender, Fitted, Task
-from exactrank.compare.results import Point, Weights
+from exactrank.compare.contender import Contender, ContenderTask, Fitted
+from exactrank.compare.results import FeatureWeights, Point
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
 from exactrank.data.text_column import TextColumn
@@ -44,7 +44,7 @@ class ScoresFile(Contender):
         anywhere = glob.escape(self.path).replace("{dataset}", "*").replace("{fold}", "*")
         return repr((self, [(file, os.stat(file).st_size, os.stat(file).st_mtime_ns) for file in sorted(glob.glob(anywhere))]))
 
-    def fit(self, task: Task, settings: Mapping[str, Any]) -> Fitted:
+    def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> Fitted:
         path = self.path.replace("{dataset}", task.dataset).replace("{fold}", task.fold.name)
         test, whole = task.fold.test, sum(part.n_documents for part in (task.fold.train, task.fold.valid, task.fold.test))
         check_scores_file(path, whole)
@@ -79,7 +79,7 @@ class GivenScores:
     given: Mapping[str, PerDocument]
     documents: Mapping[str, RankingData] = field(default_factory=dict)
     curve: tuple[Point, ...] = ()
-    weights: Weights | None = None
+    weights: FeatureWeights | None = None
 
     def scores(self, part: str, data: RankingData) -> PerDocument | None:
         """Those that were given."""

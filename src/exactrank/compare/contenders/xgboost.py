@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import Matrix
-from exactrank.compare.contender import Task
-from exactrank.compare.contenders.peer import Judge, Peer, Trained, linear_gain
+from exactrank.compare.contender import ContenderTask
+from exactrank.compare.contenders.peer import Peer, PeerJudge, Trained, linear_gain
 from exactrank.settings import Range, Space
 
 #: What is not for users to set.
@@ -49,7 +49,7 @@ class XGBoost(Peer):
         "subsample": Range(0.5, 1.0),
     }
 
-    def _trained(self, task: Task, judge: Judge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
+    def _trained(self, task: ContenderTask, judge: PeerJudge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
         import xgboost as xgb
 
         about: dict[str, Any] = {"feature_names": judge.names, "nthread": task.threads}

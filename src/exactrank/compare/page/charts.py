@@ -22,7 +22,7 @@ from exactrank.compare.page.svg import (
     SPAN,
     TICK,
     TOP,
-    Scale,
+    PixelScale,
     Span,
     chart,
     coordinate,
@@ -115,7 +115,7 @@ def difference_chart(pairs: Sequence[Pair], numbers: Mapping[str, int], measure:
     left = min(NAME, 10 + BOLD * max(text_width(pair.first) for pair in known))
     right, wider = (BOLD * max(map(text_width, texts)) + 2 * GAP for texts in (brief, full))
     padding, base = (TOP, right, BOTTOM + TICK, left), known[0].second
-    x = Scale(*extent([0.0, *(end for pair in known for end in (*pair.interval, pair.difference))]), 0.0, SPAN, many=4)
+    x = PixelScale(*extent([0.0, *(end for pair in known for end in (*pair.interval, pair.difference))]), 0.0, SPAN, many=4)
     rows = []
     for i, (pair, short, long) in enumerate(zip(known, brief, full, strict=True)):
         clear = pair.adjusted[MARKING_TEST] < LEVEL
@@ -131,7 +131,7 @@ def difference_chart(pairs: Sequence[Pair], numbers: Mapping[str, int], measure:
     return chart(label, parts, padding, kind=f"{kind} rows", tall=ROW * len(known), wider=wider if kind == "wide" else None)
 
 
-def _difference(pair: Pair, x: Scale, row: int, number: int, left: float, texts: tuple[str, str], clear: bool) -> Markup:
+def _difference(pair: Pair, x: PixelScale, row: int, number: int, left: float, texts: tuple[str, str], clear: bool) -> Markup:
     """A row: name, interval, difference, and both as text; bold where the difference is significant."""
     at, where = ROW * (row + 0.5), f"{look(number)}{' clear' if clear else ''}"
     low, high = (share(x(end)) if math.isfinite(end) else None for end in pair.interval)
@@ -313,7 +313,7 @@ def line_chart(
     )
 
 
-def _marks(line: Line, dots: Sequence[Dot], pieces: Sequence[Sequence[Dot]], x: Scale, y: Scale) -> Markup:
+def _marks(line: Line, dots: Sequence[Dot], pieces: Sequence[Sequence[Dot]], x: PixelScale, y: PixelScale) -> Markup:
     """Whiskers, markers, also at points that no line goes through, and what is said about points."""
     parts = []
     for dot in dots:
@@ -342,7 +342,7 @@ def bar_chart(names: Sequence[str], values: Sequence[float], texts: Sequence[str
     """A bar to the right, or left where the value is below 0, for each name; ``texts`` are the values as they are written."""
     known = [v if math.isfinite(v) else 0.0 for v in values]
     left, right = min(NAME, 10 + max(map(text_width, names))), max(map(text_width, texts), default=0.0) + GAP
-    scale = Scale(min(0.0, *known), max(0.0, *known) or 1.0, 0.0, SPAN)
+    scale = PixelScale(min(0.0, *known), max(0.0, *known) or 1.0, 0.0, SPAN)
     titles, bars, numbers = [], [], []
     for i, (name, value, text) in enumerate(zip(names, known, texts, strict=True)):
         start, end = sorted((scale(0.0), scale(value)))

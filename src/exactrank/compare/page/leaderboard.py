@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from string import ascii_lowercase
 
-from exactrank.compare.page.table import MIB, MINUS, Cell, Column, Table, interval, number, plain, probability, signed, words
-from exactrank.compare.standings import LEVEL, Effort, Standing
+from exactrank.compare.page.table import MIB, MINUS, Cell, Column, ReportTable, interval, number, plain, probability, signed, words
+from exactrank.compare.standings import LEVEL, Effort, MethodStanding
 from exactrank.compare.statistics.paired import TESTS
 from exactrank.compare.statistics.pairs import Pair
 
 #: By measure: how all methods stand, in their order.
-Board = Mapping[str, Sequence[Standing]]
+Board = Mapping[str, Sequence[MethodStanding]]
 NAMED = 4  #: methods that a sentence names
 
 
-def leaderboard(caption: str, board: Board, efforts: Sequence[Effort]) -> Table:
+def leaderboard(caption: str, board: Board, efforts: Sequence[Effort]) -> ReportTable:
     """One data set: each method by every measure, by the first also on train and validation data, and what it took."""
     first, divided = next(iter(board)), any(took.of > 1 for took in efforts)
     method, measured = [Column("letter", words=True), Column("method", words=True)], []
@@ -37,10 +37,10 @@ def leaderboard(caption: str, board: Board, efforts: Sequence[Effort]) -> Table:
         mebibytes = took.memory // MIB or None
         cells.append(number(mebibytes, f"{mebibytes:,}" if mebibytes else None))
         rows.append([*cells, number(took.folds, f"{took.folds}/{took.of}")] if divided else cells)
-    return Table(caption, [*method, *measured, *effort], rows)
+    return ReportTable(caption, [*method, *measured, *effort], rows)
 
 
-def verdict(measure: str, standings: Sequence[Standing]) -> str:
+def verdict(measure: str, standings: Sequence[MethodStanding]) -> str:
     """Who is best, in a sentence; nothing where no method has a mean."""
     best = [own for own in standings if own.best]
     if not best:
@@ -60,7 +60,7 @@ def verdict(measure: str, standings: Sequence[Standing]) -> str:
     return f"Best by {measure}: {names} with {plain(first.mean)} ({interval(first.interval)}){alone}."
 
 
-def overview(names: Sequence[str], boards: Mapping[str, Board], winning: Mapping[str, Mapping[str, int]]) -> Table:
+def overview(names: Sequence[str], boards: Mapping[str, Board], winning: Mapping[str, Mapping[str, int]]) -> ReportTable:
     """All data sets: the means of the first measure side by side, and by every measure how often a method beats another."""
     first = next(iter(winning))
     columns = [Column("method", words=True), *(Column(name, f"{first}, test") for name in boards)]
@@ -69,10 +69,10 @@ def overview(names: Sequence[str], boards: Mapping[str, Board], winning: Mapping
     for i, name in enumerate(names):
         means = [_mean(board[first][i]) for board in boards.values()]
         rows.append([words(name, "name"), *means, *(number(own[name], f"{own[name]:,}") for own in winning.values())])
-    return Table("All data sets", columns, rows)
+    return ReportTable("All data sets", columns, rows)
 
 
-def pairs_table(caption: str, pairs: Sequence[Pair]) -> Table:
+def pairs_table(caption: str, pairs: Sequence[Pair]) -> ReportTable:
     """Every method against those after it, by one measure."""
     columns = [Column("first", words=True), Column("second", words=True)]
     columns += [Column(title, f"first {MINUS} second") for title in ("difference", "95% interval")]
@@ -87,8 +87,8 @@ def pairs_table(caption: str, pairs: Sequence[Pair]) -> Table:
             cells.append(number(p, probability(p), "clear" if p < LEVEL else ""))
         cells += [number(value, signed(value, 3)) for value in (pair.effect, pair.rank_biserial)]
         rows.append([*cells, *(number(count, f"{count:,}") for count in (pair.wins, pair.ties, pair.losses))])
-    return Table(caption, columns, rows)
+    return ReportTable(caption, columns, rows)
 
 
-def _mean(standing: Standing) -> Cell:
+def _mean(standing: MethodStanding) -> Cell:
     return number(standing.mean, kind="best" if standing.best else "")

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from exactrank.compare.page.charts import bar_chart
 from exactrank.compare.page.equations import equations, policies, symbols
-from exactrank.compare.page.table import NONE, Cell, Column, Table, number, plain, words
+from exactrank.compare.page.table import NONE, Cell, Column, ReportTable, number, plain, words
 from exactrank.compare.results import DataSummary, Fit
 from exactrank.errors import MeasureError
 from exactrank.measures import Measure
@@ -42,7 +42,7 @@ def _documented(measure: Measure) -> str:
     return re.sub(r",? \(\d\)", "", about).replace("``", "").replace("\n", " ")
 
 
-def folds_table(data: DataSummary) -> Table:
+def folds_table(data: DataSummary) -> ReportTable:
     """How large the parts of each division are."""
     sizes = [Column(title, part) for part in ("train", "validation", "test") for title in ("queries", "documents")]
     columns = [Column("fold", words=True), *sizes, Column("checksum", words=True)]
@@ -50,7 +50,7 @@ def folds_table(data: DataSummary) -> Table:
     for fold in data.folds:
         counts = [count for part in (fold.train, fold.valid, fold.test) for count in (part.queries, part.documents)]
         rows.append([words(fold.name, "name"), *(number(count, f"{count:,}") for count in counts), words(fold.checksum, "code")])
-    return Table(f"Divisions of {data.name}", columns, rows)
+    return ReportTable(f"Divisions of {data.name}", columns, rows)
 
 
 def grades_chart(data: DataSummary) -> Markup | None:
@@ -92,8 +92,8 @@ def _record(fits: list[Fit]) -> dict[str, Any]:
         "fit": fits[0],
         "failed": sum(bool(fit.failed) for fit in fits),
         "settings": list(same.items()),
-        "folds": Table("Folds", columns, rows),
-        "trials": Table("Trials of tuning", heads, tried) if tried else None,
+        "folds": ReportTable("Folds", columns, rows),
+        "trials": ReportTable("Trials of tuning", heads, tried) if tried else None,
     }
 
 

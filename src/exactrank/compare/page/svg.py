@@ -192,7 +192,7 @@ def chart(
 
 
 @dataclass(frozen=True)
-class Scale:
+class PixelScale:
     """``low`` to ``high`` drawn from the pixel ``start`` to ``end``."""
 
     low: float
@@ -211,7 +211,7 @@ class Scale:
     def ticks(self) -> tuple[float, ...]:
         """Round numbers from ``low`` to ``high``: multiples of a step, or on a logarithmic scale powers of ten.
 
-        >>> Scale(0.713, 0.738, 0, 1).ticks, Scale(0.5, 30, 0, 1, log=True).ticks
+        >>> PixelScale(0.713, 0.738, 0, 1).ticks, PixelScale(0.5, 30, 0, 1, log=True).ticks
         ((0.715, 0.72, 0.725, 0.73, 0.735), (0.5, 1.0, 2.0, 5.0, 10.0, 20.0))
         """
         if not self.many:
@@ -267,15 +267,15 @@ def extent(values: Iterable[float | None], *, margin: float = 0.05, log: bool = 
 
 def framed(
     x_ends: Span, y_ends: Span, titles: tuple[str, str], *, log: bool = False, many: int = 5, kind: str = "small"
-) -> tuple[Scale, Scale, Markup, Padding]:
+) -> tuple[PixelScale, PixelScale, Markup, Padding]:
     """The scales of x and y in a chart, its axes, and the room for their labels; ``log`` and ``many`` are about x.
 
     There are lines at the ticks of y, and labels at those of both, but none of x that would meet another or leave the chart. The title of
     y stands above the plot, where it needs no turning.
     """
-    y = Scale(*y_ends, SPAN, 0.0)
+    y = PixelScale(*y_ends, SPAN, 0.0)
     padding = TOP, RIGHT, BOTTOM + (TICK if many else 0.0), max(map(text_width, y.labels), default=0.0) + GAP + 2
-    x = Scale(*x_ends, 0.0, SPAN, log, many)
+    x = PixelScale(*x_ends, 0.0, SPAN, log, many)
     grid = "".join(f"M0 {whole(y(tick))}H{SPAN:g}" for tick in y.ticks)
     labels = [element("text", label, y=share(y(tick))) for tick, label in zip(y.ticks, y.labels, strict=True)]
     parts = [
@@ -296,7 +296,7 @@ def titled(titles: tuple[str, str], padding: Padding) -> Markup:
     )
 
 
-def x_axis(x: Scale, padding: Padding, kind: str) -> Markup:
+def x_axis(x: PixelScale, padding: Padding, kind: str) -> Markup:
     """The line under a plot, and labels as many as fit in the narrowest one; where it may be wide, also those for a wide one."""
     sets = [("few" if kind == "wide" else "", x, NARROW)]
     if kind == "wide":

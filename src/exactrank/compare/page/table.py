@@ -95,7 +95,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """``caption`` says what it shows."""
 
     caption: str

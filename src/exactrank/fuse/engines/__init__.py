@@ -1,10 +1,10 @@
 """Search engines that a hybrid search can be tuned for, one file each: what it computes, and its configuration."""
 
 from exactrank.fuse.engines import elasticsearch, opensearch, qdrant, vespa, weaviate
-from exactrank.fuse.engines.base import Engine
+from exactrank.fuse.engines.base import SearchEngine
 from exactrank.registry import Registry
 
-ENGINES: Registry[Engine] = Registry(
+ENGINES: Registry[SearchEngine] = Registry(
     "engine",
     {
         engine.name: engine

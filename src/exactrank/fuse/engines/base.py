@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerDocument
-from exactrank.fuse.lists import Lists
+from exactrank.fuse.lists import ScoreLists
 from exactrank.text import printable
 
 Normaliser = Callable[
-    [Lists, int], PerDocument
+    [ScoreLists, int], PerDocument
 ]  #: lists and the constant of a reciprocal rank, to comparable scores, in the engine's precision
 Weights = npt.NDArray[np.float64]
 DEPTH = 100  #: documents of each list, where nothing else is asked for
@@ -43,7 +43,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Engine:
+class SearchEngine:
     """How one engine, or one of its ways to combine, is tuned for and configured."""
 
     name: str
@@ -68,12 +68,12 @@ def pretty(value: Any) -> str:
     return json.dumps(value, indent=2, allow_nan=False) + "\n"
 
 
-def scaled(lists: Lists, high: npt.NDArray[Any], equal: npt.NDArray[np.bool_], then: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def scaled(lists: ScoreLists, high: npt.NDArray[Any], equal: npt.NDArray[np.bool_], then: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """(s - min) / (high - min) with the precision of the lists; in lists whose scores are ``equal``, what comes ``then``."""
     width = np.where(equal, 1, high - lists.low).astype(high.dtype)
     return np.where(lists.each(equal), lists.each(then), (lists.scores - lists.each(lists.low)) / lists.each(width))
 
 
-def raw(lists: Lists, k: int) -> PerDocument:
+def raw(lists: ScoreLists, k: int) -> PerDocument:
     """The scores as they are."""
     return lists.scores

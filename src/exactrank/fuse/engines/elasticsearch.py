@@ -16,28 +16,28 @@ from typing import Any
 import numpy as np
 
 from exactrank.arrays import PerDocument
-from exactrank.fuse.engines.base import LEAST, Engine, Settings, pretty, raw, scaled, single_sum
-from exactrank.fuse.lists import Lists
+from exactrank.fuse.engines.base import LEAST, SearchEngine, Settings, pretty, raw, scaled, single_sum
+from exactrank.fuse.lists import ScoreLists
 
 EPSILON = np.float32(1e-6)
 NORMALIZERS = {"elasticsearch-min-max": "minmax", "elasticsearch-l2": "l2_norm", "none": "none"}
 
 
-def min_max(lists: Lists, k: int) -> PerDocument:
+def min_max(lists: ScoreLists, k: int) -> PerDocument:
     """(1)."""
     single = lists.single
     high = np.maximum(single.high, LEAST)
     return scaled(single, high, high - single.low < EPSILON, single.low)
 
 
-def l2(lists: Lists, k: int) -> PerDocument:
+def l2(lists: ScoreLists, k: int) -> PerDocument:
     """(2)."""
     single = lists.single
     norm = np.sqrt(np.add.reduceat((single.scores * single.scores).astype(np.float64), lists.starts))
     return (single.scores / lists.each(np.where(norm < EPSILON, 1.0, norm))).astype(np.float32)
 
 
-def reciprocal_rank(lists: Lists, k: int) -> PerDocument:
+def reciprocal_rank(lists: ScoreLists, k: int) -> PerDocument:
     """(3)."""
     return (1 / (k + lists.places())).astype(np.float32)
 
@@ -59,5 +59,7 @@ def write_rrf(given: Settings) -> str:
     return pretty({"size": given.size, "retriever": {"rrf": rrf}})
 
 
-LINEAR = Engine("elasticsearch", {"elasticsearch-min-max": min_max, "elasticsearch-l2": l2, "none": raw}, write_linear, combine=single_sum)
-RRF = Engine("elasticsearch-rrf", {"elasticsearch-rrf": reciprocal_rank}, write_rrf, combine=single_sum)
+LINEAR = SearchEngine(
+    "elasticsearch", {"elasticsearch-min-max": min_max, "elasticsearch-l2": l2, "none": raw}, write_linear, combine=single_sum
+)
+RRF = SearchEngine("elasticsearch-rrf", {"elasticsearch-rrf": reciprocal_rank}, write_rrf, combine=single_sum)

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank.arrays import PerDocument
-from exactrank.fuse.engines.base import LEAST, Engine, Settings, Weights, pretty, scaled, single_sum
-from exactrank.fuse.lists import Lists, side_by_side
+from exactrank.fuse.engines.base import LEAST, SearchEngine, Settings, Weights, pretty, scaled, single_sum
+from exactrank.fuse.lists import ScoreLists, side_by_side
 
 MIN_SCORE = np.float32(0.001)
 TECHNIQUES = {"opensearch-min-max": "min_max", "opensearch-l2": "l2", "opensearch-z-score": "z_score"}
 
 
-def min_max(lists: Lists, k: int) -> PerDocument:
+def min_max(lists: ScoreLists, k: int) -> PerDocument:
     """(1)."""
     single = lists.single
     high = np.maximum(single.high, LEAST)
@@ -31,7 +31,7 @@ def min_max(lists: Lists, k: int) -> PerDocument:
     return np.where(found == 0, MIN_SCORE, found)
 
 
-def l2(lists: Lists, k: int) -> PerDocument:
+def l2(lists: ScoreLists, k: int) -> PerDocument:
     """(2)."""
     single, norm = lists.single, np.empty(len(lists.sizes), np.float32)
     for some, at, real in side_by_side(lists.starts, lists.sizes):
@@ -40,7 +40,7 @@ def l2(lists: Lists, k: int) -> PerDocument:
     return single.scores / lists.each(np.where(norm == 0, np.float32(np.inf), norm))
 
 
-def z_score(lists: Lists, k: int) -> PerDocument:
+def z_score(lists: ScoreLists, k: int) -> PerDocument:
     """(3)."""
     single = lists.single
     double = single.scores.astype(np.float64)
@@ -51,7 +51,7 @@ def z_score(lists: Lists, k: int) -> PerDocument:
     return np.where(single.scores == middle, high, np.where(std == 0, low, np.where(z <= 0, MIN_SCORE, z)))
 
 
-def reciprocal_rank(lists: Lists, k: int) -> PerDocument:
+def reciprocal_rank(lists: ScoreLists, k: int) -> PerDocument:
     """(4)."""
     return (np.floor(1e10 / (k + lists.places()) + 0.5) / 1e10).astype(np.float32)
 
@@ -85,7 +85,7 @@ def write_rrf(given: Settings) -> str:
     return _write(given, "score-ranker-processor", {"combination": combination})
 
 
-NORMALIZATION = Engine(
+NORMALIZATION = SearchEngine(
     "opensearch", {"opensearch-min-max": min_max, "opensearch-l2": l2, "opensearch-z-score": z_score}, write_normalization, combine=mean
 )
-RRF = Engine("opensearch-rrf", {"opensearch-rrf": reciprocal_rank}, write_rrf, combine=single_sum)
+RRF = SearchEngine("opensearch-rrf", {"opensearch-rrf": reciprocal_rank}, write_rrf, combine=single_sum)

@@ -6,7 +6,7 @@ Qdrant's own fusions cannot be tuned so: its reciprocal ranks take weights in an
 distribution-based fusion takes none.
 """
 
-from exactrank.fuse.engines.base import Engine, Settings, pretty, raw
+from exactrank.fuse.engines.base import SearchEngine, Settings, pretty, raw
 
 
 def write(given: Settings) -> str:
@@ -20,4 +20,4 @@ def write(given: Settings) -> str:
     return pretty({"prefetch": prefetch, "query": {"formula": {"sum": terms}, "defaults": defaults}, "limit": given.size})
 
 
-QDRANT = Engine("qdrant", {"none": raw}, write, signed=True)
+QDRANT = SearchEngine("qdrant", {"none": raw}, write, signed=True)

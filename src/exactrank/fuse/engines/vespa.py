@@ -16,11 +16,11 @@ import numpy as np
 
 from exactrank.arrays import PerDocument
 from exactrank.errors import IncompatibleError
-from exactrank.fuse.engines.base import Engine, Settings
-from exactrank.fuse.lists import Lists
+from exactrank.fuse.engines.base import SearchEngine, Settings
+from exactrank.fuse.lists import ScoreLists
 
 
-def linear(lists: Lists, k: int) -> PerDocument:
+def linear(lists: ScoreLists, k: int) -> PerDocument:
     """(1)."""
     varied = lists.high > lists.low
     scale = np.divide(1.0, lists.high - lists.low, out=np.zeros(len(varied)), where=varied)
@@ -28,7 +28,7 @@ def linear(lists: Lists, k: int) -> PerDocument:
     return 0.5 + lists.each(scale) * (lists.scores - lists.each(middle))
 
 
-def reciprocal_rank(lists: Lists, k: int) -> PerDocument:
+def reciprocal_rank(lists: ScoreLists, k: int) -> PerDocument:
     """(2)."""
     return 1 / (k + lists.places())
 
@@ -48,4 +48,4 @@ def write(given: Settings) -> str:
     return "\n".join(lines) + "\n"
 
 
-VESPA = Engine("vespa", {"vespa-linear": linear, "vespa-reciprocal-rank": reciprocal_rank}, write, absent="zero-score", signed=True)
+VESPA = SearchEngine("vespa", {"vespa-linear": linear, "vespa-reciprocal-rank": reciprocal_rank}, write, absent="zero-score", signed=True)

@@ -10,11 +10,11 @@ one of the searches. A query says how many objects it returns, not how many each
 import numpy as np
 
 from exactrank.arrays import PerDocument
-from exactrank.fuse.engines.base import Engine, Settings, pretty, scaled, single_sum
-from exactrank.fuse.lists import Lists
+from exactrank.fuse.engines.base import SearchEngine, Settings, pretty, scaled, single_sum
+from exactrank.fuse.lists import ScoreLists
 
 
-def relative_score(lists: Lists, k: int) -> PerDocument:
+def relative_score(lists: ScoreLists, k: int) -> PerDocument:
     """(1)."""
     single = lists.single
     return scaled(single, single.high, single.high == single.low, np.ones_like(single.high))
@@ -26,4 +26,4 @@ def write(given: Settings) -> str:
     return pretty({"hybrid": {"query": query, "alpha": given.weights[1], "fusionType": "relativeScoreFusion"}, "limit": given.depth})
 
 
-WEAVIATE = Engine("weaviate", {"weaviate-relative-score": relative_score}, write, systems=2, combine=single_sum)
+WEAVIATE = SearchEngine("weaviate", {"weaviate-relative-score": relative_score}, write, systems=2, combine=single_sum)
