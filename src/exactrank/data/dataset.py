@@ -71,6 +71,10 @@ class Part:
         """Return a part with the same documents, maybe with other weights of queries, that shares all that is remembered."""
         return replace(self, data=data)
 
+    def whole_part(self) -> "Part | None":
+        """Return itself, if it is all there is."""
+        return self if self.whole else None
+
     def once(self, key: object, make: Callable[[], R]) -> R:
         """Memoise ``make()`` under ``key``."""
         if key not in self.memo:
@@ -96,6 +100,9 @@ class Asked(Protocol):
 
     def remembering(self) -> "Asked":
         """Return what answers the same questions, and remembers what they compute, for several questions in turn."""
+
+    def whole_part(self) -> Part | None:
+        """Return the part that is all there is, in this process; None if the documents lie elsewhere."""
 
 
 class Dataset(Asked, Protocol):

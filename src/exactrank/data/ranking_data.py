@@ -317,6 +317,10 @@ class RankingData(Shown):
         """Return a part that shares what ``parts`` remember of the ``other`` data, if that has the same documents."""
         return parts.of(self) if isinstance(parts, Part) and parts.data.X is self.X else None
 
+    def whole_part(self) -> Part:
+        """Return the part that this data is."""
+        return Part(self)
+
     def select(self, which: Mask) -> "RankingData":
         """Return the queries for which ``which`` holds."""
         return self.take_queries(which)

@@ -160,6 +160,9 @@ class ShardedData:
         """Return itself: parts remember what they compute, where they lie."""
         return self
 
+    def whole_part(self) -> None:
+        """The documents are in files, or with workers."""
+
     def forget(self) -> None:
         """Let the backend give back the memory of all parts."""
         self.backend.forget(self)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.data.dataset import Asked, Dataset, Part
+from exactrank.data.dataset import Asked, Dataset
 from exactrank.measures.bound import BoundMeasure, mean_over_queries, values_of
 from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.bounded_gain import bounded_gain
@@ -184,7 +184,7 @@ class Forest:
         """Grow a tree from its root; return it, the sums of its leaves, and all rounds that it took."""
         _, key = self.plan.draws.features(state.number, self.plan.layout)
         growth = self._settings.begin(self.plan.layout, self._pool, state.allowed, self.plan.documents, state.units, key)
-        if isinstance(self.data, Part):
+        if self.data.whole_part() is not None:
             self.part.grow(growth, state)
             tree = growth.tree()
             self.part.settle(tree, state)
@@ -222,7 +222,7 @@ class Forest:
 
     def _expected_after(self, state: TreeState) -> TreeState | None:
         """Return how the tree after that of ``state`` begins if the units stay the same; None where that need not be asked."""
-        if isinstance(self.data, Part) or self.count + 1 >= self._most:
+        if self.data.whole_part() is not None or self.count + 1 >= self._most:
             return None
         return replace(self._state(self.count + 1, state.units, state.flat), rounds=(ROOT,))
 
@@ -247,8 +247,9 @@ class Forest:
     @property
     def part(self) -> ForestPart:
         """The only part, in this process."""
-        assert isinstance(self.data, Part)
-        part = Question(self._name, self.count, "values").forest_of(self.data)
+        whole = self.data.whole_part()
+        assert whole is not None
+        part = Question(self._name, self.count, "values").forest_of(whole)
         assert part is not None
         return part
 
