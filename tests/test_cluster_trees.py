@@ -146,7 +146,7 @@ def test_a_tree_may_begin_otherwise_than_expected(
     name: str, change: dict[str, Any], shards: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Parts answer the first round before all units are known; if these differ from those of the tree before, they are asked again."""
-    asked, call, expected_after = list[str](), forest_part.Question.ask, Forest._expected_after
+    asked, call, expected_after = list[str](), forest_part.TreeQuestion.ask, Forest._expected_after
 
     def wrong(self: Forest, state: forest_part.TreeState) -> forest_part.TreeState | None:
         expected = expected_after(self, state)
@@ -157,12 +157,12 @@ def test_a_tree_may_begin_otherwise_than_expected(
         )
         return replace(expected, units=units, flat="flat" in change)
 
-    def listed(self: forest_part.Question, part: Any) -> object:
+    def listed(self: forest_part.TreeQuestion, part: Any) -> object:
         asked.append(self.what)
         return call(self, part)
 
     make, cut = RANKERS[name], shards(DATA, 1000)
-    monkeypatch.setattr(forest_part.Question, "ask", listed)
+    monkeypatch.setattr(forest_part.TreeQuestion, "ask", listed)
     whole = trained(make, cut, valid=VALID)
     usual = asked.count("histograms")
     monkeypatch.setattr(Forest, "_expected_after", wrong)
@@ -307,15 +307,15 @@ def test_a_forest_that_was_finished_is_taken_up_where_it_ended(shards: Callable[
 @pytest.mark.parametrize("what", ["histograms", "add"])
 def test_a_lost_state_costs_a_repeated_round(name: str, what: str, shards: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """One of two parts has lost its scores whenever it is asked this for the third time; what the other did is done again."""
-    make, cut, asked, call = RANKERS[name], shards(DATA, 1000), count(1), forest_part.Question.ask
+    make, cut, asked, call = RANKERS[name], shards(DATA, 1000), count(1), forest_part.TreeQuestion.ask
     whole = trained(make, cut, valid=VALID)
 
-    def forgetful(self: forest_part.Question, part: Any) -> object:
+    def forgetful(self: forest_part.TreeQuestion, part: Any) -> object:
         if part.first and self.what == what and self.history is None and next(asked) % 3 == 0:
             part.kept.clear()
         return call(self, part)
 
-    monkeypatch.setattr(forest_part.Question, "ask", forgetful)
+    monkeypatch.setattr(forest_part.TreeQuestion, "ask", forgetful)
     ours = trained(make, cut, valid=VALID)
     assert next(asked) > 3
     assert same(ours.scorer.table, whole.scorer.table)
@@ -323,15 +323,15 @@ def test_a_lost_state_costs_a_repeated_round(name: str, what: str, shards: Calla
 
 
 def test_a_state_lost_in_a_line_search_costs_another_search(shards: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    make, cut, asked, settled = RANKERS["DirectRankTrees"], shards(DATA, 1000), count(1), forest_part.Question.settled
+    make, cut, asked, settled = RANKERS["DirectRankTrees"], shards(DATA, 1000), count(1), forest_part.TreeQuestion.settled
     whole = trained(make, cut)
 
-    def forgetful(self: forest_part.Question, part: Any) -> Any:
+    def forgetful(self: forest_part.TreeQuestion, part: Any) -> Any:
         if part.first and self.history is None and next(asked) % 2 == 0:
             part.kept.clear()
         return settled(self, part)
 
-    monkeypatch.setattr(forest_part.Question, "settled", forgetful)
+    monkeypatch.setattr(forest_part.TreeQuestion, "settled", forgetful)
     assert same(trained(make, cut).scorer.table, whole.scorer.table)
     assert next(asked) > 4
 
@@ -373,15 +373,15 @@ class Losing(ByHeartbeat):
 
 def ending(where: str, how: signal.Signals, times: int, struck: Path) -> int:
     """On a worker: it gets a signal when this method of questions is called for the ``times``-th time; return its process."""
-    method, calls = getattr(forest_part.Question, where), count(1)
+    method, calls = getattr(forest_part.TreeQuestion, where), count(1)
 
-    def ended(self: forest_part.Question, *args: Any) -> Any:
+    def ended(self: forest_part.TreeQuestion, *args: Any) -> Any:
         if next(calls) == times:
             struck.touch()
             os.kill(os.getpid(), how)
         return method(self, *args)
 
-    setattr(forest_part.Question, where, ended)
+    setattr(forest_part.TreeQuestion, where, ended)
     return os.getpid()
 
 

@@ -74,7 +74,7 @@ class PairExponential:
         self.thresholds = _thresholds(self._parts, data.n_features, limit or 0, count)
         key = xxh3_128_hexdigest(pickle.dumps((self.thresholds, total)))
         self._memo = StepMemo()
-        self._asked = _Sums(tuple(self.thresholds), total, count, key, self._memo)
+        self._asked = _PairSums(tuple(self.thresholds), total, count, key, self._memo)
         self._exponent = 1
 
     def best(self, theta: Theta) -> Edge:
@@ -172,7 +172,7 @@ class Stepped:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
+class _PairSums:
     """The loss, summed by wide blocks, and the sums of forces by bin in units of 2^(exponent - 60)."""
 
     thresholds: tuple[npt.NDArray[np.float64], ...]

@@ -4,7 +4,7 @@
 
 Values and slopes are taken over all queries, over some of them, or query by query with an update after each. Those of a batch are
 added up as those of all are: by wide blocks of the data (`exactrank.data.blocks`), so that they do not depend on where it is cut. A
-lambda function need not be the slope of anything: as `Forces` it has no value of its own, and something else says how good theta is.
+lambda function need not be the slope of anything: as `ForceProblem` it has no value of its own, and something else says how good theta is.
 """
 
 from collections.abc import Callable, Sequence
@@ -107,7 +107,7 @@ class Parametric(Posed):
         return self._asked.ask(SlopesByQuery(self._sum, np.ascontiguousarray(theta), queries))
 
 
-class Forces(Posed):
+class ForceProblem(Posed):
     """(1) of forces, which have no value; ``judge`` says how good theta is. What is drawn at random is new in each step."""
 
     def __init__(
@@ -199,7 +199,7 @@ class SlopeSum:
         native, threads, data = self.terms.architecture.native, self.terms.threads, part.data
         wide = part.once("wide blocks", lambda: _wide_of(data))
         numbers = np.arange(data.n_queries) if self.queries is None else self.queries - part.first
-        chosen = numbers[(numbers >= 0) & (numbers < data.n_queries)]
+        chosen = numbers if part.whole else numbers[(numbers >= 0) & (numbers < data.n_queries)]
         given = *self.terms.on(part), chosen, wide[chosen]
         if part.whole:
             value, slope = native.slope(self.theta, *given, threads)

@@ -5,7 +5,7 @@
 `Composition` is what every ranker that follows a slope is made of. It poses an objective as a problem of the scorer's parameters, and
 runs an optimizer on it:
 
-    an objective of scores           `Parametric`, with slopes; by `Forces` where those have no potential
+    an objective of scores           `Parametric`, with slopes; by `ForceProblem` where those have no potential
     a measure                        `Measured`, with values; of a linear model also exactly along lines (`LinearMeasured`)
 
 An optimizer that needs something the problem does not have is refused before any work; the error names optimizers that would do.
@@ -22,7 +22,7 @@ from exactrank.measures.base import Measure
 from exactrank.measures.ties import worst_tie_order
 from exactrank.objectives.bounded_gain import selecting
 from exactrank.objectives.measured import LinearMeasured, Measured
-from exactrank.objectives.parametric import Forces, Parametric
+from exactrank.objectives.parametric import ForceProblem, Parametric
 from exactrank.objectives.ridge import ridge_weights
 from exactrank.objectives.score_space import Objective, is_conservative
 from exactrank.objectives.within_query import deviation_of
@@ -40,7 +40,7 @@ from exactrank.training.judge import Judge, Task
 from exactrank.training.progress import Trained
 from exactrank.training.run import Recorder, Run
 
-Problem = Parametric | Forces | Measured
+Problem = Parametric | ForceProblem | Measured
 AnyOptimizer = Optimizer[Any, Theta, Any]
 
 
@@ -68,12 +68,12 @@ class Composition:
             """The value of forces, which have none of their own: what the judge selects by, on the training data."""
             return selects.mean(self.score(theta))
 
-        return Forces(objective, self.architecture, self.task.data, judge, self.l2, self.task.threads)
+        return ForceProblem(objective, self.architecture, self.task.data, judge, self.l2, self.task.threads)
 
     def phase(self, problem: Problem, optimizer: AnyOptimizer, max_steps: int) -> Phase[Theta]:
         """A run of ``optimizer`` on ``problem``, of which it asks nothing that it has not."""
         patience = None if self.task.valid is None else self.patience
-        runs, judge = fitting(optimizer, problem), Judge(self.task, self.score, by_objective=isinstance(problem, Forces))
+        runs, judge = fitting(optimizer, problem), Judge(self.task, self.score, by_objective=isinstance(problem, ForceProblem))
         return lambda start, recorder: Run(runs, problem, start, judge, max_steps, [self.seed, self.task.bag], patience)(recorder)
 
     def score(self, theta: Theta) -> Score:

@@ -36,10 +36,10 @@ from exactrank.trees.part import (
     BehindError,
     BinnedScores,
     ForestPart,
-    History,
     Opening,
     Plan,
-    Question,
+    TreeHistory,
+    TreeQuestion,
     TreeState,
     Values,
     What,
@@ -97,7 +97,7 @@ class Forest:
         self._start: TreeTable | None = None
         self._grown: list[WeightedTree] = []
         self._verdicts: dict[int, Verdict] = {}
-        self._tree_question = Question("", 0, "add")  #: that settles the tree that has just grown
+        self._tree_question = TreeQuestion("", 0, "add")  #: that settles the tree that has just grown
         self._restart()
 
     @property
@@ -208,7 +208,7 @@ class Forest:
         """Give the leaves of a tree their values, and add it to the scores of all documents."""
         asked: dict[str, Any] = {"state": state, "tree": tree}
         outputs = self._settings.outputs(tree, sums, state.units)
-        self._tree_question = Question(self._name, self.count, "add", outputs=outputs, **asked)
+        self._tree_question = TreeQuestion(self._name, self.count, "add", outputs=outputs, **asked)
         weight = self._weigh(self, outputs)
         values = weight * outputs
         expected = self._expected_after(state)
@@ -228,13 +228,13 @@ class Forest:
 
     def _ask(self, what: What, **more: Any) -> list[Any]:
         """Return the answers of all parts; those that are behind are told what they missed."""
-        question = Question(self._name, self.count, what, **more)
+        question = TreeQuestion(self._name, self.count, what, **more)
         answers = self.data.ask(question)
         if any(isinstance(answer, Behind) for answer in answers):
-            answers = self.data.ask(question.with_history(History(self.plan, self.table(self.count))))
+            answers = self.data.ask(question.with_history(TreeHistory(self.plan, self.table(self.count))))
         return answers
 
-    def search_tree(self, search: Callable[[Question], A]) -> A:
+    def search_tree(self, search: Callable[[TreeQuestion], A]) -> A:
         """Return what ``search`` finds, given the question that settles the tree that has just grown.
 
         If a part has lost its state, the search is repeated with a question that tells the history, which every part can answer.
@@ -242,14 +242,14 @@ class Forest:
         try:
             return search(self._tree_question)
         except BehindError:
-            return search(self._tree_question.with_history(History(self.plan, self.table(self.count))))
+            return search(self._tree_question.with_history(TreeHistory(self.plan, self.table(self.count))))
 
     @property
     def part(self) -> ForestPart:
         """The only part, in this process."""
         whole = self.data.whole_part()
         assert whole is not None
-        part = Question(self._name, self.count, "values").forest_of(whole)
+        part = TreeQuestion(self._name, self.count, "values").forest_of(whole)
         assert part is not None
         return part
 

@@ -308,7 +308,7 @@ class ForestPart:
 
 
 @dataclass(frozen=True, eq=False)
-class History:
+class TreeHistory:
     """All that a part has to know before it can answer: the plan, and the trees so far."""
 
     plan: Plan
@@ -327,7 +327,7 @@ What = Literal["forces", "histograms", "add", "values"]
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class TreeQuestion:
     """A question of a forest to a part; answers add up, or are the values of the part's queries."""
 
     forest: str  #: which forest asks
@@ -338,7 +338,7 @@ class Question:
     outputs: PerLeaf = field(default_factory=lambda: np.empty(0))  #: of its leaves
     values: PerLeaf | None = None  #: the same, weighted
     next_state: TreeState | None = None  #: of the tree after it, as it is expected to begin
-    history: History | None = None
+    history: TreeHistory | None = None
 
     def ask(self, part: Part) -> object:
         """Answer for ``part``."""
@@ -390,6 +390,6 @@ class Question:
         forest.settle(self.tree, self.state)
         return forest
 
-    def with_history(self, history: History) -> "Question":
+    def with_history(self, history: TreeHistory) -> "TreeQuestion":
         """Return the question for parts that have to be told the history."""
         return replace(self, history=history)

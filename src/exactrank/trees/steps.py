@@ -22,7 +22,7 @@ from exactrank.objectives.step_function import Interval
 from exactrank.training.judge import Task
 from exactrank.trees.forest import Forest
 from exactrank.trees.growth import Draws, PerLeaf
-from exactrank.trees.part import Outputs, Question
+from exactrank.trees.part import Outputs, TreeQuestion
 
 Some = slice | npt.NDArray[np.bool_]
 #: The best step between two lengths along the outputs of the tree that has just grown; on the queries that it did not see, or on all.
@@ -78,7 +78,7 @@ class DistantSteps:
         is_all = weights is forest.plan.weights
         search = self._search.reweigh(None if is_all else Unseen(forest.plan.draws, forest.count, len(weights)))
 
-        def best(question: Question) -> Interval:
+        def best(question: TreeQuestion) -> Interval:
             return search.best(TreeCourse(question, low), [(outputs, 0.0, high - low)])[0]
 
         return low + forest.search_tree(best).middle()
@@ -101,7 +101,7 @@ class Unseen:
 class TreeCourse:
     """Scores along the outputs of a tree that has just grown, from ``low`` times these on."""
 
-    question: Question  #: that settles the tree in its part
+    question: TreeQuestion  #: that settles the tree in its part
     low: float
 
     @property
