@@ -312,7 +312,7 @@ def test_a_lost_state_costs_a_repeated_round(name: str, what: str, shards: Calla
 
     def forgetful(self: forest_part.TreeQuestion, part: Any) -> object:
         if part.first and self.what == what and self.history is None and next(asked) % 3 == 0:
-            part.kept.clear()
+            part.memo.clear()
         return call(self, part)
 
     monkeypatch.setattr(forest_part.TreeQuestion, "ask", forgetful)
@@ -328,7 +328,7 @@ def test_a_state_lost_in_a_line_search_costs_another_search(shards: Callable[...
 
     def forgetful(self: forest_part.TreeQuestion, part: Any) -> Any:
         if part.first and self.history is None and next(asked) % 2 == 0:
-            part.kept.clear()
+            part.memo.clear()
         return settled(self, part)
 
     monkeypatch.setattr(forest_part.TreeQuestion, "settled", forgetful)
