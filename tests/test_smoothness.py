@@ -178,7 +178,7 @@ def test_a_network_has_all_its_outputs_and_its_largest_hidden_weights():
     u, j = hidden[0].weight.place
     assert hidden[0].weight.name == f"{NAMES[j]} in unit {u + 1}"
     assert model.scorer.weights[u, j] == hidden[0].weight.value
-    with pytest.raises(IncompatibleError, match="not straight lines in"):
+    with pytest.raises(IncompatibleError, match="not linear in"):
         found.profile(hidden[0].weight.name)
 
 
@@ -297,8 +297,8 @@ def test_json_has_everything(model):
     assert plain["grid"] == [-100, -50, 0, 50, 100]
     for ours, curve in zip(plain["curves"], found.curves, strict=True):
         assert (ours["weight"], ours["trained"], ours["queries"]) == (curve.weight.name, curve.weight.value, curve.queries)
-        assert (ours["values"], ours["exact"], ours["gain"]) == (list(curve.values), curve.weight.straight, curve.gain)
-        assert (ours["steps"] is None) != curve.weight.straight
+        assert (ours["values"], ours["exact"], ours["gain"]) == (list(curve.values), curve.weight.is_linear, curve.gain)
+        assert (ours["steps"] is None) != curve.weight.is_linear
 
 
 def test_a_model_at_the_top_is_said_to_be():

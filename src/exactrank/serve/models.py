@@ -39,7 +39,7 @@ class ServedModel:
 
     @classmethod
     def read(cls, path: Path) -> "ServedModel":
-        """Load the model at ``path`` and let it score a row."""
+        """Load the model at ``path``, after a trial on a row of zeros."""
         stamp, model = stamp_of(path), load(path)
         if not isinstance(model, Model):
             raise IncompatibleError(f"{path} is a fusion of systems, not a model; use exactrank fuse apply")
