@@ -263,7 +263,7 @@ def test_what_is_refused():
     for name, bad in (("weights", 0), ("points", 2), ("samples", [0])):
         with pytest.raises(SettingError, match=f"{name} must be at least"):
             smoothness(linear(), data, **{name: bad})
-    with pytest.raises(DataError, match="there is nothing to move"):
+    with pytest.raises(DataError, match="no weight changes a ranking"):
         smoothness(linear((0.0, 0.0, 0.0)), data)
     with pytest.raises(IncompatibleError, match="lacks other; it has besides length"):
         smoothness(xr.Model(xr.Linear(np.ones(3), ("bm25", "dense", "other"))), data, measure="AP")
@@ -363,7 +363,7 @@ def test_command_for_people(command, tmp_path):
         (("weights.json", "data.txt", "-m", "AP", "--sample", "0"), "--sample"),
         (("weights.json", "data.txt", "-m", "AP", "--plot", "p.gif"), "names no kind of picture"),
         (("weights.json", "data.txt", "-m", "AP", "--features", "4"), "it has besides 4"),
-        (("zero.json", "data.txt", "-m", "AP"), "there is nothing to move"),
+        (("zero.json", "data.txt", "-m", "AP"), "no weight changes a ranking"),
         (("nowhere.json", "data.txt"), "nowhere.json does not exist"),
     ],
 )
