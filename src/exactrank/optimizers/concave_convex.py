@@ -138,7 +138,7 @@ class ConcaveConvexBundle:
         value = value_of(problem, theta, f[0] - h[0])
         if not np.isfinite(value + f[1].sum() + h[1].sum()):
             trouble = "the objective or its slope is not finite at the start; scale the features or the start down"
-            return PartedState(theta, value, done=True, trouble=trouble, f=f, h=h, planes=planes, pull=0.0)
+            return SplitRiskState(theta, value, done=True, trouble=trouble, f=f, h=h, planes=planes, pull=0.0)
         slope = f[1] - h[1] + problem.strength * (theta - problem.centre)
         pull = dot(slope, slope) / (2 * FIRST * max(abs(value), 1e-300)) - problem.strength
         return SplitRiskState(theta, value, f=f, h=h, planes=planes, pull=max(pull, LEAST_PULL * problem.strength))
@@ -148,7 +148,7 @@ class ConcaveConvexBundle:
         value = value_of(problem, state.theta, state.f[0] - state.h[0])
         return replace(state, value=value, steps=0, done=bool(state.trouble), pull=max(state.pull, LEAST_PULL * problem.strength))
 
-    def step(self, problem: Parted, state: PartedState) -> PartedState:
+    def step(self, problem: SplitRisk, state: SplitRiskState) -> SplitRiskState:
         """Step to the minimum of (2), if J falls enough."""
         planes, strength = state.planes.copy(), problem.strength + state.pull
         # all but the planes is one quadratic term, plus a constant
@@ -170,4 +170,4 @@ class ConcaveConvexBundle:
             return replace(state, steps=state.steps + 1, done=converged, planes=planes, pull=state.pull * FASTEST)
         slack = FASTEST if value - state.value > TRUSTED * promised else 1.0
         pull = max(state.pull / slack, LEAST_PULL * problem.strength)
-        return PartedState(theta, value, state.steps + 1, converged, f=f, h=h, planes=planes, pull=pull)
+        return SplitRiskState(theta, value, state.steps + 1, converged, f=f, h=h, planes=planes, pull=pull)

@@ -263,4 +263,4 @@ class Bundle(CuttingPlane):
 
     def step(self, problem: Regularised, state: PlanesState) -> PlanesState:
         """Step to the minimum of (4), which stays close to the best theta."""
-        return super().step(Whole(problem), state)
+        return super().step(OnePartProblem(problem), state)

@@ -40,9 +40,7 @@ class ServedModel:
     @classmethod
     def read(cls, path: Path) -> "ServedModel":
         """Load the model at ``path``, after a trial on a row of zeros."""
-        stamp, model = stamp_of(path), load(path)
-        if not isinstance(model, Model):
-            raise IncompatibleError(f"{path} is a fusion of systems, not a model; use exactrank fuse apply")
+        stamp, model = stamp_of(path), load(path, kind=Model)
         if stamp != stamp_of(path):
             raise DataError(f"{path} changed while it was read; it is read again once it stays the same")
         model.predict(np.zeros((1, model.scorer.n_features)), 1)
