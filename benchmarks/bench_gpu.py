@@ -23,7 +23,7 @@ from exactrank.optimizers.coordinate import CoordinateSearch
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.rankers.mart import MART
 from exactrank.torch.cuda import OnDevice, lists_of, stream_of
-from exactrank.torch.groups import Grouped, grouped
+from exactrank.torch.groups import Grouped, group
 from exactrank.training.judge import Task
 from exactrank.trees.forest import Trees
 from exactrank.trees.growth import Units
@@ -84,7 +84,7 @@ def main() -> None:
     def report(name: str, work, repeats: int = 30) -> None:
         print(f"{name:<58} {milliseconds(work, repeats):.3f}", flush=True)
 
-    lists = grouped("lengths", lengths, DOCUMENTS)
+    lists = group("lengths", lengths, DOCUMENTS)
     report("ranking alone", lambda: _ranking(scores, lists))
     for name in ("nDCG@10", "nDCG", "AP", "ERR@10", "RR"):
         loss = xt.RankingLoss(xr.Lambdas(xr.parse_measure(name)))

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
-from exactrank.clicks.propensities import known, read_propensities
+from exactrank.clicks.propensities import given_propensities, read_propensities
 from exactrank.data.scores import read_scores
 from exactrank.numerals import number, whole_number
 from exactrank.rankers.notation import parse_method
@@ -115,8 +115,8 @@ def test_wrong_kinds_of_arguments(name, argument, value, tmp_path, monkeypatch):
         (lambda: MODEL.predict(None), "X is None; give a RankingData, a frame or a table of numbers, documents x features"),
         (lambda: xr.Ridge().fit(DATA, checkpoint="a.json"), "checkpoint is 'a.json'; give a function"),
         (lambda: xr.fuse(DATA, folds=2.5), r"folds is 2.5; give a whole number of at least 0"),
-        (lambda: known(0.5, np.arange(1, 3)), r"propensities have shape \(\); give at least one number, one per rank from 1"),
-        (lambda: known([[0.5, 1.0]], np.arange(1, 3)), r"propensities have shape \(1, 2\)"),
+        (lambda: given_propensities(0.5, np.arange(1, 3)), r"propensities have shape \(\); give at least one number, one per rank from 1"),
+        (lambda: given_propensities([[0.5, 1.0]], np.arange(1, 3)), r"propensities have shape \(1, 2\)"),
         (lambda: xr.export(xr.Ridge(), "c"), "model is of type Ridge; give what xr.load returns, or a ranker after fit"),
         (lambda: xr.export(MODEL, None), "target is None; give one of c, "),
     ],
@@ -154,9 +154,9 @@ def test_numbers_have_plain_digits(text):
         lambda text: xr.with_pairs(DATA, {"query_id": [0], "better": ["d0"], "worse": ["d1"], "weight": [text]}),
         lambda text: xr.read_clicks(pd.DataFrame({"query_id": [1], "doc_id": ["a"], "rank": [text], "clicked": [1]})),
         lambda text: xr.read_clicks(pd.DataFrame({"query_id": [1], "doc_id": ["a"], "rank": [1], "clicked": [1], "weight": [text]})),
-        lambda text: known({text: 0.5}, np.arange(1, 3)),
-        lambda text: known([text], np.arange(1, 3)),
-        lambda text: known(f"1/k^{text}", np.arange(1, 3)),
+        lambda text: given_propensities({text: 0.5}, np.arange(1, 3)),
+        lambda text: given_propensities([text], np.arange(1, 3)),
+        lambda text: given_propensities(f"1/k^{text}", np.arange(1, 3)),
     ],
 )
 def test_arguments_have_plain_digits(use, digits, tmp_path, monkeypatch):

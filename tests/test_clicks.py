@@ -193,12 +193,12 @@ def test_what_is_in_doubt_is_shrunk_towards_a_power_and_nothing_else():
     for truth, nearer in ((1 / np.arange(1, 11), 0.7), (uneven, 1.05)):
         errors = []
         for seed in range(3):
-            seen = position_based.seen_at_several(clicks_of(truth, seed).clicks.cells)
+            seen = position_based.comparable_cells(clicks_of(truth, seed).clicks.cells)
             both, _ = position_based.em(seen)
             raw = both[:10] / both[0]
-            errors.append([position_based.shrunk(seen, both) - truth, raw - truth])
+            errors.append([position_based.shrink(seen, both) - truth, raw - truth])
             often = replace(seen, impressions=1e4 * seen.impressions, clicks=1e4 * seen.clicks)
-            assert np.allclose(position_based.shrunk(often, both), raw, rtol=1e-3)
+            assert np.allclose(position_based.shrink(often, both), raw, rtol=1e-3)
         ours, theirs = np.sqrt(np.mean(np.square(errors), axis=(0, 2)))
         assert ours < nearer * theirs
 
@@ -223,7 +223,7 @@ def told_apart(rows):
     """What EM looks at, and the same rows for the twin; None where the log tells nothing."""
     log = log_of(rows)
     try:
-        seen = position_based.seen_at_several(log.cells)
+        seen = position_based.comparable_cells(log.cells)
     except xr.DataError:
         return None
     names = [(log.queries[q], log.documents[d]) for q, d in zip(log.cells.query, log.cells.document, strict=True)]
@@ -306,7 +306,7 @@ def test_given_numbers(simulated, tmp_path):
     log = simulated.clicks
     assert log.propensities("1/k").value.tolist() == log.propensities([1 / k for k in range(1, 11)]).value.tolist()
     assert np.allclose(log.propensities("1/k^0.5").value, 1 / np.sqrt(np.arange(1, 11)))
-    for bad, says in (([1, 0], "rank 2 is 0"), ([1.5], "rank 1 is 1.5"), ({0: 1.0}, "from 1"), ("1/q", "no way to propensities")):
+    for bad, says in (([1, 0], "rank 2 is 0"), ([1.5], "rank 1 is 1.5"), ({0: 1.0}, "from 1"), ("1/q", "is not a known method")):
         with pytest.raises(xr.DataError, match=says):
             log.propensities(bad)
     with pytest.raises(xr.DataError, match=r"no propensity of rank \d+, only of ranks 1 to 2"):
@@ -458,7 +458,7 @@ def test_simulated_clicks_repeat_and_refuse_nonsense(data):
     few = data.take_queries([0, 1])
     assert same(xr.simulate_clicks(few, seed=1).clicks, xr.simulate_clicks(few, seed=1).clicks)
     assert not same(xr.simulate_clicks(few, seed=1).clicks, xr.simulate_clicks(few, seed=2).clicks)
-    with pytest.raises(xr.DataError, match="'random' is no click model"):
+    with pytest.raises(xr.DataError, match="'random' is not a click model"):
         xr.simulate_clicks(few, "random")
     with pytest.raises(xr.SettingError, match="sessions must be at least 1, got 0"):
         xr.simulate_clicks(few, sessions=0)

@@ -42,7 +42,7 @@ def judged(seed=0, queries=4, documents=6, grades=4):
 
 def settled(field, s):
     """Is no score so near a jump that differences would be taken in steps of rounding?"""
-    return field.room(s).min() > 1e-6
+    return field.distance_to_jump(s).min() > 1e-6
 
 
 # ---- the Jacobian
@@ -106,7 +106,7 @@ def test_work_equals_a_slow_sum(place, measure, link, seed):
         p, way = triangle.corners[i], triangle.corners[(i + 1) % 3] - triangle.corners[i]
         there = field(p + shares[:, None] * way)
         work += float(np.mean(there @ way))
-        force += float(np.mean(np.linalg.norm(there[:, triangle.moved], axis=1)) * np.linalg.norm(way))
+        force += float(np.mean(np.linalg.norm(there[:, triangle.moving], axis=1)) * np.linalg.norm(way))
     size = max(force, 1e-12)
     assert ours.work / size == pytest.approx(work / size, abs=0.01)
     assert ours.force / size == pytest.approx(force / size, abs=0.01)
@@ -127,7 +127,7 @@ def test_unit_weights_do_no_work_and_other_pieces_agree(place, link, margin, see
 class HiddenStep:
     """Two documents with a constant force until the lead is 0.5, which the field does not say."""
 
-    known = False
+    knows_all_jumps = False
     jumps = (0.0,)
 
     def __call__(self, scores):

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from exactrank.engine.engine import Part
 from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import exactrank as xr
+from exactrank.data.dataset import Part
 from exactrank.errors import DataError, SettingError
 from exactrank.objectives.score_space import by_query
 from exactrank.trees.bins import SAMPLE, Layout

@@ -227,7 +227,7 @@ def test_bad_settings_are_refused(simulated, data):
 
     for settings_, says in (
         ({"propensity": None}, r"needs propensities; give propensity=clicks.propensities\(\)"),
-        ({"estimator": "snip"}, r"'snip' is no estimator \(did you mean snips\?\); use one of ips, snips, doubly-robust"),
+        ({"estimator": "snip"}, r"'snip' is not an estimator \(did you mean snips\?\); use one of ips, snips, doubly-robust"),
         ({"clip": 1.5}, "clip must be from 0 to 1, got 1.5"),
         ({"clip": -0.1}, "clip must be from 0 to 1, got -0.1"),
         ({"unknown": "keep"}, "unknown='keep' is neither"),

@@ -214,9 +214,7 @@ def test_a_grade_that_is_too_large_is_told(tmp_path):
     data = made(5, 400)
     y = data.y.copy()
     y[-1] = 2.0**54
-    with pytest.raises(
-        xr.DataError, match=r"grade of row .* is 1.80144e\+16; training takes grades of at most 2\^53 in size"
-    ):
+    with pytest.raises(xr.DataError, match=r"grade of row .* is 1.80144e\+16; training takes grades of at most 2\^53 in size"):
         xr.ListNet().fit(cut_into(replace(data, y=y), tmp_path, [30]))
     with pytest.raises(xr.DataError, match="DCG is infinite: the gain of grade 2000 overflows; use gain='linear'"):
         xr.ListNet("DCG").fit(cut_into(replace(data, y=y.clip(0, 2000)), tmp_path, [30]))

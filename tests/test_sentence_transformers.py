@@ -248,7 +248,7 @@ def test_a_model_with_its_own_loss_trains_in_the_trainer_of_hugging_face(tmp_pat
     ("inputs", "labels", "message"),
     [
         ([["q"], [["a", "b"]], [["c"]]], [torch.zeros(2)], "has 3 columns beside the grades"),
-        ([["q", "r"], ["a", "b"]], torch.zeros(2), "a column has single ones"),
+        ([["q", "r"], ["a", "b"]], torch.zeros(2), "a column holds single values"),
         ([["q", "r"], [["a"], ["b", "c"]]], [torch.zeros(1), torch.zeros(1)], "query 1 of the batch has 2 documents and 1 grades"),
         ([["q"], [[]]], [torch.zeros(0)], "none of the 1 queries of the batch has documents"),
     ],
@@ -260,7 +260,7 @@ def test_batches_that_cannot_be_meant_are_refused(inputs, labels, message):
 
 
 def test_models_of_several_numbers_are_refused():
-    with pytest.raises(xr.IncompatibleError, match="gives 3 numbers for a pair"):
+    with pytest.raises(xr.IncompatibleError, match="outputs 3 numbers per pair"):
         xt.CrossEncoderLoss(SimpleNamespace(num_labels=3), xr.Lambdas())
     with pytest.raises(xr.IncompatibleError, match="AP is a measure"):
         xt.CrossEncoderLoss(SimpleNamespace(num_labels=1), xr.AP())

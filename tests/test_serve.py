@@ -29,9 +29,9 @@ from exactrank.scorers.sum import Sum
 orjson = pytest.importorskip("orjson", reason="the extra serve is not installed")
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 pytest.importorskip("httptools", reason="the extra serve is not installed")
-from exactrank.serve.app import AT_ONCE, Rules, make_app  # noqa: E402
-from exactrank.serve.documents import RequestError, _refuse_repeated, read_documents  # noqa: E402
-from exactrank.serve.models import Models, Served  # noqa: E402
+from exactrank.serve.app import SMALL_BODY, Rules, make_app  # noqa: E402
+from exactrank.serve.documents import RequestError, _refuse_repeated_keys, read_documents  # noqa: E402
+from exactrank.serve.models import Models, ServedModel  # noqa: E402
 from exactrank.serve.server import listeners_at  # noqa: E402
 from tests.serving import BODY, HANGS, HEAD, received, service, wait_for  # noqa: E402
 
@@ -167,7 +167,7 @@ BAD = {
 def test_bad_bodies_are_refused_with_place_value_and_remedy(name):
     body, status, place, said = BAD[name]
     with pytest.raises(RequestError, match=re.escape(said)) as caught:
-        read_documents((body if isinstance(body, str) else json.dumps(body)).encode(), LINEAR, most=10)
+        read_documents((body if isinstance(body, str) else json.dumps(body)).encode(), LINEAR, max_documents=10)
     assert (caught.value.status, caught.value.place) == (status, place)
 
 
@@ -202,10 +202,10 @@ def test_repeated_keys_are_refused_wherever_they_are(pairs):
     text = "{" + ",".join(f'"{key}":{value}' for key, value in pairs) + "}"
     repeated = repeated_keys(text)
     if not repeated:
-        _refuse_repeated(text.encode(), json.loads(text))
+        _refuse_repeated_keys(text.encode(), json.loads(text))
         return
     with pytest.raises(RequestError, match="occurs twice; give each key once") as caught:
-        _refuse_repeated(text.encode(), json.loads(text))
+        _refuse_repeated_keys(text.encode(), json.loads(text))
     assert caught.value.status == 422
     assert any(caught.value.place.endswith(key) for key in repeated)
 
@@ -400,9 +400,11 @@ def test_many_at_once(served):
 def test_a_large_request_that_must_wait_too_long_is_told_so(monkeypatch):
     """The only answer of the 500s, and not because of what a request holds."""
     done = threading.Event()
-    monkeypatch.setattr("exactrank.serve.app.ranked", lambda *_: done.wait())
-    body = b" " * (AT_ONCE + 1)
-    application = make_app(Models({"m": Served(Path("m"), None, xr.Model(LINEAR), "v", datetime.now(UTC))}), Rules(timeout=0.05, watch=0))
+    monkeypatch.setattr("exactrank.serve.app.rank_documents", lambda *_: done.wait())
+    body = b" " * (SMALL_BODY + 1)
+    application = make_app(
+        Models({"m": ServedModel(Path("m"), None, xr.Model(LINEAR), "v", datetime.now(UTC))}), Rules(timeout=0.05, watch=0)
+    )
     scope = {"type": "http", "method": "POST", "path": "/rank", "query_string": b"", "headers": [(b"content-type", b"application/json")]}
     sent = []
 

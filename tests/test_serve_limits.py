@@ -237,7 +237,7 @@ def connect():
         """No answer yet."""
 
     config = uvicorn.Config(nothing, log_config=None)
-    kind = Connection.limited(5.0)
+    kind = Connection.with_timeout(5.0)
 
     def opened():
         connection, wire = kind(config, state, {}, loop), Wire()
@@ -288,7 +288,7 @@ def test_after_an_answer_was_read_the_time_of_the_next_request_begins(connect):
 
 
 def test_the_longest_idle_connection_makes_room_and_none_that_is_being_answered(connect):
-    connect.kind.most = 2
+    connect.kind.max_connections = 2
     busy, first = connect()
     busy.data_received(REQUEST)
     _, second = connect()

@@ -178,7 +178,7 @@ def test_a_network_has_all_its_outputs_and_its_largest_hidden_weights():
     u, j = hidden[0].weight.place
     assert hidden[0].weight.name == f"{NAMES[j]} in unit {u + 1}"
     assert model.scorer.weights[u, j] == hidden[0].weight.value
-    with pytest.raises(IncompatibleError, match="not straight lines in"):
+    with pytest.raises(IncompatibleError, match="not linear in"):
         found.profile(hidden[0].weight.name)
 
 
@@ -263,7 +263,7 @@ def test_what_is_refused():
     for name, bad in (("weights", 0), ("points", 2), ("samples", [0])):
         with pytest.raises(SettingError, match=f"{name} must be at least"):
             smoothness(linear(), data, **{name: bad})
-    with pytest.raises(DataError, match="there is nothing to move"):
+    with pytest.raises(DataError, match="no weight changes a ranking"):
         smoothness(linear((0.0, 0.0, 0.0)), data)
     with pytest.raises(IncompatibleError, match="lacks other; it has besides length"):
         smoothness(xr.Model(xr.Linear(np.ones(3), ("bm25", "dense", "other"))), data, measure="AP")
@@ -297,8 +297,8 @@ def test_json_has_everything(model):
     assert plain["grid"] == [-100, -50, 0, 50, 100]
     for ours, curve in zip(plain["curves"], found.curves, strict=True):
         assert (ours["weight"], ours["trained"], ours["queries"]) == (curve.weight.name, curve.weight.value, curve.queries)
-        assert (ours["values"], ours["exact"], ours["gain"]) == (list(curve.values), curve.weight.straight, curve.gain)
-        assert (ours["steps"] is None) != curve.weight.straight
+        assert (ours["values"], ours["exact"], ours["gain"]) == (list(curve.values), curve.weight.is_linear, curve.gain)
+        assert (ours["steps"] is None) != curve.weight.is_linear
 
 
 def test_a_model_at_the_top_is_said_to_be():
@@ -363,7 +363,7 @@ def test_command_for_people(command, tmp_path):
         (("weights.json", "data.txt", "-m", "AP", "--sample", "0"), "--sample"),
         (("weights.json", "data.txt", "-m", "AP", "--plot", "p.gif"), "names no kind of picture"),
         (("weights.json", "data.txt", "-m", "AP", "--features", "4"), "it has besides 4"),
-        (("zero.json", "data.txt", "-m", "AP"), "there is nothing to move"),
+        (("zero.json", "data.txt", "-m", "AP"), "no weight changes a ranking"),
         (("nowhere.json", "data.txt"), "nowhere.json does not exist"),
     ],
 )

@@ -13,7 +13,7 @@ import exactrank as xr
 from exactrank.objectives.lambdas import Lambdas
 from exactrank.objectives.measured import Measured
 from exactrank.objectives.parametric import Parametric
-from exactrank.optimizers.approximation import FDSA, LOOKS, SHARE, SPSA, CountedProblem, Gains, Surroundings, signs, simultaneous
+from exactrank.optimizers.approximation import FDSA, LOOKS, SHARE, SPSA, EvaluationCounter, Gains, Surroundings, signs, simultaneous
 from exactrank.scorers.architecture import Architecture, LinearModel, form_of
 from exactrank.stored import from_record, to_record
 
@@ -73,7 +73,7 @@ def test_over_all_perturbations_the_estimate_is_the_slope(d, seed, c):
     f, slope = quadratic(d, seed)
     theta = np.random.default_rng(seed + 1).standard_normal(d)
     every = np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
-    np.testing.assert_allclose(simultaneous(CountedProblem(Values(f)), theta, c, every), slope(theta), rtol=1e-9, atol=1e-9 / c)
+    np.testing.assert_allclose(simultaneous(EvaluationCounter(Values(f)), theta, c, every), slope(theta), rtol=1e-9, atol=1e-9 / c)
 
 
 @pytest.mark.parametrize("evaluations", [2, 8])
@@ -175,7 +175,7 @@ def test_where_nothing_moves_nothing_moves(method):
 def test_looks_are_long_enough_when_half_of_them_see_something():
     """Steps of signs that differ move nothing here, and others see that all is bent."""
     for seed in range(20):
-        counted, rng = CountedProblem(Values(lambda theta: theta.sum() + 10 * theta.sum() ** 2)), np.random.default_rng(seed)
+        counted, rng = EvaluationCounter(Values(lambda theta: theta.sum() + 10 * theta.sum() ** 2)), np.random.default_rng(seed)
         seen = np.count_nonzero(signs(np.random.default_rng(seed), LOOKS, 2).sum(axis=1))
         length = Surroundings(counted, np.zeros(2), 0.0).length(rng)
         assert (length == SHARE) == (2 * seen >= LOOKS)

@@ -210,12 +210,12 @@ def test_measures_over_batches_are_those_of_all_at_once():
         ({"lengths": [5, -1]}, "a list of -1 documents"),
         ({"lengths": [2.0, 2.0]}, "must be whole numbers"),
         ({"lengths": [[4]]}, "one dimension"),
-        ({"lengths": None}, "say in one way .* got none"),
+        ({"lengths": None}, "give exactly one of .* got none"),
         ({"qid": [0, 0, 0, 0]}, "got lengths and qid"),
         ({"lengths": None, "qid": [1, 2]}, "qid has 2 entries for 4 documents"),
         ({"lengths": None, "offsets": [1, 4]}, "must begin with 0"),
         ({"scores": torch.tensor([0.0, float("nan"), 1.0, 2.0], requires_grad=True)}, "document 1 is nan"),
-        ({"scores": torch.zeros(4)}, "require no gradient"),
+        ({"scores": torch.zeros(4)}, "do not require a gradient"),
         ({"scores": torch.zeros(4, dtype=torch.int64)}, "floating-point"),
         ({"scores": torch.zeros(2, 2, requires_grad=True)}, r"call loss\.padded"),
         ({"query_weight": torch.ones(3)}, r"query_weight has shape \(3,\) for 2 queries"),
@@ -237,7 +237,7 @@ def test_what_has_no_slope_is_named():
         xt.RankingLoss(xr.Lambdas(), reduction="average")
     scores = torch.randn(4, requires_grad=True)
     (gradient,) = torch.autograd.grad(xt.RankingLoss(xr.Lambdas())(scores, torch.arange(4), lengths=[4]), scores, create_graph=True)
-    with pytest.raises(xr.IncompatibleError, match="first derivatives alone"):
+    with pytest.raises(xr.IncompatibleError, match="only first derivatives"):
         gradient.sum().backward()
 
 

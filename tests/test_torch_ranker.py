@@ -186,7 +186,7 @@ def test_bad_settings_are_named():
     data = judged()
     for given, told in (
         ({"hidden": (8, 0)}, "at least one unit"),
-        ({"device": "nowhere"}, "no device of PyTorch"),
+        ({"device": "nowhere"}, "is not a PyTorch device"),
         ({"module": "AP"}, "neither an nn.Module nor a function that makes one; if it is the measure, give measure='AP'"),
         ({"module": Two, "dropout": 0.5}, "dropout=0.5 has no effect"),
         ({"module": partial(Two, 4)}, "give them by name"),

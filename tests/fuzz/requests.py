@@ -11,10 +11,10 @@ import uvicorn
 from uvicorn.server import ServerState
 
 import exactrank as xr
-from exactrank.serve.app import Rules, make_app, ranked
+from exactrank.serve.app import Rules, make_app, rank_documents
 from exactrank.serve.connection import HEADERS, Connection
 from exactrank.serve.documents import read_documents
-from exactrank.serve.models import Models, Served
+from exactrank.serve.models import Models, ServedModel
 from tests.fuzz.models import JSON
 from tests.fuzz.mutations import changed_json, mutated, one_of, soup
 from tests.fuzz.target import Target, require
@@ -41,8 +41,8 @@ def body(rng: np.random.Generator) -> bytes:
 def use_body(path: Path) -> None:
     """Answer it; where there are scores they are those of the rows that Python's own JSON reads."""
     content = path.read_bytes()
-    with_model = Served(path, None, xr.Model(SCORER), "", None)  # type: ignore[arg-type]
-    answer = ranked("m", with_model, content, Rules())
+    with_model = ServedModel(path, None, xr.Model(SCORER), "", None)  # type: ignore[arg-type]
+    answer = rank_documents("m", with_model, content, Rules())
     require(answer.status_code in (200, 400, 413, 422), "no body is an error of the service's")
     rows = read_documents(content, SCORER).rows
     given = json.loads(content)
@@ -90,9 +90,9 @@ def use_stream(path: Path) -> None:
 
 
 async def _answers(content: bytes, piece: int) -> bytes:
-    models = Models({"m": Served(Path("m"), None, xr.Model(SCORER), "v", datetime.now(UTC))})
+    models = Models({"m": ServedModel(Path("m"), None, xr.Model(SCORER), "v", datetime.now(UTC))})
     config = uvicorn.Config(make_app(models, Rules(watch=0)), log_config=None, lifespan="off")
-    connection = Connection.limited(60.0)(config, ServerState(), {}, asyncio.get_running_loop())
+    connection = Connection.with_timeout(60.0)(config, ServerState(), {}, asyncio.get_running_loop())
     wire = Wire()
     connection.connection_made(wire)  # type: ignore[arg-type]
     for start in range(0, len(content), piece):

@@ -18,7 +18,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "clicks log.csv shown.csv --out clicked.parquet --propensity 1/k --clip 0.1",
     ),
     "train": ("train ridge train.txt --out model.json", "train lambdamart train.txt --valid valid.txt --trees 100 --out trees.json"),
-    "tune": ("tune ridge train.txt --out tuned.json", "tune 'lambdamart(trees=50)' train.txt --valid valid.txt --trials 5 --out best.json"),
+    "tune": (
+        "tune ridge train.txt --out tuned.json",
+        "tune 'lambdamart(trees=50, bags=0)' train.txt --valid valid.txt --trials 5 --out best.json",
+    ),
     "compare": (
         "compare train.txt --methods ridge,lambdamart -m nDCG@10 -m AP --out report",
         "compare --parts S1.txt S2.txt S3.txt S4.txt S5.txt --methods ridge,listnet --out rotated",

@@ -1,4 +1,4 @@
-"""What a click log holds, at a glance."""
+"""Summary of a click log."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from exactrank.clicks.log import Clicks
 
 @dataclass(frozen=True)
 class RankClicks:
-    """What happened at one rank."""
+    """Counts at a rank."""
 
     rank: int
     impressions: float

@@ -67,7 +67,7 @@ def interleave(data: RankingData, a: npt.ArrayLike, b: npt.ArrayLike, *, pages: 
         first, last = data.indptr[q], data.indptr[q + 1]
         ranked = [_ranking(each[first:last], int(first)) for each in scores]
         for page in range(pages):
-            drafted = _drafted(ranked, depth, np.random.default_rng([seed, q, page]))
+            drafted = _draft(ranked, depth, np.random.default_rng([seed, q, page]))
             rows += [row for row, _ in drafted]
             teams += [team for _, team in drafted]
             lengths.append(len(drafted))
@@ -87,14 +87,14 @@ def _ranking(scores: Floats, first: int) -> list[int]:
     return [first + int(i) for i in order if scores[i] > -np.inf]
 
 
-def _drafted(ranked: list[list[int]], depth: int, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """One page: rows and the team of each."""
+def _draft(ranked: list[list[int]], depth: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Draft a page: its rows, and the team of each."""
     page: dict[int, int] = {}
-    left = [iter(each) for each in ranked]
+    remaining = [iter(ranking) for ranking in ranked]
     while len(page) < depth:
         before, begins = len(page), int(rng.integers(2))
         for team in (begins, 1 - begins):
-            best = next((row for row in left[team] if row not in page), None)
+            best = next((row for row in remaining[team] if row not in page), None)
             if best is not None and len(page) < depth:
                 page[best] = team
         if len(page) == before:
@@ -104,7 +104,7 @@ def _drafted(ranked: list[list[int]], depth: int, rng: np.random.Generator) -> l
 
 @dataclass(frozen=True)
 class Preference:
-    """Which of two rankers users prefer."""
+    """Result of a comparison of two rankers by users' clicks."""
 
     a_wins: int  #: pages
     b_wins: int
@@ -120,7 +120,7 @@ class Preference:
 
 
 def preference(log: Clicks, teams: Interleaved | Any, *, seed: int = 0) -> Preference:
-    """Who won the pages of ``log``; clicks count by their weight.
+    """Count the pages of ``log`` that each ranker won; clicks count by their weight.
 
     ``teams`` says in which team each document of each page was: what `interleave` made, or a frame or mapping with the columns
     ``session_id``, ``query_id``, ``doc_id`` and ``team``, which is ``"a"`` or ``"b"``. Each page of the log must be there.

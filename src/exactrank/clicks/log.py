@@ -38,7 +38,7 @@ ROWWISE = ("query", "document", "rank", "clicked", "session", "weight", "time")
 
 @dataclass(frozen=True)
 class ClickColumns:
-    """Which column of a click log is what; the last three may be missing."""
+    """Names of the columns of a click log; the last three may be missing."""
 
     query: str = "query_id"
     doc: str = "doc_id"
@@ -102,18 +102,26 @@ class Clicks(Shown):
         weight: npt.ArrayLike | None = None,
         time: npt.ArrayLike | None = None,
     ) -> "Clicks":
-        """One value per impression; ids of any type are kept as text.
+        """Make a log from one value per impression; ids of any type become text.
 
         >>> log = Clicks.from_arrays(["b", "a", "a"], [7, 7, 8], [1, 1, 2], [1, 0, 1])
         >>> log.queries.tolist(), log.query.tolist(), log.rank.tolist(), log.clicked.tolist()
         (['a', 'b'], [0, 0, 1], [1, 2, 1], [False, True, True])
         """
-        given = {"query": query, "document": document, "rank": rank, "clicked": clicked, "session": session, "weight": weight, "time": time}
-        arrays = {name: array_of(values, name) for name, values in given.items() if values is not None}
+        parts = {
+            "query": query,
+            "document": document,
+            "rank": rank,
+            "clicked": clicked,
+            "session": session,
+            "weight": weight,
+            "time": time,
+        }
+        arrays = {name: array_of(values, name) for name, values in parts.items() if values is not None}
         for name, values in arrays.items():
             if values.ndim != 1 or len(values) != len(arrays["rank"]):
                 raise DataError(f"{name} has shape {values.shape}; give one value per impression, as rank has {len(arrays['rank'])}")
-        ids = {name: coded(arrays[name]) for name in ("query", "document", "session") if name in arrays}
+        ids = {name: encode_ids(arrays[name]) for name in ("query", "document", "session") if name in arrays}
         sessions, session_codes = ids.get("session", (None, None))
         return cls(
             *(ids["query"][0], ids["document"][0], ids["query"][1], ids["document"][1]),
@@ -126,7 +134,7 @@ class Clicks(Shown):
 
     @property
     def n_impressions(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.rank)
 
     @property
@@ -142,26 +150,26 @@ class Clicks(Shown):
     @cached_property
     def cells(self) -> Cells:
         """The log, summed over equal impressions."""
-        found, pair = np.unique(self.query.astype(np.int64) * len(self.documents) + self.document, return_inverse=True)
+        pairs, pair = np.unique(self.query.astype(np.int64) * len(self.documents) + self.document, return_inverse=True)
         depth = self.deepest + 1
         keys, cell = np.unique(pair * depth + self.rank, return_inverse=True)
-        query, document = np.divmod(found, len(self.documents))
-        sums = self.summed(cell, len(keys), self.weights)
+        query, document = np.divmod(pairs, len(self.documents))
+        sums = self.cell_sums(cell, len(keys), self.weights)
         return Cells(*np.divmod(keys, depth), *sums, query.astype(np.int32), document.astype(np.int32), cell)
 
-    def summed(self, cell: Rows, count: int, weights: Floats) -> tuple[Floats, Floats]:
-        """(1) of each of ``count`` cells, of which each row has one, with other weights than its own."""
+    def cell_sums(self, cell: Rows, count: int, weights: Floats) -> tuple[Floats, Floats]:
+        """Return (1) of each of ``count`` cells with other ``weights`` of the rows; ``cell`` is the cell of each row."""
         return sums_of(cell, weights, count), sums_of(cell, weights * self.clicked, count)
 
     def take(self, rows: npt.ArrayLike) -> "Clicks":
-        """Some impressions, by a mask or by their numbers; the ids stay as they are.
+        """Select impressions by a mask or by their numbers; the ids stay the same.
 
         >>> log = Clicks.from_arrays([1, 1], ["a", "b"], [1, 2], [0, 1])
         >>> log.take(log.rank <= 1)
         Clicks(1 impression of 1 document for 1 query, 0 clicked)
         """
-        chosen = array_of(rows)
-        return replace(self, **{name: rows_of(getattr(self, name), chosen) for name in ROWWISE})
+        selection = array_of(rows)
+        return replace(self, **{name: rows_of(getattr(self, name), selection) for name in ROWWISE})
 
     def describe(self) -> "ClickSummary":
         """Counts, the click-through rate by rank, and how many documents were seen at several ranks."""
@@ -170,7 +178,7 @@ class Clicks(Shown):
         return describe(self)
 
     def propensities(self, method: "Given | Propensities" = "harvest", *, bootstrap: int = 200, seed: int = 0) -> "Propensities":
-        """How likely a document at each rank is looked at, relative to the first, with 95% intervals.
+        """Estimate the probability that each rank is examined, relative to the first, with 95% intervals.
 
         ``method`` is ``"harvest"`` or ``"em"`` for the position-based model, where ``"em"`` needs about 50 impressions per document and
         ``"harvest"`` does not; ``"cascade"`` or ``"dbn"`` for users who read down until
@@ -190,7 +198,7 @@ class Clicks(Shown):
         unknown: str = "error",
         columns: "Columns | None" = None,
     ) -> RankingData:
-        """The documents shown, with grades clicks / propensity and their query's impressions as its weight.
+        """Make training data of the documents shown, with grades clicks / propensity and a query's impressions as its weight.
 
         ``features`` has all of them, by query id and document id: data, a frame or a file. A propensity below ``clip`` counts as
         ``clip``. Documents of the log without features are an error, or left out with ``unknown="drop"``.
@@ -202,7 +210,7 @@ class Clicks(Shown):
     def evaluate(
         self, measures: Any, features: RankingData, scores: npt.ArrayLike, propensity: "Given | Propensities | None", **settings: Any
     ) -> "OffPolicyEvaluation":
-        """What a ranker of these ``scores``, one per row of ``features``, would be worth: estimated from this log, with intervals.
+        """Estimate from this log the measures of a ranker with these ``scores``, one per row of ``features``, with intervals.
 
         The settings are those of `exactrank.clicks.off_policy.evaluate`.
         """
@@ -211,17 +219,17 @@ class Clicks(Shown):
         return evaluate(self, measures, features, scores, propensity, **settings)
 
     def __repr__(self) -> str:
-        def counted(count: int, what: str, several: str) -> str:
-            return f"{count:,} {what if count == 1 else several}"
+        def amount(count: int, singular: str, plural: str) -> str:
+            return f"{count:,} {singular if count == 1 else plural}"
 
-        shown = counted(self.n_impressions, "impression", "impressions")
-        documents = counted(len(np.unique(self.document)), "document", "documents")
-        queries = counted(len(np.unique(self.query)), "query", "queries")
-        return f"Clicks({shown} of {documents} for {queries}, {int(self.clicked.sum()):,} clicked)"
+        impressions = amount(self.n_impressions, "impression", "impressions")
+        documents = amount(len(np.unique(self.document)), "document", "documents")
+        queries = amount(len(np.unique(self.query)), "query", "queries")
+        return f"Clicks({impressions} of {documents} for {queries}, {int(self.clicked.sum()):,} clicked)"
 
     def _columns(self, rows: slice = slice(None)) -> Mapping[str, Values]:
         names = ClickColumns()
-        found: dict[str, Values | None] = {
+        columns: dict[str, Values | None] = {
             names.query: _texts(self.queries, self.query, rows),
             names.doc: _texts(self.documents, self.document, rows),
             names.rank: self.rank[rows],
@@ -230,7 +238,7 @@ class Clicks(Shown):
             names.weight: rows_of(self.weight, rows),
             names.time: rows_of(self.time, rows),
         }
-        return {name: values for name, values in found.items() if values is not None}
+        return {name: values for name, values in columns.items() if values is not None}
 
     def _glance(self) -> Table:
         return small_table(repr(self), list(self._columns(slice(ROWS)).items()), self.n_impressions)
@@ -250,14 +258,14 @@ def check_clicks(log: object, name: str = "log") -> None:
     check_kind(name, log, Clicks, "a click log, from xr.read_clicks")
 
 
-def coded(values: npt.NDArray[Any]) -> tuple[TextColumn, Codes]:
-    """The different values as sorted text, and the number of each among these.
+def encode_ids(values: npt.NDArray[Any]) -> tuple[TextColumn, Codes]:
+    """Return the distinct values as sorted text, and the number of each value among them.
 
-    >>> coded(np.array([10, 9, 10]))[1]
+    >>> encode_ids(np.array([10, 9, 10]))[1]
     array([0, 1, 0], dtype=int32)
     """
-    found, code = np.unique(values if values.dtype.kind in "iub" else values.astype(str), return_inverse=True)
-    texts, place = np.unique(found.astype(str), return_inverse=True)
+    distinct, code = np.unique(values if values.dtype.kind in "iub" else values.astype(str), return_inverse=True)
+    texts, place = np.unique(distinct.astype(str), return_inverse=True)
     return TextColumn.of(texts.tolist()), place.astype(np.int32)[code]
 
 
@@ -273,7 +281,7 @@ def checked_ranks(values: npt.NDArray[Any], place: str, first: int = 0) -> Codes
 
 
 def checked_clicks(values: npt.NDArray[Any], place: str, first: int = 0) -> npt.NDArray[np.bool_]:
-    """Whether each was clicked."""
+    """Return clicks as booleans, after checking that they are 0 or 1; ``place`` and ``first`` as in `checked_ranks`."""
     numbers = _numbers(values, place, "clicks")
     bad = np.flatnonzero((numbers != 0) & (numbers != 1))
     if len(bad):
@@ -291,7 +299,7 @@ def _numbers(values: npt.NDArray[Any], place: str, what: str) -> npt.NDArray[Any
 
 
 def lists_of(log: Clicks, who: str) -> Rows:
-    """Where each page of results begins among the rows, which are sorted by it: the rows of one session and query, from rank 1 down."""
+    """Return the first row of each page of results, the rows of a session and query from rank 1 down; rows are sorted by page."""
     if log.session is None:
         raise IncompatibleError(f"{who} reads each page of results from the top, so the log needs a column of sessions; name it, or use em")
     return np.flatnonzero(np.r_[True, (np.diff(log.session) != 0) | (np.diff(log.query) != 0)])

@@ -1,4 +1,4 @@
-"""What a ranker would be worth, estimated from clicks on what others showed: off-policy evaluation.
+"""Off-policy evaluation: the measures of a ranker, estimated from clicks on the rankings of others.
 
 Let gamma_d be the relevance of document d and lambda_d the discount of its rank by the new ranker. A measure that is linear in the grades
 is sum_d lambda_d gamma_d, so an estimate is the measure itself on estimated grades. Over the impressions i of d, of weight w_i in all n_d,
@@ -48,8 +48,8 @@ class OffPolicyEvaluation(Evaluation):
 
     def gain_over(self, live: "OffPolicyEvaluation") -> "OffPolicyEvaluation":
         """The differences from another ranker's estimates, query by query, with their means and intervals."""
-        same = self.estimator == live.estimator and list(self.measures) == list(live.measures)
-        if not same or not np.array_equal(self.qid, live.qid) or not np.array_equal(self.weight, live.weight):
+        comparable = self.estimator == live.estimator and list(self.measures) == list(live.measures)
+        if not comparable or not np.array_equal(self.qid, live.qid) or not np.array_equal(self.weight, live.weight):
             raise IncompatibleError(
                 "a gain is a difference of two estimates by the same estimator and measures, from the same clicks; evaluate both alike"
             )
@@ -97,32 +97,32 @@ def evaluate(
     check_linear(listed_measures(measures), preset)
     check_settings(clip, unknown)
     if estimator not in ESTIMATORS:
-        raise DataError(f"{estimator!r} is no estimator{did_you_mean(estimator, ESTIMATORS)}; use one of {', '.join(ESTIMATORS)}")
+        raise DataError(f"{estimator!r} is not an estimator{did_you_mean(estimator, ESTIMATORS)}; use one of {', '.join(ESTIMATORS)}")
     if propensity is None:
         raise DataError("an estimate from clicks needs propensities; give propensity=clicks.propensities(), '1/k' or numbers by rank")
     if baseline is not None and estimator != "doubly-robust":
         raise DataError(f"a baseline is for estimator='doubly-robust', not for {estimator!r}; leave it out")
     curve = propensities(log, propensity, bootstrap=0)
-    known, kept, rows = _in_both(log, features)
-    judged = _judgeable(features, kept)
-    pair = pairs_of(known, judged, unknown)
-    counted = _Counted(known, curve, clip, np.isin(np.arange(len(known.cells.query)), pair))
+    shared_log, queries, rows = _in_both(log, features)
+    judged = _judgeable(features, queries)
+    pair = pairs_of(shared_log, judged, unknown)
+    click_sums = _ClickSums(shared_log, curve, clip, np.isin(np.arange(len(shared_log.cells.query)), pair))
     model = None if baseline is None else _checked_baseline(features, baseline)[rows]
-    graded = _graded(judged, counted, pair, estimator, model)
+    estimated_data = _estimate_grades(judged, click_sums, pair, estimator, model)
     settings: dict[str, Any] = {"preset": preset, "complete": complete, "threads": threads}
     ranked = features.grouped(checked_scores(features, scores))[rows]
     unseen = _unseen(measures, judged, pair, ranked, settings)
     if estimator == "snips":
-        graded, ranked = _with_clicks(graded, ranked)
-    found = evaluate_grades(measures, graded, ranked, seed=seed, **settings)
-    about = (counted.clicks, counted.effective_sample_size, counted.clipped, unseen)
-    return OffPolicyEvaluation(found.measures, found.per_query, found.qid, found.weight, seed, estimator, *about)
+        estimated_data, ranked = _with_clicks(estimated_data, ranked)
+    evaluation = evaluate_grades(measures, estimated_data, ranked, seed=seed, **settings)
+    about = (click_sums.clicks, click_sums.effective_sample_size, click_sums.clipped, unseen)
+    return OffPolicyEvaluation(evaluation.measures, evaluation.per_query, evaluation.qid, evaluation.weight, seed, estimator, *about)
 
 
 def check_linear(measures: list[str | Measure], preset: str | None = None) -> None:
     """Raise for a measure that clicks cannot estimate without bias."""
-    for given in measures:
-        measure = parse_measure(given, preset)
+    for spec in measures:
+        measure = parse_measure(spec, preset)
         if not measure.is_linear:
             raise MeasureError(
                 f"{measure} is not linear in the grades, so clicks give no unbiased estimate of it;"
@@ -132,35 +132,35 @@ def check_linear(measures: list[str | Measure], preset: str | None = None) -> No
 
 def linear_measures() -> list[str]:
     """The measures that are linear in the grades, as they are or with a linear gain."""
-    found = []
+    names = []
     for name in known_measures():
         kind = Measure.registry[name]
         settings: dict[str, Any] = {"gain": "linear"} if "gain" in kind.__dataclass_fields__ else {}
         measure = kind(k=10 if kind.has_cutoff else None, **settings)
-        found += [str(measure)] if measure.is_linear else []
-    return found
+        names += [str(measure)] if measure.is_linear else []
+    return names
 
 
 def _in_both(log: Clicks, data: RankingData) -> tuple[Clicks, Rows, Rows]:
     """The impressions of the queries of ``data``; these queries' numbers there, and their rows."""
     place = places_of(log.queries, map(str, data.qid.tolist()))
-    shown = sums_of(log.query, log.weights, len(log.queries))
-    kept = np.flatnonzero((place >= 0) & (shown[place] > 0))
-    if len(kept) == 0:
+    impressions = sums_of(log.query, log.weights, len(log.queries))
+    queries = np.flatnonzero((place >= 0) & (impressions[place] > 0))
+    if len(queries) == 0:
         raise DataError("no query of the log is in the data; give the documents of the same queries")
-    known = log.take(np.isin(log.query, place[kept]))
-    for units, what in ((known.query, "query"), (known.session, "session")):
+    shared_log = log.take(np.isin(log.query, place[queries]))
+    for units, unit in ((shared_log.query, "query"), (shared_log.session, "session")):
         if units is not None and units.min() == units.max():
-            raise DataError(f"the clicks are from one {what} only, which does not tell how far an estimate may be off; give a larger log")
-    return known, kept, np.flatnonzero(np.isin(np.repeat(np.arange(data.n_queries), data.sizes), kept))
+            raise DataError(f"the clicks are from one {unit} only, which does not tell how far an estimate may be off; give a larger log")
+    return shared_log, queries, np.flatnonzero(np.isin(np.repeat(np.arange(data.n_queries), data.sizes), queries))
 
 
-def _judgeable(data: RankingData, kept: Rows) -> RankingData:
-    """Some queries' documents without features."""
+def _judgeable(data: RankingData, queries: Rows) -> RankingData:
+    """Return the documents of ``queries`` without features."""
     if data.docid is None:
         raise DataError("the data has no document ids, by which the log names documents; add a column or a comment with them")
     bare = np.empty((data.n_documents, 0), np.float32)
-    return replace(data, X=bare, feature_names=(), offset=None, levels={}, sample_weight=None, order=None).take_queries(kept)
+    return replace(data, X=bare, feature_names=(), offset=None, levels={}, sample_weight=None, order=None).take_queries(queries)
 
 
 def _checked_baseline(data: RankingData, baseline: npt.ArrayLike) -> PerDocument:
@@ -173,8 +173,8 @@ def _checked_baseline(data: RankingData, baseline: npt.ArrayLike) -> PerDocument
     return model
 
 
-class _Counted:
-    """The sums of clicks of each pair of the log's cells, and what their weights say; pairs that are not ``present`` do not count."""
+class _ClickSums:
+    """Sums of clicks by pair of the log's cells, and the quality of their weights; pairs that are not ``present`` do not count."""
 
     def __init__(self, log: Clicks, curve: Propensities, clip: float, present: npt.NDArray[np.bool_]) -> None:
         cells = log.cells
@@ -184,7 +184,7 @@ class _Counted:
         self.log, self.grade = log, relevance(log, curve, clip)
         self.shown, self.clicked = sums_of(cells.pair, cells.impressions), sums_of(cells.pair, clicks)
         self.looks = sums_of(cells.pair, cells.impressions * theta)
-        self.kept = sums_of(cells.pair, cells.impressions * theta * weight) / np.maximum(self.shown, 1e-300)
+        self.retained = sums_of(cells.pair, cells.impressions * theta * weight) / np.maximum(self.shown, 1e-300)
         self.clicks = float(clicks.sum())
         if self.clicks == 0:
             raise DataError("no document of the data was clicked, so there is nothing to estimate from; give a larger log")
@@ -192,21 +192,21 @@ class _Counted:
         self.clipped = float(clicks[theta < clip].sum() / self.clicks)
 
 
-def _graded(data: RankingData, counted: _Counted, pair: Rows, estimator: str, model: PerDocument | None) -> RankingData:
-    """``data`` with grades (1) or (3), and weights of the queries."""
+def _estimate_grades(data: RankingData, click_sums: _ClickSums, pair: Rows, estimator: str, model: PerDocument | None) -> RankingData:
+    """Return ``data`` with grades (1) or (3) and query weights."""
 
     def of_documents(values: PerDocument) -> PerDocument:
         return np.where(pair >= 0, values[pair], 0.0)
 
     query = np.repeat(np.arange(data.n_queries), data.sizes)
-    grades = of_documents(counted.grade)
+    grades = of_documents(click_sums.grade)
     if estimator == "doubly-robust":
         if model is None:
-            clicked, looks = of_documents(counted.clicked), of_documents(counted.looks)
+            clicked, looks = of_documents(click_sums.clicked), of_documents(click_sums.looks)
             mean = sums_of(query, clicked) / np.maximum(sums_of(query, looks), 1e-300)
             model = (clicked + mean[query]) / (looks + 1)
-        grades = grades + model * (1 - of_documents(counted.kept))
-    return replace(data, y=sealed(grades), query_weight=sealed(sums_of(query, of_documents(counted.shown))))
+        grades = grades + model * (1 - of_documents(click_sums.retained))
+    return replace(data, y=sealed(grades), query_weight=sealed(sums_of(query, of_documents(click_sums.shown))))
 
 
 def _with_clicks(data: RankingData, scores: PerDocument) -> tuple[RankingData, PerDocument]:
@@ -219,9 +219,9 @@ def _with_clicks(data: RankingData, scores: PerDocument) -> tuple[RankingData, P
 
 
 def _unseen(measures: Any, data: RankingData, pair: Rows, scores: PerDocument, settings: dict[str, Any]) -> dict[str, float]:
-    """Of the value of grades of 1, the share of documents never shown."""
-    lost, whole = (
+    """Return, by measure, the share of documents never shown in the value when all grades are 1."""
+    unseen_value, full_value = (
         evaluate_grades(measures, replace(data, y=sealed(np.asarray(y, np.float64))), scores, **settings).means
         for y in (pair < 0, np.ones(len(pair)))
     )
-    return {name: lost[name] / whole[name] if whole[name] else 0.0 for name in whole}
+    return {name: unseen_value[name] / full_value[name] if full_value[name] else 0.0 for name in full_value}

@@ -46,23 +46,23 @@ SPREADS = np.linspace(0.0, 2.0, 101)  #: the tau that are looked at
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """The cells that tell rank from relevance; ranks and pairs are numbered from 0 among those that are there."""
+class ComparableCells:
+    """Cells that distinguish rank from relevance; ranks and pairs are numbered consecutively from 0."""
 
-    ranks: Rows  #: as they are in the log
+    ranks: Rows  #: ranks in the log
     rank: Rows
     pair: Rows
     impressions: Floats
     clicks: Floats
-    which: Rows  #: of the log's cells
+    which: Rows  #: the numbers of these cells in the log
 
-    def sampled(self, impressions: Floats, clicks: Floats) -> "Seen":
-        """The same with other sums of all cells of the log."""
+    def with_sums(self, impressions: Floats, clicks: Floats) -> "ComparableCells":
+        """Return these cells with other sums, given for all cells of the log."""
         return replace(self, impressions=impressions[self.which], clicks=clicks[self.which])
 
 
-def seen_at_several(cells: Cells) -> Seen:
-    """What the log tells; raises where that is not enough."""
+def comparable_cells(cells: Cells) -> ComparableCells:
+    """Return the cells of documents seen at several ranks; raise if they do not determine the propensities."""
     live = cells.impressions > 0
     pairs = len(cells.query)
     several = np.bincount(cells.pair[live], minlength=pairs) > 1
@@ -76,55 +76,59 @@ def seen_at_several(cells: Cells) -> Seen:
     if len(unclicked):
         raise DataError(
             f"rank {unclicked[0]} has no click, so its propensity would be 0;"
-            f" leave out what is that deep (clicks.take(clicks.rank < {unclicked[0]})), or give the propensities"
+            f" leave out these and deeper ranks (clicks.take(clicks.rank < {unclicked[0]})), or give the propensities"
         )
     clicked = np.bincount(cells.pair, cells.clicks, pairs) > 0
     which = np.flatnonzero(live & (several & clicked)[cells.pair])
     pair = np.unique(cells.pair[which], return_inverse=True)[1]
-    seen = Seen(ranks, np.searchsorted(ranks, cells.rank[which]), pair, cells.impressions[which], cells.clicks[which], which)
-    _check_connected(seen)
-    return seen
+    result = ComparableCells(ranks, np.searchsorted(ranks, cells.rank[which]), pair, cells.impressions[which], cells.clicks[which], which)
+    _require_links(result)
+    return result
 
 
-def _check_connected(seen: Seen) -> None:
-    """Raise unless each rank is compared with each other, directly or through others."""
-    count = len(seen.ranks)
-    size = count + (int(seen.pair.max()) + 1 if len(seen.pair) else 0)
-    links = coo_array((np.ones(len(seen.rank)), (seen.rank, count + seen.pair)), (size, size))
+def _require_links(cells: ComparableCells) -> None:
+    """Raise unless all ranks are compared with each other, directly or through other ranks."""
+    count = len(cells.ranks)
+    size = count + (int(cells.pair.max()) + 1 if len(cells.pair) else 0)
+    links = coo_array((np.ones(len(cells.rank)), (cells.rank, count + cells.pair)), (size, size))
     part = connected_components(links, directed=False)[1][:count]
     if np.any(part != part[0]):
-        apart = seen.ranks[part != part[0]]
+        unlinked = cells.ranks[part != part[0]]
         raise DataError(
-            f"no clicked document was seen both at rank {seen.ranks[0]} (or one compared with it) and at rank {apart[0]},"
+            f"no clicked document was seen both at rank {cells.ranks[0]} (or one compared with it) and at rank {unlinked[0]},"
             " so their propensities cannot be compared; log rankings that change more, leave deep ranks out, or give the propensities"
         )
 
 
-def em(seen: Seen, start: Floats | None = None) -> tuple[Floats, list[float]]:
-    """(2) and (3) until they stand still: theta, then gamma, and the log-likelihood after each cycle; from the theta of ``start``."""
-    theta = 1.0 / np.sqrt(np.arange(1.0, len(seen.ranks) + 1)) if start is None else start
-    total = np.maximum(np.bincount(seen.pair, seen.impressions), LEAST)
-    both = np.append(theta, np.minimum(np.bincount(seen.pair, seen.clicks) / total, 0.5))
+def em(cells: ComparableCells, start: Floats | None = None) -> tuple[Floats, list[float]]:
+    """Iterate (2) and (3) from theta ``start`` to convergence; return theta followed by gamma, and the log-likelihood per cycle."""
+    theta = 1.0 / np.sqrt(np.arange(1.0, len(cells.ranks) + 1)) if start is None else start
+    total = np.maximum(np.bincount(cells.pair, cells.impressions), LEAST)
+    parameters = np.append(theta, np.minimum(np.bincount(cells.pair, cells.clicks) / total, 0.5))
     history: list[float] = []
     for _ in range(CYCLES):
-        once = _step(seen, both)
-        twice = _step(seen, once)
-        first, change = once - both, (twice - once) - (once - both)
+        once = _step(cells, parameters)
+        twice = _step(cells, once)
+        first, change = once - parameters, (twice - once) - (once - parameters)
         length = norm(first) / max(norm(change), LEAST)
-        leapt = _step(seen, np.clip(both + 2 * length * first + length * length * change, LEAST, 1.0))
-        kept, value = max(((each, likelihood(seen, each)) for each in (twice, leapt)), key=lambda pair: pair[1])
+        extrapolated = _step(cells, np.clip(parameters + 2 * length * first + length * length * change, LEAST, 1.0))
+        best_parameters, value = max(
+            ((candidate, likelihood(cells, candidate)) for candidate in (twice, extrapolated)), key=lambda pair: pair[1]
+        )
         history.append(value)
-        moved, both = np.abs(kept - both)[: len(theta)].max(), kept
-        if moved < TOLERANCE:
+        theta_change, parameters = np.abs(best_parameters - parameters)[: len(theta)].max(), best_parameters
+        if theta_change < TOLERANCE:
             break
-    return both, history
+    return parameters, history
 
 
-def shrunk(seen: Seen, both: Floats) -> Floats:
-    """(4): the propensity of each rank relative to the first one, from theta and gamma as EM found them."""
-    information, axes = eigh(_information(seen, both)[1:, 1:])
+def shrink(cells: ComparableCells, parameters: Floats) -> Floats:
+    """Return the propensity (4) of each rank relative to the first, from EM's theta and gamma."""
+    information, axes = eigh(_information(cells, parameters)[1:, 1:])
     precision = np.maximum(information, 0.0)  # along these axes the errors of EM's answer do not depend on each other
-    depth, answer = (matmul(axes, log(ratio)) for ratio in (seen.ranks[1:] / seen.ranks[0], both[1 : len(seen.ranks)] / both[0]))
+    depth, answer = (
+        matmul(axes, log(ratio)) for ratio in (cells.ranks[1:] / cells.ranks[0], parameters[1 : len(cells.ranks)] / parameters[0])
+    )
     variance = SPREADS[:, np.newaxis] ** 2  # from here on a row for each tau
     certainty = precision / (1 + variance * precision)  # the inverse of the variance of the answer about the power
     weight = np.maximum(np.sum(certainty * depth**2, axis=1), LEAST)
@@ -135,55 +139,55 @@ def shrunk(seen: Seen, both: Floats) -> Floats:
     return np.append(1.0, exp(matmul(curve, axes)))
 
 
-def _information(seen: Seen, both: Floats) -> Floats:
-    """Of the likelihood on log theta, less what goes into log gamma."""
-    count = len(seen.ranks)
-    chance = both[:count][seen.rank] * both[count:][seen.pair]
-    each = seen.impressions * chance / np.maximum(1 - chance, 1 / (seen.impressions + 1))  # n impressions cannot make surer than that
-    by_pair = np.maximum(np.bincount(seen.pair, each, len(both) - count), LEAST)
-    matrix = np.diag(sums_of(seen.rank, each - each * each / by_pair[seen.pair], count))
-    for i, j in _compared(seen):
-        shared = np.bincount(seen.rank[i] * count + seen.rank[j], each[i] * each[j] / by_pair[seen.pair[i]], count * count)
+def _information(cells: ComparableCells, parameters: Floats) -> Floats:
+    """Return the information about log theta, less the part that log gamma takes."""
+    count = len(cells.ranks)
+    chance = parameters[:count][cells.rank] * parameters[count:][cells.pair]
+    terms = cells.impressions * chance / np.maximum(1 - chance, 1 / (cells.impressions + 1))  # bounded by n impressions
+    by_pair = np.maximum(np.bincount(cells.pair, terms, len(parameters) - count), LEAST)
+    matrix = np.diag(sums_of(cells.rank, terms - terms * terms / by_pair[cells.pair], count))
+    for i, j in _cell_pairs(cells):
+        shared = np.bincount(cells.rank[i] * count + cells.rank[j], terms[i] * terms[j] / by_pair[cells.pair[i]], count * count)
         matrix -= shared.reshape(count, count) + shared.reshape(count, count).T
     return matrix
 
 
-def _compared(seen: Seen) -> Iterator[tuple[Rows, Rows]]:
-    """Cells of the same pair at two ranks, the second of which is deeper: first all neighbours, then those one further apart, and so on."""
-    for apart in range(1, len(seen.ranks)):  # cells are sorted by pair and rank
-        i = np.flatnonzero(seen.pair[apart:] == seen.pair[:-apart])
+def _cell_pairs(cells: ComparableCells) -> Iterator[tuple[Rows, Rows]]:
+    """Yield cells of the same pair at two ranks, the deeper second: first all neighbors, then those one rank further apart, and so on."""
+    for distance in range(1, len(cells.ranks)):  # cells are sorted by pair and rank
+        i = np.flatnonzero(cells.pair[distance:] == cells.pair[:-distance])
         if len(i) == 0:
             return
-        yield i, i + apart
+        yield i, i + distance
 
 
-def _step(seen: Seen, both: Floats) -> Floats:
-    """One step of EM; ``both`` holds theta, then gamma."""
-    count = len(seen.ranks)
-    theta, gamma = both[:count][seen.rank], both[count:][seen.pair]
-    missed = (seen.impressions - seen.clicks) / np.maximum(1 - theta * gamma, LEAST)
-    looked, relevant = seen.clicks + missed * theta * (1 - gamma), seen.clicks + missed * gamma * (1 - theta)
-    sides = ((seen.rank, looked, count), (seen.pair, relevant, len(both) - count))
-    sums = [np.bincount(at, part, size) / np.maximum(np.bincount(at, seen.impressions, size), LEAST) for at, part, size in sides]
+def _step(cells: ComparableCells, parameters: Floats) -> Floats:
+    """Return ``parameters``, theta followed by gamma, after a step of EM."""
+    count = len(cells.ranks)
+    theta, gamma = parameters[:count][cells.rank], parameters[count:][cells.pair]
+    missed = (cells.impressions - cells.clicks) / np.maximum(1 - theta * gamma, LEAST)
+    examined, relevant = cells.clicks + missed * theta * (1 - gamma), cells.clicks + missed * gamma * (1 - theta)
+    sides = ((cells.rank, examined, count), (cells.pair, relevant, len(parameters) - count))
+    sums = [np.bincount(at, part, size) / np.maximum(np.bincount(at, cells.impressions, size), LEAST) for at, part, size in sides]
     return np.clip(np.concatenate(sums), LEAST, 1.0)
 
 
-def likelihood(seen: Seen, both: Floats) -> float:
-    """The logarithm of the likelihood of (1)."""
-    chance = both[: len(seen.ranks)][seen.rank] * both[len(seen.ranks) :][seen.pair]
-    missed = (seen.impressions - seen.clicks) * log(np.maximum(1 - chance, LEAST))
-    return float(np.sum(seen.clicks * log(np.maximum(chance, LEAST)) + missed))
+def likelihood(cells: ComparableCells, parameters: Floats) -> float:
+    """Return the log-likelihood of (1)."""
+    chance = parameters[: len(cells.ranks)][cells.rank] * parameters[len(cells.ranks) :][cells.pair]
+    missed = (cells.impressions - cells.clicks) * log(np.maximum(1 - chance, LEAST))
+    return float(np.sum(cells.clicks * log(np.maximum(chance, LEAST)) + missed))
 
 
-def harvest(seen: Seen) -> Floats:
-    """(5) and the least squares of all pairs of ranks: the propensity of each rank, NaN where no clicks compare it with the first."""
-    count = len(seen.ranks)
+def harvest(cells: ComparableCells) -> Floats:
+    """Return propensities by (5) and least squares over all pairs of ranks; NaN if no clicks compare a rank with the first."""
+    count = len(cells.ranks)
     a = np.zeros((count, count))
-    for i, j in _compared(seen):
-        total = np.maximum(seen.impressions[i] + seen.impressions[j], LEAST)
+    for i, j in _cell_pairs(cells):
+        total = np.maximum(cells.impressions[i] + cells.impressions[j], LEAST)
         for up, down in ((i, j), (j, i)):
-            terms = seen.clicks[up] * seen.impressions[down] / total
-            a += np.bincount(seen.rank[up] * count + seen.rank[down], terms, count * count).reshape(count, count)
+            terms = cells.clicks[up] * cells.impressions[down] / total
+            a += np.bincount(cells.rank[up] * count + cells.rank[down], terms, count * count).reshape(count, count)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.nan_to_num(a * a.T / (a + a.T))
         ratio = np.where(weight > 0, log(a) - log(a.T), 0.0)

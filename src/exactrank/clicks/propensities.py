@@ -1,4 +1,4 @@
-"""How likely each rank is looked at: estimates by a click model or given numbers, with bootstrap intervals and a picture.
+"""Examination probabilities of ranks: estimated by a click model or given, with bootstrap intervals and a picture.
 
 A bootstrap sample (Efron 1979) draws as many sessions as there are, with replacement, or queries where the log has no sessions. An
 interval holds the middle 95% of the estimates of the samples.
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from exactrank.arguments import check_count
 from exactrank.arrays import Floats, Rows
 from exactrank.clicks.log import Clicks, checked_ranks
-from exactrank.clicks.position_based import em, harvest, seen_at_several, shrunk
+from exactrank.clicks.position_based import comparable_cells, em, harvest, shrink
 from exactrank.clicks.reading_down import cascade, check_cascade, dbn
 from exactrank.data.given import array_of, floats_of
 from exactrank.data.repeated import repeated_places
@@ -70,7 +70,7 @@ class Propensities(Shown, Pictured):
         return np.asarray(table[ranks])
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, ready for ``json.dumps``; what cannot be known is None."""
+        """Return everything in a form for ``json.dumps``; undefined numbers are None."""
         columns = {name: np.asarray(values).tolist() for name, values in self._columns().items()}
         rows = zip(*columns.values(), strict=True)
         ranks = [{name: None if value != value else value for name, value in zip(columns, row, strict=True)} for row in rows]
@@ -90,37 +90,37 @@ class Propensities(Shown, Pictured):
         axes.legend(loc="upper right")
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{k}: {value:.3f}" for k, value in zip(self.rank[:5], self.value[:5], strict=True))
-        more = f", ... ({len(self.rank)} ranks)" if len(self.rank) > 5 else ""
-        return f"Propensities({self.method}, {shown}{more})"
+        first_values = ", ".join(f"{k}: {value:.3f}" for k, value in zip(self.rank[:5], self.value[:5], strict=True))
+        ellipsis = f", ... ({len(self.rank)} ranks)" if len(self.rank) > 5 else ""
+        return f"Propensities({self.method}, {first_values}{ellipsis})"
 
 
 def propensities(log: Clicks, method: Given | Propensities, *, bootstrap: int = 200, seed: int = 0) -> Propensities:
-    """As `Clicks.propensities`; what is a `Propensities` already stays as it is."""
+    """Return estimates like `Clicks.propensities`, or ``method`` itself if it is a `Propensities`."""
     if isinstance(method, Propensities):
         return method
     if not isinstance(method, str) or method not in METHODS:
-        return known(method, np.unique(log.rank))
+        return given_propensities(method, np.unique(log.rank))
     check_count("bootstrap", bootstrap, 0, MOST_RESAMPLES)
     check_count("seed", seed, 0)
-    (one, drawn), unit = (("query", "queries"), log.query) if log.session is None else (("session", "sessions"), log.session)
+    (unit_name, units_name), unit = (("query", "queries"), log.query) if log.session is None else (("session", "sessions"), log.session)
     units = len(np.unique(unit))
     if bootstrap and units < 2:
-        raise DataError(f"the log has only one {one}, so {drawn} cannot be resampled; give bootstrap=0 for no intervals")
+        raise DataError(f"the log has only one {unit_name}, so {units_name} cannot be resampled; give bootstrap=0 for no intervals")
     estimate, ranks, history = _estimator(log, method)
     point = estimate(None)
-    samples = np.array([_scaled(estimate(times)) for times in _draws(unit, units, bootstrap, seed)])
+    samples = np.array([_normalize(estimate(times)) for times in _draws(unit, units, bootstrap, seed)])
     low, high = np.nanquantile(samples, [0.025, 0.975], axis=0) if bootstrap else (None, None)
-    return Propensities(method, ranks, _scaled(point), low, high, drawn if bootstrap else "", tuple(history))
+    return Propensities(method, ranks, _normalize(point), low, high, units_name if bootstrap else "", tuple(history))
 
 
-def _scaled(values: Floats) -> Floats:
-    """Relative to the largest, which is mostly the first."""
+def _normalize(values: Floats) -> Floats:
+    """Divide by the largest value, usually the first."""
     return np.asarray(values / np.nanmax(values))
 
 
 def _draws(unit: npt.NDArray[np.int32], units: int, bootstrap: int, seed: int) -> Iterator[Floats]:
-    """How often each row is in each bootstrap sample."""
+    """Yield the number of times that each row is in each bootstrap sample."""
     rng, number = np.random.default_rng(seed), np.unique(unit, return_inverse=True)[1]
     for _ in range(bootstrap):
         yield np.bincount(rng.integers(0, units, units), minlength=units).astype(np.float64)[number]
@@ -131,27 +131,27 @@ def _estimator(log: Clicks, method: str) -> tuple[Callable[[Floats | None], Floa
     if method in ("cascade", "dbn"):
         if method == "cascade":
             check_cascade(log)
-        down = partial(cascade if method == "cascade" else dbn, log)
-        return lambda times: down(log.weights if times is None else log.weights * times), np.unique(log.rank), []
-    cells, seen = log.cells, seen_at_several(log.cells)
-    whole, history = em(seen) if method == "em" else (np.empty(0), [])
+        estimate_down = partial(cascade if method == "cascade" else dbn, log)
+        return lambda times: estimate_down(log.weights if times is None else log.weights * times), np.unique(log.rank), []
+    cells, comparable = log.cells, comparable_cells(log.cells)
+    full_parameters, history = em(comparable) if method == "em" else (np.empty(0), [])
 
     def estimate(times: Floats | None) -> Floats:
-        own = seen if times is None else seen.sampled(*log.summed(cells.cell, len(cells.rank), log.weights * times))
+        sample = comparable if times is None else comparable.with_sums(*log.cell_sums(cells.cell, len(cells.rank), log.weights * times))
         if method == "harvest":
-            return harvest(own)
-        return shrunk(own, whole if times is None else em(own, whole[: len(seen.ranks)])[0])
+            return harvest(sample)
+        return shrink(sample, full_parameters if times is None else em(sample, full_parameters[: len(comparable.ranks)])[0])
 
-    return estimate, seen.ranks, history
+    return estimate, comparable.ranks, history
 
 
-def known(numbers: Given, ranks: Rows) -> Propensities:
-    """Known numbers, for ``ranks`` where they are a formula."""
+def given_propensities(numbers: Given, ranks: Rows) -> Propensities:
+    """Return given numbers as propensities; a formula is evaluated at ``ranks``."""
     if isinstance(numbers, str):
         power = _POWER.fullmatch(numbers)
         if power is None:
             ways = ", ".join([*METHODS, "1/k", "1/k^0.7"])
-            raise DataError(f"{numbers!r} is no way to propensities{did_you_mean(numbers, METHODS)}; use one of {ways}, or give numbers")
+            raise DataError(f"{numbers!r} is not a known method{did_you_mean(numbers, METHODS)}; use one of {ways}, or give numbers")
         return Propensities("given", ranks, power_of(ranks, -float(power[1] or 1)))
     value = floats_of("propensities", list(numbers.values()) if isinstance(numbers, Mapping) else numbers)
     if value.ndim != 1 or len(value) == 0:
@@ -178,6 +178,6 @@ def read_propensities(path: str | os.PathLike[str]) -> Propensities:
             f"{path}: the entries {places[0]} and {places[1]} (from 0) are both of rank {numbers[places[0]][0]}; remove one of them"
         )
     try:
-        return known(dict(numbers), np.empty(0, np.int64))
+        return given_propensities(dict(numbers), np.empty(0, np.int64))
     except DataError as error:
         raise DataError(f"{path}: {error}") from None

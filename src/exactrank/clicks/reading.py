@@ -57,7 +57,7 @@ def read_clicks(log: str | os.PathLike[str] | Any, *, columns: ClickColumns | No
 
 
 def is_click_log(path: Path, columns: ClickColumns) -> bool:
-    """Does a table have the columns of a rank and of clicks?"""
+    """Return whether the file is a table with the columns of ranks and clicks."""
     if not path.is_file() or not _is_table(path):
         return False
     return {columns.rank, columns.clicked} <= set(_schema(path).names)
@@ -88,7 +88,7 @@ def _schema(path: Path) -> Any:
 def _batches(path: Path, columns: ClickColumns, threads: int | None) -> Iterator[Any]:
     """The columns of the log, some rows at a time."""
     if not _is_table(path):
-        raise DataError(f"{path} is no Parquet, and its name ends neither in .csv nor in .tsv; give a click log as one of these")
+        raise DataError(f"{path} is not Parquet, and its name ends neither in .csv nor in .tsv; give a click log as one of these")
     schema = _schema(path)
     labels = list(_layout(schema.names, columns, str(path)).values())
     if _is_parquet(path):
@@ -106,18 +106,18 @@ def _batches(path: Path, columns: ClickColumns, threads: int | None) -> Iterator
         yield from batches
 
 
-def _layout(found: Sequence[Any], columns: ClickColumns, place: str) -> dict[str, Any]:
+def _layout(labels: Sequence[Any], columns: ClickColumns, place: str) -> dict[str, Any]:
     """The column of each part that is there."""
-    check_columns(found, place)
+    check_columns(labels, place)
     label_of = {}
     for part in PARTS:
         label = getattr(columns, part)
-        if label in found:
+        if label in labels:
             label_of[part] = label
         elif part in NEEDED or label != getattr(ClickColumns(), part):
             remedy = f"set ClickColumns({part}=...) (--{part}-column) to the right one"
             raise DataError(
-                f"{place}: has no column {label!r} for the {WHAT.get(part, part)}; it has {listed_columns(list(found))}; {remedy}"
+                f"{place}: has no column {label!r} for the {WHAT.get(part, part)}; it has {listed_columns(list(labels))}; {remedy}"
             )
     for label, times in Counter(label_of.values()).items():
         if times > 1:
@@ -126,31 +126,31 @@ def _layout(found: Sequence[Any], columns: ClickColumns, place: str) -> dict[str
 
 
 class _Blocks:
-    """What remains of the blocks of a log; ``place`` names it in messages."""
+    """Collects the blocks of a log; ``place`` names the log in messages."""
 
     def __init__(self, columns: ClickColumns, place: str) -> None:
         self.columns, self.place, self.rows = columns, place, 0
         self.parts: dict[str, list[Any]] = {}
 
     def clicks(self, batches: Iterator[Any]) -> Clicks:
-        """All of the log."""
+        """Read all batches, and return the log."""
         for batch in batches:
             for part in PARTS:
                 label = getattr(self.columns, part)
                 if label in batch.schema.names:
-                    self.parts.setdefault(part, []).append(self._kept(part, batch.column(label)))
+                    self.parts.setdefault(part, []).append(self._checked_part(part, batch.column(label)))
             self.rows += batch.num_rows
         if not self.rows:
             raise DataError(f"{self.place}: holds no impressions; expected one row per document shown")
-        ids = {part: _joined(self.parts.pop(part)) for part in IDS if part in self.parts}
+        ids = {part: _join_blocks(self.parts.pop(part)) for part in IDS if part in self.parts}
         rest = {part: np.concatenate(self.parts.pop(part)) for part in PARTS[2:] if part in self.parts}
         sessions, session = ids.get("session", (None, None))
         (queries, query), (documents, document) = ids["query"], ids["doc"]
         optional = {part: rest.get(part) for part in ("weight", "time")}
         return Clicks(queries, documents, query, document, rest["rank"], rest["clicked"], sessions, session, **optional)
 
-    def _kept(self, part: str, column: Any) -> Any:
-        """A part of a block: ids as a dictionary, else an array."""
+    def _checked_part(self, part: str, column: Any) -> Any:
+        """Check a part of a block, and return ids as a dictionary and other parts as an array."""
         label = getattr(self.columns, part)
         if column.null_count:
             row = self.rows + int(np.flatnonzero(np.asarray(column.is_null()))[0])
@@ -173,12 +173,12 @@ class _Blocks:
         arrow = library("pyarrow")
         try:
             chunks = column.chunks if hasattr(column, "chunks") else [column]
-            whole = arrow.chunked_array(chunks, column.type)
-            if not arrow.types.is_dictionary(whole.type):
-                whole = whole.cast(arrow.string()).dictionary_encode()
-            elif whole.type.value_type != arrow.string() or whole.type.index_type != arrow.int32():
-                whole = whole.cast(whole.type.value_type).cast(arrow.string()).dictionary_encode()
-            return whole
+            ids = arrow.chunked_array(chunks, column.type)
+            if not arrow.types.is_dictionary(ids.type):
+                ids = ids.cast(arrow.string()).dictionary_encode()
+            elif ids.type.value_type != arrow.string() or ids.type.index_type != arrow.int32():
+                ids = ids.cast(ids.type.value_type).cast(arrow.string()).dictionary_encode()
+            return ids
         except arrow.ArrowException as error:
             raise DataError(f"{self.place}: column {label!r} cannot be ids: {error}; give them as text or numbers") from None
 
@@ -194,8 +194,8 @@ class _Blocks:
         return f"{self.place}: {WHAT.get(part, part)} {getattr(self.columns, part)!r} of row {{}} (from 0)"
 
 
-def _joined(blocks: list[Any]) -> tuple[TextColumn, Codes]:
-    """The different ids of all blocks, sorted, and the number of each row's among these."""
+def _join_blocks(blocks: list[Any]) -> tuple[TextColumn, Codes]:
+    """Return the distinct ids of all blocks, sorted, and the number of each row's id among them."""
     arrow, compute = library("pyarrow"), library("pyarrow.compute")
     column = arrow.chunked_array([chunk for block in blocks for chunk in block.chunks]).unify_dictionaries()
     dictionary = column.chunk(0).dictionary

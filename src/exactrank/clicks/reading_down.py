@@ -34,14 +34,14 @@ def dbn(log: Clicks, weights: Floats) -> Floats:
     starts = lists_of(log, "dbn")
     ends = np.append(starts[1:], log.n_impressions)
     total = np.add.reduceat(log.clicked.astype(np.int64), starts)
-    each = np.repeat(np.arange(len(starts)), ends - starts)
+    page = np.repeat(np.arange(len(starts)), ends - starts)
     until = _running(log.clicked.astype(np.float64), starts)
-    looked = (until - log.clicked < total[each]) | (total[each] == 0)
-    last = log.clicked & (until == total[each])
+    examined = (until - log.clicked < total[page]) | (total[page] == 0)
+    last = log.clicked & (until == total[page])
     cells = log.cells
     pair = cells.pair[cells.cell]
-    shown, final = (np.bincount(pair, weights * chosen, len(cells.query)) for chosen in (looked, last))
-    ended = np.divide(final, shown, out=np.zeros_like(final), where=shown > 0)  # a s, where the clicks cancel
+    impressions, final = (np.bincount(pair, weights * chosen, len(cells.query)) for chosen in (examined, last))
+    ended = np.divide(final, impressions, out=np.zeros_like(final), where=impressions > 0)  # a s, where the clicks cancel
     going_on = logarithm(np.maximum(1 - ended[pair], np.finfo(float).tiny))
     return _by_rank(log, exp(_running(going_on, starts) - going_on), weights)
 

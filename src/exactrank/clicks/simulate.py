@@ -18,8 +18,8 @@ import numpy.typing as npt
 from exactrank import numerics
 from exactrank.arguments import check_count, check_number
 from exactrank.arrays import Floats, PerDocument
-from exactrank.clicks.log import DEEPEST, Clicks, coded
-from exactrank.clicks.propensities import Given, Propensities, known
+from exactrank.clicks.log import DEEPEST, Clicks, encode_ids
+from exactrank.clicks.propensities import Given, Propensities, given_propensities
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
@@ -56,7 +56,7 @@ def simulate_clicks(
     """
     check_data(data)
     if model not in ("pbm", "cascade"):
-        raise DataError(f"model={model!r} is no click model to simulate; use 'pbm' or 'cascade'")
+        raise DataError(f"model={model!r} is not a click model; use 'pbm' or 'cascade'")
     check_count("shown", shown, 1, DEEPEST)
     check_count("sessions", sessions, 1, max(1, MOST_IMPRESSIONS // (data.n_queries * min(shown, data.longest))))
     check_count("rankers", rankers, 1, MOST_RANKERS)
@@ -65,16 +65,16 @@ def simulate_clicks(
     if data.docid is None:
         raise DataError("the data has no document ids, which a click log needs; read it with ids, or generate it with --clicks")
     depth = min(shown, data.longest)
-    theta = known(propensity, np.arange(1, depth + 1)).at(np.arange(1, depth + 1))
+    theta = given_propensities(propensity, np.arange(1, depth + 1)).at(np.arange(1, depth + 1))
     relevance = LEAST + (MOST - LEAST) * np.maximum(data.y, 0.0) / max(float(data.y.max()), 1.0)
     live, pages = _live(data, rankers, seed), [_no_pages(depth)]
     for q in range(data.n_queries):
         rows = np.arange(data.indptr[q], data.indptr[q + 1])
         rng = np.random.default_rng([seed, 1, q])
-        own = live[rng.integers(0, rankers, sessions)][:, rows]
-        spread = np.maximum(own.std(axis=1, keepdims=True), 1e-9)
-        order = np.argsort(-(own / spread + jitter * numerics.standard_normal(rng, own.shape)), axis=1, kind="stable")[:, :depth]
-        pages.append(_clicked(rows[order], relevance, theta, model, rng))
+        scores = live[rng.integers(0, rankers, sessions)][:, rows]
+        spread = np.maximum(scores.std(axis=1, keepdims=True), 1e-9)
+        order = np.argsort(-(scores / spread + jitter * numerics.standard_normal(rng, scores.shape)), axis=1, kind="stable")[:, :depth]
+        pages.append(_draw_clicks(rows[order], relevance, theta, model, rng))
     row, rank, clicked, examined = (np.concatenate(parts) for parts in zip(*pages, strict=True))
     total = np.maximum(np.bincount(rank), 1)
     truth = theta if model == "pbm" else (np.bincount(rank, examined) / total)[1:]
@@ -92,8 +92,8 @@ def _live(data: RankingData, rankers: int, seed: int) -> Floats:
         return vector / max(numerics.norm(vector), 1e-9)
 
     right = unit(numerics.matmul(data.y - data.y.mean(), X))
-    shared, *own = map(unit, numerics.standard_normal(rng, (1 + rankers, X.shape[1])))
-    return np.stack([numerics.matmul(X, right + shared + 0.5 * each) for each in own])
+    shared, *tastes = map(unit, numerics.standard_normal(rng, (1 + rankers, X.shape[1])))
+    return np.stack([numerics.matmul(X, right + shared + 0.5 * taste) for taste in tastes])
 
 
 Pages = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_], Floats]
@@ -103,8 +103,8 @@ def _no_pages(depth: int) -> Pages:
     return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool), np.empty(0)
 
 
-def _clicked(row: npt.NDArray[np.int64], relevance: PerDocument, theta: Floats, model: str, rng: np.random.Generator) -> Pages:
-    """The rows of the pages, one after the other, their ranks, whether each was clicked and how likely each was looked at."""
+def _draw_clicks(row: npt.NDArray[np.int64], relevance: PerDocument, theta: Floats, model: str, rng: np.random.Generator) -> Pages:
+    """Draw clicks: the rows of the pages in sequence, their ranks, whether each was clicked, and its examination probability."""
     (sessions, depth), examined = row.shape, np.ones(row.shape)
     attracts = rng.random(row.shape) < relevance[row]
     if model == "pbm":
@@ -119,9 +119,11 @@ def _clicked(row: npt.NDArray[np.int64], relevance: PerDocument, theta: Floats, 
 def _log(data: RankingData, docid: TextColumn, pages: Pages) -> Clicks:
     """The pages as a log; each is a session."""
     row, rank, clicked, _ = pages
-    queries, query = coded(data.qid)
-    documents, document = coded(np.array(docid.tolist(), dtype=str))
-    seen, place = np.unique(document[row], return_inverse=True)
-    sessions, session = coded(np.cumsum(rank == 1))
-    of_row, shown = np.repeat(query, data.sizes)[row], place.astype(np.int32)
-    return Clicks(queries, documents.take(seen.astype(np.int64)), of_row, shown, rank.astype(np.int32), clicked, sessions, session)
+    queries, query = encode_ids(data.qid)
+    documents, document = encode_ids(np.array(docid.tolist(), dtype=str))
+    shown_documents, place = np.unique(document[row], return_inverse=True)
+    sessions, session = encode_ids(np.cumsum(rank == 1))
+    of_row, number = np.repeat(query, data.sizes)[row], place.astype(np.int32)
+    return Clicks(
+        queries, documents.take(shown_documents.astype(np.int64)), of_row, number, rank.astype(np.int32), clicked, sessions, session
+    )

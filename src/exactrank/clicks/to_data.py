@@ -1,4 +1,4 @@
-"""From clicks to data: grades that training can use.
+"""Conversion of clicks to grades for training.
 
 Under the position-based model the mean over a document's impressions
 
@@ -39,7 +39,7 @@ def to_data(
     unknown: str,
     columns: Columns | None,
 ) -> RankingData:
-    """As `Clicks.to_data`."""
+    """Implement `Clicks.to_data`."""
     check_settings(clip, unknown)
     grades = relevance(log, propensity, clip)
     data = features_of(features, columns or Columns())
@@ -50,17 +50,17 @@ def to_data(
     if len(rows) == 0:
         raise DataError("no document of the log is in the features; give the features of the same queries and documents")
     query = np.repeat(np.arange(data.n_queries), data.sizes)[rows]
-    kept, sizes = np.unique(query, return_counts=True)
-    shown = np.bincount(log.cells.query[log.cells.pair], log.cells.impressions, len(log.queries))
+    queries, sizes = np.unique(query, return_counts=True)
+    impressions = np.bincount(log.cells.query[log.cells.pair], log.cells.impressions, len(log.queries))
     indptr = np.append(0, np.cumsum(sizes))
     return RankingData(
         X=sealed(data.X[rows]),
         y=sealed(grades[pair[rows]]),
         indptr=sealed(indptr),
-        qid=data.qid[kept],
+        qid=data.qid[queries],
         feature_names=data.feature_names,
         docid=rows_of(data.docid, rows),
-        query_weight=sealed(shown[log.cells.query[pair[rows[indptr[:-1]]]]]),
+        query_weight=sealed(impressions[log.cells.query[pair[rows[indptr[:-1]]]]]),
         offset=data.offset,
         levels=data.levels,
         kept=kept_rows(data.kept, rows),
@@ -101,27 +101,27 @@ def pairs_of(log: Clicks, data: RankingData, unknown: str) -> Rows:
     query = np.repeat(places_of(log.queries, map(str, data.qid.tolist())), data.sizes)
     document = places_of(log.documents, data.docid or ())
     keys = cells.query.astype(np.int64) * width + cells.document  # sorted
-    wanted = query * width + document
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    found = np.where((query >= 0) & (document >= 0) & (keys[at] == wanted), at, -1)
-    times = np.bincount(found[found >= 0], minlength=len(keys))
+    document_keys = query * width + document
+    positions = np.minimum(np.searchsorted(keys, document_keys), len(keys) - 1)
+    pair = np.where((query >= 0) & (document >= 0) & (keys[positions] == document_keys), positions, -1)
+    times = np.bincount(pair[pair >= 0], minlength=len(keys))
     if np.any(times > 1):
-        raise DataError(f"the features have {_named(log, np.flatnonzero(times > 1))} more than once; keep one row of each")
+        raise DataError(f"the features have {_list_documents(log, np.flatnonzero(times > 1))} more than once; keep one row of each")
     lacking = np.flatnonzero(times == 0)
     if len(lacking):
-        which = f"{len(lacking):,} of {len(keys):,} documents of the log have no features: {_named(log, lacking)}"
+        which = f"{len(lacking):,} of {len(keys):,} documents of the log have no features: {_list_documents(log, lacking)}"
         if unknown == "error":
             raise DataError(f"{which}; add their features, or leave them out with unknown='drop' (--unknown drop)")
         warn_caller(f"left out: {which}", LeftOutWarning)
-    return found
+    return pair
 
 
-def places_of(ids: TextColumn, wanted: Any) -> Rows:
+def places_of(ids: TextColumn, texts: Any) -> Rows:
     """The number of each text among ``ids``, -1 where it is none of them."""
     place = {text: number for number, text in enumerate(ids)}
-    return np.array([place.get(text, -1) for text in wanted], np.int64)
+    return np.array([place.get(text, -1) for text in texts], np.int64)
 
 
-def _named(log: Clicks, pairs: Rows) -> str:
-    some = [f"{log.documents[log.cells.document[i]]!r} of query {log.queries[log.cells.query[i]]!r}" for i in pairs[: NAMED + 1]]
-    return listed(some, NAMED) if len(pairs) <= NAMED else ", ".join(some[:NAMED]) + ", ..."
+def _list_documents(log: Clicks, pairs: Rows) -> str:
+    names = [f"{log.documents[log.cells.document[i]]!r} of query {log.queries[log.cells.query[i]]!r}" for i in pairs[: NAMED + 1]]
+    return listed(names, NAMED) if len(pairs) <= NAMED else ", ".join(names[:NAMED]) + ", ..."

@@ -19,10 +19,10 @@ def write_clicks(clicks: Clicks, path: str | os.PathLike[str], *, force: bool = 
 
 @contextmanager
 def log_writer(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Callable[[Clicks], None]]:
-    """What writes a log to ``path``, which is opened before the work that the log is made of."""
+    """Provide a function that writes a log to ``path``, which is opened before the work that makes the log."""
     suffix = checked_path(path).suffix.lower()
     if suffix not in (".parquet", ".csv"):
-        raise DataError(f"{path}: the suffix {suffix!r} names no kind of click log; use .parquet or .csv")
+        raise DataError(f"{path}: the suffix {suffix!r} is not that of a click log; use .parquet or .csv")
     arrow, module = library("pyarrow"), library(f"pyarrow.{suffix[1:]}")
     with whole_file(path, force=force) as file:
 

@@ -66,7 +66,7 @@ DOUBLINGS = 20  #: of the length, at most
 CAUTION = 0.5  #: the share of the best first step that is taken
 
 
-class CountedProblem:
+class EvaluationCounter:
     """``problem``, whose values are counted, and asked for at once where it has ``values`` or ``differences``."""
 
     def __init__(self, problem: Valued) -> None:
@@ -135,9 +135,9 @@ class Gains:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is around ``theta``, where ``problem`` has ``value``."""
+    """Return the neighborhood of ``theta``, at which ``problem`` has ``value``."""
 
-    problem: CountedProblem
+    problem: EvaluationCounter
     theta: Theta
     value: float
 
@@ -147,7 +147,7 @@ class Surroundings:
         return forth - back, forth + back - 2 * self.value
 
     def length(self, rng: np.random.Generator) -> float:
-        """How far estimates should look."""
+        """The size of the steps of estimates."""
         directions = signs(rng, LOOKS, len(self.theta)) / math.sqrt(len(self.theta))
         length = SHARE * (norm(self.theta) or 1.0)
         D, S = self.changes(length * directions)
@@ -206,33 +206,33 @@ class StochasticApproximation(ABC):
         Gains(1.0 if self.a0 is None else self.a0, 1.0 if self.c0 is None else self.c0, self.A, self.alpha, self.gamma)
 
     @abstractmethod
-    def _slope(self, problem: CountedProblem, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
+    def _slope(self, problem: EvaluationCounter, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
         """The estimate at ``theta``."""
 
     def init(self, problem: Valued, theta: Theta, rng: np.random.Generator) -> ApproximationState:
         """Start at ``theta``; gains that are not given are chosen here."""
-        counted, start = CountedProblem(problem), np.array(theta, np.float64)
-        value, a0, c0 = counted.value(start), self.a0, self.c0
+        counter, start = EvaluationCounter(problem), np.array(theta, np.float64)
+        value, a0, c0 = counter.value(start), self.a0, self.c0
         if a0 is None or c0 is None:
-            around = Surroundings(counted, start, value)
+            around = Surroundings(counter, start, value)
             length = around.length(rng)
             c0 = length / (1.0 if self.one_by_one else math.sqrt(len(start))) if c0 is None else c0
             if a0 is None:
-                slopes = np.array([self._slope(counted, start, c0, rng) for _ in range(1 if self.one_by_one else LOOKS)])
+                slopes = np.array([self._slope(counter, start, c0, rng) for _ in range(1 if self.one_by_one else LOOKS)])
                 a0 = around.first_gain(slopes, length) * (self.A + 1)
         gains = Gains(a0, c0, self.A, self.alpha, self.gamma)
-        return ApproximationState(start, value, gains=gains, evaluations=counted.evaluations, generator=draws_of(rng))
+        return ApproximationState(start, value, gains=gains, evaluations=counter.evaluations, generator=draws_of(rng))
 
     def step(self, problem: Valued, state: ApproximationState) -> ApproximationState:
         """Step k of (1)."""
-        rng, counted, k = drawing_from(state.generator), CountedProblem(problem), state.steps + 1
-        theta = state.theta + state.gains.a(k) * self._slope(counted, state.theta, state.gains.c(k), rng)
-        value = counted.value(theta) if np.all(np.isfinite(theta)) else np.nan
-        asked = replace(state, evaluations=state.evaluations + counted.evaluations, generator=draws_of(rng))
+        rng, counter, k = drawing_from(state.generator), EvaluationCounter(problem), state.steps + 1
+        theta = state.theta + state.gains.a(k) * self._slope(counter, state.theta, state.gains.c(k), rng)
+        value = counter.value(theta) if np.all(np.isfinite(theta)) else np.nan
+        evaluated = replace(state, evaluations=state.evaluations + counter.evaluations, generator=draws_of(rng))
         # Far away the perturbations are lost in the rounding of theta, and no step can lead back.
         if not np.isfinite(value) or state.gains.c(k) <= np.spacing(np.abs(theta).max()):
-            return replace(asked, done=True, trouble=f"a0={state.gains.a0:g} diverged in step {k}; use a smaller a0")
-        return replace(asked, theta=theta, value=value, steps=k)
+            return replace(evaluated, done=True, trouble=f"a0={state.gains.a0:g} diverged in step {k}; use a smaller a0")
+        return replace(evaluated, theta=theta, value=value, steps=k)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,11 +241,11 @@ class FDSA(StochasticApproximation):
 
     one_by_one: ClassVar[bool] = True
 
-    def _slope(self, problem: CountedProblem, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
+    def _slope(self, problem: EvaluationCounter, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
         return problem.differences(theta, c) / (2 * c)
 
 
-def simultaneous(problem: CountedProblem, theta: Theta, c: float, deltas: npt.NDArray[np.float64]) -> Theta:
+def simultaneous(problem: EvaluationCounter, theta: Theta, c: float, deltas: npt.NDArray[np.float64]) -> Theta:
     """The mean of (4) over the rows of ``deltas``."""
     forth, back = problem.both_ways(theta, c * deltas)
     return np.asarray(((forth - back)[:, None] * deltas).mean(axis=0) / (2 * c))
@@ -264,5 +264,5 @@ class SPSA(StochasticApproximation):
                 f"evaluations={self.evaluations} is not even: an estimate takes two; use {max(2, self.evaluations // 2 * 2)}"
             )
 
-    def _slope(self, problem: CountedProblem, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
+    def _slope(self, problem: EvaluationCounter, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
         return simultaneous(problem, theta, c, signs(rng, self.evaluations // 2, len(theta)))

@@ -1,4 +1,4 @@
-"""What all optimizers share: a state that is a value, made by ``init`` and carried forward by ``step``.
+"""Common interface of all optimizers: a state that is a value, made by ``init`` and advanced by ``step``.
 
 Values are maximised, here and in all objectives. Only a risk, which large-margin methods bound from below by planes, is minimised,
 with its primal and dual; `Duality.value` and `exactrank.optimizers.cutting_plane.value_of` change the sign.
@@ -43,12 +43,12 @@ class Duality:
 
     @property
     def value(self) -> float:
-        """At theta, to be maximised."""
+        """The value at theta, to be maximized."""
         return -self.primal
 
     @property
     def gap(self) -> float:
-        """How far theta can be from the optimum, as a share of its value."""
+        """Upper bound on the distance of theta's value from the optimum, as a share of that value."""
         return (self.primal - self.dual) / max(abs(self.primal), 1e-300)
 
 
@@ -58,14 +58,14 @@ It = TypeVar("It")
 @storable
 @dataclass(frozen=True)
 class State(Generic[It]):
-    """Where an optimizer stands; an optimizer that needs more to go on extends it."""
+    """State of an optimizer; an optimizer that needs more to continue extends it."""
 
     theta: It  #: the iterate: parameters, or whatever the problem is a function of
     value: float
     steps: int = 0
     done: bool = False  #: converged: another step would change nothing
-    trouble: str = ""  #: why no step could be made, where that is so
-    duality: Duality | None = None  #: what is known of the best value, where the method knows
+    trouble: str = ""  #: why no step could be made; empty if one could
+    duality: Duality | None = None  #: bounds on the best value, if the method has them
 
 
 P_contra = TypeVar("P_contra", contravariant=True)
@@ -76,50 +76,51 @@ S = TypeVar("S")
 
 @runtime_checkable
 class Optimizer(Protocol[P_contra, It_contra, S]):
-    """Something that increases a problem's value, step by step; ``S`` is its `State`."""
+    """Interface of methods that increase a problem's value step by step; ``S`` is the type of the `State`."""
 
     asks: ClassVar[type]  #: the protocol of its problems
 
     def init(self, problem: P_contra, theta: It_contra, rng: np.random.Generator) -> S:
-        """The state to start from."""
+        """Return the state to start from."""
 
     def step(self, problem: P_contra, state: S) -> S:
-        """The state after one step, whose value is not smaller where the optimizer promises to ascend."""
+        """Return the state after a step; its value is not smaller if the optimizer promises to ascend."""
 
 
 class Resumable(Optimizer[P_contra, It_contra, S], Protocol[P_contra, It_contra, S]):
-    """An optimizer that can go on in a problem that differs little from the one before, as in strength alone."""
+    """An optimizer that can continue on a problem that differs little from the previous one, such as only in strength."""
 
     def resumed(self, problem: P_contra, state: S, rng: np.random.Generator) -> S:
-        """The state to start from in ``problem``, where ``state`` was reached in the one before."""
+        """Return the state to start from on ``problem``, given the ``state`` reached on the previous one."""
 
 
 @runtime_checkable
 class Redrawn(Protocol):
-    """A problem that depends on random draws, which are others in every step."""
+    """A problem that depends on random draws, which change in every step."""
 
     def drawn(self, number: int) -> Self:
-        """Itself with the draws of the step of that number."""
+        """Return the problem with the draws of the step of this number."""
 
 
 def fitting(optimizer: Optimizer[Never, It, S], problem: P) -> Optimizer[P, It, S]:
-    """``optimizer``, after a check that ``problem`` has all that it needs; else an error that says what would do.
+    """Return ``optimizer`` after checking that ``problem`` has all methods that it needs; otherwise name optimizers that would work.
 
     The check only looks methods up, without calling them: that may be expensive.
     """
     lacking = [name for name in questions(optimizer.asks) if getattr_static(problem, name, None) is None]
     if not lacking:
         return cast(Optimizer[P, It, S], optimizer)
-    asked = {name: set(questions(getattr(optimizers, name).asks)) for name in optimizers.OPTIMIZERS}
-    known = [name for name in sorted(set(AT_ONCE).union(*asked.values())) if getattr_static(problem, name, None) is not None]
-    able = [name for name, own in asked.items() if own.issubset(known)]
-    remedy = f"use {_listed(able, 'or')}" if able else "no optimizer asks for that alone"
-    has = f"{type(problem).__name__} has {_listed(known) or 'nothing that any optimizer asks for'}"
-    raise IncompatibleError(f"{type(optimizer).__name__} asks for {_listed(lacking)}; {has}; {remedy}")
+    questions_by_optimizer = {name: set(questions(getattr(optimizers, name).asks)) for name in optimizers.OPTIMIZERS}
+    possible = sorted(set(AT_ONCE).union(*questions_by_optimizer.values()))
+    names = [name for name in possible if getattr_static(problem, name, None) is not None]
+    usable = [name for name, methods in questions_by_optimizer.items() if methods.issubset(names)]
+    remedy = f"use {_join_names(usable, 'or')}" if usable else "no optimizer asks for that alone"
+    has = f"{type(problem).__name__} has {_join_names(names) or 'nothing that any optimizer asks for'}"
+    raise IncompatibleError(f"{type(optimizer).__name__} asks for {_join_names(lacking)}; {has}; {remedy}")
 
 
 def questions(protocol: type) -> list[str]:
-    """What an object of ``protocol`` can be asked for, by name.
+    """Return the names of the methods that ``protocol`` declares.
 
     >>> questions(Valued)
     ['value']
@@ -128,17 +129,17 @@ def questions(protocol: type) -> list[str]:
     return sorted({name for cls in declared for name in vars(cls) if not name.startswith("_")})
 
 
-def _listed(names: Sequence[str], last: str = "and") -> str:
+def _join_names(names: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else ""
 
 
 def draws_of(rng: np.random.Generator) -> Draws:
-    """The state of ``rng``, to go on drawing from later."""
+    """Return the state of ``rng``, so that drawing can continue later."""
     return dict(rng.bit_generator.state)
 
 
 def drawing_from(draws: Draws) -> np.random.Generator:
-    """A generator that goes on where `draws_of` left one."""
+    """Return a generator that continues from the state that `draws_of` returned."""
     rng = np.random.default_rng()
     rng.bit_generator.state = dict(draws)
     return rng

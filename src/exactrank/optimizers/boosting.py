@@ -49,7 +49,7 @@ class Performing(Protocol):
 
     @property
     def weight(self) -> Floats:
-        """Of each part; they sum to 1."""
+        """The shares of the parts, which sum to 1."""
 
     @property
     def alone(self) -> Floats:
@@ -88,10 +88,10 @@ class AdaRankOptimizer:
         return self.step(problem, AdaState(theta, -math.inf, share=problem.weight))
 
     def step(self, problem: Performing, state: AdaState) -> AdaState:
-        """One coordinate."""
+        """Return the state after a step along one coordinate."""
         phi = matmul(problem.alone.reshape(-1, len(state.share)), state.share).reshape(problem.alone.shape[:2])  # (1)
-        others = len(state.theta) - 1
-        rest = others if self.rest is None else min(self.rest, others)
+        n_others = len(state.theta) - 1
+        rest = n_others if self.rest is None else min(self.rest, n_others)
         phi[:, list(state.taken[-rest:]) if rest else []] = -math.inf
         turned, k = np.unravel_index(np.argmax(phi), phi.shape)
         best = float(phi[turned, k])
@@ -101,8 +101,8 @@ class AdaRankOptimizer:
         value, performed = problem.performance(theta)
         heavy = problem.weight * exp(-performed)
         more_of_the_same = np.count_nonzero(theta) == 1 and np.array_equal(np.sign(theta), np.sign(state.theta))
-        done, taken = more_of_the_same or best >= SURE, (*state.taken, int(k))
-        return AdaState(theta, value, state.steps + 1, done, share=heavy / heavy.sum(), taken=taken)  # (3)
+        converged, coordinates = more_of_the_same or best >= SURE, (*state.taken, int(k))
+        return AdaState(theta, value, state.steps + 1, converged, share=heavy / heavy.sum(), taken=coordinates)  # (3)
 
 
 class Found(Protocol):
@@ -118,7 +118,7 @@ class Found(Protocol):
 
     @property
     def place(self) -> tuple[float, ...]:
-        """What theta says of it besides its alpha."""
+        """Return what theta records of a part besides its alpha."""
 
 
 F = TypeVar("F", bound=Found)
@@ -151,19 +151,19 @@ class RankBoostOptimizer:
 
     def init(self, problem: Boosted[F], theta: Theta, rng: np.random.Generator) -> BoostState[F]:
         """After the step that follows those of ``theta``."""
-        found = problem.best(theta)
-        before = BoostState(theta, -found.loss, done=_is_last(found), found=found)
+        best = problem.best(theta)
+        before = BoostState(theta, -best.loss, done=_is_last(best), found=best)
         return before if before.done else self.step(problem, before)
 
     def step(self, problem: Boosted[F], state: BoostState[F]) -> BoostState[F]:
-        """One step more."""
-        made, alpha = state.found, confidence(state.found.edge)
-        theta = np.append(state.theta, [*made.place, alpha])
-        found = problem.best(theta)
-        if not math.isfinite(found.loss):
+        """Return the state after another step."""
+        part, alpha = state.found, confidence(state.found.edge)
+        theta = np.append(state.theta, [*part.place, alpha])
+        best = problem.best(theta)
+        if not math.isfinite(best.loss):
             return replace(state, done=True, trouble=f"after {state.steps} rounds the weights of pairs overflow; use fewer rounds")
-        done = abs(made.edge) >= SURE or _is_last(found)
-        return BoostState(theta, -found.loss, state.steps + 1, done, found=found)
+        converged = abs(part.edge) >= SURE or _is_last(best)
+        return BoostState(theta, -best.loss, state.steps + 1, converged, found=best)
 
 
 def confidence(edge: float) -> float:
@@ -181,9 +181,9 @@ def artanh(edge: float) -> float:
     return math.copysign(0.5 * float(log1p(2 * size / (1 - size))), edge)
 
 
-def _is_last(found: Found) -> bool:
-    """Is there nothing left to gain?"""
-    return found.loss == 0 or confidence(found.edge) == 0
+def _is_last(part: Found) -> bool:
+    """Return whether nothing is left to gain."""
+    return part.loss == 0 or confidence(part.edge) == 0
 
 
 class HasParts(Protocol):
@@ -191,7 +191,7 @@ class HasParts(Protocol):
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of parts."""
 
 
 It = TypeVar("It", bound=HasParts)
@@ -202,7 +202,7 @@ class Growing(Protocol[It]):
 
     @property
     def barren(self) -> str:
-        """Why there is no first part, where that is so."""
+        """The reason why there is no first part, if there is none."""
 
     def grown(self, iterate: It) -> It:
         """``iterate`` with one part more, or with as many where none can follow."""
@@ -210,18 +210,18 @@ class Growing(Protocol[It]):
 
 @dataclass(frozen=True)
 class Growth(Generic[It]):
-    """One part with every step. The problem's value is nowhere asked for."""
+    """Growth by one part per step, without asking for the problem's value."""
 
     asks: ClassVar[type] = Growing
 
     def init(self, problem: Growing[It], theta: It, rng: np.random.Generator) -> State[It]:
-        """What there is; of nothing, the first part: nothing cannot be judged."""
+        """Return the state of theta; if it is empty, with a first part, since an empty model cannot be judged."""
         state = State(theta, math.nan, theta.count)
         return state if theta.count else self.step(problem, state)
 
     def step(self, problem: Growing[It], state: State[It]) -> State[It]:
-        """One part more."""
-        more = problem.grown(state.theta)
-        if more.count > state.steps:
-            return State(more, math.nan, more.count)
-        return replace(state, theta=more, done=True, trouble="" if state.steps else problem.barren)
+        """Return the state with another part."""
+        larger = problem.grown(state.theta)
+        if larger.count > state.steps:
+            return State(larger, math.nan, larger.count)
+        return replace(state, theta=larger, done=True, trouble="" if state.steps else problem.barren)

@@ -137,8 +137,8 @@ class ConcaveConvexBundle:
         planes.add(np.zeros(1, np.int64), *tangent(theta, *f))
         value = value_of(problem, theta, f[0] - h[0])
         if not np.isfinite(value + f[1].sum() + h[1].sum()):
-            said = "the objective or its slope is not finite at the start; scale the features or the start down"
-            return SplitRiskState(theta, value, done=True, trouble=said, f=f, h=h, planes=planes, pull=0.0)
+            trouble = "the objective or its slope is not finite at the start; scale the features or the start down"
+            return SplitRiskState(theta, value, done=True, trouble=trouble, f=f, h=h, planes=planes, pull=0.0)
         slope = f[1] - h[1] + problem.strength * (theta - problem.centre)
         pull = dot(slope, slope) / (2 * FIRST * max(abs(value), 1e-300)) - problem.strength
         return SplitRiskState(theta, value, f=f, h=h, planes=planes, pull=max(pull, LEAST_PULL * problem.strength))
@@ -149,14 +149,14 @@ class ConcaveConvexBundle:
         return replace(state, value=value, steps=0, done=bool(state.trouble), pull=max(state.pull, LEAST_PULL * problem.strength))
 
     def step(self, problem: SplitRisk, state: SplitRiskState) -> SplitRiskState:
-        """To the minimum of (2), where J falls enough."""
+        """Step to the minimum of (2), if J falls enough."""
         planes, strength = state.planes.copy(), problem.strength + state.pull
         # all but the planes is one quadratic term, plus a constant
         centre = (problem.strength * problem.centre + state.pull * state.theta + state.h[1]) / strength
         planes.pose(strength, centre)
-        away = state.theta - centre
-        known = state.f[0] + 0.5 * strength * dot(away, away)
-        trouble = solved(planes, known, self.inexact, FINE * self.tolerance * abs(state.value), self.sweeps)
+        offset = state.theta - centre
+        upper_bound = state.f[0] + 0.5 * strength * dot(offset, offset)
+        trouble = solved(planes, upper_bound, self.inexact, FINE * self.tolerance * abs(state.value), self.sweeps)
         if trouble:
             return replace(state, steps=state.steps + 1, done=True, trouble=trouble)
         planes.drop(self.keep)
@@ -165,9 +165,9 @@ class ConcaveConvexBundle:
         promised = value_of(problem, theta, planes.height() - linear) - state.value
         f, h = problem.apart(theta)
         planes.add(np.zeros(1, np.int64), *tangent(theta, *f))
-        value, done = value_of(problem, theta, f[0] - h[0]), promised <= self.tolerance * abs(state.value)
+        value, converged = value_of(problem, theta, f[0] - h[0]), promised <= self.tolerance * abs(state.value)
         if not value - state.value >= MOVES * promised or not value > state.value:
-            return replace(state, steps=state.steps + 1, done=done, planes=planes, pull=state.pull * FASTEST)
+            return replace(state, steps=state.steps + 1, done=converged, planes=planes, pull=state.pull * FASTEST)
         slack = FASTEST if value - state.value > TRUSTED * promised else 1.0
         pull = max(state.pull / slack, LEAST_PULL * problem.strength)
-        return SplitRiskState(theta, value, state.steps + 1, done, f=f, h=h, planes=planes, pull=pull)
+        return SplitRiskState(theta, value, state.steps + 1, converged, f=f, h=h, planes=planes, pull=pull)

@@ -50,7 +50,7 @@ class Spot(Protocol):
 
     @property
     def theta(self) -> Theta:
-        """Its coordinates."""
+        """The coordinates of the point."""
 
     @property
     def value(self) -> float:
@@ -74,7 +74,7 @@ class Profiled(Valued, Protocol):
 
     @property
     def dimension(self) -> int:
-        """How many coordinates there are."""
+        """The number of coordinates."""
 
     def at(self, theta: Theta) -> Spot:
         """The point ``theta``."""
@@ -97,7 +97,7 @@ class Steered(Profiled, Protocol):
 
 @dataclass(frozen=True)
 class Limits:
-    """Where coordinates may go: between ``low`` and ``high``, and no further than ``window`` times the largest in one step."""
+    """Limits of coordinates: between ``low`` and ``high``, and by at most ``window`` times the largest in one step."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -109,11 +109,11 @@ class Limits:
 
     @property
     def scale_free(self) -> bool:
-        """Are multiples of what is allowed allowed?"""
+        """True if multiples of allowed points are allowed."""
         return self.low in (-math.inf, 0.0) and self.high in (math.inf, 0.0)
 
     def along(self, direction: Direction, theta: Theta) -> tuple[float, float]:
-        """How far left and right one may go from ``theta``, which keeps to them."""
+        """Return how far each coordinate may move down and up from ``theta``, which is within the limits."""
         step = np.eye(1, len(theta), direction)[0] if isinstance(direction, int) else direction
         reach = self.window * max(float(np.abs(theta).max()), 1e-300) / max(float(np.abs(step).max()), 1e-300)
         moving = step != 0
@@ -140,8 +140,8 @@ def ascended(spot: SpotT, direction: Direction, limits: Limits) -> SpotT:
     interval = spot.best(direction, low, high)
     if interval.value <= spot.value + LEAST_GAIN:
         return spot
-    moved = spot.moved(direction, spot.point(direction, interval))
-    return moved if moved.value > spot.value + LEAST_GAIN else spot
+    candidate = spot.moved(direction, spot.point(direction, interval))
+    return candidate if candidate.value > spot.value + LEAST_GAIN else spot
 
 
 def rescaled(theta: Theta) -> Theta:
@@ -189,7 +189,7 @@ class CoordinateSearch:
         return CoordinateState(start, problem.value(start), generator=draws_of(rng))
 
     def step(self, problem: Profiled, state: CoordinateState) -> CoordinateState:
-        """One round."""
+        """Return the state after another round."""
         rng = drawing_from(state.generator)
         dimension = problem.dimension
         order: Sequence[int] = range(dimension)
@@ -228,7 +228,7 @@ class Powell:
         return PowellState(start, problem.value(start), directions=tuple(range(problem.dimension)))
 
     def step(self, problem: Profiled, state: PowellState) -> PowellState:
-        """One round."""
+        """Return the state after another round."""
         foretell(problem, state.directions, self.limits)
         start = spot = problem.at(state.theta)
         gains = []
@@ -259,7 +259,7 @@ class SlopeAndCoordinates:
         return CoordinateSearch("cyclic").init(problem, theta, rng)
 
     def step(self, problem: Steered, state: CoordinateState) -> CoordinateState:
-        """One round, after a step along the slope."""
+        """Return the state after a step along the slope and another round."""
         slope = problem.slope(state.theta)
         spot = problem.at(state.theta)
         if np.any(slope):

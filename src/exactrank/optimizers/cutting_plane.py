@@ -63,7 +63,7 @@ class Regularised(Protocol):
 
     @property
     def centre(self) -> Theta:
-        """Where the quadratic term is 0."""
+        """The point at which the quadratic term is 0."""
 
     def risk(self, theta: Theta) -> tuple[float, Theta]:
         """The risk at ``theta`` and a subgradient of it there."""
@@ -74,7 +74,7 @@ class SumOfMaxima(Regularised, Protocol):
 
     @property
     def parts(self) -> int:
-        """How many there are."""
+        """The number of parts."""
 
     def planes(self, theta: Theta, parts: npt.NDArray[np.int64]) -> Touching:
         """For each of ``parts`` the offset and the normal of the plane that touches it at ``theta``."""
@@ -82,8 +82,8 @@ class SumOfMaxima(Regularised, Protocol):
 
 def penalty(problem: Regularised, theta: Theta) -> float:
     """The quadratic term at ``theta``."""
-    away = theta - problem.centre
-    return 0.5 * problem.strength * dot(away, away)
+    offset = theta - problem.centre
+    return 0.5 * problem.strength * dot(offset, offset)
 
 
 def value_of(problem: Regularised, theta: Theta, risk: float) -> float:
@@ -155,7 +155,7 @@ class CuttingPlane:
         return replace(fresh, value=duality.value, done=duality.gap <= self.tolerance, duality=duality)
 
     def step(self, problem: SumOfMaxima, state: PlanesState) -> PlanesState:
-        """To the minimum of (3), where all parts are asked; the better of it and theta is kept."""
+        """Step to the minimum of (3), evaluate all parts there, and keep the better of it and theta."""
         rng, planes = drawing_from(state.draws), state.planes.copy()
         trouble = self._solved(planes, problem, state)
         if trouble:
@@ -163,9 +163,9 @@ class CuttingPlane:
         planes.drop(self.keep)
         if self.batch is not None:
             order = rng.permutation(problem.parts)
-            for some in np.split(order, range(self.batch, problem.parts, self.batch)):
-                planes.add(some, *problem.planes(planes.theta(), some))
-                planes.improve(some)
+            for batch in np.split(order, range(self.batch, problem.parts, self.batch)):
+                planes.add(batch, *problem.planes(planes.theta(), batch))
+                planes.improve(batch)
         theta, before = planes.theta(), state.duality.primal
         gain = before - planes.height() - penalty(problem, theta)
         planes.pose(problem.strength, problem.centre)
@@ -176,50 +176,50 @@ class CuttingPlane:
         return replace(after, pull=state.pull * change, draws=draws_of(rng))
 
     def added(self, problem: SumOfMaxima, state: PlanesState, planes: Planes, theta: Theta, touching: Touching) -> PlanesState:
-        """The state with the planes that are ``touching`` at some ``theta`` added to ``planes``, which become its own."""
+        """Return the state with the planes that are ``touching`` at some ``theta`` added to ``planes``, which it takes over."""
         offsets, normals = touching
         risk, steps = float(offsets.sum() + matmul(normals, theta).sum()), state.steps + 1
         planes.add(_every(problem), offsets, normals)
         planes.improve(_every(problem))
         dual = planes.dual()
         if not np.isfinite(risk + dual):
-            said = f"the risk or its slope is too large in step {steps}: {risk:g}, with no theta below {dual:g}; scale the features down"
-            return replace(state, steps=steps, done=True, trouble=said)
+            trouble = f"the risk or its slope is too large in step {steps}: {risk:g}, with no theta below {dual:g}; scale the features down"
+            return replace(state, steps=steps, done=True, trouble=trouble)
         if risk + penalty(problem, theta) > state.duality.primal:
             theta, risk = state.theta, state.risk
         duality = Duality(risk + penalty(problem, theta), max(state.duality.dual, dual))
-        done = duality.gap <= self.tolerance
-        return replace(state, theta=theta, value=duality.value, steps=steps, done=done, duality=duality, risk=risk, planes=planes)
+        converged = duality.gap <= self.tolerance
+        return replace(state, theta=theta, value=duality.value, steps=steps, done=converged, duality=duality, risk=risk, planes=planes)
 
     def _solved(self, planes: Planes, problem: SumOfMaxima, state: PlanesState) -> str:
         """Solve (3); what is wrong where that fails."""
         strength = problem.strength + state.pull  # both quadratic terms together are another one, plus a constant
         centre = (problem.strength * problem.centre + state.pull * state.theta) / strength
         planes.pose(strength, centre)
-        away = state.theta - centre
-        known = state.risk + 0.5 * strength * dot(away, away)
-        return solved(planes, known, self.inexact, max(FINE * self.tolerance, FINEST) * abs(known), self.sweeps)
+        offset = state.theta - centre
+        upper_bound = state.risk + 0.5 * strength * dot(offset, offset)
+        return solved(planes, upper_bound, self.inexact, max(FINE * self.tolerance, FINEST) * abs(upper_bound), self.sweeps)
 
 
-def solved(planes: Planes, known: float, inexact: float, finest: float, sweeps: int) -> str:
+def solved(planes: Planes, upper_bound: float, inexact: float, finest: float, sweeps: int) -> str:
     """Solve the program of ``planes``, afresh and longer where that fails; what is wrong where that fails too."""
-    if _converges(planes, known, inexact, finest, sweeps):
+    if _converges(planes, upper_bound, inexact, finest, sweeps):
         return ""
     planes.restart()
-    if _converges(planes, known, inexact, finest, 10 * sweeps):
+    if _converges(planes, upper_bound, inexact, finest, 10 * sweeps):
         return ""
     dual = planes.dual()
-    remedy = "allow more sweeps or raise the strength" if np.isfinite(known - dual) else "scale the features down"
+    remedy = "allow more sweeps or raise the strength" if np.isfinite(upper_bound - dual) else "scale the features down"
     return (
         f"the quadratic program over {planes.count} planes was not solved in {10 * sweeps} sweeps: "
-        f"no solution is below {dual:g}, the best known is {known:g}; {remedy}"
+        f"no solution is below {dual:g}, the best known is {upper_bound:g}; {remedy}"
     )
 
 
-def _converges(planes: Planes, known: float, inexact: float, finest: float, sweeps: int) -> bool:
-    """Whether the gap of the program came to a share ``inexact`` of what its solution gains on the ``known`` value."""
+def _converges(planes: Planes, upper_bound: float, inexact: float, finest: float, sweeps: int) -> bool:
+    """Return whether the gap of the program is at most a share ``inexact`` of the gain of its solution over ``upper_bound``."""
     gap, enough = np.inf, 0.0
-    while gap > (enough := max(inexact * (known - planes.dual()), finest)):
+    while gap > (enough := max(inexact * (upper_bound - planes.dual()), finest)):
         gap = planes.solve(enough, sweeps)
         if not gap <= enough:
             return False
@@ -262,5 +262,5 @@ class Bundle(CuttingPlane):
         return super().init(OnePartProblem(problem), theta, rng)
 
     def step(self, problem: Regularised, state: PlanesState) -> PlanesState:
-        """To the minimum of (4), held to the best theta."""
+        """Step to the minimum of (4), which stays close to the best theta."""
         return super().step(OnePartProblem(problem), state)

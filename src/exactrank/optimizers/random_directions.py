@@ -26,7 +26,7 @@ class BoundedSpot(Spot, Protocol):
     """A point of a problem with constraints."""
 
     def stopped(self, direction: Direction, low: float, high: float) -> bool:
-        """Does a constraint keep the value from rising along ``direction``?"""
+        """Return whether a constraint keeps the value from rising along ``direction``."""
 
 
 class Bounded(Profiled, Protocol):
@@ -47,11 +47,11 @@ class RandomDirections:
     seed: int = 0
 
     def init(self, problem: Bounded, theta: Theta, rng: np.random.Generator) -> CoordinateState | PowellState:
-        """As the rounds do."""
+        """Return the initial state of the rounds."""
         return self.rounds.init(problem, theta, rng)
 
     def step(self, problem: Bounded, state: CoordinateState | PowellState) -> CoordinateState | PowellState:
-        """One round, and what (1) adds to it; the draws are those of the step's number."""
+        """Return the state after a round and the steps of (1); the draws are those of the step's number."""
         after, limits = cast(Any, self.rounds).step(problem, state), self.rounds.limits
         spot, dimension = problem.at(after.theta), problem.dimension
         if not after.done or not any(spot.stopped(k, *limits.along(k, spot.theta)) for k in range(dimension)):
@@ -60,5 +60,5 @@ class RandomDirections:
         for _ in range(STEPS * dimension):
             spot = ascended(spot, standard_normal(rng, dimension) * self.scale, limits)
         theta, value = settled(problem, spot, after, limits)
-        found: CoordinateState | PowellState = replace(after, theta=theta, value=value, done=value < after.value + self.rounds.tolerance)
-        return found
+        result: CoordinateState | PowellState = replace(after, theta=theta, value=value, done=value < after.value + self.rounds.tolerance)
+        return result

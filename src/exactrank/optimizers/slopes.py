@@ -50,7 +50,7 @@ class Parted(Valued, Protocol):
 
     @property
     def parts(self) -> int:
-        """How many there are."""
+        """The number of parts."""
 
 
 class Summed(Parted, Protocol):
@@ -60,7 +60,7 @@ class Summed(Parted, Protocol):
         """Random parameters."""
 
     def pass_over(self, theta: Theta, order: npt.NDArray[np.int64], rate: float) -> Theta:
-        """Where (1) leads."""
+        """Return the point to which (1) leads."""
 
 
 class Batched(Parted, Protocol):
@@ -82,7 +82,7 @@ class StronglyConvexProblem(Sloped, Protocol):
 
     @property
     def strength(self) -> float:
-        """How much of a quadratic term there is."""
+        """The strength of the quadratic term."""
 
 
 @storable
@@ -117,7 +117,7 @@ class SGD:
         return SgdState(theta, value, rate=self.learning_rate, best=value, draws=draws_of(rng))
 
     def step(self, problem: Summed, state: SgdState) -> SgdState:
-        """One epoch."""
+        """Return the state after another epoch."""
         rng = drawing_from(state.draws)
         if state.stale >= self.patience:
             return replace(self.init(problem, problem.start(rng), rng), steps=state.steps + 1)
@@ -164,7 +164,7 @@ class Adam:
         return AdamState(theta, problem.value(theta), first=nothing, second=nothing, draws=draws_of(rng))
 
     def step(self, problem: Batched, state: AdamState) -> AdamState:
-        """One epoch."""
+        """Return the state after another epoch."""
         rng = drawing_from(state.draws)
         theta, first, second, t = state.theta, state.first, state.second, state.batches
         fading, fading_fast = float(power(self.b2, t)), float(power(self.b1, t))
@@ -214,7 +214,7 @@ class LBFGS:
         return LbfgsState(theta, value, done=bool(trouble), trouble=trouble, slope=slope)
 
     def step(self, problem: Sloped, state: LbfgsState) -> LbfgsState:
-        """One step, which never lowers the value."""
+        """Return the state after a step, which never lowers the value."""
         q, shares = state.slope.copy(), []
         for s, y, product in reversed(state.moves):  # (4)
             shares.append(dot(s, q) / product)
@@ -320,11 +320,11 @@ class StronglyConvex:
         return self._certified(problem, _LBFGS.init(problem, theta, rng))
 
     def resumed(self, problem: StronglyConvexProblem, state: LbfgsState, rng: np.random.Generator) -> LbfgsState:
-        """From where ``state`` stands; what it remembers belongs to another problem."""
+        """Start from the theta of ``state``, without its memory, which belongs to another problem."""
         return self.init(problem, state.theta, rng)
 
     def step(self, problem: StronglyConvexProblem, state: LbfgsState) -> LbfgsState:
-        """One step of L-BFGS."""
+        """Return the state after a step of L-BFGS."""
         return self._certified(problem, _LBFGS.step(problem, state))
 
     def _certified(self, problem: StronglyConvexProblem, state: LbfgsState) -> LbfgsState:

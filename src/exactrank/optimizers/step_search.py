@@ -26,7 +26,7 @@ from exactrank.stored import storable
 @storable
 @dataclass(frozen=True, kw_only=True)
 class SearchState(State[Theta]):
-    """Where the search stands in its round."""
+    """State of the search within its round."""
 
     order: npt.NDArray[np.int64]  #: of the coordinates in this round
     position: int  #: of the next coordinate in ``order``
@@ -50,9 +50,9 @@ class StepSearch:
     normalise: bool = True
 
     def __post_init__(self) -> None:
-        for name, given, least in (("the first step", self.first, 0.0), ("growth", self.growth, 1.0)):
-            if not least < given < np.inf:
-                raise SettingError(f"{name} must be a number above {least:g}, got {given}")
+        for name, setting, least in (("the first step", self.first, 0.0), ("growth", self.growth, 1.0)):
+            if not least < setting < np.inf:
+                raise SettingError(f"{name} must be a number above {least:g}, got {setting}")
         if self.tries < 1:
             raise SettingError(f"tries must be at least 1, got {self.tries}")
         if not self.tolerance >= 0:
@@ -60,7 +60,7 @@ class StepSearch:
 
     def init(self, problem: Valued, theta: Theta, rng: np.random.Generator) -> SearchState:
         """At the start of the first round."""
-        start = self._normalised(np.array(theta, np.float64))
+        start = self._normalize(np.array(theta, np.float64))
         none = np.empty(0, np.int64)
         before = SearchState(start, problem.value(start), order=none, position=0, round_value=-np.inf, generator=draws_of(rng))
         return self._new_round(before)
@@ -68,7 +68,7 @@ class StepSearch:
     def step(self, problem: Valued, state: SearchState) -> SearchState:
         """Try one coordinate; the value never gets smaller."""
         i = int(state.order[state.position])
-        here = np.arange(len(state.theta)) == i
+        at_coordinate = np.arange(len(state.theta)) == i
         size = abs(state.theta[i]) or np.mean(np.abs(state.theta)) or 1.0
         reach = self.first * size * power(self.growth, np.arange(self.tries))
         tried = np.concatenate([state.theta[i] + reach, state.theta[i] - reach])  # (1)
@@ -76,24 +76,24 @@ class StepSearch:
         nothing_else = np.count_nonzero(state.theta) == np.count_nonzero(state.theta[i])
         tried = tried[tried != 0.0] if self.normalise and nothing_else else np.append(0.0, tried)
         ask = getattr(problem, "values_along", None)
-        values = ask(state.theta, i, tried) if ask is not None else [problem.value(np.where(here, w, state.theta)) for w in tried]
-        moved = replace(state, steps=state.steps + 1, position=state.position + 1)
+        values = ask(state.theta, i, tried) if ask is not None else [problem.value(np.where(at_coordinate, w, state.theta)) for w in tried]
+        new_state = replace(state, steps=state.steps + 1, position=state.position + 1)
         if np.max(values) > state.value:
-            theta = self._normalised(np.where(here, tried[int(np.argmax(values))], state.theta))
+            theta = self._normalize(np.where(at_coordinate, tried[int(np.argmax(values))], state.theta))
             value = problem.value(theta)  # scaling rounds, and so may ``values``: the value of a state is that of its theta
             if value > state.value:
-                moved = replace(moved, theta=theta, value=value)
-        if moved.value >= getattr(problem, "most", np.inf):
-            return replace(moved, done=True)
-        return moved if moved.position < len(moved.order) else self._new_round(moved)
+                new_state = replace(new_state, theta=theta, value=value)
+        if new_state.value >= getattr(problem, "most", np.inf):
+            return replace(new_state, done=True)
+        return new_state if new_state.position < len(new_state.order) else self._new_round(new_state)
 
     def _new_round(self, state: SearchState) -> SearchState:
         gain = state.value - state.round_value
         rng = drawing_from(state.generator)
         order = rng.permutation(len(state.theta))
-        done = gain <= 0 or gain < self.tolerance
-        return replace(state, order=order, position=0, round_value=state.value, generator=draws_of(rng), done=done)
+        converged = gain <= 0 or gain < self.tolerance
+        return replace(state, order=order, position=0, round_value=state.value, generator=draws_of(rng), done=converged)
 
-    def _normalised(self, theta: Theta) -> Theta:
+    def _normalize(self, theta: Theta) -> Theta:
         total = np.sum(np.abs(theta))
         return theta / total if self.normalise and total > 0 else theta

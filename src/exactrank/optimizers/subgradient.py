@@ -67,8 +67,8 @@ class Subgradient:
         slope = subgradient + problem.strength * (theta - problem.centre)
         steepness = dot(slope, slope)
         if not np.isfinite(value + steepness):
-            said = "the objective is not finite at the start; scale the features or the start down"
-            return SubgradientState(theta, -np.inf, 0, True, said, slope=slope, known=(slope,), reach=0.0, below=below)
+            trouble = "the objective is not finite at the start; scale the features or the start down"
+            return SubgradientState(theta, -np.inf, 0, True, trouble, slope=slope, known=(slope,), reach=0.0, below=below)
         reach = min(abs(value) / steepness if value != 0 and steepness > 0 else np.inf, 1 / problem.strength)
         return self._judged(SubgradientState(theta, value, slope=slope, known=(slope,), reach=reach, below=below))
 
@@ -78,7 +78,7 @@ class Subgradient:
         return self.init(problem, state.theta, rng, below)
 
     def step(self, problem: Regularised, state: SubgradientState) -> SubgradientState:
-        """One question to the risk."""
+        """Return the state after another evaluation of the risk."""
         direction = -least_norm(state.known)
         if self._is_stuck(state, direction):  # what is known from other places may mislead
             state, direction = replace(state, known=(state.slope,)), -state.slope
@@ -99,11 +99,11 @@ class Subgradient:
             planes, touching = state.below.planes.copy(), tangent(theta, risk, subgradient)
             state = replace(state, below=Bundle(self.tolerance).added(OnePartProblem(problem), state.below, planes, theta, touching))
         if value < state.value + LEAST_GAIN * state.reach * dot(direction, direction):
-            known = (*state.known, slope) if self.conjugate else state.known
-            return self._judged(replace(state, known=known, reach=state.reach / 2))
-        known = (-direction, slope) if self.conjugate else (slope,)
+            subgradients = (*state.known, slope) if self.conjugate else state.known
+            return self._judged(replace(state, known=subgradients, reach=state.reach / 2))
+        subgradients = (-direction, slope) if self.conjugate else (slope,)
         reach = min(GROWTH * state.reach, 1 / problem.strength)
-        return self._judged(replace(state, theta=theta, value=value, slope=slope, known=known, reach=reach))
+        return self._judged(replace(state, theta=theta, value=value, slope=slope, known=subgradients, reach=reach))
 
     def _is_stuck(self, state: SubgradientState, direction: Theta) -> bool:
         tolerance = self.tolerance if state.below is None else max(self.tolerance, TAKE_OVER)

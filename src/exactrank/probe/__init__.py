@@ -1,1 +1,1 @@
-"""Questions about models and losses: is it optimal, do forces have a cost, how smooth is the measure around it, which features matter."""
+"""Probes of models and losses: optimality of weights, potentials of lambda functions, smoothness of measures, importance of features."""

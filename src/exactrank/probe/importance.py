@@ -1,17 +1,17 @@
-"""How much a model's ranking depends on each feature: `xr.importance`, by the drop in the measure.
+"""Permutation importance of a model's features: `xr.importance`, by the drop in the measure.
 
-Permute the values of one feature at random among the documents, and see what the measure loses (Breiman
-2001, section 10; Fisher, Rudin & Dominici 2019). Only differences within a query rank, so values are exchanged among the
-documents of the same query and no others. With v_q the value of query q as the model ranks it, v_qjr its value after feature j
-went through the r-th exchange, and w_q the query's weight,
+Permute the values of one feature at random among the documents, and see how much the measure drops (Breiman
+2001, section 10; Fisher, Rudin & Dominici 2019). Only differences within a query affect its ranking, so values are exchanged only among
+documents of the same query. With v_q the value of query q as the model ranks it, v_qjr its value after the r-th exchange of
+feature j, and w_q the query's weight,
 
     d_qj = mean over repeats r of (v_q - v_qjr)                                                                 (1)
     drop_j = sum over queries of w_q d_qj / sum over queries of w_q                                             (2)
     error_j^2 = n / (n - 1) * sum over queries of w_q^2 (d_qj - drop_j)^2 / (sum over queries of w_q)^2         (3)
 
-with n the queries that count. (3) is the squared standard error of (2) over queries; each query has exchanges of its own, so
-the chance in them is in it too. A repeat exchanges all features, one after the other, by the same draws: their drops differ by
-what the model does with them, not by luck.
+with n the number of queries that count. (3) is the squared standard error of (2) over queries. Each query has its own exchanges, so
+their randomness is included. A repeat exchanges all features, one after the other, by the same draws: their drops differ because of
+the model, not by chance.
 """
 
 import math
@@ -45,69 +45,70 @@ if TYPE_CHECKING:
     from exactrank.pictures import Panels
     from exactrank.rankers.base import Ranker
 
-SHOWN = 20  #: features of a picture
+MAX_SHOWN = 20  #: features in a picture by default
 CLEAR = 2.0  #: a drop of more standard errors than this is significant
 
 
 @runtime_checkable
 class Splitting(Protocol):
-    """A scorer that counts what its splits by each feature are worth, as tree ensembles do."""
+    """A scorer that knows the gain and the number of its splits by feature, as tree ensembles do."""
 
     def importance(self, kind: Literal["gain", "split"]) -> PerFeature:
-        """One number per feature: how much its splits gained in training, or their number."""
+        """Return one number per feature: the gain of its splits in training, or their number."""
 
 
 @dataclass(frozen=True)
 class FeatureImportance:
-    """The loss of the measure without the information in one feature."""
+    """Drop in the measure without the information in one feature."""
 
     feature: str
-    drop: float  #: (2); exactly 0 where no query's value changed, below 0 where the model ranks better without
-    error: float  #: (3); NaN where only one query counts
-    gain: float | None = None  #: of trees: what splits by the feature gained in training
-    splits: int | None = None  #: of trees: how many there are
+    drop: float  #: (2); exactly 0 if no query's value changes, below 0 if the model ranks better without the feature
+    error: float  #: (3); NaN if only one query counts
+    gain: float | None = None  #: for trees: the gain of splits by the feature in training
+    splits: int | None = None  #: for trees: the number of splits by the feature
 
     @property
     def clear(self) -> bool:
-        """Is the drop above 0 by more than chance explains: `CLEAR` standard errors?"""
+        """True if the drop is significant: more than `CLEAR` standard errors above 0."""
         return self.drop > CLEAR * self.error
 
     @property
     def idle(self) -> bool:
-        """Did no query gain or lose? A drop of 0 alone may be gains that offset losses."""
+        """True if the value of no query changes. A drop of 0 alone may be gains that offset losses."""
         return self.drop == 0 and not self.error > 0
 
 
 @dataclass(frozen=True, repr=False)
 class Importance(Shown, Pictured):
-    """The drop in a measure by each feature of a model; build it with [`xr.importance`][exactrank.importance]."""
+    """Drop in a measure by each feature of a model; build it with [`xr.importance`][exactrank.importance]."""
 
     measure: Measure
-    value: float  #: of the measure, on the data, as the model is
-    queries: int  #: that count in its mean
+    value: float  #: value of the measure on the data, with the model as it is
+    queries: int  #: queries that count in its mean
     repeats: int
     seed: int
     per_feature: tuple[FeatureImportance, ...]  #: in the order of the model's features
 
     @property
     def verdict(self) -> str:
-        """What was found, in plain words."""
-        here, most, count = f"{self.measure} {self.value:.4f} on {self.queries:,} queries", self.ranked()[0], len(self.per_feature)
+        """The result in words."""
+        summary = f"{self.measure} {self.value:.4f} on {self.queries:,} queries"
+        top_feature, count = self.ranked()[0], len(self.per_feature)
         idle = sum(feature.idle for feature in self.per_feature)
         if idle == count:
-            return f"{here}: exchanging any of {count:,} features changes nothing."
-        if most.drop <= 0:
-            return f"{here}: exchanging no feature lowers it."
+            return f"{summary}: exchanging any of {count:,} features changes nothing."
+        if top_feature.drop <= 0:
+            return f"{summary}: exchanging no feature lowers it."
         clear = sum(feature.clear for feature in self.per_feature)
         rest = f"Features that cost more than {CLEAR:g} standard errors: {clear:,} of {count:,}; that change nothing: {idle:,}."
-        return f"{here}: exchanging {most.feature} costs most, {most.drop:.4f}. {rest}"
+        return f"{summary}: exchanging {top_feature.feature} costs most, {top_feature.drop:.4f}. {rest}"
 
     def ranked(self) -> list[FeatureImportance]:
-        """The features, largest drop first; of equal drops the one that comes first in the model."""
+        """Return the features by decreasing drop; equal drops in the model's order."""
         return sorted(self.per_feature, key=lambda feature: -feature.drop)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, ready for ``json.dumps``; an error that cannot be known is None."""
+        """Return everything in a form for ``json.dumps``; an undefined error is None."""
         return {
             "measure": repr(self.measure),
             "value": self.value,
@@ -119,45 +120,45 @@ class Importance(Shown, Pictured):
         }
 
     def plot(
-        self, ax: "Axes | None" = None, path: str | os.PathLike[str] | None = None, *, features: int = SHOWN, force: bool = False
+        self, ax: "Axes | None" = None, path: str | os.PathLike[str] | None = None, *, features: int = MAX_SHOWN, force: bool = False
     ) -> "Panels":
-        """Draw the ``features`` with the largest drops, a bar each, into ``ax`` or a new figure; returns the Axes.
+        """Draw the ``features`` with the largest drops, as bars, into ``ax`` or a new figure; return the Axes.
 
-        ``path`` also writes the figure, as PNG, SVG or PDF by the suffix; ``force`` replaces a file that is there.
+        ``path`` also writes the figure, as PNG, SVG or PDF by the suffix; ``force`` replaces an existing file.
         """
         if features < 1:
             raise DataError(f"features must be at least 1, got {features}")
         return self._plot(ax, path, force, features=features)
 
     def _size(self, **options: Any) -> tuple[float, float]:
-        return 8.0, 1.6 + 0.28 * min(options.get("features", SHOWN), len(self.per_feature))
+        return 8.0, 1.6 + 0.28 * min(options.get("features", MAX_SHOWN), len(self.per_feature))
 
     def _draw(self, axes: "Axes", **options: Any) -> None:
-        shown, count = self.ranked()[: options.get("features", SHOWN)], len(self.per_feature)
-        places, drops = np.arange(len(shown)), [feature.drop for feature in shown]
+        selection, count = self.ranked()[: options.get("features", MAX_SHOWN)], len(self.per_feature)
+        places, drops = np.arange(len(selection)), [feature.drop for feature in selection]
         axes.barh(places, drops, color=COLOURS[0])
-        reach = [0.0 if math.isnan(feature.error) else CLEAR * feature.error for feature in shown]
+        reach = [0.0 if math.isnan(feature.error) else CLEAR * feature.error for feature in selection]
         axes.errorbar(drops, places, xerr=reach, fmt="none", ecolor=INK, elinewidth=1.0, capsize=2.0)
         axes.axvline(0.0, color=INK, linewidth=0.8)
-        axes.set_yticks(places, [caption(feature.feature) for feature in shown])
+        axes.set_yticks(places, [caption(feature.feature) for feature in selection])
         axes.invert_yaxis()
         axes.margins(y=0.02)
-        which = f"all {count:,} features" if len(shown) == count else f"the {len(shown):,} of {count:,} features with the largest drops"
+        scope = f"all {count:,} features" if len(selection) == count else f"the {len(selection):,} of {count:,} features that drop most"
         axes.set_xlabel(f"drop of {self.measure} from {self.value:.4f}; lines: {CLEAR:g} standard errors to each side")
-        axes.set_title(f"{which}, each exchanged within queries", wrap=True)
+        axes.set_title(f"{scope}, each exchanged within queries", wrap=True)
 
     def _columns(self) -> dict[str, Values]:
-        return _known(self.per_feature)
+        return _feature_columns(self.per_feature)
 
     def _glance(self) -> Table:
-        return small_table(self.verdict, list(_known(self.ranked()[:ROWS]).items()), len(self.per_feature))
+        return small_table(self.verdict, list(_feature_columns(self.ranked()[:ROWS]).items()), len(self.per_feature))
 
     def __repr__(self) -> str:
         return f"Importance({self.verdict!r})"
 
 
-def _known(features: Sequence[FeatureImportance]) -> dict[str, Values]:
-    """What is known of them, column by column; only trees have gains and splits."""
+def _feature_columns(features: Sequence[FeatureImportance]) -> dict[str, Values]:
+    """Return the fields of ``features`` as columns; only trees have gains and splits."""
     columns = by_column(features, "feature", "drop", "error", "gain", "splits")
     return {name: values for name, values in columns.items() if any(value is not None for value in values)}
 
@@ -171,56 +172,56 @@ def importance(
     seed: int = 0,
     threads: int | None = None,
 ) -> Importance:
-    """How far ``measure`` falls on ``data`` when the values of one feature are exchanged at random within each query.
+    """Measure how far ``measure`` falls on ``data`` when the values of one feature are exchanged at random within each query.
 
-    ``model`` comes from [`xr.load`][exactrank.load] or is a ranker after ``fit``, of any kind. The measure is by default the
+    ``model`` comes from [`xr.load`][exactrank.load] or is a fitted ranker, of any kind. The measure is by default the
     one that it was trained on. Exchanges are drawn ``repeats`` times by ``seed``, and the drops are averaged.
 
     >>> X = [[3.0, 1.0], [2.0, 1.0], [1.0, 5.0], [9.0, 2.0], [4.0, 1.0], [2.0, 3.0]]
     >>> data = RankingData.from_arrays(X, [2, 1, 0, 1, 0, 0], group=[3, 3], feature_names=["bm25", "length"])
-    >>> found = importance(Model(Linear(np.array([1.0, 0.0]))), data, "nDCG@10", repeats=100)
-    >>> [(feature.feature, round(feature.drop, 2), round(feature.error, 2)) for feature in found.per_feature]
+    >>> result = importance(Model(Linear(np.array([1.0, 0.0]))), data, "nDCG@10", repeats=100)
+    >>> [(feature.feature, round(feature.drop, 2), round(feature.error, 2)) for feature in result.per_feature]
     [('bm25', 0.26, 0.04), ('length', 0.0, 0.0)]
     """
     check_data(data)
     check_count("repeats", repeats, 1, MOST_RESAMPLES)
-    given = model_of(model)
-    parsed = measure_of(given, None) if measure is None else parse_measure(measure)
-    here = evaluate(parsed, data, given.predict(data, threads), threads=threads)
-    counted = ~np.isnan(here.per_query[0]) & (here.weight > 0)
-    if not np.any(counted):
-        raise DataError(f"{parsed} skips every query of the data, so there is nothing to lose; give data with relevant documents")
-    rows = aligned(data, given.scorer.feature_names, levels=given.scorer.levels) if given.scorer.feature_names else data
-    lost = _lost(given.scorer, replace(rows, order=None), parsed, here.per_query[0], repeats, seed, threads)
-    drops, weight = lost[:, counted] / repeats, here.weight[counted]  # (1)
+    trained = model_of(model)
+    parsed = measure_of(trained, None) if measure is None else parse_measure(measure)
+    evaluation = evaluate(parsed, data, trained.predict(data, threads), threads=threads)
+    counts = ~np.isnan(evaluation.per_query[0]) & (evaluation.weight > 0)
+    if not np.any(counts):
+        raise DataError(f"{parsed} skips every query of the data, so no feature can lower it; give data with relevant documents")
+    rows = aligned(data, trained.scorer.feature_names, levels=trained.scorer.levels) if trained.scorer.feature_names else data
+    losses = _sum_losses(trained.scorer, replace(rows, order=None), parsed, evaluation.per_query[0], repeats, seed, threads)
+    drops, weight = losses[:, counts] / repeats, evaluation.weight[counts]  # (1)
     share, n = weight / weight.sum(), len(weight)
     drop = (drops * share).sum(axis=1)  # (2)
-    around = (share * (drops - drop[:, None])) ** 2
-    error = np.sqrt(around.sum(axis=1) * n / (n - 1)) if n > 1 else np.full(len(drop), np.nan)  # (3)
+    squares = (share * (drops - drop[:, None])) ** 2
+    error = np.sqrt(squares.sum(axis=1) * n / (n - 1)) if n > 1 else np.full(len(drop), np.nan)  # (3)
     trees: list[tuple[float | None, int | None]] = [(None, None)] * len(drop)
-    if isinstance(given.scorer, Splitting):
-        gains, splits = given.scorer.importance("gain"), given.scorer.importance("split")
+    if isinstance(trained.scorer, Splitting):
+        gains, splits = trained.scorer.importance("gain"), trained.scorer.importance("split")
         trees = [(float(gain), int(count)) for gain, count in zip(gains, splits, strict=True)]
     per_feature = zip(rows.feature_names, drop.tolist(), error.tolist(), trees, strict=True)
-    found = tuple(FeatureImportance(name, own, err, *tree) for name, own, err, tree in per_feature)
-    return Importance(parsed, here.means[str(parsed)], n, repeats, seed, found)
+    results = tuple(FeatureImportance(name, feature_drop, err, *tree) for name, feature_drop, err, tree in per_feature)
+    return Importance(parsed, evaluation.means[str(parsed)], n, repeats, seed, results)
 
 
-def _lost(
-    scorer: Scorer, data: RankingData, measure: Measure, here: PerQuery, repeats: int, seed: int, threads: int | None
+def _sum_losses(
+    scorer: Scorer, data: RankingData, measure: Measure, values: PerQuery, repeats: int, seed: int, threads: int | None
 ) -> npt.NDArray[np.float64]:
-    """The sum over exchanges of what each query loses, features x queries; ``here`` are the values as they are."""
-    X, lost = np.array(data.X), np.zeros((data.n_features, data.n_queries))  # one copy, of which a column changes at a time
+    """Sum over exchanges the loss of each query from its value in ``values``, features x queries."""
+    X, losses = np.array(data.X), np.zeros((data.n_features, data.n_queries))  # a copy in which one column changes at a time
     used = np.flatnonzero(scorer.weights) if isinstance(scorer, Linear) else np.arange(data.n_features)
     rng, query = np.random.default_rng(seed), np.repeat(np.arange(data.n_queries), data.sizes)
     for _ in range(repeats):
-        order = np.lexsort((rng.random(len(query)), query))  # whose value each document gets: every order of a query as likely
+        order = np.lexsort((rng.random(len(query)), query))  # all orders within a query are equally likely
         for j in used:
-            own = data.X[:, j].copy()  # in one piece, so that it is quickly read
-            exchanged = own[order]
-            if np.array_equal(exchanged, own, equal_nan=True):
+            column = data.X[:, j].copy()  # contiguous, for speed
+            exchanged = column[order]
+            if np.array_equal(exchanged, column, equal_nan=True):
                 continue
             X[:, j] = exchanged
-            lost[j] += here - evaluate(measure, data, scorer.score(X, threads, data.offset), threads=threads).per_query[0]
-            X[:, j] = own
-    return lost
+            losses[j] += values - evaluate(measure, data, scorer.score(X, threads, data.offset), threads=threads).per_query[0]
+            X[:, j] = column
+    return losses

@@ -1,4 +1,4 @@
-"""How often the top of a ranking changes along a ray of scores (Tan, Xia, Guo & Wang 2013, section 2.2 and Table 12).
+"""Count of the changes at the top of a ranking along a ray of scores (Tan, Xia, Guo & Wang 2013, section 2.2 and Table 12).
 
 With k the cutoff of the measure and r(alpha) a query's documents in the order of their scores s + alpha t,
 
@@ -29,10 +29,10 @@ Counts = npt.NDArray[np.int64]  #: one number per query
 def jumping_points(
     measure: str | Measure, data: RankingData, scores: npt.ArrayLike, direction: npt.ArrayLike, *, threads: int | None = None
 ) -> Counts:
-    """The number of jumping points (1) of each query along ``scores + alpha * direction``, for a positional ``measure``.
+    """Count the jumping points (1) of each query along ``scores + alpha * direction``, for a positional ``measure``.
 
     All of them count, even those where documents of one grade change places and the measure stays the same. If several
-    documents meet in one point, each swap of two counts.
+    documents meet at one point, every swap of two counts.
 
     >>> data = RankingData.from_arrays(None, [0, 1, 0, 1, 0], qid=["a", "a", "a", "b", "b"])
     >>> scores, direction = [2.0, 1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 3.0, 0.0, 0.0]

@@ -1,4 +1,4 @@
-"""What probes of a model share: the model itself, its measure, and data as its scorer reads it."""
+"""Shared steps of all probes: get the model, its measure, and the data as its scorer reads them."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,16 +15,16 @@ from exactrank.scorers.model import Model
 from exactrank.scorers.network import Network
 
 
-def model_of(given: Any) -> Model:
-    """A model, or that of a ranker after ``fit``."""
-    model = getattr(given, "model_", given)
+def model_of(model_or_ranker: Any) -> Model:
+    """Return a model, or the model of a fitted ranker."""
+    model = getattr(model_or_ranker, "model_", model_or_ranker)
     if not isinstance(model, Model):
-        raise IncompatibleError(f"a {type(given).__name__} is not a model; give what xr.load returns, or a ranker after fit")
+        raise IncompatibleError(f"a {type(model_or_ranker).__name__} is not a model; give what xr.load returns, or a ranker after fit")
     return model
 
 
 def measure_of(model: Model, measure: str | Measure | None) -> Measure:
-    """``measure``, or the one that the model was trained on without its constraints, once it has exact steps."""
+    """Return ``measure``, by default the one the model was trained on without constraints, after checking that its steps are exact."""
     if measure is None and model.measure is None:
         raise IncompatibleError(
             "the model does not say what measure it was trained on; name one, e.g. measure='nDCG@10' (--measure nDCG@10)"
@@ -38,7 +38,7 @@ def measure_of(model: Model, measure: str | Measure | None) -> Measure:
 
 
 def rows_for(scorer: Linear | Network, data: RankingData) -> RankingData:
-    """``data`` with the features in the order of the scorer, differences from the same offset, and its values for missing ones."""
+    """Return ``data`` as the scorer reads it: its order of features, its offset, and its values for missing ones."""
     rows = (aligned(data, scorer.feature_names, levels=scorer.levels) if scorer.feature_names else data).relative_to(scorer.offset)
     X = filled(rows.X, scorer.fill, rows.offset)
     return rows if X is rows.X else replace(rows, X=X)

@@ -1,4 +1,4 @@
-"""The picture of `xr.smoothness`, after Figures 2 to 5 of Yue & Burges (2007): a column for each sample of queries.
+"""Picture of `xr.smoothness`, after Figures 2 to 5 of Yue & Burges (2007): a column for each sample of queries.
 
 The rows: whole curves that are known exactly; the single steps around the model; and a network's hidden weights, whose curves
 are sampled.
@@ -18,73 +18,73 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from exactrank.probe.smoothness import MeasureCurve, Smoothness
+    from exactrank.probe.smoothness import Smoothness, WeightCurve
 
-NEAR = 12  #: steps on each side of the model, of the curve in the middle
+NEAR = 12  #: steps of the median curve on each side of the model
 COLUMNS = 800  #: a panel is about this many pixels wide
 
 
-def draw_samples(figure: "Figure", found: "Smoothness") -> "npt.NDArray[Any]":
-    """The whole picture; the Axes of all panels, row by row."""
-    sampled = any(curve.steps is None for curve in found.curves)
+def draw_samples(figure: "Figure", result: "Smoothness") -> "npt.NDArray[Any]":
+    """Draw the whole picture, and return the Axes of all panels row by row."""
+    sampled = any(curve.steps is None for curve in result.curves)
     heights = [5.6, 3.2] if sampled else [5.6]
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    panels = _draw_exact(parts[0], found)
+    panels = _draw_exact(parts[0], result)
     if sampled:
-        last = parts[1].subplots(1, len(found.samples), squeeze=False)
-        for axes, queries in zip(last[0], found.samples, strict=True):
-            _draw_sampled(axes, found, queries)
-        _finish(parts[1], last[0], found, "change of the hidden weight (%)", f"sampled: {len(found.grid)} points")
+        last = parts[1].subplots(1, len(result.samples), squeeze=False)
+        for axes, queries in zip(last[0], result.samples, strict=True):
+            _draw_points(axes, result, queries)
+        _finish(parts[1], last[0], result, "change of the hidden weight (%)", f"sampled: {len(result.grid)} points")
         panels = np.concatenate([panels, last])
-    figure.suptitle(f"{found.measure} as one weight of the model moves")
+    figure.suptitle(f"{result.measure} as one weight of the model moves")
     return panels
 
 
-def draw_whole(axes: "Axes", found: "Smoothness") -> None:
-    """The whole curves of all queries, known exactly, into one Axes."""
-    queries = found.whole[0].queries
-    _draw_curves(axes, found, queries)
-    axes.set(xlabel="change of the weight (%)", ylabel=str(found.measure), title=f"{queries:,} queries")
+def draw_whole(axes: "Axes", result: "Smoothness") -> None:
+    """Draw the exact curves of all queries into a single Axes."""
+    queries = result.whole[0].queries
+    _draw_curves(axes, result, queries)
+    axes.set(xlabel="change of the weight (%)", ylabel=str(result.measure), title=f"{queries:,} queries")
     axes.legend()
 
 
-def _draw_exact(part: "SubFigure", found: "Smoothness") -> "npt.NDArray[Any]":
-    panels: npt.NDArray[Any] = part.subplots(2, len(found.samples), squeeze=False)
-    for (whole, near), queries in zip(panels.T, found.samples, strict=True):
-        _draw_curves(whole, found, queries)
-        curves, steps = _exact(found, queries)
-        away = [np.sort(np.abs(f.breakpoints)) for f in steps]  # from the model; about NEAR steps on each side are within reach
-        reach = min(found.percent, float(np.median([far[2 * NEAR] if len(far) > 2 * NEAR else found.percent for far in away])))
+def _draw_exact(part: "SubFigure", result: "Smoothness") -> "npt.NDArray[Any]":
+    panels: npt.NDArray[Any] = part.subplots(2, len(result.samples), squeeze=False)
+    for (whole_axes, close_axes), queries in zip(panels.T, result.samples, strict=True):
+        _draw_curves(whole_axes, result, queries)
+        curves, steps = _exact(result, queries)
+        distances = [np.sort(np.abs(f.breakpoints)) for f in steps]  # from the model; the range shown holds about NEAR steps on each side
+        reach = min(result.percent, float(np.median([far[2 * NEAR] if len(far) > 2 * NEAR else result.percent for far in distances])))
         for number, (curve, f) in enumerate(zip(curves, steps, strict=True)):
-            _draw_steps(near, number, curve, f.breakpoints, f.values - curve.value, np.array([-reach, reach]))
-        _mark(near, 0.0)
-        near.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2))
+            _draw_steps(close_axes, number, curve, f.breakpoints, f.values - curve.value, np.array([-reach, reach]))
+        _mark(close_axes, 0.0)
+        close_axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2))
     panels[1, 0].set_ylabel("close up: less the model's")
-    _finish(part, panels[0], found, "change of the weight (%)", "exact: every step")
+    _finish(part, panels[0], result, "change of the weight (%)", "exact: every step")
     return panels
 
 
-def _exact(found: "Smoothness", queries: int) -> "tuple[list[MeasureCurve], list[StepFunction]]":
-    """The curves of a sample that are known exactly, and their step functions."""
-    curves = [curve for curve in found.of(queries) if curve.steps is not None]
-    return curves, [found.profile(curve.weight.name, queries) for curve in curves]
+def _exact(result: "Smoothness", queries: int) -> "tuple[list[WeightCurve], list[StepFunction]]":
+    """Return the curves of a sample that are known exactly, and their step functions."""
+    curves = [curve for curve in result.of(queries) if curve.steps is not None]
+    return curves, [result.profile(curve.weight.name, queries) for curve in curves]
 
 
-def _draw_curves(axes: "Axes", found: "Smoothness", queries: int) -> None:
-    curves, steps = _exact(found, queries)
+def _draw_curves(axes: "Axes", result: "Smoothness", queries: int) -> None:
+    curves, steps = _exact(result, queries)
     for number, (curve, f) in enumerate(zip(curves, steps, strict=True)):
-        _draw_steps(axes, number, curve, f.breakpoints, f.values, np.linspace(-found.percent, found.percent, COLUMNS))
+        _draw_steps(axes, number, curve, f.breakpoints, f.values, np.linspace(-result.percent, result.percent, COLUMNS))
     _mark(axes, curves[0].value)
 
 
-def _draw_sampled(axes: "Axes", found: "Smoothness", queries: int) -> None:
-    curves = [curve for curve in found.of(queries) if curve.steps is None]
+def _draw_points(axes: "Axes", result: "Smoothness", queries: int) -> None:
+    curves = [curve for curve in result.of(queries) if curve.steps is None]
     for curve in curves:
-        axes.plot(found.grid, curve.values, marker=".", markersize=2, linewidth=0.8, label=caption(curve.weight.name))
+        axes.plot(result.grid, curve.values, marker=".", markersize=2, linewidth=0.8, label=caption(curve.weight.name))
     _mark(axes, curves[0].value)
 
 
-def _draw_steps(axes: "Axes", number: int, curve: "MeasureCurve", points: Floats, values: Floats, columns: Floats) -> None:
+def _draw_steps(axes: "Axes", number: int, curve: "WeightCurve", points: Floats, values: Floats, columns: Floats) -> None:
     draw_steps(axes, points, values, columns, color=COLOURS[number % len(COLOURS)], label=caption(curve.weight.name))
 
 
@@ -95,13 +95,13 @@ def _mark(axes: "Axes", value: float) -> None:
     axes.locator_params(axis="x", nbins=4)
 
 
-def _finish(part: "Figure | SubFigure", panels: "Sequence[Axes]", found: "Smoothness", across: str, legend: str) -> None:
-    """One scale for all panels, and what they show in words."""
+def _finish(part: "Figure | SubFigure", panels: "Sequence[Axes]", result: "Smoothness", across: str, legend: str) -> None:
+    """Set the same scale for all panels, and label them."""
     ends = np.array([axes.get_ylim() for axes in panels])
-    for axes, queries in zip(panels, found.samples, strict=True):
+    for axes, queries in zip(panels, result.samples, strict=True):
         axes.set_ylim(ends[:, 0].min(), ends[:, 1].max())
         axes.set_title(f"{queries:,} queries")
-    panels[0].set_ylabel(str(found.measure))
+    panels[0].set_ylabel(str(result.measure))
     part.supxlabel(across)
     handles, labels = panels[0].get_legend_handles_labels()
     part.legend(handles, labels, title=legend, loc="outside right center", title_fontsize="small")

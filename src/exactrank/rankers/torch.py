@@ -83,14 +83,14 @@ class TorchRanker(LambdaFunction, Ranker):
         """Raise if a setting has a value that it may not have, or PyTorch is not installed."""
         super().check_values()
         library("torch", "TorchRanker and its modules", "torch")
-        from exactrank.torch.epochs import device_called
+        from exactrank.torch.epochs import device_by_name
 
         if not all(units >= 1 for units in self.hidden):
             raise SettingError(f"TorchRanker: hidden={tuple(self.hidden)!r}; give at least one unit for each layer")
         if self.module is not None and not callable(self.module):
             meant = f"; if it is the measure, give measure={self.module!r}" if isinstance(self.module, str | Measure) else ""
             raise SettingError(f"TorchRanker: module={self.module!r} is neither an nn.Module nor a function that makes one{meant}")
-        device_called(self.device)
+        device_by_name(self.device)
         self._named()
 
     def _named(self) -> tuple[str, dict[str, Any]] | None:
@@ -114,20 +114,20 @@ class TorchRanker(LambdaFunction, Ranker):
         patience = None if task.valid is None else self.patience
         optimizer = Epochs(self.learning_rate, self.weight_decay, self.batch_size)
         judge: Judge[Tensors] = Judge(task, lambda tensors: partial(problem.scores, tensors))
-        run = Run(optimizer, problem, problem.taken(), judge, self.max_iter, [self.seed, task.bag], patience)
+        run = Run(optimizer, problem, problem.copy_weights(), judge, self.max_iter, [self.seed, task.bag], patience)
         return seen(run, partial(self._scorer, problem.net, task.data.feature_names), recorder)
 
     def _problem(self, task: Task) -> "ModuleProblem":
-        from exactrank.torch.epochs import ModuleProblem, begun, device_called, mlp
+        from exactrank.torch.epochs import ModuleProblem, device_by_name, initial_module, mlp
 
-        data, device, named = task.data.as_one(), device_called(self.device), self._named()
+        data, device, named = task.data.as_one(), device_by_name(self.device), self._named()
         made_by: Callable[..., Any] = partial(mlp, hidden=tuple(self.hidden), dropout=self.dropout)
         of, arguments = None, dict[str, Any]()
         if named is not None:
             (of, arguments), made_by = named, self.module  # type: ignore[assignment]
             made_by = made_by.func if isinstance(made_by, partial) else made_by
         seed = int(np.random.default_rng([self.seed, task.bag]).integers(2**63))
-        module = begun(made_by, data.n_features, arguments, seed, device)
+        module = initial_module(made_by, data.n_features, arguments, seed, device)
         mean, scale = _moments(data, self.transform)
         # Until it is trained, the network is no more than what it does to features.
         net = Net({"mean": mean, "scale": scale}, 1.0, self.transform, of or "untrained", arguments, made_by)
@@ -135,7 +135,7 @@ class TorchRanker(LambdaFunction, Ranker):
             return ModuleProblem(module, net, data, self._objective(task.measure), device)
         known = self._known(task.start, of, {name: tuple(own.shape) for name, own in module.state_dict().items()})
         problem = ModuleProblem(module, replace(net, tensors=known[0]), data, self._objective(task.measure), device)
-        problem.put(known[1])
+        problem.set_weights(known[1])
         return problem
 
     def _known(self, start: Deep, of: str | None, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Tensors, Tensors]:

@@ -42,7 +42,7 @@ import numpy as np
 
 from exactrank import LambdaRank, Measure, Smoothness, optimality, smoothness
 from exactrank.objectives.step_function import SAME_VALUE, Floats
-from exactrank.probe.smoothness import MeasureCurve as WeightCurve, Roughness
+from exactrank.probe.smoothness import Roughness, WeightCurve
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import NETS_NDCG, Piece, Tell, WithNets, net
 from exactrank.reproduce.finding import Inequality, Panel, curves

@@ -1,3 +1,3 @@
-"""Models behind HTTP: ``documents.py`` reads a request, ``models.py`` keeps the models and reads them anew, ``app.py`` answers,
-``server.py`` is the process, or several that share a port.
+"""Ranking models behind HTTP: ``documents.py`` reads requests, ``models.py`` loads and reloads the models, ``app.py`` answers, and
+``server.py`` runs the process, or several that share a port.
 """

@@ -57,22 +57,22 @@ FULL = HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "all connections are in use; tr
 
 
 def connection_limit() -> int:
-    """Return how many connections this process may hold, after raising its limit on open files as far as that is needed and allowed."""
+    """Return how many connections this process may hold; raise its limit on open files if that is needed and allowed."""
     try:
         import resource
     except ImportError:  # Windows, where sockets are not files
         return CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = CONNECTIONS + RESERVED_FILES
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    files_needed = CONNECTIONS + RESERVED_FILES
+    if soft == resource.RLIM_INFINITY or soft >= files_needed:
         return CONNECTIONS
-    raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
-    return max(1, raised - RESERVED_FILES)
+    new_soft = files_needed if hard == resource.RLIM_INFINITY else min(files_needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (new_soft, hard))
+    return max(1, new_soft - RESERVED_FILES)
 
 
 class LingeringTransport:
-    """A transport whose `close` only ends writing; ``on_close`` does the rest."""
+    """Transport whose `close` only ends writing; ``on_close`` does the rest."""
 
     def __init__(self, transport: Transport, on_close: Any) -> None:
         self._transport, self._on_close, self._closing = transport, on_close, False
@@ -82,7 +82,7 @@ class LingeringTransport:
         return getattr(self._transport, name)
 
     def is_closing(self) -> bool:
-        """Tell if `close` was called, or the connection is lost."""
+        """Return whether `close` was called or the connection is lost."""
         return self._closing or self._transport.is_closing()
 
     def close(self) -> None:
@@ -95,10 +95,10 @@ class LingeringTransport:
 
 
 class Connection(HttpToolsProtocol):
-    """A connection within limits. `limited` makes the class of a service, whose connections share their counts."""
+    """A connection within limits; `with_timeout` makes the class for a service, whose connections share their counts."""
 
     seconds: ClassVar[float]
-    most: ClassVar[int]
+    max_connections: ClassVar[int]
     ending: ClassVar[bool]  #: whether the service is about to end
     waiting: ClassVar[dict["Connection", None]]  #: connections without a request, the one that has waited longest first
     _timer: TimerHandle | None = None
@@ -107,16 +107,16 @@ class Connection(HttpToolsProtocol):
     _discards = False  #: whether what arrives is ignored, after an invalid request
 
     @classmethod
-    def limited(cls, seconds: float) -> type["Connection"]:
-        """Return the class of connections whose clients have ``seconds`` for each step."""
-        return type("Limited", (cls,), {"seconds": seconds, "most": connection_limit(), "ending": False, "waiting": {}})
+    def with_timeout(cls, seconds: float) -> type["Connection"]:
+        """Return a class of connections whose clients have ``seconds`` for each step."""
+        return type("Limited", (cls,), {"seconds": seconds, "max_connections": connection_limit(), "ending": False, "waiting": {}})
 
-    # ---- the transport
+    # ---- transport
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         lingering: Any = LingeringTransport(transport, self._linger)
         super().connection_made(lingering)
-        if len(self.connections) > self.most and not self._make_room():
+        if len(self.connections) > self.max_connections and not self._make_room():
             self.transport.write(FULL.answer())
             transport.close()
         else:
@@ -153,7 +153,7 @@ class Connection(HttpToolsProtocol):
         if not self.flow.write_paused:  # otherwise the client has more time, to read its answer
             self._start_timer(LINGER, self.transport.abort)
 
-    # ---- the time
+    # ---- timeouts
 
     def _await_request(self) -> None:
         if self.flow.write_paused:  # `resume_writing` comes back here
@@ -178,7 +178,7 @@ class Connection(HttpToolsProtocol):
         elif self.cycle is not None:
             self.cycle.keep_alive = False
 
-    # ---- the bytes
+    # ---- received bytes
 
     def data_received(self, data: bytes) -> None:
         view = memoryview(data)
@@ -187,8 +187,8 @@ class Connection(HttpToolsProtocol):
                 if self._discards or self.transport.is_closing():
                     return
                 self._parse(view[start : start + HEAD_BYTES])
-        except HttpError as refused:
-            self._refuse(refused)
+        except HttpError as error:
+            self._refuse(error)
         except httptools.HttpParserError as error:
             self._refuse(error.__context__ if isinstance(error.__context__, HttpError) else INVALID)
 
@@ -256,15 +256,15 @@ class Connection(HttpToolsProtocol):
         if idle and not self.transport.is_closing():
             self._await_request()
 
-    def _refuse(self, refused: HttpError) -> None:
+    def _refuse(self, error: HttpError) -> None:
         """Answer and close, unless an earlier request is yet to be answered: then close after that."""
         if self.cycle is None or self.cycle.response_complete:
-            self.transport.write(refused.answer())
+            self.transport.write(error.answer())
             self.transport.close()
         elif not self.pipeline and self.cycle.more_body and not self.cycle.response_started:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-            self.transport.write(refused.answer())
+            self.transport.write(error.answer())
             self.transport.close()
         elif self.pipeline or self.cycle.more_body:
             self.transport.close()

@@ -1,7 +1,7 @@
-"""The models of a service by name, each with the file it came from, which is read again when it changes.
+"""The models of a service by name, each with its file, which is reloaded when it changes.
 
-A new file is read completely and scores a row of zeros before it replaces the old model in one step. If it cannot be
-read, the old model stays; the log and `Models.described` say why.
+A new model is read completely and scores a row of zeros before it replaces the old one in a single step. If it cannot be
+read, the old model stays; the log and `ServedModel.describe` say why.
 """
 
 import logging
@@ -23,12 +23,12 @@ from exactrank.scorers.model import Model
 from exactrank.text import encoded
 
 log = logging.getLogger(__name__)
-Stamp = tuple[int, int, int] | None  #: of a file: inode, size, time of its last change; None if there is no file
+Stamp = tuple[int, int, int] | None  #: a file's inode, size and time of last change; None if there is no file
 
 
 @dataclass(frozen=True)
-class Served:
-    """A model that answers, and the state of its file when it was read."""
+class ServedModel:
+    """A loaded model, and the state of its file when it was read."""
 
     path: Path
     stamp: Stamp
@@ -38,23 +38,23 @@ class Served:
     problem: str | None = None  #: why the current file has not replaced it
 
     @classmethod
-    def read(cls, path: Path) -> "Served":
-        """The model at ``path``, after it has scored a row."""
+    def read(cls, path: Path) -> "ServedModel":
+        """Load the model at ``path``, after a trial on a row of zeros."""
         stamp, model = stamp_of(path), load(path, kind=Model)
         if stamp != stamp_of(path):
             raise DataError(f"{path} changed while it was read; it is read again once it stays the same")
         model.predict(np.zeros((1, model.scorer.n_features)), 1)
         return cls(path, stamp, model, xxhash.xxh3_64_hexdigest(model.to_bytes()), datetime.now(UTC))
 
-    def described(self, name: str) -> dict[str, Any]:
-        """What a client may know about it."""
+    def describe(self, name: str) -> dict[str, Any]:
+        """Return what clients are told about the model."""
         model, scorer = self.model, self.model.scorer
         return {
             "name": name,
             "version": self.version,
             "kind": scorer.kind,
             "n_features": scorer.n_features,
-            "features": [encoded(each).decode() for each in scorer.feature_names] or None,
+            "features": [encoded(feature).decode() for feature in scorer.feature_names] or None,
             "missing": scorer.missing,
             "measure": _text(model.measure),
             "ranker": _text(model.ranker),
@@ -68,23 +68,23 @@ class Served:
 
 @dataclass
 class Models:
-    """Models by name; the first answers requests that name none."""
+    """The models of a service by name; the first answers requests that name none."""
 
-    served: dict[str, Served] = field(default_factory=dict)
+    served: dict[str, ServedModel] = field(default_factory=dict)
 
     @classmethod
     def read(cls, paths: Mapping[str, Path]) -> "Models":
-        """The models at ``paths``."""
-        return cls({name: Served.read(path) for name, path in paths.items()})
+        """Load the models at ``paths``."""
+        return cls({name: ServedModel.read(path) for name, path in paths.items()})
 
     def refresh(self) -> None:
-        """Read the files that have changed."""
+        """Reload the models whose files have changed."""
         for name, old in list(self.served.items()):
             stamp = stamp_of(old.path)
             if stamp == old.stamp:
                 continue
             try:
-                new = Served.read(old.path)
+                new = ServedModel.read(old.path)
             except Exception as error:  # whatever is wrong with a file, the service continues and reports it
                 new = replace(old, stamp=stamp, problem=reason_of(error).replace(str(old.path), old.path.name))
                 log.warning("%s: %s; version %s continues to answer", name, new.problem, old.version)
@@ -94,21 +94,21 @@ class Models:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """What distinguishes the file at ``path`` from one that replaced it."""
+    """Return the numbers that distinguish the file at ``path`` from one that replaces it."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _text(given: str | None) -> str | None:
-    return None if given is None else encoded(given).decode()
+def _text(text: str | None) -> str | None:
+    return None if text is None else encoded(text).decode()
 
 
-def _number(given: object) -> float | None:
-    return float(given) if isinstance(given, int | float) and abs(given) <= sys.float_info.max else None
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and abs(value) <= sys.float_info.max else None
 
 
-def _interval(given: object) -> list[float | None] | None:
-    return [_number(end) for end in given] if isinstance(given, list) and len(given) == 2 else None
+def _interval(ends: object) -> list[float | None] | None:
+    return [_number(end) for end in ends] if isinstance(ends, list) and len(ends) == 2 else None

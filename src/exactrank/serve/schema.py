@@ -1,4 +1,4 @@
-"""What requests and answers look like, for OpenAPI. `exactrank.serve.documents` reads and checks requests."""
+"""The schema of requests and answers, for OpenAPI. `exactrank.serve.documents` reads and checks the requests themselves."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ from pydantic import BaseModel, Field
 
 from exactrank.scorers.base import Scorer
 
-MOST_SHOWN = 20  #: features; for a model with more there are no examples
-#: A value of a feature.
+MAX_EXAMPLE_FEATURES = 20  #: for a model with more features there are no examples
+#: The value of a feature.
 _CELL = {
     "type": ["number", "string", "null"],
-    "description": "A number; the text of a category; null is a missing value, which is handled as the model says.",
+    "description": "A number; the text of a category; null is a missing value, which is handled as the model specifies.",
 }
 _BY_NAME = {
     "type": "object",
@@ -48,30 +48,34 @@ _ROWS = {
 
 
 def body_schema(scorer: Scorer) -> dict[str, Any]:
-    """The body of a request, with examples for a model."""
+    """Return the schema of a request's body, with examples for the model."""
     features, width = scorer.feature_names, scorer.n_features
-    two = [[(scorer.levels.get(name) or (number,))[0] for name in features] or [number] * width for number in (0.5, 1.0)]
+    rows = [[(scorer.levels.get(name) or (number,))[0] for name in features] or [number] * width for number in (0.5, 1.0)]
     examples = {
         "by name": {
             "summary": "Two documents, the features by name",
-            "value": {"documents": [dict(zip(features, row, strict=False)) for row in two]},
+            "value": {"documents": [dict(zip(features, row, strict=False)) for row in rows]},
         },
         "rows": {
             "summary": "Two documents as rows, in the order of the model's features",
-            "value": {"features": two},
+            "value": {"features": rows},
         },
     }
-    shown = {} if width > MOST_SHOWN else {"examples": {form: one for form, one in examples.items() if features or form == "rows"}}
+    shown_examples = (
+        {}
+        if width > MAX_EXAMPLE_FEATURES
+        else {"examples": {form: example for form, example in examples.items() if features or form == "rows"}}
+    )
     return {
         "requestBody": {
             "required": True,
             "description": "The documents of one query.",
-            "content": {"application/json": {"schema": {"oneOf": [_BY_NAME, _ROWS]}} | shown},
+            "content": {"application/json": {"schema": {"oneOf": [_BY_NAME, _ROWS]}} | shown_examples},
         }
     }
 
 
-class Ranked(BaseModel):
+class RankedDocuments(BaseModel):
     """The scores of the documents, and their ranking."""
 
     model: str = Field(description="The name of the model that answered.")
@@ -86,15 +90,15 @@ class Ranked(BaseModel):
     }
 
 
-class Problem(BaseModel):
-    """Why a request was refused."""
+class RequestProblem(BaseModel):
+    """The reason why a request was refused."""
 
     detail: str = Field(description="What is wrong, and what to do.")
     place: str | None = Field(None, description="The part of the body it refers to, such as documents[3].bm25.")
 
 
 class ModelDescription(BaseModel):
-    """A model: what it reads, and how good it is."""
+    """A model: the features it reads, and how good it is."""
 
     name: str
     version: str = Field(description="A checksum of the model; answers carry it.")
@@ -111,23 +115,23 @@ class ModelDescription(BaseModel):
     problem: str | None = Field(description="Why its current file has not replaced it.")
 
 
-class Listing(BaseModel):
-    """All models; the first answers if none is named."""
+class ModelList(BaseModel):
+    """The models of the service; the first answers requests that name none."""
 
     models: list[ModelDescription]
 
 
-class ServiceState(BaseModel):
-    """The state of the service."""
+class ServiceStatus(BaseModel):
+    """The status of the service."""
 
     status: str
     models: list[str] = []
 
 
-#: What may be answered instead of scores.
+#: The answers other than scores, by HTTP status.
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": what}
-    for status, what in {
+    status: {"model": RequestProblem, "description": reason}
+    for status, reason in {
         400: "The body is not JSON.",
         404: "There is no such model.",
         408: "The body did not arrive in time.",

@@ -1,6 +1,7 @@
-"""The process of the service: it answers itself, or starts several workers that share its port and restarts those that end.
+"""The process of the service: it answers requests itself, or runs several workers that share its port and restarts those that end.
 
-SIGTERM and Ctrl-C end it without losing a request: listeners are closed, then every open connection is told so with its next answer.
+SIGTERM and Ctrl-C end it without losing a request: it closes its listeners, and then announces the end to every open connection with the
+next answer.
 """
 
 import asyncio
@@ -31,23 +32,23 @@ from exactrank.serve.connection import Connection
 from exactrank.serve.models import Models
 
 log = logging.getLogger(__name__)
-WAITING = 2048  #: connections that nobody has accepted yet
-ENDING = {signal.SIGINT, signal.SIGTERM}
-SETTLED = 0.3  #: seconds after which all workers have heard that they are to end
-AT_ONCE_AGAIN = 2.0  #: seconds; a worker that ends sooner after its start has failed to start
+BACKLOG = 2048  #: connections that may wait to be accepted
+END_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+SETTLING_TIME = 0.3  #: seconds after which all workers have received the signal to end
+MIN_LIFETIME = 2.0  #: seconds; a worker that ends sooner has failed to start
 
 
-class ScoringServer(uvicorn.Server):
-    """A server that takes in whoever has connected before it ends."""
+class GracefulServer(uvicorn.Server):
+    """A server that still answers clients who connected before it began to end."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer; a signal that came earlier is heard now."""
+        """Begin to answer, and deliver signals that were blocked until now."""
         await super().startup(sockets)
         if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, END_SIGNALS)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close the listeners, answer what is open, and end."""
+        """Close the listeners, answer the open requests, and end."""
         loop, config = asyncio.get_running_loop(), self.config
         protocol: Any = config.http_protocol_class
         connected = [client for listener in sockets or [] for client in _accept_all(listener)]
@@ -59,14 +60,14 @@ class ScoringServer(uvicorn.Server):
             await loop.connect_accepted_socket(
                 lambda: protocol(config=config, server_state=self.server_state, app_state=self.lifespan.state), client
             )
-        # By then the other workers have closed their listeners too: a client that is sent away must not find one that is about to end.
-        await asyncio.sleep(SETTLED)
+        # Wait until the other workers have closed their listeners too: a client that reconnects must not reach one that is about to end.
+        await asyncio.sleep(SETTLING_TIME)
         protocol.ending = True
         await super().shutdown()
 
 
 def _accept_all(listener: socket.socket) -> Iterator[socket.socket]:
-    """Accept every connection that waits."""
+    """Accept every waiting connection."""
     with suppress(BlockingIOError):
         while True:
             client, _ = listener.accept()
@@ -76,7 +77,7 @@ def _accept_all(listener: socket.socket) -> Iterator[socket.socket]:
 
 @dataclass(frozen=True)
 class Service:
-    """What is served, as each worker gets it from the process that starts it."""
+    """The models and rules of a service, as each worker receives them from the process that starts it."""
 
     models: Models
     rules: Rules
@@ -84,17 +85,17 @@ class Service:
     def work(self, listener: socket.socket) -> None:
         """Answer until a signal arrives."""
         listener.setblocking(False)
-        warnings.simplefilter("ignore", PrecisionWarning)  # of each request's own numbers
+        warnings.simplefilter("ignore", PrecisionWarning)  # about numbers in single requests
         app = make_app(self.models, self.rules)
         config = uvicorn.Config(
-            app, http=Connection.limited(self.rules.timeout), ws="none", log_config=None, access_log=False, server_header=False,
+            app, http=Connection.with_timeout(self.rules.timeout), ws="none", log_config=None, access_log=False, server_header=False,
             proxy_headers=False, timeout_graceful_shutdown=ceil(self.rules.timeout) + 1,
         )  # fmt: skip
         with suppress(KeyboardInterrupt):  # the server raises it again after it has ended
-            ScoringServer(config).run([listener])
+            GracefulServer(config).run([listener])
 
-    def worker(self, listener: socket.socket) -> None:
-        """The same in a process that ends with the one that started it, and only then: Ctrl-C in a terminal is left to that one."""
+    def run_worker(self, listener: socket.socket) -> None:
+        """Answer in a worker process. It ends when its parent does: Ctrl-C in a terminal reaches only the parent."""
         if hasattr(os, "setpgrp"):
             os.setpgrp()
         threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -105,8 +106,8 @@ class Service:
 def serve(paths: Mapping[str, Path], host: str, port: int, workers: int, rules: Rules) -> None:
     """Serve the models at ``paths`` until a signal arrives; port 0 is any free port."""
     service = Service(Models.read(paths), rules)
-    with ExitStack() as open_ones:
-        listeners = [open_ones.enter_context(each) for each in listeners_at(host, port, workers)]
+    with ExitStack() as open_listeners:
+        listeners = [open_listeners.enter_context(listener) for listener in listeners_at(host, port, workers)]
         address, number = listeners[0].getsockname()[:2]
         _log_to_standard_streams(rules.access_log)
         log.warning("%s at http://%s:%s", ", ".join(paths), f"[{address}]" if ":" in address else address, number)
@@ -117,20 +118,20 @@ def serve(paths: Mapping[str, Path], host: str, port: int, workers: int, rules: 
 
 
 def listeners_at(host: str, port: int, count: int) -> list[socket.socket]:
-    """Sockets that listen at one port, if nobody else does; connections are distributed among them.
+    """Return ``count`` sockets that listen at one port, if no other program does; connections are distributed among them.
 
-    They stay open as long as the parent lives: what waits for a worker that ended is answered by its replacement.
+    They stay open as long as the parent lives: connections that wait for a worker that ended are answered by its replacement.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        alone = socket.create_server((host, port), family=family, backlog=WAITING)
+        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise OSError(error.errno, (error.strerror or "").partition(" (while")[0], f"{host}:{port}") from None
     if count == 1 or not hasattr(socket, "SO_REUSEPORT"):
-        return [alone] * count
-    place = alone.getsockname()
-    alone.close()  # sockets that share a port would also share it with another program's
-    return [socket.create_server(place[:2], family=family, backlog=WAITING, reuse_port=True) for _ in range(count)]
+        return [listener] * count
+    address = listener.getsockname()
+    listener.close()  # sockets that share a port would also share it with another program's
+    return [socket.create_server(address[:2], family=family, backlog=BACKLOG, reuse_port=True) for _ in range(count)]
 
 
 def _supervise(service: Service, listeners: Sequence[socket.socket]) -> None:
@@ -141,49 +142,49 @@ def _supervise(service: Service, listeners: Sequence[socket.socket]) -> None:
     processes = multiprocessing.get_context("spawn")
     resource_tracker.ensure_running()  # it unblocks signals when it starts
 
-    def started(listener: socket.socket) -> tuple[BaseProcess, float]:
+    def start_worker(listener: socket.socket) -> tuple[BaseProcess, float]:
         if service.rules.watch:
             service.models.refresh()
-        process = processes.Process(target=service.worker, args=(listener,))
-        with _signals_blocked():
+        process = processes.Process(target=service.run_worker, args=(listener,))
+        with _block_end_signals():
             process.start()
         return process, time.monotonic()
 
-    going = [started(listener) for listener in listeners]
+    workers = [start_worker(listener) for listener in listeners]
     try:
         while True:
-            wait([process.sentinel for process, _ in going])
-            for number, (process, since) in enumerate(going):
+            wait([process.sentinel for process, _ in workers])
+            for number, (process, start) in enumerate(workers):
                 if process.exitcode is None:
                     continue
-                if (process.exitcode or 0) > 0 and time.monotonic() - since < AT_ONCE_AGAIN:
+                if (process.exitcode or 0) > 0 and time.monotonic() - start < MIN_LIFETIME:
                     raise ChildProcessError(f"a worker ended with code {process.exitcode} right after its start; see its output above")
                 log.warning("a worker ended with code %s; another replaces it", process.exitcode)
-                going[number] = started(listeners[number])
+                workers[number] = start_worker(listeners[number])
     except KeyboardInterrupt:
         pass
     finally:
         for listener in listeners:  # while this process held them open, connections would be accepted and never answered
             listener.close()
-        for process, _ in going:
+        for process, _ in workers:
             process.terminate()
-        for process, _ in going:
+        for process, _ in workers:
             process.join(service.rules.timeout + 3)
             if process.exitcode is None:
                 process.kill()
 
 
 @contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Keep signals that end the service from a worker that starts, until it can answer: it inherits what its parent blocks."""
+def _block_end_signals() -> Iterator[None]:
+    """Block the signals that end the service while a worker starts: it inherits the mask, and unblocks them once it can answer."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, END_SIGNALS)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
 def _end_with_parent() -> None:
@@ -194,7 +195,7 @@ def _end_with_parent() -> None:
 
 
 def _log_to_standard_streams(accesses: bool) -> None:
-    """Warnings, and changes of models, on stderr; accesses, if requested, on stdout."""
+    """Log warnings and changes of models to stderr and, if requested, accesses to stdout."""
     logging.basicConfig(format="exactrank: %(message)s", level=logging.WARNING)
     if accesses:
         access = logging.getLogger("exactrank.access")

@@ -1,12 +1,13 @@
-"""Training of a PyTorch module on ranking data, as an optimizer and its problem: what `exactrank.TorchRanker` runs.
+"""Training of a PyTorch module on ranking data, as an optimizer and its problem. `exactrank.TorchRanker` runs it.
 
 A step is an epoch: AdamW over batches of whole queries, in random order,
 
     theta <- theta - rate (m / (sqrt(v) + epsilon) + decay theta),    m, v the running means of the gradient and its square      (1)
 
-(Loshchilov & Hutter 2019). The loss of a batch is minus the objective, each query times its weight over the mean weight of all. Between two
-steps everything is in arrays, so that training can be saved and resumed to the bit. Draws come from seeds of their own; PyTorch's
-global generators are left as they were. On the processor one thread computes, so that the number of cores does not change the model.
+(Loshchilov & Hutter 2019). The loss of a batch is minus the objective, with each query weighted by its weight over the mean weight of all
+queries. Between two steps the whole state is in arrays, so that training can be saved and resumed to the bit. Random numbers come from
+separate seeds, and PyTorch's global generators are restored afterwards. On the processor a single thread computes, so that the number of
+cores does not change the model.
 """
 
 from collections import OrderedDict
@@ -31,12 +32,12 @@ from exactrank.scorers.deep import EPSILON, Net, Tensors, flat_scores, fresh_mod
 from exactrank.stored import storable
 from exactrank.torch.loss import RankingLoss
 
-ROWS = 1 << 16  #: that are scored at a time
-_generators = RLock()  #: of PyTorch, which all threads share
+ROWS = 1 << 16  #: rows that are scored at a time
+_generators = RLock()  #: guards PyTorch's generators, which all threads share
 
 
 def mlp(n_features: int, hidden: tuple[int, ...], dropout: float) -> nn.Module:
-    """The ready network: linear layers, each with layer norm and ReLU, and an output without a constant."""
+    """Return a network of linear layers, each with layer norm, ReLU and dropout, and an output layer without a constant."""
     widths = [n_features, *hidden]
     layers = [
         _chain(linear=nn.Linear(width, units), norm=nn.LayerNorm(units, EPSILON), relu=nn.ReLU(), dropout=nn.Dropout(dropout))
@@ -45,12 +46,12 @@ def mlp(n_features: int, hidden: tuple[int, ...], dropout: float) -> nn.Module:
     return _chain(layers=nn.Sequential(*layers), output=nn.Linear(widths[-1], 1, bias=False))
 
 
-def device_called(name: str) -> torch.device:
-    """The device, once it is there."""
+def device_by_name(name: str) -> torch.device:
+    """Return the device called ``name``, after checking that it exists."""
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise SettingError(f'device={name!r} is no device of PyTorch; give "cpu" or "cuda"') from None
+        raise SettingError(f'device={name!r} is not a PyTorch device; give "cpu" or "cuda"') from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise IncompatibleError(f'device={name!r}, but PyTorch finds no GPU; give device="cpu", or install PyTorch for CUDA')
     return device
@@ -58,7 +59,7 @@ def device_called(name: str) -> torch.device:
 
 @contextmanager
 def repeatable(seed: int, device: torch.device) -> Iterator[None]:
-    """Within it PyTorch draws from ``seed``, in one thread; afterwards all is as it was. Other fits wait meanwhile."""
+    """Let PyTorch draw from ``seed`` and compute in one thread, and restore both afterwards. Other fits wait meanwhile."""
     threads = torch.get_num_threads()
     with _generators, torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
@@ -71,63 +72,63 @@ def repeatable(seed: int, device: torch.device) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class ModuleProblem:
-    """A module to be trained for ``objective`` on the queries of ``data`` that have weight; ``net`` says what it gets of features."""
+    """The problem of training ``module`` for ``objective`` on the queries of ``data`` that have weight; ``net`` prepares its inputs."""
 
     module: nn.Module
-    net: Net  #: whose tensors are of the features alone
+    net: Net  #: its tensors describe the features only
     data: RankingData
     objective: Objective
     device: torch.device
 
     @cached_property
     def queries(self) -> Any:
-        """The numbers of those that have weight."""
+        """Return the numbers of the queries that have weight."""
         return np.flatnonzero(self.data.weights > 0)
 
     @cached_property
-    def _held(self) -> tuple[Tensor, Tensor]:
-        """Standardised features and grades, on the device."""
+    def _tensors(self) -> tuple[Tensor, Tensor]:
+        """Return the standardised features and the grades, on the device."""
         return self._inputs(self.data), torch.tensor(self.data.y, device=self.device, dtype=torch.float64)
 
     @cached_property
-    def _kept(self) -> dict[int, tuple[RankingData, Tensor]]:
+    def _inputs_by_id(self) -> dict[int, tuple[RankingData, Tensor]]:
         return {}
 
     def _inputs(self, part: RankingData) -> Tensor:
-        whole = np.empty(part.X.shape, np.float32)
-        for start in range(0, len(whole), ROWS):
-            whole[start : start + ROWS] = self.net.inputs(part.X[start : start + ROWS])
-        return torch.from_numpy(whole).to(self.device)
+        inputs = np.empty(part.X.shape, np.float32)
+        for start in range(0, len(inputs), ROWS):
+            inputs[start : start + ROWS] = self.net.inputs(part.X[start : start + ROWS])
+        return torch.from_numpy(inputs).to(self.device)
 
-    def put(self, tensors: Tensors) -> None:
-        """Give the module other weights."""
+    def set_weights(self, tensors: Tensors) -> None:
+        """Set the weights of the module."""
         with torch.no_grad():
-            for name, own in self.module.state_dict().items():
-                own.copy_(torch.from_numpy(np.asarray(tensors[name])))
+            for name, parameter in self.module.state_dict().items():
+                parameter.copy_(torch.from_numpy(np.asarray(tensors[name])))
 
-    def taken(self) -> dict[str, Any]:
-        """The weights of the module, as arrays of their own."""
-        return {name: own.detach().cpu().numpy().copy() for name, own in self.module.state_dict().items()}
+    def copy_weights(self) -> dict[str, Any]:
+        """Return copies of the weights of the module as arrays."""
+        return {name: parameter.detach().cpu().numpy().copy() for name, parameter in self.module.state_dict().items()}
 
     def scores(self, tensors: Tensors, part: RankingData) -> PerDocument:
-        """The scores of the documents of ``part``, whose features are kept for the next time."""
+        """Return the scores of the documents of ``part``; its standardised features are cached."""
         if part is self.data:
-            inputs = self._held[0]
+            inputs = self._tensors[0]
         else:
-            if id(part) not in self._kept:
-                self._kept[id(part)] = part, self._inputs(part)  # with the data itself, so that no other gets its id
-            inputs = self._kept[id(part)][1]
+            if id(part) not in self._inputs_by_id:
+                self._inputs_by_id[id(part)] = part, self._inputs(part)  # the data is kept too, so that no other object gets its id
+            inputs = self._inputs_by_id[id(part)][1]
         with repeatable(0, self.device), torch.inference_mode():
-            self.put(tensors)
+            self.set_weights(tensors)
             self.module.eval()
-            blocks = [flat_scores(self.module(some), len(some)) for some in torch.split(inputs, ROWS)]
+            blocks = [flat_scores(self.module(block), len(block)) for block in torch.split(inputs, ROWS)]
             return np.asarray(torch.cat(blocks).double().cpu().numpy())
 
     def loss(self, loss: RankingLoss, queries: Any) -> tuple[Tensor, Tensor]:
-        """The scores of some queries, and their loss."""
+        """Return the scores of the documents of ``queries``, and their loss."""
         begin, end = self.data.indptr[queries], self.data.indptr[queries + 1]
         rows = torch.from_numpy(np.concatenate([np.arange(first, last) for first, last in zip(begin, end, strict=True)])).to(self.device)
-        X, y = self._held
+        X, y = self._tensors
         weight = torch.tensor(self.data.weights[queries] / self.data.weights[self.queries].mean() / len(queries), device=self.device)
         scores = flat_scores(self.module(X[rows]), len(rows))
         if not bool(torch.isfinite(scores).all()):
@@ -138,7 +139,7 @@ class ModuleProblem:
 @storable
 @dataclass(frozen=True, kw_only=True)
 class EpochState(State[Tensors]):
-    """A state with the running means of (1), by the names of the parameters, and how many batches made them."""
+    """State of training: the running means of (1) by the names of the parameters, and the number of batches they are means of."""
 
     first: Mapping[str, Any] = field(default_factory=dict, repr=False)
     second: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -148,7 +149,7 @@ class EpochState(State[Tensors]):
 
 @dataclass(frozen=True)
 class Epochs:
-    """Descend by (1)."""
+    """AdamW, (1), as an optimizer whose step is an epoch."""
 
     asks: ClassVar[type] = object
 
@@ -157,75 +158,77 @@ class Epochs:
     batch_size: int
 
     def init(self, problem: ModuleProblem, theta: Tensors, rng: np.random.Generator) -> EpochState:
-        """Before the first epoch."""
+        """Return the state before the first epoch."""
         return EpochState(theta, 0.0, draws=draws_of(rng))
 
     def step(self, problem: ModuleProblem, state: EpochState) -> EpochState:
-        """One epoch."""
+        """Return the state after another epoch."""
         rng = drawing_from(state.draws)
         order, seed = rng.permutation(problem.queries), int(rng.integers(2**63))
         loss = RankingLoss(problem.objective, reduction="sum").to(problem.device)
         with repeatable(seed, problem.device):
-            problem.put(state.theta)
+            problem.set_weights(state.theta)
             optimizer = self._optimizer(problem, state)
             problem.module.train()
-            loss.step.fill_(state.batches)  # which the draws of sampled lambdas go by
+            loss.step.fill_(state.batches)  # sampled lambdas draw by this number
             total, batches = 0.0, state.batches
             for begin in range(0, len(order), self.batch_size):
-                some = order[begin : begin + self.batch_size]
-                scores, value = problem.loss(loss, some)
+                queries = order[begin : begin + self.batch_size]
+                scores, value = problem.loss(loss, queries)
                 if not bool(torch.isfinite(scores).all()):
-                    told = f"a learning rate of {self.learning_rate:g} diverged in epoch {state.steps + 1}; use a smaller learning_rate"
-                    return replace(state, done=True, trouble=told)
+                    return self._diverge(state)
                 optimizer.zero_grad()
                 torch.autograd.backward(value)
                 optimizer.step()
-                total, batches = total - float(value.detach()) * len(some), batches + 1
-            theta = problem.taken()
-        if not all(np.all(np.isfinite(own)) for own in theta.values()):
-            told = f"a learning rate of {self.learning_rate:g} diverged in epoch {state.steps + 1}; use a smaller learning_rate"
-            return replace(state, done=True, trouble=told)
-        first, second = (
-            {name: optimizer.state[own][key].cpu().numpy().copy() for name, own in _parameters(problem.module) if own in optimizer.state}
-            for key in ("exp_avg", "exp_avg_sq")
-        )
+                total, batches = total - float(value.detach()) * len(queries), batches + 1
+            theta = problem.copy_weights()
+        if not all(np.all(np.isfinite(weights)) for weights in theta.values()):
+            return self._diverge(state)
+        parameters = [(name, optimizer.state[p]) for name, p in _parameters(problem.module) if p in optimizer.state]
+        first, second = ({name: means[key].cpu().numpy().copy() for name, means in parameters} for key in ("exp_avg", "exp_avg_sq"))
         return EpochState(theta, total / len(order), state.steps + 1, first=first, second=second, batches=batches, draws=draws_of(rng))
+
+    def _diverge(self, state: EpochState) -> EpochState:
+        trouble = f"a learning rate of {self.learning_rate:g} diverged in epoch {state.steps + 1}; use a smaller learning_rate"
+        return replace(state, done=True, trouble=trouble)
 
     def _optimizer(self, problem: ModuleProblem, state: EpochState) -> torch.optim.AdamW:
         parameters = _parameters(problem.module)
-        made = torch.optim.AdamW([own for _, own in parameters], self.learning_rate, weight_decay=self.weight_decay, foreach=False)
-        for name, own in parameters:
+        optimizer = torch.optim.AdamW(
+            [parameter for _, parameter in parameters], self.learning_rate, weight_decay=self.weight_decay, foreach=False
+        )
+        for name, parameter in parameters:
             if name in state.first:
                 means = {"exp_avg": state.first[name], "exp_avg_sq": state.second[name]}
-                made.state[own] = {key: torch.tensor(one, device=problem.device) for key, one in means.items()}
-                made.state[own]["step"] = torch.tensor(float(state.batches))
-        return made
+                optimizer.state[parameter] = {key: torch.tensor(values, device=problem.device) for key, values in means.items()}
+                optimizer.state[parameter]["step"] = torch.tensor(float(state.batches))
+        return optimizer
 
 
 def _parameters(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    return [(name, own) for name, own in module.named_parameters() if own.requires_grad]
+    return [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
 
 
-def begun(
-    made_by: Callable[..., nn.Module], n_features: int, arguments: Mapping[str, object], seed: int, device: torch.device
+def initial_module(
+    factory: Callable[..., nn.Module], n_features: int, arguments: Mapping[str, object], seed: int, device: torch.device
 ) -> nn.Module:
-    """A module whose random weights are drawn from ``seed``, after a look at what it gives for two documents."""
+    """Make a module with random weights drawn from ``seed``, and check its output for two documents."""
     with repeatable(seed, device):
-        module: nn.Module = fresh_module(made_by, n_features, arguments).to(device)
+        module: nn.Module = fresh_module(factory, n_features, arguments).to(device)
         if not _parameters(module):
             raise IncompatibleError("the module has no parameters that could be trained; give one with layers that require gradients")
         module.eval()
         with torch.no_grad():
             try:
-                found = module(torch.zeros(2, n_features, device=device))
+                output = module(torch.zeros(2, n_features, device=device))
             except RuntimeError as error:
                 raise IncompatibleError(
                     f"the module cannot read two documents of {n_features} features: {str(error).splitlines()[0]}; make it for that number"
                 ) from None
-            flat_scores(found, 2)
+            flat_scores(output, 2)
     return module
 
 
 def _chain(**modules: nn.Module) -> nn.Module:
-    """One after the other, by name."""
+    """Return the modules in sequence, by name."""
     return nn.Sequential(OrderedDict(modules))

@@ -1,4 +1,4 @@
-"""Measures of scores that are tensors: `exactrank.evaluate` for a training loop."""
+"""Evaluation of scores that are tensors: `exactrank.evaluate` for a training loop."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,17 +12,17 @@ from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of
 from exactrank.measures.parse import parse_measure
-from exactrank.torch.groups import Grouped, Grouping, TensorCache, data_of, given, grouped
+from exactrank.torch.groups import Grouped, Grouping, TensorCache, checked_groups, data_of, group
 
 Measures = str | Measure | Sequence[str | Measure]
-#: Lists, and what gives the values of their queries for scores, one row per measure.
-Bound = tuple[Grouped, Callable[[Tensor], Tensor]]
+#: Lists, and a function from scores to the values of their queries, one row per measure.
+BoundMeasures = tuple[Grouped, Callable[[Tensor], Tensor]]
 
 
 def evaluate(
     measures: Measures, scores: Tensor, grades: Tensor, *, query_weight: Tensor | None = None, **grouping: Unpack[Grouping]
 ) -> dict[str, float]:
-    """The mean over queries of each measure, as [`xr.evaluate`][exactrank.evaluate] has it.
+    """Return the mean over queries of each measure, equal to that of [`xr.evaluate`][exactrank.evaluate].
 
     Documents are grouped by ``lengths``, ``offsets`` or query ids (``qid``) in any order.
 
@@ -35,12 +35,12 @@ def evaluate(
 
 
 class Metrics:
-    """Measures over many batches: ``update`` with each, ``compute`` the means over all queries, ``reset``. A query is in one batch."""
+    """Measures over many batches: ``update`` with each, ``compute`` the means over all queries, ``reset``. No query spans two batches."""
 
     def __init__(self, measures: Measures) -> None:
-        given_measures = [measures] if isinstance(measures, str | Measure) else list(measures)
-        self.measures = {str(measure): parse_measure(measure) for measure in given_measures}
-        self._bound: TensorCache[Bound] = TensorCache()
+        measure_list = [measures] if isinstance(measures, str | Measure) else list(measures)
+        self.measures = {str(measure): parse_measure(measure) for measure in measure_list}
+        self._bound: TensorCache[BoundMeasures] = TensorCache()
         self.reset()
 
     def reset(self) -> None:
@@ -50,12 +50,12 @@ class Metrics:
 
     @torch.no_grad()
     def update(self, scores: Tensor, grades: Tensor, *, query_weight: Tensor | None = None, **grouping: Unpack[Grouping]) -> Tensor:
-        """Take in a batch; gives the values of its queries, one row per measure. NaN where a query is skipped."""
+        """Add a batch, and return the values of its queries, one row per measure. Skipped queries have NaN."""
         if scores.ndim != 1 or scores.shape != grades.shape:
             raise DataError(f"scores have the shape {tuple(scores.shape)} and grades {tuple(grades.shape)}; give one of each per document")
         if scores.device != grades.device:
             raise DataError(f"scores are on {scores.device} and grades on {grades.device}; move them to one device")
-        kind, groups = given(len(scores), scores.device, **grouping)
+        kind, groups = checked_groups(len(scores), scores.device, **grouping)
         lists, values_of_scores = self._bound.of((groups, grades), partial(self._on, kind), kind)
         values = values_of_scores(scores if lists.take is None else scores[lists.take])
         weight = values.new_ones(lists.queries) if query_weight is None else query_weight.to(values.device, torch.float64)
@@ -66,16 +66,16 @@ class Metrics:
         return values
 
     def compute(self) -> dict[str, float]:
-        """The weighted mean over queries of each measure."""
+        """Return the weighted mean over queries of each measure."""
         if not self._values:
             raise DataError("there is nothing to compute; update with a batch first")
         values, weights = torch.cat(self._values, dim=1).cpu().numpy(), torch.cat(self._weights).cpu().numpy()
         check_numbers("query_weight", weights)
         return dict(zip(self.measures, means_over_queries(values, weights).tolist(), strict=True))
 
-    def _on(self, kind: str, groups: Tensor, grades: Tensor) -> Bound:
-        """The measures on ``grades``, to be asked of the scores of their lists."""
-        lists = grouped(kind, groups, len(grades))
+    def _on(self, kind: str, groups: Tensor, grades: Tensor) -> BoundMeasures:
+        """Return the lists of ``groups``, and the measures on ``grades`` as a function of their scores."""
+        lists = group(kind, groups, len(grades))
         if lists.rows is not None:
             raise DataError(f"{lists.queries - len(lists.lengths)} queries have no documents; leave them out of evaluation")
         y, measures = grades if lists.take is None else grades[lists.take], list(self.measures.values())

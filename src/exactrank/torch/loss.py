@@ -1,12 +1,12 @@
-"""`RankingLoss`: minus any objective of scores, as a loss of PyTorch.
+"""`RankingLoss`: minus any objective of scores, as a PyTorch loss.
 
     loss = -sum_q w_q value_q / sum_q w_q                                                                       (1)
 
-A batch whose weights are all 0 has the loss 0, and the gradient 0: other batches of the data may have weights.
-Its gradient is minus the slope that `exactrank.slopes` has: exact, whether or not there is a function whose slope it is. For `Lambdas` the
-loss is minus the measure itself. Lists are of any length and nothing is padded. Under ``torch.compile`` the loss is one operator of PyTorch
-(``exactrank::ranking``), which keeps the model in one graph. Scores on a GPU stay there if the GPU knows the objective
-(`exactrank.objectives.on_gpu`); otherwise they are copied to the processor, and their slopes back.
+The gradient is minus the slope that `exactrank.slopes` returns: exact, whether or not there is a function whose slope it is. A batch whose
+weights are all 0 has loss 0 and gradient 0, since other batches of the data may have weights. For `Lambdas` the loss is minus the measure
+itself. Lists have any length, and nothing is padded. Under ``torch.compile`` the loss is one PyTorch operator (``exactrank::ranking``),
+which keeps the model in one graph. Scores on a GPU stay there if the GPU knows the objective (`exactrank.objectives.on_gpu`); otherwise
+they are copied to the processor, and their slopes back.
 """
 
 import atexit
@@ -26,11 +26,11 @@ from exactrank.measures.base import Measure
 from exactrank.objectives import on_gpu
 from exactrank.objectives.score_space import Objective, Sampled
 from exactrank.threads import thread_count
-from exactrank.torch.groups import Grouped, Grouping, TensorCache, data_of, given, grouped, number_of_queries
+from exactrank.torch.groups import Grouped, Grouping, TensorCache, checked_groups, data_of, group, number_of_queries
 
 Reduction = Literal["mean", "sum", "none"]
 
-#: Objectives by their numbers, since operators take numbers and tensors alone.
+#: Objectives by number, since PyTorch operators take only numbers and tensors.
 _objectives: list[Objective] = []
 
 
@@ -58,24 +58,24 @@ class RankingLoss(torch.nn.Module):
             raise SettingError(f"objective must be one of exactrank's objectives, e.g. xr.Lambdas(xr.NDCG(k=10)), not {objective!r}")
         self.objective = objective
         self.reduction: Reduction = reduction
-        self._number = _numbered(objective)
+        self._number = _register(objective)
         self._is_sampled = isinstance(objective, Sampled)
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
 
     def forward(self, scores: Tensor, grades: Tensor, *, query_weight: Tensor | None = None, **grouping: Unpack[Grouping]) -> Tensor:
-        """The loss of flat ``scores`` and ``grades``, grouped by ``lengths``, ``offsets`` or query ids in any order."""
+        """Return the loss of flat ``scores`` and ``grades``, grouped by ``lengths``, ``offsets`` or query ids in any order."""
         if scores.ndim != 1:
             raise DataError(f"scores must have one dimension, not the shape {tuple(scores.shape)}; for padded lists call loss.padded")
-        kind, groups = given(scores.shape[0], scores.device, **grouping)
-        return self._reduced(scores, grades, kind, groups, query_weight)
+        kind, groups = checked_groups(scores.shape[0], scores.device, **grouping)
+        return self._loss(scores, grades, kind, groups, query_weight)
 
     def padded(self, scores: Tensor, grades: Tensor, mask: Tensor, query_weight: Tensor | None = None) -> Tensor:
-        """The loss of ``scores`` of shape (queries, longest list), where ``mask`` says which are of documents."""
+        """Return the loss of ``scores`` of shape (queries, longest list); ``mask`` is true where there is a document."""
         if scores.ndim != 2 or mask.shape != scores.shape:
             raise DataError(f"scores and mask must have one shape (queries, longest list), not {tuple(scores.shape)}, {tuple(mask.shape)}")
-        return self._reduced(scores.reshape(-1), grades.reshape(-1), "mask", mask.to(scores.device, torch.bool), query_weight)
+        return self._loss(scores.reshape(-1), grades.reshape(-1), "mask", mask.to(scores.device, torch.bool), query_weight)
 
-    def _reduced(self, scores: Tensor, grades: Tensor, kind: str, groups: Tensor, weight: Tensor | None) -> Tensor:
+    def _loss(self, scores: Tensor, grades: Tensor, kind: str, groups: Tensor, weight: Tensor | None) -> Tensor:
         self._check(scores, grades)
         queries = number_of_queries(kind, groups)
         if weight is not None and queries is not None and weight.shape != (queries,):
@@ -95,22 +95,22 @@ class RankingLoss(torch.nn.Module):
             raise DataError(f"scores are on {scores.device} and grades on {grades.device}; move them to one device")
         if torch.is_grad_enabled() and not scores.requires_grad:
             raise DataError(
-                "scores require no gradient, so that nothing would be learnt: were they detached from the model?"
-                " For the value alone call the loss under torch.no_grad()"
+                "scores do not require a gradient, so nothing would be learned: were they detached from the model?"
+                " If you need only the value, call the loss under torch.no_grad()"
             )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._number = _numbered(self.objective)  # numbers are of one process
+        self._number = _register(self.objective)  # numbers differ between processes
 
     def extra_repr(self) -> str:
         return f"{self.objective}, reduction={self.reduction!r}"
 
 
-def _numbered(objective: Objective) -> int:
-    """The number of ``objective`` among those of this process."""
-    for number, known in enumerate(_objectives):
-        if known is objective:
+def _register(objective: Objective) -> int:
+    """Return the number of ``objective`` in this process, after adding it if it is new."""
+    for number, registered in enumerate(_objectives):
+        if registered is objective:
             return number
     _objectives.append(objective)
     return len(_objectives) - 1
@@ -118,25 +118,25 @@ def _numbered(objective: Objective) -> int:
 
 @cache
 def _is_sampled(kind: type) -> bool:
-    """Does the objective depend on draws? Kept, since to look at a protocol takes as long as a small batch."""
+    """Return whether objectives of this class draw at random; cached, since checking a protocol takes as long as a small batch."""
     return issubclass(kind, Sampled)
 
 
-#: The value of each list and the slope by each score, times the factor of the list; the weights of lists may be given beside it.
+#: A function from scores, factors and weights of lists to the value of each list and the slope by each score, times the list's factor.
 Answers = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """An objective on the grades of some lists, to be asked of scores."""
+    """An objective bound to the grades of a batch of lists."""
 
     grouped: Grouped
     answers: Answers
 
     @classmethod
     def of(cls, objective: Objective, kind: str, groups: Tensor, grades: Tensor) -> "Batch":
-        """``objective`` on ``grades``, on the device where they lie if it can be computed there."""
-        lists = grouped(kind, groups, len(grades))
+        """Bind ``objective`` to ``grades``, on their own device if it can be computed there."""
+        lists = group(kind, groups, len(grades))
         y = grades if lists.take is None else grades[lists.take]
         if not len(y):
             return cls(lists, lambda scores, factor, weight: (factor, scores))
@@ -148,7 +148,7 @@ class Batch:
         return cls(lists, OnProcessor(objective, data_of(y, lists)))
 
     def losses(self, scores: Tensor, weight: Tensor | None, reduction: Reduction) -> tuple[Tensor, Tensor]:
-        """The loss, and its gradient by each score in the order given; without a reduction those of each query."""
+        """Return the loss and its gradient by each score in the original order; without a reduction, the loss of each query."""
         lists = self.grouped
         if weight is not None:
             if weight.shape != (lists.queries,):
@@ -157,8 +157,8 @@ class Batch:
             weight, total = weight if lists.rows is None else weight[lists.rows], weight.sum()
             factor = -weight / torch.where(total == 0, 1.0, total) if reduction == "mean" else -weight
         else:
-            each = 1 / max(lists.queries, 1) if reduction == "mean" else 1.0
-            factor = torch.full(lists.lengths.shape, -each, dtype=torch.float64, device=scores.device)
+            share = 1 / max(lists.queries, 1) if reduction == "mean" else 1.0
+            factor = torch.full(lists.lengths.shape, -share, dtype=torch.float64, device=scores.device)
         values, gradient = self.answers(scores if lists.take is None else scores[lists.take], factor, weight)
         gradient = gradient.to(scores.device, scores.dtype)
         if lists.take is not None:
@@ -171,7 +171,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class OnProcessor:
-    """An objective on data; what does not depend on the weights of queries is made once."""
+    """An objective on data, computed on the processor; it is bound only once unless queries have weights."""
 
     objective: Objective
     data: RankingData
@@ -183,8 +183,8 @@ class OnProcessor:
     def __call__(self, scores: Tensor, factor: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
         flat = scores.to("cpu", torch.float64).contiguous().numpy()
         if not np.isfinite(flat).all():
-            wrong = np.flatnonzero(~np.isfinite(flat))[0]
-            raise DataError(f"the score of document {wrong} is {flat[wrong]}; scores must be finite numbers: has training diverged?")
+            document = np.flatnonzero(~np.isfinite(flat))[0]
+            raise DataError(f"the score of document {document} is {flat[document]}; scores must be finite numbers: has training diverged?")
         bound = self._bound if weight is None else self.objective.on(replace(self.data, query_weight=weight.cpu().numpy()))
         values, slope, _ = _core.answers(bound, flat, self.data.indptr, factor.cpu().numpy(), True, False, thread_count(None))
         return torch.from_numpy(values), torch.from_numpy(slope)
@@ -197,37 +197,37 @@ atexit.register(_batches.clear)  # before the core itself goes
 def _answer(
     scores: Tensor, grades: Tensor, groups: Tensor, weight: Tensor | None, step: Tensor, kind: str, objective: int, reduction: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The loss, its gradient by each score, and without a reduction the number of each document's query."""
+    """Return the loss, its gradient by each score and, without a reduction, the query number of each document."""
     if scores.is_cuda and torch.cuda.is_current_stream_capturing():
         raise IncompatibleError(
-            "a ranking loss cannot be recorded in a CUDA graph, which would repeat it with the grades of today: leave it out of the graph."
-            " Asked of the same grades again it replays a graph of its own"
+            "a ranking loss cannot be recorded in a CUDA graph, which would repeat it with the grades of this batch: leave it out of the"
+            " graph. For repeated batches of the same grades it replays a graph of its own"
         )
-    asked = _objectives[objective]
-    if _is_sampled(type(asked)):
-        batch = Batch.of(cast(Sampled, asked).drawn(int(step)), kind, groups, grades.detach())
+    ranking_objective = _objectives[objective]
+    if _is_sampled(type(ranking_objective)):
+        batch = Batch.of(cast(Sampled, ranking_objective).drawn(int(step)), kind, groups, grades.detach())
     else:
-        batch = _batches.of((groups, grades), partial(Batch.of, asked, kind), objective, kind)
+        batch = _batches.of((groups, grades), partial(Batch.of, ranking_objective, kind), objective, kind)
     losses, gradient = batch.losses(scores.detach(), weight, cast(Reduction, reduction))
     return losses, gradient, batch.grouped.numbers() if reduction == "none" else groups.new_empty(0, dtype=torch.int64)
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
     ctx.set_materialize_grads(False)
-    ctx.each = inputs[-1] == "none"
+    ctx.per_query = inputs[-1] == "none"
     ctx.save_for_backward(output[1], output[2])
 
 
 def _backward(ctx: Any, by_loss: Tensor | None, by_gradient: Tensor | None, by_query: None) -> tuple[Tensor | None, ...]:
     if by_gradient is not None:
-        raise IncompatibleError("ranking losses have first derivatives alone")
+        raise IncompatibleError("ranking losses have only first derivatives; do not differentiate their gradient")
     gradient, query = ctx.saved_tensors
-    found = None if by_loss is None else (gradient * (by_loss[query] if ctx.each else by_loss)).to(gradient.dtype)
-    return found, None, None, None, None, None, None, None
+    by_scores = None if by_loss is None else (gradient * (by_loss[query] if ctx.per_query else by_loss)).to(gradient.dtype)
+    return by_scores, None, None, None, None, None, None, None
 
 
 class _Ranking(torch.autograd.Function):
-    """The same outside of ``torch.compile``: PyTorch calls it several times as fast as an operator."""
+    """The loss outside of ``torch.compile``: PyTorch calls a Function several times as fast as an operator."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Cross-encoders of sentence-transformers, versions 4 to 6, trained on any objective of scores.
+"""Training of cross-encoders of sentence-transformers, versions 4 to 6, on any objective of scores.
 
 `CrossEncoderLoss` takes the place of that library's listwise losses in its ``CrossEncoderTrainer``. `Weights` is a weighting scheme for its
 ``LambdaLoss``, which pads the lists and needs memory for all pairs. Neither imports the library: they only call the model.
@@ -22,16 +22,16 @@ from exactrank.torch.loss import RankingLoss
 class CrossEncoderLoss(torch.nn.Module):
     """Minus ``objective`` as a loss for sentence-transformers' ``CrossEncoderTrainer``: the mean over the queries of a batch.
 
-    The dataset has the columns that its ``LambdaLoss`` takes: a query, a list of documents and a list of grades, in any number.
-    ``mini_batch_size`` is the number of pairs of query and document that the model scores at a time; None: as many as the batch has
-    queries, as in that library's losses; 0 or less: all at once.
+    The dataset has the columns that the library's ``LambdaLoss`` takes: a query, a list of any number of documents, and their grades.
+    ``mini_batch_size`` is the number of query-document pairs that the model scores at a time; None: the number of queries in the
+    batch, as in the library's own losses; 0 or less: all pairs at once.
     """
 
     def __init__(self, model: torch.nn.Module, objective: Objective, mini_batch_size: int | None = None) -> None:
         super().__init__()
         labels = getattr(model, "num_labels", None)
         if labels != 1:
-            raise IncompatibleError(f"the model gives {labels} numbers for a pair; ranking needs one: CrossEncoder(..., num_labels=1)")
+            raise IncompatibleError(f"the model outputs {labels} numbers per pair; ranking needs one: use CrossEncoder(..., num_labels=1)")
         self.model = model
         self.ranking = RankingLoss(objective)
         self.mini_batch_size = mini_batch_size
@@ -39,16 +39,18 @@ class CrossEncoderLoss(torch.nn.Module):
     def forward(
         self, inputs: Sequence[Sequence[Any]], labels: Sequence[Tensor], prompt: str | None = None, task: str | None = None
     ) -> Tensor:
-        """The loss of a batch: ``inputs`` are the queries and for each the list of its documents, ``labels`` their grades."""
+        """Return the loss of a batch: ``inputs`` are the queries and the list of documents of each, ``labels`` their grades."""
         if len(inputs) != 2:
             raise DataError(f"the dataset has {len(inputs)} columns beside the grades; give two: a query and a list of documents")
         queries, documents = inputs
         if any(isinstance(listed, str) for listed in documents) or (isinstance(labels, Tensor) and labels.ndim != 2):
-            raise DataError("each query needs a list of documents and a list of grades; a column has single ones")
+            raise DataError(
+                "each query needs a list of documents and a list of grades, but a column holds single values; group the rows by query"
+            )
         lengths = [len(listed) for listed in documents]
-        for number, (found, grades) in enumerate(zip(lengths, labels, strict=True)):
-            if found != len(grades):
-                raise DataError(f"query {number} of the batch has {found} documents and {len(grades)} grades; give one grade per document")
+        for number, (length, grades) in enumerate(zip(lengths, labels, strict=True)):
+            if length != len(grades):
+                raise DataError(f"query {number} of the batch has {length} documents and {len(grades)} grades; give one grade per document")
         pairs = [*chain.from_iterable(zip(repeat(query), listed) for query, listed in zip(queries, documents, strict=True))]
         if not pairs:
             raise DataError(f"none of the {len(queries)} queries of the batch has documents; leave such queries out of the dataset")
@@ -60,21 +62,21 @@ class CrossEncoderLoss(torch.nn.Module):
     def _scores(self, pairs: list[tuple[Any, Any]], prompt: str | None, task: str | None) -> Tensor:
         model: Any = self.model
         if hasattr(model, "preprocess"):
-            found = model(_moved(model.preprocess(pairs, prompt=prompt, task=task), model.device))["scores"]
+            scores = model(_move(model.preprocess(pairs, prompt=prompt, task=task), model.device))["scores"]
         elif prompt is None and task is None:
             tokens = model.tokenizer(pairs, padding=True, truncation=True, return_tensors="pt")
-            found = model(**_moved(tokens, model.device))[0]
+            scores = model(**_move(tokens, model.device))[0]
         else:
             raise IncompatibleError("prompts and tasks of cross-encoders need sentence-transformers 6 or later")
-        return found.view(-1)
+        return scores.view(-1)
 
     def get_config_dict(self) -> dict[str, Any]:
-        """What the model card says of the loss."""
+        """Return the settings of the loss for the model card."""
         return {"objective": str(self.ranking.objective), "mini_batch_size": self.mini_batch_size}
 
     @property
     def citation(self) -> str:
-        """What the model card cites: the paper on lambda functions."""
+        """BibTeX entry for the model card: the paper on lambda functions."""
         return """
 @inproceedings{burges2006learning,
     title = "Learning to Rank with Nonsmooth Cost Functions",
@@ -89,8 +91,8 @@ class CrossEncoderLoss(torch.nn.Module):
 class Weights(torch.nn.Module):
     """A weighting scheme for sentence-transformers' ``LambdaLoss``: how much a swap of two documents changes ``measure``.
 
-    ``LambdaLoss`` shows it lists padded with documents of grade 0, which no measure of the top of a list notices. Bpref and PairwiseCorrect
-    count them, so that those need lists of one length, or `CrossEncoderLoss`.
+    ``LambdaLoss`` pads lists with documents of grade 0, which do not affect measures of the top of a list. Bpref and PairwiseCorrect
+    count them: use those with lists of equal length, or with `CrossEncoderLoss`.
 
     >>> Weights("AP")(torch.ones(1, 2), torch.ones(1, 2), torch.tensor([[0.0, 1.0]]))
     tensor([[[0.0000, 0.5000],
@@ -102,7 +104,7 @@ class Weights(torch.nn.Module):
         self.measure = parse_measure(measure)
 
     def forward(self, gain: Tensor, discount: Tensor, true_sorted: Tensor) -> Tensor:
-        """The size of the change by each swap, queries x ranks x ranks; ``true_sorted`` are the grades in ranked order."""
+        """Return the absolute change by each swap, queries x ranks x ranks; ``true_sorted`` are the grades in ranked order."""
         deltas = [self.measure.swap_deltas(grades) for grades in true_sorted.detach().to("cpu", torch.float64).numpy()]
         return torch.from_numpy(np.abs(np.stack(deltas))).to(gain)
 
@@ -110,5 +112,5 @@ class Weights(torch.nn.Module):
         return str(self.measure)
 
 
-def _moved(tokens: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+def _move(tokens: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
     return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in tokens.items()}
