@@ -223,7 +223,7 @@ def test_a_document_unlike_all_others_has_a_bin_of_its_own():
     X = np.arange(2 * SAMPLE)[:, None] % 2.0
     X[0] = 7
     data = xr.RankingData.from_arrays(X.astype(np.float32), np.zeros(len(X)), group=[len(X)])
-    assert Layout.of(Part(data), 255, (), 1).cuts.tolist() == [0.5, 4.0]
+    assert Layout.of(Part(data), data.n_documents, 255, (), 1).cuts.tolist() == [0.5, 4.0]
 
 
 # ---- forces
