@@ -65,10 +65,10 @@ OPTIMIZERS = [
 
 OBJECTIVES = [
     *of(
-        "objectives/line_search.py",
+        "objectives/profile.py",
         "line_search",
-        ("steps.best(low, high)", "steps.best()"),
-        ("high=high, weight=weight, threads", "high=high, threads"),
+        ("max(high, 0.0)).best(low, high)", "max(high, 0.0)).best()"),
+        ("return self.weights[first : first + len(weights)]", "return weights"),
     ),
     *of("objectives/linear_profile.py", "directrank profile", ("theta += alpha * direction", "theta += direction")),
     *of("measures/bound.py", "bound", ("| (best == worst) |", "|")),

@@ -75,7 +75,7 @@ class LambdaFunction(Configured):
         return isinstance(self.lambdas, str) and bool(super().runs_in_threads)  # type: ignore[misc]  # which the ranker has
 
     @property
-    def _learns_pairs(self) -> bool:
+    def learns_pairs(self) -> bool:
         return isinstance(self.lambdas, str) and self.lambdas in (*OF_PAIRS, "sampled")
 
     def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:

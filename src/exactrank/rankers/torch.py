@@ -42,7 +42,7 @@ class TorchRanker(LambdaFunction, Ranker):
     """
 
     name = "torch"
-    takes = Takes(start=(Deep,))
+    takes = Takes(pairs=True, start=(Deep,))
     libraries = ("exactrank.torch.epochs", "torch._dynamo")  # which the first optimizer imports, slowly
 
     measure: str | Measure = setting(default="nDCG@10", help=Ranker.settings["measure"].help)
