@@ -536,7 +536,7 @@ def test_a_class_that_cannot_be_a_contender_is_told():
 
 def test_values_of_python():
     assert as_contender(xr.LambdaMART(leaves=7)).name == "lambdamart(leaves=7)"
-    assert as_contender(xr.LambdaMART(leaves=15)) == as_contender("lambdamart") == as_contender(xr.LambdaMART)
+    assert as_contender(xr.LambdaMART(leaves=16)) == as_contender("lambdamart") == as_contender(xr.LambdaMART)
     assert as_contender(xr.DirectRank(start=np.zeros(4))).params["start"].shape == (4,)
     third = Third()
     assert as_contender(third) is third

@@ -159,7 +159,7 @@ def large_forest(count):
     """So many trees of 31 leaves, of noise."""
     rng = np.random.default_rng(0)
     data = xr.RankingData.from_arrays(rng.normal(size=(600, 3)), rng.integers(0, 3, 600), group=[20] * 30, feature_names=FEATURES)
-    return xr.LambdaMART(trees=count, leaves=31, min_documents=1, missing="zero").fit(data).model_.scorer
+    return xr.LambdaMART(trees=count, bags=0, leaves=31, min_documents=1, missing="zero").fit(data).model_.scorer
 
 
 def test_what_java_would_not_take_is_refused():

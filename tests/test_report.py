@@ -490,7 +490,7 @@ def test_the_title_is_one_that_a_person_would_write(comparison, expected):
 )
 def test_the_verdict_names_whom_the_best_beats(methods, better_than, expected):
     names = [letter(i) for i in range(methods)]
-    own = [standings.Standing(f"method {a}", a, 0.5, (0.4, 0.6), 0.5, 0.5, "" if i else better_than, not i) for i, a in enumerate(names)]
+    own = [standings.MethodStanding(f"method {a}", a, 0.5, (0.4, 0.6), 0.5, 0.5, "" if i else better_than, not i) for i, a in enumerate(names)]
     assert verdict("AP", own) == f"Best by AP: method a with 0.5000 (0.4000 to 0.6000){expected}."
 
 

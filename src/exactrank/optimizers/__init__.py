@@ -25,7 +25,7 @@ OPTIMIZERS: Mapping[str, str] = {
     "Subgradient": "subgradient",
     "ConcaveConvex": "concave_convex",
     "ConcaveConvexBundle": "concave_convex",
-    "AdaRank": "boosting",
-    "RankBoost": "boosting",
+    "AdaRankOptimizer": "boosting",
+    "RankBoostOptimizer": "boosting",
 }
 __getattr__ = imported_late(__name__, OPTIMIZERS)
